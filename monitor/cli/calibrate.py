@@ -1,0 +1,156 @@
+"""monitor calibrate: learn what a rank means."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from monitor.cli.options import Names, Numbers
+
+__all__ = ["command"]
+
+
+@click.command("calibrate", short_help="Learn what a rank among your speakers means, in bits.")
+@click.argument("corpus", type=click.Path(path_type=Path), metavar="DIR|MANIFEST")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path),
+    metavar="FILE.npz",
+    help="An enrolled population to put the laws into, or a new file for them alone.",
+)
+@click.option(
+    "--features",
+    type=Names(),
+    help="What to calibrate. [default: what the population in -o has, else f0]",
+)
+@click.option(
+    "--lengths",
+    type=Numbers(),
+    help="Test lengths T, speech seconds. [default: 0.3,1,2,"
+    "5,10,20,30,60,120,300 as far as the corpus reaches]",
+)
+@click.option(
+    "--template-lengths",
+    type=Numbers(),
+    help="Template lengths D, speech seconds. [default: 10,30,60,120,300 and the population's own]",
+)
+@click.option(
+    "--similarity",
+    "chosen",
+    multiple=True,
+    metavar="FEATURE=NAME",
+    help="Score a feature by log-likelihood (default), hellinger, jensen-shannon, l1, l2, "
+    "cosine or wasserstein.",
+)
+@click.option(
+    "--trials",
+    default=20,
+    show_default=True,
+    type=click.IntRange(min=1),
+    help="Tests of each speaker at each length.",
+)
+@click.option(
+    "--draws",
+    default=200,
+    show_default=True,
+    type=click.IntRange(min=20),
+    help="Resamples of speakers behind the limits.",
+)
+@click.option("--seed", default=0, show_default=True, help="Of resamples and permutations.")
+@click.option("--json", "as_json", is_flag=True, help="Print everything as JSON instead.")
+@click.option(
+    "--plot",
+    metavar="FILE.png|.svg|.pdf",
+    type=click.Path(path_type=Path),
+    help="Draw expected bits against length.",
+)
+def command(
+    corpus: Path,
+    output: Path | None,
+    features: tuple[str, ...] | None,
+    lengths: tuple[float, ...] | None,
+    template_lengths: tuple[float, ...] | None,
+    chosen: tuple[str, ...],
+    trials: int,
+    draws: int,
+    seed: int,
+    as_json: bool,
+    plot: Path | None,
+) -> int:
+    """Learn rank laws from DIR or MANIFEST (at least 10 speakers; layouts as for enroll).
+
+    \b
+    monitor calibrate voices/ -o us.npz      into the population us.npz
+    monitor calibrate voices/ -o law.npz     a file of its own, for replay --law
+
+    Each speaker's speech is cut into tests of T and templates of D speech seconds that do not
+    overlap. Where speakers have two sessions or more, a cross-session law is learnt too: template
+    and test of one session flatter the attacker. All limits are 95 %, over resampled speakers.
+    """
+    import json
+
+    from monitor.cli import INCOMPLETE
+    from monitor.cli.progress import progress_over
+    from monitor.cli.table import print_laws
+    from monitor.corpus.finding import find
+    from monitor.errors import UsageError
+    from monitor.figures.canvas import check_suffix
+    from monitor.population.lawfile import save_laws
+    from monitor.population.population import Population
+    from monitor.population.storing import kind_of
+    from monitor.training.calibrating import LENGTHS, TEMPLATE_LENGTHS, calibrate
+    from monitor.training.voices import collect
+
+    if plot is not None:
+        check_suffix(plot)
+    similarities = {}
+    for text in chosen:
+        name, separator, value = text.partition("=")
+        if not separator:
+            raise UsageError(f"--similarity {text!r} must be like f0=hellinger")
+        similarities[name] = value
+    population = None
+    if output is not None and output.exists() and kind_of(output) == "population":
+        population = Population.load(output)
+        features = features or tuple(population.features)
+    if template_lengths is None:
+        own = {population.scoring().seconds} if population is not None else set()
+        template_lengths = tuple(sorted({*TEMPLATE_LENGTHS, *own}))
+    found = find(corpus)
+    with progress_over(len(found.recordings), "listening") as step:
+        voices, shapes, problems = collect(
+            found, features=features, progress=lambda r: step(r.speaker)
+        )
+    for problem in problems:
+        click.echo(f"monitor: skipped: {problem}", err=True)
+    lengths = lengths or LENGTHS
+    with progress_over(2 * len(lengths) * len(template_lengths), "fitting laws") as step:
+        made = calibrate(
+            voices,
+            shapes,
+            lengths=lengths,
+            template_lengths=template_lengths,
+            similarities=similarities,
+            draws=draws,
+            trials=trials,
+            seed=seed,
+            progress=lambda _done, _all: step(""),
+        )
+    if output is not None:
+        if population is not None:
+            population.with_laws(made.laws).save(output)
+        else:
+            save_laws(output, made.laws)
+    if as_json:
+        click.echo(json.dumps({"schema": 1, "cells": list(made.rows)}, allow_nan=False, indent=1))
+    else:
+        print_laws(made.rows)
+    if plot is not None:
+        from monitor.figures.calibration import plot_laws
+
+        plot_laws(made.rows, plot)
+    if output is not None:
+        click.echo(f"the laws are in {output}", err=True)
+    return INCOMPLETE if problems else 0

@@ -1,0 +1,255 @@
+"""monitor replay: a recording in, bits against length out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from monitor.cli.options import Names, Raw, Seconds
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from monitor.protocols import Sink, Source
+    from monitor.stream.overlap import Provenance
+
+__all__ = ["command"]
+
+
+@click.command("replay", short_help="Measure a recording: bits of identity against length heard.")
+@click.argument("recordings", nargs=-1, required=True, metavar="RECORDING...")
+@click.option(
+    "-p",
+    "--population",
+    "store",
+    metavar="FILE",
+    help="Whom the attacker knows, from `monitor enroll`. [default: the shipped readers]",
+)
+@click.option(
+    "--law",
+    "law_file",
+    metavar="FILE",
+    help="Rank laws from a file of their own, from `monitor calibrate -o law.npz`.",
+)
+@click.option(
+    "-w",
+    "--watch",
+    metavar="NAME",
+    help="The enrolled speaker you care about. Without one the attacker's confidence is "
+    "shown, which assumes that the speaker is enrolled.",
+)
+@click.option("--features", type=Names(), help="What to listen for. [default: all with a law]")
+@click.option(
+    "--step", type=Seconds(), default="1", show_default=True, help="Audio seconds between readings."
+)
+@click.option(
+    "--speed",
+    default="max",
+    show_default=True,
+    metavar="max|K",
+    help="As fast as possible, or K times real time.",
+)
+@click.option("--start", type=Seconds(), default="0", help="Begin here in the (one) recording.")
+@click.option("--end", type=Seconds(), help="Stop here in the (one) recording.")
+@click.option(
+    "--channel", type=click.IntRange(min=1), help="Hear this channel, from 1. [default: all, mixed]"
+)
+@click.option("--raw", type=Raw(), help="Headerless PCM on standard input, such as 16000:1:s16le.")
+@click.option(
+    "--template-seconds",
+    type=Seconds(),
+    metavar="D",
+    help="Cut all templates to D speech seconds. [default: their common length]",
+)
+@click.option(
+    "--allow-overlap",
+    is_flag=True,
+    help="Go on although this very audio was enrolled (the figures flatter the attacker).",
+)
+@click.option(
+    "--alert",
+    "alerts",
+    multiple=True,
+    metavar="RULE",
+    help="Such as 'bits>3 for 5 s'; may be repeated. Raised ones give exit status 3.",
+)
+@click.option(
+    "--jsonl",
+    metavar="FILE|-",
+    help="Write JSON lines there. [default: to standard output if it is no terminal]",
+)
+@click.option(
+    "--plot",
+    metavar="FILE.png|.svg|.pdf",
+    type=click.Path(path_type=Path),
+    help="Draw the curve when done.",
+)
+@click.option("--resume", is_flag=True, help="Go on with an interrupted run in --jsonl FILE.")
+def command(
+    recordings: tuple[str, ...],
+    store: str | None,
+    law_file: str | None,
+    watch: str | None,
+    features: tuple[str, ...] | None,
+    step: float,
+    speed: str,
+    start: float,
+    end: float | None,
+    channel: int | None,
+    raw: tuple[int, int, str] | None,
+    template_seconds: float | None,
+    allow_overlap: bool,
+    alerts: tuple[str, ...],
+    jsonl: str | None,
+    plot: Path | None,
+    resume: bool,
+) -> int:
+    """Measure how many bits of identity RECORDING... discloses, second by second.
+
+    Any format libsndfile reads (wav, flac, ogg, opus, mp3, ...), ready-made frames (.npz, .jsonl),
+    or - for a WAV or raw PCM on standard input. Several recordings are heard as one long one.
+
+    \b
+    monitor replay talk.flac --plot talk.png
+    monitor replay talk.flac -p us.npz --watch me --jsonl talk.jsonl
+    ffmpeg -i film.mkv -f wav - | monitor replay - --alert 'bits>3'
+
+    One bit halves the people an attacker has to consider: among 50 people 3 bits leave about 6.
+    """
+    from monitor.alerts.rules import Threshold
+    from monitor.cli import INCOMPLETE, RAISED
+    from monitor.errors import UsageError
+    from monitor.figures.canvas import check_suffix
+    from monitor.population.lawfile import load_laws
+    from monitor.population.population import Population
+    from monitor.sinks.jsonl import JsonLines
+    from monitor.sinks.kept import Kept
+    from monitor.sinks.terminal import ReplayProgress
+    from monitor.sources.chain import Chain
+    from monitor.sources.paced import Paced
+    from monitor.stream.checkpoint import Checkpoint, state_path
+    from monitor.stream.monitor import Monitor
+    from monitor.stream.overlap import session_of
+    from monitor.stream.records import Tally
+    from monitor.stream.run import run
+
+    terminal = click.get_text_stream("stdout").isatty()
+    if jsonl is None and not terminal:
+        jsonl = "-"
+    if resume and jsonl in (None, "-"):
+        raise UsageError("--resume needs the file of the interrupted run: --jsonl FILE")
+    if plot is not None:
+        check_suffix(plot)
+    rules = [Threshold.parse(text) for text in alerts]
+    sources, parts = _open(recordings, raw, start, end)
+    population = Population.reference() if store is None else Population.load(store)
+    monitor = Monitor(
+        population,
+        features,
+        watch,
+        step_seconds=step,
+        session=session_of(population, parts, allow_overlap=allow_overlap),
+        laws=None if law_file is None else load_laws(Path(law_file)),
+        template_seconds=template_seconds,
+        channel=channel,
+    )
+    chain = Chain(sources)
+    source: Source = chain if speed == "max" else Paced(chain, _factor(speed))
+    kept = Kept()
+    sinks: list[Sink] = [ReplayProgress(chain.seconds)]
+    if plot is not None or terminal:
+        sinks.append(kept)
+    tally = Tally()
+    log = checkpoint = None
+    if jsonl is not None:
+        offset = None
+        if jsonl != "-":
+            configuration = {
+                "recordings": [_identity(name) for name in recordings],
+                "population": population.fingerprint(),
+                "session": monitor.recogniser.session,
+                "features": list(monitor.features),
+                "watch": watch,
+                "step": step,
+                "interval": [start, end],
+                "channel": channel,
+                "template_seconds": monitor.recogniser.scoring.seconds,
+                "alerts": [rule.rule for rule in rules],
+            }
+            checkpoint = Checkpoint(state_path(Path(jsonl)), configuration)
+            if resume:
+                offset = checkpoint.load(monitor, tally, rules)
+            else:
+                checkpoint.remove()
+        log = JsonLines(jsonl, offset)
+    outlets: list[Any] = [*sinks] + ([log] if log is not None else [])
+    try:
+        run(
+            monitor,
+            source,
+            chain.labels,
+            sinks=sinks,
+            rules=rules,
+            tally=tally,
+            resumed=resume,
+            log=log,
+            checkpoint=checkpoint,
+        )
+    finally:
+        for outlet in outlets:
+            outlet.close()
+    if plot is not None:
+        _draw(plot, kept, Path(jsonl) if resume and jsonl else None)
+    if terminal and jsonl != "-":
+        from monitor.sinks.summary import print_summary
+
+        print_summary(kept.records)
+    if tally.gaps:
+        return INCOMPLETE
+    return RAISED if tally.alerts else 0
+
+
+def _open(
+    recordings: Sequence[str],
+    raw: tuple[int, int, str] | None,
+    start: float,
+    end: float | None,
+) -> tuple[list[Source], list[Provenance]]:
+    from monitor.errors import UsageError
+    from monitor.sources.opening import open_recording
+    from monitor.stream.overlap import Provenance
+
+    if len(recordings) > 1 and (start or end is not None):
+        raise UsageError("--start and --end go with one recording")
+    sources = [
+        open_recording(name, raw=raw, start_seconds=start, end_seconds=end) for name in recordings
+    ]
+    parts = [Provenance(Path(name), start, end) for name in recordings if name != "-"]
+    return sources, parts
+
+
+def _identity(name: str) -> list[Any]:
+    """What tells one recording from another well enough to resume."""
+    if name == "-":
+        return ["-"]
+    path = Path(name)
+    return [path.name, path.stat().st_size]
+
+
+def _factor(speed: str) -> float:
+    from monitor.errors import UsageError
+
+    try:
+        return float(speed)
+    except ValueError:
+        raise UsageError(f"--speed {speed!r} must be max or a number such as 10") from None
+
+
+def _draw(path: Path, kept: Any, whole: Path | None) -> None:
+    """Draw the run; a resumed one from its file, since only that has the beginning."""
+    from monitor.figures.curve import plot_run
+    from monitor.sinks.schema import read_run
+
+    plot_run(read_run(whole) if whole is not None else kept.records, path)

@@ -1,0 +1,107 @@
+"""Collecting recordings one by one, with everything that speaks against each."""
+
+from __future__ import annotations
+
+import os
+import re
+import unicodedata
+from pathlib import Path
+
+from monitor.corpus.recordings import Corpus, Recording
+from monitor.errors import CorpusError
+
+__all__ = ["SUFFIXES", "Gathering", "natural"]
+
+SUFFIXES = frozenset(
+    ".wav .flac .ogg .opus .mp3 .aiff .aif .au .w64 .caf .npz .jsonl".split()  # noqa: SIM905
+)
+"""What counts as a recording: audio, or ready-made frames."""
+
+
+def natural(text: str) -> tuple[tuple[int, int, str], ...]:
+    """A sorting key that puts 9 before 10.
+
+    Example:
+        >>> sorted(["a10", "a9", "b"], key=natural)
+        ['a9', 'a10', 'b']
+    """
+    parts = re.split(r"([0-9]+)", text)
+    return (
+        *((0, int(part), "") if i % 2 else (1, 0, part) for i, part in enumerate(parts) if part),
+        (-1, 0, text),
+    )
+
+
+class Gathering:
+    """Recordings found so far.
+
+    Args:
+        root: folder that messages name files relative to.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._found: list[Recording] = []
+        self._speaker_of: dict[str, str] = {}
+        self.problems: list[str] = []
+
+    def problem(self, text: str) -> None:
+        """Note something that has to be left out; kept to one printable line."""
+        self.problems.append("".join(c if c.isprintable() else ascii(c)[1:-1] for c in text))
+
+    def add(self, speaker: str, session: str, path: Path, where: str = "") -> None:
+        """Take a recording, unless something speaks against it.
+
+        Args:
+            speaker: who speaks.
+            session: on which occasion.
+            path: the file.
+            where: how to begin a message, such as ``"row 3: "``.
+        """
+        name = self.name(path)
+        if not (speaker.strip() and speaker.isprintable()):
+            self.problem(f"{where}{name}: the speaker's name {speaker!a} cannot be printed")
+            return
+        if not (session.strip() and session.isprintable()):
+            self.problem(f"{where}{name}: the session's name {session!a} cannot be printed")
+            return
+        speaker = unicodedata.normalize("NFC", speaker.strip())  # as file systems differ in this
+        try:
+            missing = not path.is_file()
+        except (OSError, ValueError):  # too long, or with a null character
+            missing = True
+        if missing:
+            self.problem(f"{where}{name} is missing")
+            return
+        if not os.access(path, os.R_OK):
+            self.problem(f"{where}{name} may not be read")
+            return
+        place = os.path.realpath(path)
+        if known := self._speaker_of.get(place):
+            whose = "twice" if known == speaker else f"for {known} and for {speaker}"
+            self.problem(f"{where}{name} is listed {whose}")
+            return
+        self._speaker_of[place] = speaker
+        self._found.append(Recording(speaker, session.strip(), path))
+
+    def name(self, path: Path) -> str:
+        """How to call a file in a message."""
+        try:
+            return path.relative_to(self._root).as_posix()
+        except ValueError:
+            return path.name
+
+    def corpus(self, layout: str) -> Corpus:
+        """Everything, in natural order.
+
+        Raises:
+            CorpusError: nothing is left.
+        """
+        if not self._found:
+            why = f": {self.problems[0]}" if self.problems else ""
+            raise CorpusError(f"{layout} names no recording that can be used{why}")
+        order = sorted(
+            self._found,
+            key=lambda r: (natural(r.speaker), natural(r.session), natural(r.path.as_posix())),
+        )
+        return Corpus(tuple(order), tuple(self.problems))

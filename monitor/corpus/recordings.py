@@ -1,0 +1,62 @@
+"""Recordings, and who speaks in them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+__all__ = ["Corpus", "Recording"]
+
+
+@dataclass(frozen=True, slots=True)
+class Recording:
+    """One file of one speaker.
+
+    Attributes:
+        speaker: who speaks.
+        session: occasion on which it was recorded; only compared within a speaker.
+        path: the file.
+    """
+
+    speaker: str
+    session: str
+    path: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Corpus:
+    """Recordings in a fixed order, and what had to be left out.
+
+    Attributes:
+        recordings: by speaker, session and file.
+        problems: one line for everything that is missing or cannot be used.
+
+    Example:
+        >>> corpus = Corpus((Recording("ann", "1", Path("a.wav")),), ())
+        >>> corpus.speakers, {name: list(files) for name, files in corpus.sessions("ann").items()}
+        (('ann',), {'1': [PosixPath('a.wav')]})
+    """
+
+    recordings: tuple[Recording, ...]
+    problems: tuple[str, ...]
+
+    @property
+    def speakers(self) -> tuple[str, ...]:
+        """Every speaker once, in order."""
+        return tuple(dict.fromkeys(recording.speaker for recording in self.recordings))
+
+    def sessions(self, speaker: str) -> dict[str, tuple[Path, ...]]:
+        """The files of each session of a speaker, in order."""
+        sessions: dict[str, tuple[Path, ...]] = {}
+        for recording in self.recordings:
+            if recording.speaker == speaker:
+                before = sessions.get(recording.session, ())
+                sessions[recording.session] = (*before, recording.path)
+        return sessions
+
+    def __len__(self) -> int:
+        return len(self.recordings)
+
+    def __iter__(self) -> Iterator[Recording]:
+        return iter(self.recordings)

@@ -1,0 +1,115 @@
+"""Corpora described by a table: a manifest, or a Kaldi data folder."""
+
+from __future__ import annotations
+
+import csv
+import io
+from pathlib import Path
+
+from monitor.corpus.gathering import Gathering
+from monitor.corpus.recordings import Corpus
+from monitor.errors import CorpusError
+
+__all__ = ["from_kaldi", "from_manifest"]
+
+
+def from_manifest(path: Path) -> Corpus:
+    """Read a table with the columns ``path``, ``speaker`` and perhaps ``session``.
+
+    Without ``session`` a column ``chapter`` serves; without either each file is a session of its
+    own. Paths are relative to the table. Tabs separate the columns of a ``.tsv``.
+
+    Raises:
+        CorpusError: the table cannot be read, or names nothing that can be used.
+    """
+    text = _text(path, "utf-8-sig")
+    separator = "\t" if path.suffix.lower() == ".tsv" else ","
+    gathering = Gathering(path.parent)
+    try:
+        rows = csv.DictReader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
+        columns = [(name or "").strip().lower() for name in rows.fieldnames or ()]
+        rows.fieldnames = columns
+        if not {"path", "speaker"} <= set(columns) or len(set(columns)) < len(columns):
+            raise CorpusError(
+                f"{path.name} needs a first line with the columns path and speaker, each once "
+                "(and perhaps session)"
+            )
+        session_column = next((name for name in ("session", "chapter") if name in columns), None)
+        for row in rows:
+            where = f"{path.name} line {rows.line_num}: "
+            file = row["path"] or ""
+            if not file.strip() or not file.isprintable() or None in row:
+                gathering.problem(f"{where}is not a path and a speaker")
+                continue
+            session = row[session_column] or "" if session_column else ""
+            gathering.add(
+                row["speaker"] or "", session or Path(file).stem, path.parent / file, where
+            )
+    except csv.Error as error:
+        raise CorpusError(f"{path.name} is no table ({error}); save it as UTF-8 CSV") from None
+    return gathering.corpus(path.name)
+
+
+def from_kaldi(folder: Path) -> Corpus:
+    """Read ``wav.scp`` and ``utt2spk``; every recording is a session of its own.
+
+    Paths are relative to the folder, or else to the current one, as Kaldi has it. Commands (lines
+    that end in ``|``) are never run.
+
+    Raises:
+        CorpusError: a file is missing, the folder has ``segments``, or nothing can be used.
+    """
+    if (folder / "segments").exists():
+        raise CorpusError(
+            f"{folder.name} has segments, which are not supported; write one file an utterance"
+        )
+    if not (folder / "utt2spk").is_file():
+        raise CorpusError(f"{folder.name} has wav.scp but no utt2spk; add it")
+    gathering = Gathering(folder)
+    speakers = dict(_pairs(folder / "utt2spk", gathering))
+    listed = set()
+    for utterance, file in _pairs(folder / "wav.scp", gathering):
+        listed.add(utterance)
+        where = f"wav.scp {utterance}: "
+        if file.endswith("|"):
+            gathering.problem(
+                f"{where}is a command, which is never run; write its output to a file"
+            )
+        elif file == "-":
+            gathering.problem(f"{where}is standard input; write it to a file")
+        elif utterance not in speakers:
+            gathering.problem(f"{where}has no speaker in utt2spk")
+        else:
+            here = folder / file
+            elsewhere = not here.exists() and Path(file).exists()
+            gathering.add(speakers[utterance], utterance, Path(file) if elsewhere else here, where)
+    for utterance in speakers:
+        if utterance not in listed:
+            gathering.problem(f"utt2spk {utterance}: has no line in wav.scp")
+    return gathering.corpus(folder.name)
+
+
+def _pairs(path: Path, gathering: Gathering) -> list[tuple[str, str]]:
+    """Key and rest of each line; a key that comes again is a problem."""
+    pairs: dict[str, str] = {}
+    for number, line in enumerate(_text(path, "utf-8").split("\n"), 1):
+        fields = line.split(maxsplit=1)
+        if not fields:
+            continue
+        where = f"{path.name} line {number}: "
+        if len(fields) < 2 or not line.strip().replace("\t", " ").isprintable():
+            gathering.problem(f"{where}is not a name and a value")
+        elif fields[0] in pairs:
+            gathering.problem(f"{where}{fields[0]} is listed twice")
+        else:
+            pairs[fields[0]] = fields[1].strip()
+    return list(pairs.items())
+
+
+def _text(path: Path, encoding: str) -> str:
+    try:
+        return path.read_text(encoding=encoding)
+    except OSError as error:
+        raise CorpusError(f"cannot open {path.name}: {error.strerror}; check the name") from None
+    except UnicodeDecodeError:
+        raise CorpusError(f"{path.name} is not UTF-8 text; save it as UTF-8") from None

@@ -1,0 +1,60 @@
+"""What can go wrong, as one tree.
+
+::
+
+    MonitorError                 anything this package raises on purpose
+    ├── UsageError               the call makes no sense as it stands
+    ├── SourceError              a recording or a device cannot be heard
+    ├── StoreError               a population, law or checkpoint file cannot be used
+    │   └── SchemaError          ... because it was written by a newer version
+    ├── CorpusError              a folder or manifest cannot be read as a corpus
+    ├── CalibrationError         too little speech or too few speakers for a law
+    └── OverlapError             the stream is the very audio that was enrolled
+
+Every message is one line: what was wrong, and what to do about it.
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "CalibrationError",
+    "CorpusError",
+    "MonitorError",
+    "OverlapError",
+    "SchemaError",
+    "SourceError",
+    "StoreError",
+    "UsageError",
+]
+
+
+class MonitorError(Exception):
+    """Base of every error raised on purpose."""
+
+
+class UsageError(MonitorError, ValueError):
+    """An argument or a combination of arguments makes no sense."""
+
+
+class SourceError(MonitorError):
+    """A recording, a pipe or a device cannot be heard."""
+
+
+class StoreError(MonitorError):
+    """A population, law or checkpoint file is damaged, foreign or cannot be written."""
+
+
+class SchemaError(StoreError):
+    """A store was written by a newer version of this package."""
+
+
+class CorpusError(MonitorError):
+    """A folder or a manifest cannot be read as a corpus of speakers."""
+
+
+class CalibrationError(MonitorError):
+    """There are too few speakers, or too little speech, to learn a rank law."""
+
+
+class OverlapError(MonitorError):
+    """The stream contains audio that the templates were made from."""

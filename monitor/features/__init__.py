@@ -1,0 +1,1 @@
+"""Features: from blocks of audio to usable frames."""

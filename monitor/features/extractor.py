@@ -1,0 +1,187 @@
+"""From blocks of audio to usable frames: the one code path, live and over files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from monitor.errors import SourceError, UsageError
+from monitor.features.losses import Losses
+from monitor.features.resampling import Resampler
+from monitor.features.tracks import empty_track, join_frames, join_tracks, shift_track
+from monitor.features.vad import VAD_RATE, VoiceActivity
+from monitor.protocols import Feature
+from monitor.types import TICKS_PER_SECOND, Block, BoolArray, FloatArray, Frames, Track
+
+__all__ = ["Extractor"]
+
+
+class Extractor:
+    """Feeds every feature and the voice activity detector from one stream.
+
+    The concatenated output is the same for any cutting of the stream into blocks. A tick comes
+    out once every sample rate in use has been heard up to it; a feature frame complete by that
+    tick is in the same ``Frames`` or an earlier one. Ticks count from the start of the stream:
+    another recording, or another rate, starts resampling, voice activity and features afresh
+    at the next tick. The last tick of a recording is filled up with silence, so that no frame
+    lies beyond its end.
+
+    Samples that are not finite count as silence and are reported as a ``Gap``, one for each
+    second of stream, at the first tick concerned and as soon as that second is complete.
+
+    Args:
+        features: what to compute; names must differ.
+        channel: which channel to listen to, from 0; None for the mean of all.
+
+    Raises:
+        UsageError: if two features have one name.
+
+    Example:
+        >>> import numpy as np
+        >>> from monitor.features.f0 import F0
+        >>> extractor = Extractor([F0()])
+        >>> tone = np.sin(2 * np.pi * 100 * np.arange(8000) / 8000)
+        >>> frames = extractor.process(Block(tone, rate=8000))
+        >>> frames.speech.size, frames.tracks["f0"].values.size
+        (100, 97)
+        >>> extractor.flush().speech.size
+        0
+    """
+
+    def __init__(self, features: Sequence[Feature], channel: int | None = None) -> None:
+        names = [feature.name for feature in features]
+        if len(set(names)) < len(names):
+            raise UsageError(f"features must have different names, not {', '.join(names)}")
+        self.features = tuple(features)
+        self.channel = channel
+        self._ticks = 0
+        self._skip = 0
+        self._current: _Recording | None = None
+
+    def process(self, block: Block) -> Frames:
+        """The ticks and frames that a further block completes.
+
+        Raises:
+            SourceError: if the block has no such channel, or no valid rate.
+        """
+        samples = self._columns(block)
+        ended = None
+        if self._current is None or self._current.key != (block.recording, block.rate):
+            ended = self.flush()
+            self._current = _Recording(self.features, block, self._ticks, self._skip)
+        frames = self._current.process(samples)
+        self._ticks += frames.speech.size
+        return frames if ended is None else join_frames(ended, frames)
+
+    def flush(self) -> Frames:
+        """What only the end of the recording, or of the stream, completes."""
+        if self._current is None:
+            tracks = {feature.name: empty_track(feature) for feature in self.features}
+            return Frames(np.empty(0, np.bool_), tracks)
+        frames = self._current.flush()
+        self._current = None
+        self._ticks += frames.speech.size
+        return frames
+
+    def skip_to(self, tick: int) -> None:
+        """Frames complete by ``tick`` of the stream need not be computed.
+
+        Resampling and voice activity still run, so that what follows is the same to the last bit.
+        """
+        self._skip = tick
+        if self._current is not None:
+            self._current.skip_to(tick)
+
+    def _columns(self, block: Block) -> FloatArray:
+        """Shape (n, channels in use)."""
+        if block.rate <= 0:
+            raise SourceError(f"a sample rate of {block.rate} Hz cannot be heard: must be positive")
+        samples = np.asarray(block.samples)
+        columns = samples[:, None] if samples.ndim == 1 else samples
+        if columns.ndim != 2 or not columns.shape[1]:
+            raise SourceError(f"samples of shape {samples.shape} must be (n,) or (n, channels)")
+        if self.channel is None:
+            return columns
+        count = columns.shape[1]
+        if not 0 <= self.channel < count:
+            raise SourceError(
+                f"no channel {self.channel}: this recording has {count}, counted from 0;"
+                " choose one of them or the mean of all"
+            )
+        return columns[:, self.channel : self.channel + 1]
+
+
+class _Recording:
+    """One run of blocks of one recording and one rate."""
+
+    def __init__(
+        self, features: Sequence[Feature], block: Block, first_tick: int, skip: int
+    ) -> None:
+        self.key = (block.recording, block.rate)
+        self._features = features
+        self._first_tick = first_tick
+        self._losses = Losses(block.rate, block.recording, first_tick)
+        self._vad = VoiceActivity()
+        rates = {VAD_RATE, *(feature.rate for feature in features)}
+        self._resamplers = {rate: Resampler(block.rate, rate) for rate in rates}
+        self._heard = dict.fromkeys(rates, 0)  # samples, at each rate
+        self._source_rate = block.rate
+        self._source_heard = 0
+        self._waiting: BoolArray = np.empty(0, np.bool_)  # decisions on ticks not yet complete
+        self._ticks = 0
+        for feature in features:
+            feature.reset()
+        self.skip_to(skip)
+
+    def skip_to(self, tick: int) -> None:
+        for feature in self._features:
+            feature.skip_to(max(0, tick - self._first_tick))
+
+    def process(self, samples: FloatArray) -> Frames:
+        mono = _mean(self._losses.silence(samples))
+        self._source_heard += mono.size
+        sounds = {rate: each.process(mono) for rate, each in self._resamplers.items()}
+        tracks = self._feed(sounds)
+        complete = min(heard * TICKS_PER_SECOND // rate for rate, heard in self._heard.items())
+        speech = self._due(complete)
+        return Frames(speech, tracks, self._losses.report(self._first_tick + self._ticks))
+
+    def flush(self) -> Frames:
+        tracks = self._feed({rate: each.flush() for rate, each in self._resamplers.items()})
+        for feature in self._features:
+            last = shift_track(feature.flush(), self._first_tick)
+            tracks[feature.name] = join_tracks(tracks[feature.name], last)
+        ends = [(self._source_rate, self._source_heard), *self._heard.items()]
+        total = max(-(-heard * TICKS_PER_SECOND // rate) for rate, heard in ends)
+        silence = total * VAD_RATE // TICKS_PER_SECOND - self._heard[VAD_RATE]
+        self._decide(np.zeros(silence, np.float32))
+        return Frames(self._due(total), tracks, self._losses.finish())
+
+    def _feed(self, sounds: Mapping[int, FloatArray]) -> dict[str, Track]:
+        """Let the detector and every feature hear what has come out of the resamplers."""
+        for rate, sound in sounds.items():
+            self._heard[rate] += sound.size
+        self._decide(sounds[VAD_RATE])
+        return {
+            feature.name: shift_track(feature.process(sounds[feature.rate]), self._first_tick)
+            for feature in self._features
+        }
+
+    def _decide(self, sound: FloatArray) -> None:
+        self._waiting = np.concatenate((self._waiting, self._vad.process(sound)))
+
+    def _due(self, complete: int) -> BoolArray:
+        """Decisions on the ticks up to this one of the recording that have not been given yet."""
+        count = complete - self._ticks
+        speech, self._waiting = self._waiting[:count], self._waiting[count:]
+        self._ticks = complete
+        return speech
+
+
+def _mean(columns: FloatArray) -> FloatArray:
+    """The mean of the channels, added in order: numpy's own order depends on the shape."""
+    if columns.shape[1] == 1:
+        return columns[:, 0]
+    total: FloatArray = sum(columns.T[1:], start=columns[:, 0])
+    return total / np.float32(columns.shape[1])

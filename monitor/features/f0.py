@@ -1,0 +1,183 @@
+"""Fundamental frequency as SRD measured it: one integer YIN lag every 10 ms.
+
+A. de Cheveigné and H. Kawahara, "YIN, a fundamental frequency estimator for speech and music",
+JASA 111 (2002): equations (6) to (8) and the absolute threshold of section II.D, without the
+parabolic interpolation. A lag is a bin of the histogram, and 104 lags are all there is.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.fft
+
+from monitor.features.framing import Framer
+from monitor.features.tracks import empty_track
+from monitor.types import FloatArray, IntArray, Track
+
+__all__ = ["F0", "FRAME", "HIGHEST_LAG", "HOP", "LOWEST_LAG", "RATE", "yin_lags"]
+
+RATE = 8000
+HOP = RATE // 100
+FRAME = 2 * (RATE // 65)
+"""Two periods of the deepest voice, 65 Hz: 246 samples."""
+_SEARCH_FROM = RATE // 450 + 1
+LOWEST_LAG = _SEARCH_FROM + 1
+"""19 samples, 421 Hz. A dip at the very first lag searched counts as unvoiced."""
+HIGHEST_LAG = FRAME // 2 - 1
+"""122 samples, 65.6 Hz."""
+THRESHOLD = 0.1
+_FLOOR = np.float32(1e-5)
+_ROUNDING = np.float32(3e-4)
+"""Differences that sum to less of the energy are rounding: a constant is not a voice."""
+
+_POINTS = 384  # >= 246 + 122: the circular correlation is the linear one at every lag used
+_CHUNK = 240  # frames at a time: what is touched stays in the second-level cache
+_LAGS = np.arange(1, HIGHEST_LAG + 1, dtype=np.float32)[:, None]
+_SEARCHED = slice(_SEARCH_FROM - 1, HIGHEST_LAG)
+_PRIORITY = np.arange(HIGHEST_LAG - _SEARCH_FROM + 1, 0, -1, dtype=np.uint8)[:, None]
+
+
+def yin_lags(samples: FloatArray) -> IntArray:
+    """The YIN lag of every whole frame.
+
+    Args:
+        samples: shape (n,), mono at 8000 Hz.
+
+    Returns:
+        Shape (frames,): the period in samples, 19 to 122, or 0 where the frame is not periodic.
+        Frame i covers the samples [80 i, 80 i + 246).
+
+    Example:
+        >>> import numpy as np
+        >>> yin_lags(np.sin(2 * np.pi * 100 * np.arange(800) / 8000))
+        array([80, 80, 80, 80, 80, 80, 80])
+    """
+    return _Yin().lags(Framer(FRAME, HOP).push(samples))
+
+
+class F0:
+    """Histogram feature: the lags of voiced frames, as bins counted from the lowest lag.
+
+    Example:
+        >>> import numpy as np
+        >>> track = F0().process(np.sin(2 * np.pi * 100 * np.arange(400) / 8000))
+        >>> track.ticks, track.values + LOWEST_LAG
+        (array([4, 5]), array([80, 80]))
+    """
+
+    name = "f0"
+    rate = RATE
+    size = HIGHEST_LAG - LOWEST_LAG + 1
+    kind = "histogram"
+    frame_seconds = HOP / RATE
+
+    def __init__(self) -> None:
+        self._yin = _Yin()
+        self.reset()
+
+    def process(self, samples: FloatArray) -> Track:
+        """The voiced frames that these further samples, shape (n,), complete."""
+        frames = self._framer.push(samples)
+        start = self._heard
+        self._heard += len(frames)
+        skipped = min(max(0, self._skip - _tick(start) + 1), len(frames))
+        lags = self._yin.lags(frames[skipped:])
+        voiced = np.flatnonzero(lags)
+        return Track(voiced + _tick(start + skipped), lags[voiced] - LOWEST_LAG)
+
+    def flush(self) -> Track:
+        """Nothing: a frame that the recording cuts short is not measured."""
+        return empty_track(self)
+
+    def skip_to(self, tick: int) -> None:
+        """Frames complete by ``tick`` (counted from the last reset) are not computed."""
+        self._skip = tick
+
+    def reset(self) -> None:
+        """Forget everything heard: the next sample is the first of a recording."""
+        self._framer = Framer(FRAME, HOP)
+        self._heard = 0
+        self._skip = 0
+
+
+def _tick(frame: int) -> int:
+    """The tick by which the last sample of a frame has been heard."""
+    return -(-(HOP * frame + FRAME) // HOP)
+
+
+class _Yin:
+    """The steps of YIN over a chunk of frames, with their scratch memory.
+
+    Transforms run along rows (one frame each); all that follows has a row for each lag and a
+    column for each frame, so that every operation is one pass over contiguous memory. Nothing
+    in a frame's result depends on the other frames of its chunk.
+    """
+
+    def __init__(self) -> None:
+        self._padded = np.zeros((_CHUNK, _POINTS), np.float32)
+        self._power = np.empty((_CHUNK, _POINTS // 2 + 1), np.float32)
+
+    def lags(self, frames: FloatArray) -> IntArray:
+        """Shape (n, 246) to shape (n,); 0 where a frame is not periodic."""
+        lags = np.zeros(len(frames), np.intp)
+        for start in range(0, len(frames), _CHUNK):
+            chunk = frames[start : start + _CHUNK]
+            found = _search(_normalised(*self._difference(chunk)))
+            lags[start : start + len(chunk)] = found[: len(chunk)]
+        return lags
+
+    def _difference(self, frames: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Equation (6) at the lags 1 to 122, and the energy: shapes (122, m) and (m,).
+
+        There are as many columns as frames, or one more: the running sums want an even number.
+        """
+        count = len(frames)
+        padded, power = self._padded[: count + count % 2], self._power[: count + count % 2]
+        padded[:count, :FRAME] = frames
+        parts = scipy.fft.rfft(padded).view(np.float32)
+        np.square(parts, out=parts)
+        np.add(parts[:, ::2], parts[:, 1::2], out=power)
+        # The spectrum is real and even: its inverse is a cosine transform, 384 times too large.
+        correlation = scipy.fft.dct(power, type=1, overwrite_x=True).T
+
+        # A longer lag leaves out one more sample at either end of the frame.
+        squares = np.square(padded[:, :FRAME]).T
+        ends = np.add(squares[:HIGHEST_LAG], squares[: FRAME - HIGHEST_LAG - 1 : -1], order="C")
+        energy = correlation[0] * np.float32(1 / _POINTS)
+        ends[0] -= 2 * energy
+        scale = np.float32(-2 / _POINTS)
+        difference = np.multiply(correlation[1 : HIGHEST_LAG + 1], scale, order="C")
+        difference -= _running_sum(ends)
+        return difference, energy
+
+
+def _normalised(difference: FloatArray, energy: FloatArray) -> FloatArray:
+    """Equation (8) at the lags searched, 18 to 122: shape (105, n)."""
+    total = _running_sum(difference)[_SEARCHED]
+    np.maximum(total, np.maximum(_FLOOR, _ROUNDING * energy), out=total)
+    normalised = difference[_SEARCHED]
+    normalised *= _LAGS[_SEARCHED]
+    normalised /= total
+    return normalised
+
+
+def _search(normalised: FloatArray) -> IntArray:
+    """Section II.D: the lowest point of the first dip below the threshold."""
+    # Priorities fall with the lag: the largest one that is left belongs to the first lag.
+    below = (normalised < THRESHOLD).view(np.uint8)
+    below *= _PRIORITY
+    first = below.max(axis=0)
+    bottom = (normalised[1:] >= normalised[:-1]).view(np.uint8)
+    bottom *= _PRIORITY[:-1]
+    bottom *= bottom <= first
+    # One is the priority of the longest lag, where any dip ends.
+    lags = HIGHEST_LAG + 1 - np.maximum(bottom.max(axis=0), 1).astype(np.intp)
+    return np.where((first > 0) & (first < len(_PRIORITY)), lags, 0)
+
+
+def _running_sum(rows: FloatArray) -> FloatArray:
+    """Running sum down the rows, of two columns at a time: the parts of a complex number.
+
+    Each addition waits for the one before it, so two of them take hardly longer than one.
+    """
+    return np.cumsum(rows.view(np.complex64), axis=0).view(np.float32)

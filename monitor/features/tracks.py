@@ -1,0 +1,43 @@
+"""Small operations on the usable frames of features."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from monitor.protocols import Feature
+from monitor.types import AnyArray, Frames, Track
+
+__all__ = ["empty_track", "join_frames", "join_tracks", "shift_track"]
+
+
+def empty_track(feature: Feature) -> Track:
+    """No frames of this feature."""
+    histogram = feature.kind == "histogram"
+    values: AnyArray = np.empty(0, np.intp) if histogram else np.empty((0, feature.size))
+    return Track(np.empty(0, np.intp), values)
+
+
+def join_tracks(before: Track, after: Track) -> Track:
+    """The frames of one track and then of another."""
+    if not len(before.ticks):
+        return after
+    if not len(after.ticks):
+        return before
+    ticks = np.concatenate((before.ticks, after.ticks))
+    return Track(ticks, np.concatenate((before.values, after.values)))
+
+
+def join_frames(before: Frames, after: Frames) -> Frames:
+    """One run of ticks and then the next, of the same features."""
+    tracks: Mapping[str, Track] = {
+        name: join_tracks(track, after.tracks[name]) for name, track in before.tracks.items()
+    }
+    speech = np.concatenate((before.speech, after.speech))
+    return Frames(speech, tracks, before.gaps + after.gaps)
+
+
+def shift_track(track: Track, ticks: int) -> Track:
+    """The same frames, so many ticks later."""
+    return Track(track.ticks + ticks, track.values) if ticks else track

@@ -1,0 +1,126 @@
+"""The records of a run as columns of numbers, ready to be drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from monitor.types import FloatArray, IntArray
+
+__all__ = ["Run", "in_words", "read_run", "thin"]
+
+HEADLINE = ("bits", "bits_low", "bits_high")
+COLUMNS = ("seconds", "speech", *HEADLINE, *(f"expected_{name}" for name in HEADLINE))
+
+
+@dataclass(frozen=True)
+class Run:
+    """What a plot needs to know of a run.
+
+    Attributes:
+        columns: figures of the readings by name, shape (n,), NaN where null; ``linear`` and
+            ``sqrt`` are the guides.
+        speakers: N.
+        ceiling: log2 N, in bits.
+        plateau: the average plateau in bits, None where unknown.
+        watch: the watched speaker, None where nobody is.
+        alerts: alert records.
+        gaps: (stream seconds, lost seconds or None).
+        session: ``"same"``, ``"cross"`` or None.
+        withheld: why the last reading gives no headline, if it says so.
+    """
+
+    columns: Mapping[str, FloatArray]
+    speakers: int
+    ceiling: float
+    plateau: float | None
+    watch: str | None
+    alerts: Sequence[Mapping[str, Any]] = ()
+    gaps: Sequence[tuple[float, float | None]] = field(default=())
+    session: str | None = None
+    withheld: str | None = None
+
+    def speech_at(self, seconds: float) -> float:
+        """Speech seconds at a stream time."""
+        times, speech = self.columns["seconds"], self.columns["speech"]
+        known = np.isfinite(times) & np.isfinite(speech)
+        if not known.any():
+            return 0.0
+        return float(np.interp(seconds, times[known], speech[known]))
+
+
+def read_run(records: Sequence[Mapping[str, Any]]) -> Run:
+    """Sort the records of a run by type; a missing ``start`` or ``end`` is no harm.
+
+    Examples:
+        >>> run = read_run([{"type": "reading", "seconds": 2.0, "speech": 1.5, "bits": None,
+        ...                  "ceiling": 5.64}])
+        >>> run.speakers, run.columns["speech"], run.columns["bits"]
+        (50, array([1.5]), array([nan]))
+    """
+    readings = [record for record in records if record.get("type") == "reading"]
+    start = next((record for record in records if record.get("type") == "start"), {})
+    end = next((record for record in records if record.get("type") == "end"), {})
+    last: Mapping[str, Any] = readings[-1] if readings else {}
+    columns = {name: _column([r.get(name) for r in readings]) for name in COLUMNS}
+    for guide in ("linear", "sqrt"):
+        columns[guide] = _column([(r.get("guides") or {}).get(guide) for r in readings])
+    ceiling = float(last.get("ceiling") or start.get("ceiling") or 0.0)
+    speakers = int(start.get("speakers") or round(2**ceiling))
+    plateau = last.get("plateau", start.get("plateau"))
+    watch = start.get("watch", end.get("watch"))
+    if watch is None and last.get("assumes_enrolled") is False:
+        watch = "the watched speaker"
+    return Run(
+        columns=columns,
+        speakers=speakers,
+        ceiling=ceiling,
+        plateau=None if plateau is None else float(plateau),
+        watch=None if watch is None else in_words(watch),
+        alerts=[r for r in records if r.get("type") == "alert"],
+        gaps=[(r["seconds"], r.get("lost_seconds")) for r in records if r.get("type") == "gap"],
+        session=last.get("session"),
+        withheld=last.get("withheld"),
+    )
+
+
+def in_words(name: object, longest: int = 24) -> str:
+    r"""A name that fits beside a line: printable and not too long.
+
+    Examples:
+        >>> in_words("a\tb"), in_words("x" * 30, 8)
+        ('a b', 'xxxxxxx…')
+    """
+    text = "".join(c if c.isprintable() else " " for c in str(name))
+    return text if len(text) <= longest else text[: longest - 1] + "…"
+
+
+def thin(x: FloatArray, y: FloatArray, limit: int = 1200) -> IntArray:
+    """Indices of at most about ``4 * limit`` points that draw the same curve on a log axis.
+
+    Of each of ``limit`` slots along log x the first, last, lowest and highest points stay, so
+    that no peak is lost.
+
+    Args:
+        x: shape (n,), positive, non-decreasing.
+        y: shape (n,), NaN where there is no figure.
+        limit: slots.
+    """
+    if x.size <= limit:
+        return np.arange(x.size)
+    logs = np.log(x)
+    span = logs[-1] - logs[0]
+    slot = np.zeros(x.size, int) if span <= 0 else ((logs - logs[0]) / span * limit).astype(int)
+    order = np.lexsort((y, slot))  # NaN sorts last within its slot
+    heads = np.flatnonzero(np.diff(slot[order], prepend=-1))
+    tails = np.append(heads[1:], x.size) - 1
+    finite = np.add.reduceat(np.isfinite(y[order]).astype(int), heads)
+    highest = order[heads + np.maximum(finite - 1, 0)]
+    return np.unique(np.concatenate([heads, tails, order[heads], highest]))
+
+
+def _column(values: Sequence[float | None]) -> FloatArray:
+    return np.array([np.nan if v is None else v for v in values], float)

@@ -1,0 +1,95 @@
+"""What a run says, in plain words for the texts around its curve."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from monitor.figures.canvas import format_seconds
+from monitor.figures.series import Run, in_words
+
+__all__ = ["caption", "heading", "in_bits", "one_in", "summary"]
+
+
+def heading(run: Run) -> str:
+    """The last headline figure as one sentence.
+
+    Examples:
+        >>> from monitor.figures.series import read_run
+        >>> reading = {"type": "reading", "seconds": 20.0, "speech": 15.0, "bits": 2.0}
+        >>> heading(read_run([{"type": "start", "speakers": 40, "watch": "ann"}, reading]))
+        'After 15 s of speech, an attacker gives ann a chance of 1 in 10'
+        >>> heading(read_run([{"type": "start", "speakers": 40}, reading]))
+        'After 15 s of speech, an attacker believes that about 10 of 40 speakers remain'
+    """
+    speech, bits = run.columns["speech"], run.columns["bits"]
+    known = np.flatnonzero(np.isfinite(bits) & np.isfinite(speech))
+    if not known.size:
+        return "Nothing can be said about this voice yet"
+    heard = format_seconds(float(speech[known[-1]]))
+    k = _candidates(run, float(bits[known[-1]]))
+    if run.watch is None:
+        left = f"about {k} of {run.speakers:,} speakers remain"
+        return f"After {heard} of speech, an attacker believes that {left}"
+    return f"After {heard} of speech, an attacker gives {run.watch} a chance of 1 in {k}"
+
+
+def summary(run: Run) -> str:
+    """Bits now and at the peak, and what was lost."""
+    speech, bits = run.columns["speech"], run.columns["bits"]
+    known = bits[np.isfinite(bits) & (speech > 0)]
+    parts = []
+    if known.size:
+        parts = [f"{in_bits(float(known[-1]))} of at most {run.ceiling:.2f}"]
+        parts.append(f"peak {in_bits(float(known.max()))}")
+    if run.watch is not None:
+        parts.append(f"by chance it would be {one_in(run, 0.0)}")
+    if run.gaps:
+        lost = sum(seconds or 0.0 for _, seconds in run.gaps)
+        count = f"{len(run.gaps)} gap{'' if len(run.gaps) == 1 else 's'}"
+        parts.append(f"{count}, {lost:.2g} s of audio lost")
+    if run.withheld:
+        parts.append(f"withheld: {in_words(run.withheld, 60)}")
+    return "  ·  ".join(parts)
+
+
+def caption(run: Run) -> str:
+    """Which figure the curve is, and what its band covers."""
+    if run.watch is None:
+        text = "Attacker's confidence, assuming the speaker is enrolled; it can be wrong."
+    else:
+        text = f"Local bits of {run.watch}; below 0 it is less likely than chance."
+    text += " Bands: 95 % calibration uncertainty."
+    if run.watch is None:
+        text += "\n1 in k: as sure as if k equally likely speakers were left."
+    if run.session == "same":
+        text += " Templates from the same session."
+    return text
+
+
+def one_in(run: Run, bits: float) -> str:
+    """These bits as one candidate in k = N / 2^bits.
+
+    Examples:
+        >>> from monitor.figures.series import read_run
+        >>> run = read_run([{"type": "start", "speakers": 3000}])
+        >>> one_in(run, 0.0), one_in(run, 8.0), one_in(run, 11.0)
+        ('1 in 3,000', '1 in 12', '1 in 1.5')
+    """
+    return f"1 in {_candidates(run, bits)}"
+
+
+def in_bits(bits: float) -> str:
+    """Bits with their unit.
+
+    Examples:
+        >>> in_bits(3.0), in_bits(1.0), in_bits(-0.254), in_bits(-0.001)
+        ('3 bits', '1 bit', '−0.25 bits', '0 bits')
+    """
+    text = f"{bits:.2f}".rstrip("0").rstrip(".")
+    text = "0" if text == "-0" else text.replace("-", "\N{MINUS SIGN}")
+    return f"{text} bit{'' if text == '1' else 's'}"
+
+
+def _candidates(run: Run, bits: float) -> str:
+    k = max(run.speakers, 1) / 2.0**bits
+    return f"{k:,.0f}" if k >= 9.95 else f"{k:.1f}".removesuffix(".0")

@@ -1,0 +1,38 @@
+"""Resampling of calibration speakers: the limits on everything that a law says."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from monitor.types import FloatArray
+
+__all__ = ["DRAWS", "limits", "speaker_weights"]
+
+DRAWS = 200
+"""B of METHOD section 5."""
+
+
+def speaker_weights(speakers: int, draws: int = DRAWS, seed: int = 0) -> FloatArray:
+    """How often each speaker is drawn in each resample.
+
+    Returns:
+        shape (draws, speakers), whole numbers as float64; every row sums to ``speakers``.
+    """
+    generator = np.random.default_rng(seed)
+    picks = generator.integers(0, speakers, size=(draws, speakers))
+    weights = np.zeros((draws, speakers))
+    np.add.at(weights, (np.arange(draws)[:, None], picks), 1.0)
+    return weights
+
+
+def limits(values: FloatArray) -> tuple[float, float]:
+    """2.5 and 97.5 percentiles of a figure over the draws, shape (B,).
+
+    The two order statistics nearest to the percentiles, without interpolation: one partition, no
+    sort, since this stands in every reading.
+    """
+    count = values.shape[0]
+    low = min(int(0.025 * count), count - 1)
+    high = max(count - 1 - low, 0)
+    parted = np.partition(values, (low, high))
+    return float(parted[low]), float(parted[high])

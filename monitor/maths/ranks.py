@@ -1,0 +1,164 @@
+"""The rank of the true speaker, and histograms of it (METHOD section 3)."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from monitor.errors import UsageError
+from monitor.types import FloatArray, IntArray
+
+__all__ = ["TIE_RULES", "rank_bounds", "rank_histogram", "rank_histograms"]
+
+TIE_RULES = ("spread", "optimistic", "pessimistic", "mid")
+"""Where a trial whose score is shared by several templates is counted."""
+
+_Doubles: TypeAlias = NDArray[np.float64]
+
+
+def rank_bounds(scores: FloatArray, target: int | IntArray) -> tuple[IntArray, IntArray]:
+    """How many templates beat the target, and how many share its score.
+
+    Args:
+        scores: shape (..., N), higher is more alike.
+        target: column of the true speaker, a number or shape (...).
+
+    Returns:
+        ``better``: templates that score strictly higher, shape (...).
+        ``tied``: templates that share the target's score, itself included, so at least 1. The
+        target's ranks are ``better + 1`` to ``better + tied``.
+
+    Raises:
+        UsageError: a score is not a number, or a target is not one of the columns.
+
+    Example:
+        >>> scores = np.array([[0.9, 0.4, 0.4], [0.1, 0.5, 0.2]])
+        >>> better, tied = rank_bounds(scores, np.array([1, 0]))
+        >>> better.tolist(), tied.tolist()
+        ([1, 2], [2, 1])
+    """
+    scores = np.asarray(scores)
+    if scores.ndim == 0 or np.isnan(scores).any():
+        raise UsageError("a score is not a number: drop such trials before ranking them")
+    column = np.asarray(target)
+    if column.dtype.kind not in "iu":
+        raise UsageError("a target is the column of a speaker: give whole numbers")
+    if column.size and (column.min() < 0 or column.max() >= scores.shape[-1]):
+        raise UsageError(f"a target lies outside the {scores.shape[-1]} columns of the scores")
+    column = np.broadcast_to(column, scores.shape[:-1])
+    own = np.take_along_axis(scores, column[..., None], axis=-1)
+    return np.asarray((scores > own).sum(axis=-1)), np.asarray((scores == own).sum(axis=-1))
+
+
+def rank_histogram(
+    better: IntArray,
+    tied: IntArray,
+    speakers: int,
+    ties: str = "spread",
+    weights: FloatArray | None = None,
+) -> _Doubles:
+    """Count the ranks of n trials.
+
+    Args:
+        better: shape (n,), from `rank_bounds`.
+        tied: shape (n,), from `rank_bounds`.
+        speakers: N, how many templates were ranked.
+        ties: ``"spread"`` shares a trial equally among its tied ranks, ``"optimistic"`` takes the
+            first (the attacker wins), ``"pessimistic"`` the last, ``"mid"`` the middle one (half
+            and half where there are two).
+        weights: shape (n,), how much each trial counts; 1 where not given.
+
+    Returns:
+        shape (N,), index 0 is rank 1; its sum is that of the weights.
+
+    Raises:
+        UsageError: unknown rule, or ranks that do not fit into N speakers.
+
+    Example:
+        >>> rank_histogram(np.array([0, 1]), np.array([1, 2]), 4)
+        array([1. , 0.5, 0.5, 0. ])
+    """
+    better, tied = _checked(better, tied, speakers)
+    weight: _Doubles = (
+        np.ones((1, better.size)) if weights is None else _weighing(weights, better.size)
+    )
+    if weight.shape[0] != 1:
+        raise UsageError("one histogram takes one weight for each trial")
+    if ties == "spread":
+        return np.asarray(_spread(better, tied, speakers, weight)[0])
+    if ties == "optimistic":
+        places = [better]
+    elif ties == "pessimistic":
+        places = [better + tied - 1]
+    elif ties == "mid":
+        places = [better + (tied - 1) // 2, better + tied // 2]
+    else:
+        raise UsageError(f"no tie rule {ties!r}: take one of {', '.join(TIE_RULES)}")
+    counted = [np.bincount(place, weight[0], speakers) for place in places]
+    return np.asarray(np.mean(counted, axis=0), dtype=np.float64)
+
+
+def rank_histograms(
+    better: IntArray, tied: IntArray, speakers: int, weights: FloatArray
+) -> _Doubles:
+    """Many weightings of the same trials, ties spread: the histograms of a bootstrap.
+
+    Args:
+        better: shape (n,), from `rank_bounds`.
+        tied: shape (n,), from `rank_bounds`.
+        speakers: N.
+        weights: shape (B, n).
+
+    Returns:
+        shape (B, N); row b equals ``rank_histogram(better, tied, speakers, "spread", weights[b])``.
+
+    Raises:
+        UsageError: as `rank_histogram`.
+
+    Example:
+        >>> rank_histograms(np.array([0, 1]), np.array([1, 2]), 3, np.array([[2.0, 0], [0, 1]]))
+        array([[2. , 0. , 0. ],
+               [0. , 0.5, 0.5]])
+    """
+    better, tied = _checked(better, tied, speakers)
+    return _spread(better, tied, speakers, _weighing(weights, better.size))
+
+
+def _spread(better: IntArray, tied: IntArray, speakers: int, weights: _Doubles) -> _Doubles:
+    alone = tied == 1
+    histograms = _bin(better[alone], weights[:, alone], speakers)
+    if alone.all():
+        return histograms
+    # Shared trials go through running sums of steps up and down. Where no trial reaches, those sums
+    # are zero up to rounding only, and an empty rank must be exactly empty: hence `covered`.
+    first, share = better[~alone], weights[:, ~alone] / tied[~alone]
+    last = first + tied[~alone]
+    steps = _bin(first, share, speakers + 1) - _bin(last, share, speakers + 1)
+    reached = np.bincount(first, minlength=speakers + 1) - np.bincount(last, minlength=speakers + 1)
+    covered = np.cumsum(reached)[:-1] > 0
+    shared = np.where(covered, np.cumsum(steps, axis=1)[:, :-1], 0.0)
+    return np.asarray(histograms + np.maximum(shared, 0.0))
+
+
+def _bin(place: IntArray, weights: _Doubles, size: int) -> _Doubles:
+    return np.stack([np.bincount(place, row, size) for row in weights]).astype(np.float64)
+
+
+def _checked(better: IntArray, tied: IntArray, speakers: int) -> tuple[IntArray, IntArray]:
+    better, tied = np.asarray(better, dtype=np.intp), np.asarray(tied, dtype=np.intp)
+    if better.ndim != 1 or better.shape != tied.shape:
+        raise UsageError("better and tied are one number for each trial, of one length")
+    if better.size and (better.min() < 0 or tied.min() < 1 or (better + tied).max() > speakers):
+        raise UsageError(f"ranks do not fit into {speakers} speakers: check N")
+    return better, tied
+
+
+def _weighing(weights: ArrayLike, trials: int) -> _Doubles:
+    weight = np.atleast_2d(np.asarray(weights, dtype=np.float64))
+    if weight.ndim != 2 or weight.shape[0] == 0 or weight.shape[1] != trials:
+        raise UsageError(f"weights do not match the {trials} trials: give one for each")
+    if not (weight >= 0).all() or np.isinf(weight).any():
+        raise UsageError("a weight is negative or not finite: give weights of 0 or more")
+    return weight

@@ -1,0 +1,150 @@
+"""How alike a stream and each template are (METHOD section 2); higher is more alike.
+
+Every similarity splits into ``prepare`` (once, on the templates) and ``score`` (at each reading),
+so that the default costs one matrix-vector product a reading.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from monitor.errors import UsageError
+from monitor.types import AnyArray, FloatArray
+
+__all__ = ["SIMILARITIES", "Similarity", "default_similarity", "similarity"]
+
+PSEUDO_COUNT = 0.5
+"""a of METHOD section 2: what is added to every bin of a template."""
+
+
+@dataclass(frozen=True, slots=True)
+class Similarity:
+    """One way to compare a sketch with templates.
+
+    Attributes:
+        name: how it is called in stores and on the command line.
+        kind: the sketches it is for, ``"histogram"`` or ``"embedding"``.
+        additive: True where the score grows with the evidence (a log-likelihood does).
+        prepare: templates, shape (N, M) counts or sums -> prepared templates, shape (N, M).
+        score: prepared templates and totals, shape (M,) or (n, M) -> (N,) or (n, N). Totals of zero
+            score zero everywhere: no frames, no score.
+    """
+
+    name: str
+    kind: str
+    additive: bool
+    prepare: Callable[[AnyArray], FloatArray]
+    score: Callable[[FloatArray, AnyArray], FloatArray]
+
+
+def _log_probabilities(templates: AnyArray) -> FloatArray:
+    counts = np.asarray(templates, dtype=np.float64) + PSEUDO_COUNT
+    return np.asarray(np.log(counts) - np.log(counts.sum(axis=-1, keepdims=True)))
+
+
+def _smoothed(templates: AnyArray) -> FloatArray:
+    return np.exp(_log_probabilities(templates))
+
+
+def _unit(vectors: AnyArray) -> FloatArray:
+    vectors = np.asarray(vectors, dtype=np.float64)
+    length = np.sqrt((vectors * vectors).sum(axis=-1, keepdims=True))
+    return np.asarray(np.divide(vectors, length, out=np.zeros_like(vectors), where=length > 0))
+
+
+def _normalised(totals: AnyArray) -> FloatArray:
+    totals = np.asarray(totals, dtype=np.float64)
+    mass = totals.sum(axis=-1, keepdims=True)
+    return np.asarray(np.divide(totals, mass, out=np.zeros_like(totals), where=mass > 0))
+
+
+def _product(prepared: FloatArray, totals: AnyArray) -> FloatArray:
+    totals = np.asarray(totals, dtype=np.float64)
+    # templates @ totals for one stream: BLAS reads the matrix once, in its own order
+    return prepared @ totals if totals.ndim == 1 else totals @ prepared.T
+
+
+def _cosine(prepared: FloatArray, totals: AnyArray) -> FloatArray:
+    return _product(prepared, _unit(totals))
+
+
+def _hellinger(prepared: FloatArray, totals: AnyArray) -> FloatArray:
+    overlap = _product(prepared, np.sqrt(_normalised(totals)))
+    heard = np.asarray(totals).sum(axis=-1, keepdims=np.ndim(totals) > 1) > 0
+    return np.where(heard, -np.sqrt(np.maximum(1.0 - overlap, 0.0)), 0.0)
+
+
+def _rowwise(
+    distance: Callable[[FloatArray, FloatArray], FloatArray],
+) -> Callable[[FloatArray, AnyArray], FloatArray]:
+    def score(prepared: FloatArray, totals: AnyArray) -> FloatArray:
+        rows = np.atleast_2d(np.asarray(totals))
+        result = np.zeros((rows.shape[0], prepared.shape[0]))
+        for i, row in enumerate(rows):
+            if row.sum() > 0:
+                result[i] = -distance(prepared, _normalised(row))
+        return result if np.ndim(totals) > 1 else result[0]
+
+    return score
+
+
+def _jensen_shannon(templates: FloatArray, heard: FloatArray) -> FloatArray:
+    middle = 0.5 * (templates + heard)
+    # templates are smoothed and never zero; an unheard bin contributes 0 log 0 = 0
+    seen = heard > 0
+    own = (templates * np.log(templates / middle)).sum(axis=1)
+    other = (heard[seen] * np.log(heard[seen] / middle[:, seen])).sum(axis=1)
+    return np.asarray(0.5 * (own + other))
+
+
+def _l1(templates: FloatArray, heard: FloatArray) -> FloatArray:
+    return np.asarray(np.abs(templates - heard).sum(axis=1))
+
+
+def _l2(templates: FloatArray, heard: FloatArray) -> FloatArray:
+    return np.asarray(np.sqrt(((templates - heard) ** 2).sum(axis=1)))
+
+
+def _wasserstein(templates: FloatArray, heard: FloatArray) -> FloatArray:
+    return np.asarray(np.abs(np.cumsum(templates - heard, axis=1)).sum(axis=1))
+
+
+SIMILARITIES: dict[str, Similarity] = {
+    each.name: each
+    for each in (
+        Similarity("log-likelihood", "histogram", True, _log_probabilities, _product),
+        Similarity("hellinger", "histogram", False, lambda t: np.sqrt(_smoothed(t)), _hellinger),
+        Similarity("jensen-shannon", "histogram", False, _smoothed, _rowwise(_jensen_shannon)),
+        Similarity("l1", "histogram", False, _smoothed, _rowwise(_l1)),
+        Similarity("l2", "histogram", False, _smoothed, _rowwise(_l2)),
+        Similarity("cosine", "histogram", False, lambda t: _unit(_smoothed(t)), _cosine),
+        Similarity("wasserstein", "histogram", False, _smoothed, _rowwise(_wasserstein)),
+        Similarity("embedding-cosine", "embedding", False, _unit, _cosine),
+    )
+}
+
+
+def default_similarity(kind: str) -> str:
+    """The name of the similarity a feature of this kind is scored with unless told otherwise."""
+    return "log-likelihood" if kind == "histogram" else "embedding-cosine"
+
+
+def similarity(name: str, kind: str = "histogram") -> Similarity:
+    """Look a similarity up by name.
+
+    Example:
+        >>> likelihood = similarity("log-likelihood")
+        >>> templates = likelihood.prepare(np.array([[9, 1, 0], [0, 1, 9]]))
+        >>> likelihood.score(templates, np.array([3, 0, 0])).argmax()
+        np.int64(0)
+
+    Raises:
+        UsageError: there is no such similarity for this kind of feature.
+    """
+    names = [each.name for each in SIMILARITIES.values() if each.kind == kind]
+    if name not in names:
+        raise UsageError(f"similarity {name!r} is not one of {', '.join(names)}")
+    return SIMILARITIES[name]

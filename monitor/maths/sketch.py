@@ -1,0 +1,114 @@
+"""Running, mergeable summaries of one feature over a stream (METHOD section 1)."""
+
+from __future__ import annotations
+
+from typing import Any, Self, TypeAlias
+
+import numpy as np
+
+from monitor.errors import UsageError
+from monitor.types import AnyArray
+
+__all__ = ["AnySketch", "EmbeddingSum", "Histogram", "make_sketch"]
+
+
+class Histogram:
+    """Counts of the bins heard so far.
+
+    Args:
+        size: number of bins M.
+
+    Attributes:
+        total: shape (M,), int64 counts.
+        frames: usable frames behind them.
+
+    Example:
+        >>> first, second = Histogram(4), Histogram(4)
+        >>> first.learn_many(np.array([0, 2, 2]))
+        >>> second.learn_one(3)
+        >>> (first + second).total
+        array([1, 0, 2, 1])
+    """
+
+    __slots__ = ("frames", "total")
+
+    def __init__(self, size: int) -> None:
+        if size < 1:
+            raise UsageError(f"size={size} must be a positive number of bins")
+        self.total = np.zeros(size, dtype=np.int64)
+        self.frames = 0
+
+    def learn_one(self, value: Any) -> None:
+        """Count one bin, 0 <= value < M."""
+        self.learn_many(np.asarray([value]))
+
+    def learn_many(self, values: AnyArray) -> None:
+        """Count bins, shape (k,); anything outside 0..M-1 is a UsageError and counts nothing."""
+        if values.shape[0] == 0:
+            return
+        counts = np.bincount(values, minlength=self.total.size) if values.min() >= 0 else None
+        if counts is None or counts.size != self.total.size:
+            raise UsageError(f"bins must lie in 0..{self.total.size - 1}")
+        self.total += counts
+        self.frames += int(values.shape[0])
+
+    def __add__(self, other: Self) -> Self:
+        merged = type(self)(self.total.size)
+        np.add(self.total, other.total, out=merged.total)
+        merged.frames = self.frames + other.frames
+        return merged
+
+
+class EmbeddingSum:
+    """Sum of the length-normalised embeddings heard so far; its direction is their mean's.
+
+    Args:
+        size: dimensions d.
+
+    Attributes:
+        total: shape (d,), float64.
+        frames: embeddings behind it.
+    """
+
+    __slots__ = ("frames", "total")
+
+    def __init__(self, size: int) -> None:
+        if size < 1:
+            raise UsageError(f"size={size} must be a positive number of dimensions")
+        self.total = np.zeros(size, dtype=np.float64)
+        self.frames = 0
+
+    def learn_one(self, value: Any) -> None:
+        """Add one embedding, shape (d,)."""
+        self.learn_many(np.asarray(value)[None])
+
+    def learn_many(self, values: AnyArray) -> None:
+        """Add embeddings, shape (k, d), one after the other so that batching leaves no trace.
+
+        An embedding of length zero has no direction and adds only to the count.
+        """
+        if values.ndim != 2 or values.shape[1] != self.total.size:
+            raise UsageError(f"embeddings must have shape (k, {self.total.size})")
+        for row in values.astype(np.float64):
+            length = float(np.sqrt(row @ row))
+            if length > 0:
+                self.total += row / length
+        self.frames += int(values.shape[0])
+
+    def __add__(self, other: Self) -> Self:
+        merged = type(self)(self.total.size)
+        np.add(self.total, other.total, out=merged.total)
+        merged.frames = self.frames + other.frames
+        return merged
+
+
+AnySketch: TypeAlias = Histogram | EmbeddingSum
+
+
+def make_sketch(kind: str, size: int) -> AnySketch:
+    """An empty sketch for a feature of this kind, ``"histogram"`` or ``"embedding"``."""
+    if kind == "histogram":
+        return Histogram(size)
+    if kind == "embedding":
+        return EmbeddingSum(size)
+    raise UsageError(f"kind={kind!r} must be 'histogram' or 'embedding'")

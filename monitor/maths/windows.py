@@ -1,0 +1,70 @@
+"""Which speech is test and which is template: SRD eq. (6) with its offset corrected."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from monitor.errors import UsageError
+from monitor.types import AnyArray, IntArray
+
+__all__ = ["Session", "window_starts"]
+
+
+def window_starts(start: int, test: int, template: int, available: int) -> tuple[int, int]:
+    """Where the test and the template begin, in units of speech, circular in ``available``.
+
+    The test is ``start + [0, test)`` and the template ``start + test + gap + [0, template)`` modulo
+    ``available`` with ``gap = floor((available - test - template) / 2)``: the two never overlap and
+    lie as far apart as they can (METHOD section 4; the printed offset overlaps).
+
+    Example:
+        >>> window_starts(3, test=2, template=4, available=10)
+        (3, 7)
+
+    Raises:
+        UsageError: the two do not fit into what is available.
+    """
+    if test + template > available or min(test, template) < 1:
+        raise UsageError(f"test {test} and template {template} do not fit into {available} units")
+    gap = (available - test - template) // 2
+    return start % available, (start + test + gap) % available
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """The usable frames of one feature in one session, placed on the speech clock.
+
+    Attributes:
+        values: shape (k,) bins or (k, d) embeddings, in order.
+        units: shape (k,), the unit of speech each frame falls into, non-decreasing.
+        length: units of speech in the session.
+        size: bins M, or dimensions d.
+    """
+
+    values: AnyArray
+    units: IntArray
+    length: int
+    size: int
+
+    def total(self, start: int, length: int) -> AnyArray:
+        """Counts (or sum of unit embeddings) over ``length`` units from ``start``, circular.
+
+        Returns:
+            shape (M,), int64 counts or float64 sums.
+        """
+        end = start + length
+        if end <= self.length:
+            return self._sum(start, end)
+        return self._sum(start, self.length) + self._sum(0, end - self.length)
+
+    def _sum(self, start: int, end: int) -> AnyArray:
+        low, high = np.searchsorted(self.units, (start, end))
+        part = self.values[low:high]
+        if part.ndim == 1:
+            return np.bincount(part, minlength=self.size)
+        part = part.astype(np.float64)
+        length = np.sqrt((part * part).sum(axis=1, keepdims=True))
+        unit = np.divide(part, length, out=np.zeros_like(part), where=length > 0)
+        return np.asarray(unit.sum(axis=0))

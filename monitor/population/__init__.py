@@ -1,0 +1,1 @@
+"""Who could be recognised: templates, rank laws, and the store that keeps both."""

@@ -1,0 +1,234 @@
+"""A rank law between the lengths it was learnt at (METHOD section 4)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from monitor.maths import betabinomial
+from monitor.population.law import RankLaw
+from monitor.types import BoolArray, FloatArray
+
+__all__ = ["LawPoint", "LengthLaw", "at_template"]
+
+LN2 = float(np.log(2.0))
+
+
+@dataclass(frozen=True, slots=True)
+class LawPoint:
+    """The law at one length T: row 0, and its resamples in rows 1..B.
+
+    Attributes:
+        share: shape (C, 1 + B): weight of each component of the rank pmf; C is 1, or 2 beside a
+            degenerate law.
+        alpha, beta, binomial: shape (C, 1 + B), the components' parameters.
+        weights: lambda, shape (1 + B, F).
+        floor: e, shape (1 + B,).
+        fade: 1 inside the grid, T / T0 below it: what is left is mixed with no evidence at all.
+        beyond: True where T lies beyond the grid and the last law holds.
+    """
+
+    share: FloatArray
+    alpha: FloatArray
+    beta: FloatArray
+    binomial: BoolArray
+    weights: FloatArray
+    floor: FloatArray
+    fade: float
+    beyond: bool
+
+    @property
+    def spread(self) -> FloatArray:
+        """What is claimed by nobody, shape (1 + B,): e and the fading together."""
+        return np.asarray(1.0 - self.fade * (1.0 - self.floor))
+
+    def rank_probability(self, speakers: int, better: int, tied: int, row: slice) -> FloatArray:
+        """Mean probability of the ``tied`` ranks after ``better``, floor included; (rows,)."""
+        ranks = np.arange(better + 1, better + tied + 1)[:, None]
+        gamma = np.zeros(self.alpha[0, row].shape)
+        for c in range(self.share.shape[0]):
+            alpha, beta, binomial = self.alpha[c, row], self.beta[c, row], self.binomial[c, row]
+            if binomial.any():
+                logs = np.where(
+                    binomial,
+                    betabinomial.binomial_log_pmf_at(
+                        np.where(binomial, alpha, 0.5), speakers, ranks
+                    ),
+                    betabinomial.log_pmf_at(
+                        np.where(binomial, 1.0, alpha),
+                        np.where(binomial, 1.0, beta),
+                        speakers,
+                        ranks,
+                    ),
+                )
+            else:
+                logs = betabinomial.log_pmf_at(alpha, beta, speakers, ranks)
+            gamma += self.share[c, row] * np.exp(logs).mean(axis=0)
+        spread = self.spread[row]
+        return np.asarray((1.0 - spread) * gamma + spread / speakers)
+
+    def rank_bits(self, speakers: int, better: int, tied: int) -> FloatArray:
+        """``log2(N x mean gamma over the tied ranks)`` under the law and each draw, shape (1 + B,).
+
+        Exactly 0 where every template ties: no evidence.
+        """
+        if tied == speakers:
+            return np.zeros(self.floor.shape)
+        return np.log2(speakers * self.rank_probability(speakers, better, tied, slice(None)))
+
+    def pmf(self, speakers: int, row: slice, *, floor: bool) -> FloatArray:
+        """The rank pmf, shape (rows, N); with the floor e mixed in, or only the fading."""
+        gamma = np.zeros((self.alpha[0, row].size, speakers))
+        for c in range(self.share.shape[0]):
+            alpha, beta, binomial = self.alpha[c, row], self.beta[c, row], self.binomial[c, row]
+            part = np.empty_like(gamma)
+            if binomial.any():
+                part[binomial] = betabinomial.binomial_log_pmf(alpha[binomial], speakers)
+            if not binomial.all():
+                part[~binomial] = betabinomial.log_pmf(alpha[~binomial], beta[~binomial], speakers)
+            gamma += self.share[c, row][:, None] * np.exp(part)
+        left = self.spread[row][:, None] if floor else 1.0 - self.fade
+        return np.asarray((1.0 - left) * gamma + left / speakers)
+
+    def expected_bits(self, speakers: int, row: slice) -> FloatArray:
+        """MeanD of the law's model at N, shape (rows,). The floor e is not part of it."""
+        if self.fade == 1.0 and self.share.shape[0] == 1 and not self.binomial[0, row].any():
+            alpha, beta = self.alpha[0, row], self.beta[0, row]
+            return np.asarray(betabinomial.mean_disclosure_bits(alpha, beta, speakers))
+        gamma = self.pmf(speakers, row, floor=False)
+        logs = np.log2(np.maximum(gamma, 1e-300))
+        return np.asarray(np.maximum(np.log2(speakers) + (gamma * logs).sum(axis=1), 0.0))
+
+
+class LengthLaw:
+    """A law at one template length, continuous in the test length T.
+
+    Inside the grid log alpha, log beta, log lambda and log e are interpolated in log T; beside a
+    degenerate law the two pmfs are mixed instead. Below the grid everything fades to no evidence,
+    zero bits at T = 0. Beyond it the last law holds: a similarity that grows with the evidence is
+    weighed as if it had been heard for the last length, so that an hour claims no more certainty
+    than calibration has seen.
+    """
+
+    def __init__(
+        self,
+        lengths: FloatArray,
+        alpha: FloatArray,
+        beta: FloatArray,
+        binomial: BoolArray,
+        weights: FloatArray,
+        floor: FloatArray,
+        additive: BoolArray,
+    ) -> None:
+        self.lengths = lengths
+        self._log_lengths = np.log(lengths)
+        self._alpha, self._beta, self._binomial = alpha, beta, binomial
+        self._weights, self._floor, self._additive = weights, floor, additive
+        self._last: tuple[float, LawPoint] | None = None
+
+    def at(self, seconds: float) -> LawPoint:
+        """The law at T speech seconds."""
+        if self._last is not None and self._last[0] == seconds:
+            return self._last[1]
+        point = self._at(seconds)
+        self._last = (seconds, point)
+        return point
+
+    def _at(self, seconds: float) -> LawPoint:
+        first, last = float(self.lengths[0]), float(self.lengths[-1])
+        if seconds <= first:
+            return self._cell(0, fade=max(seconds, 0.0) / first)
+        if seconds >= last:
+            shrink = np.where(self._additive, last / seconds, 1.0)
+            return self._cell(self.lengths.size - 1, shrink=shrink, beyond=seconds > last)
+        right = int(np.searchsorted(self.lengths, seconds, side="right"))
+        left = right - 1
+        w = (np.log(seconds) - self._log_lengths[left]) / (
+            self._log_lengths[right] - self._log_lengths[left]
+        )
+
+        def between(values: FloatArray) -> FloatArray:
+            return _between(values[:, left], values[:, right], w)
+
+        if (self._binomial[:, left] | self._binomial[:, right]).any():
+            share = np.broadcast_to(np.array([[1.0 - w], [w]]), (2, self._alpha.shape[0]))
+            alpha, beta = self._alpha[:, [left, right]].T, self._beta[:, [left, right]].T
+            binomial = self._binomial[:, [left, right]].T
+        else:
+            share = np.ones((1, self._alpha.shape[0]))
+            alpha, beta = between(self._alpha)[None], between(self._beta)[None]
+            binomial = np.zeros(alpha.shape, dtype=bool)
+        return LawPoint(
+            share, alpha, beta, binomial, between(self._weights), between(self._floor), 1.0, False
+        )
+
+    def _cell(
+        self,
+        index: int,
+        *,
+        fade: float = 1.0,
+        shrink: FloatArray | float = 1.0,
+        beyond: bool = False,
+    ) -> LawPoint:
+        return LawPoint(
+            np.ones((1, self._alpha.shape[0])),
+            self._alpha[None, :, index],
+            self._beta[None, :, index],
+            self._binomial[None, :, index],
+            self._weights[:, index] * shrink,
+            self._floor[:, index],
+            fade,
+            beyond,
+        )
+
+
+def at_template(law: RankLaw, seconds: float, additive: BoolArray) -> LengthLaw:
+    """The law for templates of D speech seconds.
+
+    Between two template lengths the parameters are interpolated in log D; outside them, where only
+    one was reached, or beside a degenerate cell, the nearest holds.
+
+    Args:
+        law: parameters on the grid.
+        seconds: D.
+        additive: shape (F,), which features' similarities grow with the evidence.
+    """
+    reached = np.isfinite(law.alpha[0])
+    rows = np.flatnonzero(reached.any(axis=1))
+    log_d = np.log(law.template_lengths)
+    goal = np.log(max(seconds, 1e-9))
+    parts = []
+    for t in rows:
+        columns = np.flatnonzero(reached[t])
+        place = int(np.searchsorted(log_d[columns], goal))
+        left = int(columns[max(place - 1, 0)])
+        right = int(columns[min(place, columns.size - 1)])
+        gap = log_d[right] - log_d[left]
+        w = float(np.clip((goal - log_d[left]) / gap, 0.0, 1.0)) if gap > 0 else 0.0
+        nearest = right if w > 0.5 else left
+        stiff = law.binomial[:, t, left] | law.binomial[:, t, right]
+        between = [
+            _between(values[:, t, left], values[:, t, right], w)
+            for values in (law.alpha, law.beta, law.weights, law.floor)
+        ]
+        parts.append(
+            (
+                np.where(stiff, law.alpha[:, t, nearest], between[0]),
+                np.where(stiff, law.beta[:, t, nearest], between[1]),
+                law.binomial[:, t, nearest],
+                between[2],
+                between[3],
+            )
+        )
+    alpha, beta, binomial, weights, floor = (
+        np.stack(values, axis=1) for values in zip(*parts, strict=True)
+    )
+    return LengthLaw(law.lengths[rows], alpha, beta, binomial, weights, floor, additive)
+
+
+def _between(low: FloatArray, high: FloatArray, w: float) -> FloatArray:
+    if w == 0.0 or w == 1.0:
+        return high if w else low
+    with np.errstate(divide="ignore"):  # p = 0 of a perfect cell, which is then not used
+        return np.asarray(np.exp((1.0 - w) * np.log(low) + w * np.log(high)))

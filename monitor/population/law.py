@@ -1,0 +1,114 @@
+"""A rank law: what calibration learnt about one set of features (METHOD sections 3 to 5)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+
+from monitor.errors import StoreError
+from monitor.types import AnyArray, BoolArray, FloatArray
+
+__all__ = ["Laws", "RankLaw"]
+
+_ARRAYS = ("lengths", "template_lengths", "alpha", "beta", "binomial", "weights", "floor")
+
+
+@dataclass(frozen=True, slots=True)
+class RankLaw:
+    """Parameters on a grid of test lengths T and template lengths D, with their resamples.
+
+    Row 0 of every parameter array is the law; rows 1..B are its resamples. A cell the corpus could
+    not reach is NaN. Parameters are stored, never gamma: they are evaluated at the live N.
+
+    Attributes:
+        features: names of the features it is about, in order; one name, or several for their joint.
+        session: ``"same"`` or ``"cross"``: where template and test came from.
+        similarities: name of each feature's similarity.
+        lengths: T, speech seconds, shape (nT,), increasing.
+        template_lengths: D, speech seconds, shape (nD,), increasing.
+        alpha: shape (1 + B, nT, nD); p of the binomial where ``binomial``.
+        beta: shape (1 + B, nT, nD); 1 - p where ``binomial``.
+        binomial: shape (1 + B, nT, nD), the degenerate (under-dispersed) cells.
+        weights: lambda, shape (1 + B, nT, nD, F).
+        floor: e, shape (1 + B, nT, nD).
+        rows: one dict a cell, what the calibration table shows.
+        speakers: mated speakers behind the law.
+        candidates: N of the calibration.
+    """
+
+    features: tuple[str, ...]
+    session: str
+    similarities: tuple[str, ...]
+    lengths: FloatArray
+    template_lengths: FloatArray
+    alpha: FloatArray
+    beta: FloatArray
+    binomial: BoolArray
+    weights: FloatArray
+    floor: FloatArray
+    rows: tuple[Mapping[str, Any], ...]
+    speakers: int
+    candidates: int
+
+    def __post_init__(self) -> None:
+        cells = (self.alpha.shape[0], self.lengths.size, self.template_lengths.size)
+        shapes = {
+            name: getattr(self, name).shape for name in ("alpha", "beta", "binomial", "floor")
+        }
+        if any(shape != cells for shape in shapes.values()):
+            raise StoreError(f"a law needs arrays of shape {cells}, has {shapes}")
+        if self.weights.shape != (*cells, len(self.features)):
+            raise StoreError(f"a law's weights have shape {self.weights.shape}")
+
+
+class Laws:
+    """All laws of a population, by feature set and session.
+
+    Args:
+        laws: any number of laws; of two about the same, the later stands.
+    """
+
+    def __init__(self, laws: Iterable[RankLaw] = ()) -> None:
+        self._laws = {(law.features, law.session): law for law in laws}
+
+    def __iter__(self) -> Iterator[RankLaw]:
+        return iter(self._laws.values())
+
+    def __len__(self) -> int:
+        return len(self._laws)
+
+    def find(self, features: tuple[str, ...], session: str) -> RankLaw | None:
+        """The law of these features for this kind of session, or None."""
+        return self._laws.get((features, session))
+
+    def pack(self) -> tuple[list[dict[str, Any]], dict[str, AnyArray]]:
+        """Header entries and arrays for a store."""
+        header, arrays = [], {}
+        for i, law in enumerate(self):
+            plain: dict[str, Any] = {f.name: getattr(law, f.name) for f in fields(law) if f.name not in _ARRAYS}
+            header.append(plain)
+            for name in _ARRAYS:
+                value = getattr(law, name)
+                # the resamples are spread, not precision: four bytes are plenty
+                single = value.dtype.kind == "f" and name not in ("lengths", "template_lengths")
+                arrays[f"law/{i}/{name}"] = value.astype(np.float32) if single else value
+        return header, arrays
+
+    @classmethod
+    def unpack(cls, header: Iterable[Mapping[str, Any]], arrays: Mapping[str, AnyArray]) -> Laws:
+        """The reverse of ``pack``."""
+        laws = []
+        for i, entry in enumerate(header):
+            values: dict[str, Any] = {name: arrays[f"law/{i}/{name}"] for name in _ARRAYS}
+            values = {
+                n: v.astype(np.float64) if v.dtype.kind == "f" else v for n, v in values.items()
+            }
+            plain: dict[str, Any] = {
+                key: tuple(value) if isinstance(value, list) else value
+                for key, value in entry.items()
+            }
+            laws.append(RankLaw(**plain, **values))
+        return cls(laws)

@@ -1,0 +1,291 @@
+"""The N enrolled speakers an attacker could compare a voice with, and their templates."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+
+from monitor.errors import StoreError, UsageError
+from monitor.population.law import Laws
+from monitor.population.storing import read_store, write_store
+from monitor.types import AnyArray, BoolArray, IntArray
+
+__all__ = ["SLICE_SECONDS", "FeatureTemplates", "Population", "Scoring", "SourceNote", "Speaker"]
+
+SLICE_SECONDS = 5.0
+"""Templates are kept in slices of so many speech seconds, so that they can be cut to one length."""
+
+MISMATCH = 0.8
+"""A template under this share of the common length breaks the law (METHOD section 4)."""
+
+
+@dataclass(frozen=True, slots=True)
+class SourceNote:
+    """What a template was made from: enough to recognise the recording, not to hear it.
+
+    Attributes:
+        label: the file's name.
+        session: the session it belongs to.
+        hashes: fingerprints of the recording.
+        start_seconds, end_seconds: the interval used, audio seconds.
+    """
+
+    label: str
+    session: str
+    hashes: tuple[str, ...]
+    start_seconds: float
+    end_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Speaker:
+    """An enrolled speaker: a name and where the template comes from."""
+
+    name: str
+    sources: tuple[SourceNote, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class FeatureTemplates:
+    """The templates of one feature, in slices of 5 speech seconds.
+
+    Attributes:
+        kind, size, frame_seconds: as the feature has them.
+        slices: shape (S, M): the sketch of each slice, speaker after speaker.
+    """
+
+    kind: str
+    size: int
+    frame_seconds: float
+    slices: AnyArray
+
+
+@dataclass(frozen=True, slots=True)
+class Scoring:
+    """One common template length, and who has it.
+
+    Attributes:
+        seconds: D, speech seconds; every template is cut to it.
+        members: shape (N,), False where a template is more than 20 % shorter than the others.
+    """
+
+    seconds: float
+    members: BoolArray
+
+
+class Population:
+    """Templates of N speakers and, once calibrated, the laws that say what a rank means.
+
+    Args:
+        speakers: names must be unique.
+        offsets: shape (N + 1,): speaker j owns slices ``offsets[j]:offsets[j + 1]``.
+        features: templates by feature name.
+        laws: rank laws; may be empty.
+        borrowed: True where speakers were added after the laws were learnt.
+        about: whose voices these are: attribution, one paragraph.
+
+    Example:
+        >>> reference = Population.reference()
+        >>> len(reference) >= 45
+        True
+    """
+
+    def __init__(
+        self,
+        speakers: Sequence[Speaker],
+        offsets: IntArray,
+        features: Mapping[str, FeatureTemplates],
+        laws: Laws | None = None,
+        *,
+        borrowed: bool = False,
+        about: str = "",
+    ) -> None:
+        self.speakers = tuple(speakers)
+        self.offsets = np.asarray(offsets, dtype=np.int64)
+        self.features = dict(features)
+        self.laws = laws or Laws()
+        self.borrowed = borrowed
+        self.about = about
+        self.names = tuple(speaker.name for speaker in self.speakers)
+        if len(set(self.names)) != len(self.names):
+            raise StoreError("a population may not enrol two speakers of the same name")
+        slices = {templates.slices.shape[0] for templates in self.features.values()}
+        if self.offsets.shape != (len(self.names) + 1,) or slices != {int(self.offsets[-1])}:
+            raise StoreError("templates and speakers do not belong together")
+
+    def __len__(self) -> int:
+        return len(self.speakers)
+
+    def index(self, name: str) -> int:
+        """Position of a speaker; a UsageError names the nearest spelling."""
+        if name in self.names:
+            return self.names.index(name)
+        from difflib import get_close_matches
+
+        near = get_close_matches(name, self.names, n=1, cutoff=0.5)
+        hint = f"did you mean {near[0]!r}?" if near else f"{len(self)} speakers are enrolled"
+        raise UsageError(f"nobody called {name!r} is enrolled; {hint}")
+
+    @property
+    def template_seconds(self) -> AnyArray:
+        """Length of each template, speech seconds, shape (N,)."""
+        return np.diff(self.offsets) * SLICE_SECONDS
+
+    def scoring(self, seconds: float | None = None) -> Scoring:
+        """The common template length: what all but much shorter templates have.
+
+        Args:
+            seconds: D to use instead, rounded down to a whole slice.
+
+        Raises:
+            UsageError: fewer than two templates are that long.
+        """
+        have = self.template_seconds
+        if seconds is None:
+            common = float(have[have >= MISMATCH * np.median(have)].min())
+        else:
+            common = math.floor(seconds / SLICE_SECONDS) * SLICE_SECONDS
+        members = have >= (MISMATCH if seconds is None else 1.0) * common
+        if common <= 0 or members.sum() < 2:
+            raise UsageError(
+                f"fewer than two templates have {common:g} speech seconds; the longest has "
+                f"{have.max(initial=0.0):g}"
+            )
+        return Scoring(common, members)
+
+    def templates(self, feature: str, scoring: Scoring) -> AnyArray:
+        """Templates of the scoring's members cut to its length, shape (members, M)."""
+        if feature not in self.features:
+            known = ", ".join(sorted(self.features))
+            raise UsageError(f"the population has no templates of {feature!r}, only of {known}")
+        slices = self.features[feature].slices
+        position = np.arange(slices.shape[0]) - np.repeat(self.offsets[:-1], np.diff(self.offsets))
+        keep = position < round(scoring.seconds / SLICE_SECONDS)
+        keep &= np.repeat(scoring.members, np.diff(self.offsets))
+        owner = np.repeat(np.arange(len(self)), np.diff(self.offsets))[keep]
+        starts = np.flatnonzero(np.diff(owner, prepend=-1))
+        wide = np.int64 if slices.dtype.kind in "iu" else np.float64
+        return np.add.reduceat(slices[keep].astype(wide), starts, axis=0)
+
+    def fingerprint(self) -> str:
+        """A hash over names and templates: two runs with the same one had the same population."""
+        digest = hashlib.sha256("\n".join(self.names).encode())
+        digest.update(self.offsets.tobytes())
+        for name in sorted(self.features):
+            digest.update(name.encode())
+            digest.update(np.ascontiguousarray(self.features[name].slices).tobytes())
+        return digest.hexdigest()[:16]
+
+    def overlapping(self, hashes: Iterable[str]) -> list[tuple[Speaker, SourceNote]]:
+        """Enrolled sources that are the recording with these fingerprints."""
+        wanted = set(hashes)
+        return [
+            (speaker, note)
+            for speaker in self.speakers
+            for note in speaker.sources
+            if wanted.intersection(note.hashes)
+        ]
+
+    def joined(self, other: Population) -> Population:
+        """This population and further speakers; laws of this one stay, marked as borrowed.
+
+        Raises:
+            UsageError: a name is enrolled already, or the features do not match.
+        """
+        twice = sorted(set(self.names) & set(other.names))
+        if twice:
+            raise UsageError(f"{', '.join(twice[:3])} enrolled already; choose another name")
+        features = {}
+        for name, mine in self.features.items():
+            theirs = other.features.get(name)
+            if theirs is None or (theirs.kind, theirs.size) != (mine.kind, mine.size):
+                raise UsageError(f"the new templates have no {name!r} of size {mine.size}")
+            wide = np.result_type(mine.slices, theirs.slices)
+            slices = np.concatenate([mine.slices.astype(wide), theirs.slices.astype(wide)])
+            features[name] = replace(mine, slices=slices)
+        return Population(
+            self.speakers + other.speakers,
+            np.concatenate([self.offsets, self.offsets[-1] + other.offsets[1:]]),
+            features,
+            self.laws,
+            borrowed=len(self.laws) > 0,
+            about=self.about,
+        )
+
+    def with_laws(self, laws: Laws) -> Population:
+        """The same speakers with freshly learnt laws."""
+        return Population(self.speakers, self.offsets, self.features, laws, about=self.about)
+
+    def save(self, path: Path | str) -> None:
+        """Write the store: npz without pickle, mode 0600, atomically.
+
+        Raises:
+            StoreError: it cannot be written; what was there before is untouched.
+        """
+        laws, arrays = self.laws.pack()
+        arrays["offsets"] = self.offsets
+        features = {}
+        for name, templates in self.features.items():
+            features[name] = _plain(templates)
+            arrays[f"slices/{name}"] = templates.slices
+        header = {
+            "slice_seconds": SLICE_SECONDS,
+            "speakers": [asdict(speaker) for speaker in self.speakers],
+            "features": features,
+            "laws": laws,
+            "borrowed": self.borrowed,
+            "about": self.about,
+        }
+        write_store(Path(path), "population", header, arrays)
+
+    @classmethod
+    def load(cls, path: Path | str) -> Self:
+        """Read a store made by ``save``.
+
+        Raises:
+            StoreError: missing, damaged or foreign; SchemaError where it is too new.
+        """
+        header, arrays = read_store(Path(path), "population")
+        try:
+            if header["slice_seconds"] != SLICE_SECONDS:
+                raise StoreError(f"{path}: slices of {header['slice_seconds']} s are not supported")
+            return cls(
+                [
+                    Speaker(
+                        entry["name"],
+                        tuple(
+                            SourceNote(**{**note, "hashes": tuple(note["hashes"])})
+                            for note in entry["sources"]
+                        ),
+                    )
+                    for entry in header["speakers"]
+                ],
+                arrays["offsets"],
+                {
+                    name: FeatureTemplates(**plain, slices=arrays[f"slices/{name}"])
+                    for name, plain in header["features"].items()
+                },
+                Laws.unpack(header["laws"], arrays),
+                borrowed=header["borrowed"],
+                about=header["about"],
+            )
+        except (KeyError, TypeError, IndexError, AttributeError) as error:
+            raise StoreError(f"{path}: is incomplete ({error}); make it again") from error
+
+    @classmethod
+    def reference(cls) -> Self:
+        """The population that ships with the package: readers of LibriSpeech, with their laws.
+
+        LibriVox volunteers, from LibriSpeech (Panayotov et al., 2015, CC BY 4.0); see ``about``.
+        """
+        return cls.load(Path(__file__).parent / "reference" / "population.npz")
+
+
+def _plain(templates: FeatureTemplates) -> dict[str, Any]:
+    return {name: getattr(templates, name) for name in ("kind", "size", "frame_seconds")}

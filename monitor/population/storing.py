@@ -1,0 +1,106 @@
+"""One file format for populations and laws: npz without pickle, with a JSON header.
+
+Written to a temporary file beside the target, private to its owner (0600), then renamed: a reader
+sees the old file or the new one, never half of one.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+import zipfile
+import zlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from monitor.errors import SchemaError, StoreError
+from monitor.types import AnyArray
+
+__all__ = ["SCHEMA", "kind_of", "read_store", "write_store"]
+
+SCHEMA = 1
+_HEADER = "header"
+
+
+def write_store(
+    path: Path, kind: str, header: Mapping[str, Any], arrays: Mapping[str, AnyArray]
+) -> None:
+    """Write a store atomically, mode 0600.
+
+    Raises:
+        StoreError: the file cannot be written; what was there before is untouched.
+    """
+    text = json.dumps({"kind": kind, "schema": SCHEMA, **header}, ensure_ascii=False)
+    content = dict(arrays)
+    content[_HEADER] = np.frombuffer(text.encode(), dtype=np.uint8)
+    temporary = None
+    try:
+        handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+        with os.fdopen(handle, "wb") as file:
+            np.savez_compressed(file, allow_pickle=False, **content)
+            file.flush()
+            os.fsync(file.fileno())
+        Path(temporary).replace(path)
+    except OSError as error:
+        if temporary is not None:
+            Path(temporary).unlink(missing_ok=True)
+        reason = error.strerror or str(error)
+        raise StoreError(f"{path}: cannot be written ({reason}); nothing was changed") from error
+
+
+def read_store(path: Path, kind: str) -> tuple[dict[str, Any], dict[str, AnyArray]]:
+    """Read a store whole.
+
+    Returns:
+        the header and the arrays by name.
+
+    Raises:
+        StoreError: missing, damaged, or of another kind.
+        SchemaError: written by a newer version.
+    """
+    if not path.is_file():
+        what = "is a directory" if path.is_dir() else "does not exist"
+        raise StoreError(f"{path}: {what}; a {kind} file (.npz) is needed")
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            if not hasattr(file, "files") or _HEADER not in file.files:
+                raise StoreError(f"{path}: is not a {kind} file of this program")
+            header = json.loads(bytes(file[_HEADER]).decode())
+            found, schema = header["kind"], int(header["schema"])
+            if schema > SCHEMA:
+                raise SchemaError(
+                    f"{path}: has schema {schema}, this version reads up to {SCHEMA}; "
+                    "upgrade speaker-disclosure-monitor"
+                )
+            if found != kind:
+                raise StoreError(f"{path}: is a {found} file, a {kind} file is needed")
+            arrays = {name: file[name] for name in file.files if name != _HEADER}
+    except PermissionError as error:
+        raise StoreError(f"{path}: may not be read; check its permissions") from error
+    except (
+        OSError,
+        ValueError,
+        KeyError,
+        TypeError,
+        EOFError,
+        zipfile.BadZipFile,
+        zlib.error,
+        NotImplementedError,
+    ) as error:
+        raise StoreError(
+            f"{path}: is damaged or not a {kind} file; make it again or restore a copy"
+        ) from error
+    return header, arrays
+
+
+def kind_of(path: Path) -> str | None:
+    """What kind of store a file is, or None where it is none."""
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            return str(json.loads(bytes(file[_HEADER]).decode())["kind"])
+    except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile, zlib.error):
+        return None

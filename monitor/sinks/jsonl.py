@@ -1,0 +1,164 @@
+"""Records as JSON lines, in a file or on standard output."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Mapping
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from monitor.errors import StoreError
+
+__all__ = ["JsonLines"]
+
+DECIMALS = 6
+
+
+class JsonLines:
+    """One compact JSON object a line, handed to the system as soon as it is written.
+
+    Floats are rounded to six decimals. A new file has mode 0600: it tells who spoke.
+
+    Args:
+        path: a file, or ``-`` for standard output.
+        append_at: byte offset to go on at; what an existing file has beyond it is cut off. None
+            begins afresh.
+
+    Attributes:
+        offset: bytes written so far, the file's own beginning included.
+
+    Raises:
+        StoreError: the file cannot be written, or is shorter than ``append_at``.
+
+    Example:
+        >>> import tempfile, pathlib
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     sink = JsonLines(f"{folder}/run.jsonl")
+        ...     sink.write({"type": "alert", "seconds": 1.0000000001})
+        ...     sink.close()
+        ...     print(pathlib.Path(folder, "run.jsonl").read_text(), sink.offset)
+        {"type":"alert","seconds":1.0}
+         31
+    """
+
+    def __init__(self, path: str | os.PathLike[str], append_at: int | None = None) -> None:
+        self._name = os.fspath(path)
+        self._own = self._name != "-"
+        self.offset = append_at or 0
+        self._encode = json.JSONEncoder(
+            ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=_plain
+        ).encode
+        self._file: BinaryIO
+        if not self._own:
+            self._file = sys.stdout.buffer
+            return
+        fresh = os.O_TRUNC if append_at is None else 0
+        try:
+            flags = os.O_WRONLY | os.O_CREAT | fresh | getattr(os, "O_BINARY", 0)
+            # unbuffered: nothing is left over to fail again when the file is closed
+            self._file = open(os.open(self._name, flags, 0o600), "wb", buffering=0)  # noqa: PTH123, SIM115
+        except (OSError, ValueError) as error:
+            raise self._failure(error) from None
+        if append_at is not None:
+            self._cut(append_at)
+
+    def write(self, record: Mapping[str, Any]) -> None:
+        """Write one record.
+
+        Raises:
+            StoreError: the disk is full, or the file cannot be written.
+            BrokenPipeError: nobody reads the pipe any more.
+            ValueError: a figure is not finite.
+        """
+        line = (self._encode(_rounded(record)) + "\n").encode()
+        rest = memoryview(line)
+        try:
+            while rest:
+                rest = rest[self._file.write(rest) or 0 :]
+            if not self._own:
+                self._file.flush()
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            if self._own:
+                self._drop_torn_line()
+            raise self._failure(error) from None
+        self.offset += len(line)
+
+    def flush(self) -> None:
+        """Every record written so far is on disk."""
+        if not self._own:
+            self._file.flush()
+            return
+        try:
+            os.fsync(self._file.fileno())
+        except OSError as error:
+            if not os.path.isfile(self._name):  # noqa: PTH113  a pipe or a device has no disk
+                return
+            raise self._failure(error) from None
+
+    def close(self) -> None:
+        """Close the file; standard output stays open."""
+        if self._own:
+            self._file.close()
+
+    def _cut(self, size: int) -> None:
+        """Go on at a byte offset."""
+        try:
+            found = self._file.seek(0, os.SEEK_END)
+            if 0 <= size <= found:
+                self._file.truncate(size)
+                self._file.seek(size)
+                return
+        except OSError as error:
+            self._file.close()
+            raise self._failure(error) from None
+        self._file.close()
+        raise StoreError(
+            f"{self._name} has {found} bytes where {size} were written; start the run afresh"
+        )
+
+    def _drop_torn_line(self) -> None:
+        """Leave whole lines behind, where that is possible."""
+        try:
+            self._file.truncate(self.offset)
+        except OSError:
+            return
+
+    def _failure(self, error: Exception) -> StoreError:
+        reason = getattr(error, "strerror", None) or str(error)
+        name = self._name if self._own else "standard output"
+        return StoreError(f"cannot write {name}: {reason}; make room or choose another file")
+
+
+def _rounded(value: Any) -> Any:
+    """The same value with every float at six decimals: the one place that rounds."""
+    kind = type(value)
+    if kind is float:
+        return round(value, DECIMALS)
+    if kind is str or kind is int or kind is bool or value is None:
+        return value
+    if kind is dict:  # floats in place: half a run's time goes through this line
+        return {
+            key: round(item, DECIMALS) if type(item) is float else _rounded(item)
+            for key, item in value.items()
+        }
+    if kind is list or kind is tuple:
+        return [_rounded(item) for item in value]
+    if isinstance(value, Mapping):
+        return _rounded(dict(value))
+    return _plain(value)
+
+
+def _plain(value: Any) -> Any:
+    """A numpy number or array as Python's own."""
+    if isinstance(value, np.generic | np.ndarray):
+        return _rounded(value.tolist())
+    if isinstance(value, float):
+        return round(float(value), DECIMALS)
+    if isinstance(value, str | int):
+        return value
+    raise TypeError(f"a record cannot hold {type(value).__name__}")

@@ -1,0 +1,175 @@
+"""What the views for people share: when to draw, what to say, and in which words."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+    from rich.live import Live
+
+__all__ = ["TerminalSink", "bits_now", "clean", "clock_time", "number", "speed_text"]
+
+REFRESH_SECONDS = 0.1
+LINE_SECONDS = 10.0
+SHOWN_GAPS = 5
+
+
+class TerminalSink:
+    """What both sinks share: the latest reading, notes for people, and when to draw."""
+
+    leaves_view = False
+
+    def __init__(
+        self,
+        total_seconds: float | None,
+        console: Console | None,
+        clock: Callable[[], float],
+    ) -> None:
+        from rich.console import Console
+
+        self.console = console or Console(stderr=True)
+        self.total_seconds = total_seconds
+        self.reading: Mapping[str, Any] = {}
+        self.watch: str | None = None
+        self.raised: dict[str, float] = {}
+        self._clock = clock
+        self._gaps = 0
+        self._drawn = -math.inf
+        self._live: Live | None = None
+        self._closed = False
+        unicode = self.console.encoding.lower().replace("-", "").startswith("utf")
+        if self.console.is_terminal and not self.console.is_dumb_terminal and unicode:
+            from rich.live import Live
+
+            # stdout carries the data: rich must not capture it.
+            self._live = Live(
+                console=self.console, auto_refresh=False, redirect_stdout=False,
+                redirect_stderr=False, transient=not self.leaves_view,
+            )  # fmt: skip
+            self._live.start()
+
+    def write(self, record: Mapping[str, Any]) -> None:
+        """Take one record of the run."""
+        kind = record.get("type")
+        if kind == "start" and record.get("watch") is not None:
+            self.watch = str(record["watch"])
+        elif kind == "reading":
+            self.reading = record
+            self._take(record)
+        elif kind == "alert":
+            self._alert(record)
+        elif kind == "gap":
+            self._gap(record)
+        self._refresh(record)
+
+    def close(self) -> None:
+        """Leave one line that sums up, or the view as it stands."""
+        if self._closed:
+            return
+        self._closed = True
+        if self._live is not None:
+            self._draw(self._live)
+            self._live.stop()
+        if self._live is None or not self.leaves_view:
+            self._say(self._last_words())
+
+    def _take(self, record: Mapping[str, Any]) -> None:
+        """Keep what this view needs of a reading."""
+
+    def _view(self) -> RenderableType:
+        raise NotImplementedError
+
+    def _line(self) -> str:
+        raise NotImplementedError
+
+    def _last_words(self) -> str:
+        return self._line()
+
+    def _now(self) -> float:
+        """The clock that spaces plain lines."""
+        return self._clock()
+
+    def _refresh(self, record: Mapping[str, Any]) -> None:
+        if self._live is not None:
+            if self._clock() - self._drawn >= REFRESH_SECONDS:
+                self._draw(self._live)
+        elif record.get("type") == "reading" and self._now() - self._drawn >= LINE_SECONDS:
+            if self._drawn > -math.inf:
+                self._say(self._line())
+            self._drawn = self._now()
+
+    def _draw(self, live: Live) -> None:
+        self._drawn = self._clock()
+        live.update(self._view(), refresh=True)
+
+    def _say(self, line: str) -> None:
+        self.console.print(line, markup=False, highlight=False, emoji=False, soft_wrap=True)
+
+    def _alert(self, record: Mapping[str, Any]) -> None:
+        rule, at = clean(record.get("rule"), 60), record.get("seconds") or 0.0
+        if record.get("state") == "raised":
+            self.raised[rule] = at
+            self._say(f"alert at {clock_time(at)}: {rule} (now {number(record.get('value'))})")
+        else:
+            self.raised.pop(rule, None)
+            self._say(f"alert over at {clock_time(at)}: {rule}")
+
+    def _gap(self, record: Mapping[str, Any]) -> None:
+        self._gaps += 1
+        if self._gaps <= SHOWN_GAPS:
+            more = " (further gaps are only counted)" if self._gaps == SHOWN_GAPS else ""
+            at = clock_time(record.get("seconds") or 0.0)
+            self._say(f"audio lost at {at}: {clean(record.get('reason'), 60)}{more}")
+
+    def _place(self) -> str:
+        done = clock_time(self.reading.get("seconds") or 0.0)
+        return done if self.total_seconds is None else f"{done} of {clock_time(self.total_seconds)}"
+
+
+def bits_now(reading: Mapping[str, Any]) -> str:
+    """The headline of a reading, or why there is none.
+
+    Examples:
+        >>> bits_now({"bits": 2.06, "ceiling": 5.64}), bits_now({"bits": None})
+        ('2.1 of 5.6 bits, 1 in 12', 'no figure yet')
+    """
+    bits, ceiling = reading.get("bits"), reading.get("ceiling")
+    if bits is None or ceiling is None or not math.isfinite(bits):
+        withheld = reading.get("withheld")
+        return "no figure yet" if withheld is None else f"withheld: {clean(withheld, 40)}"
+    k = 2.0 ** (ceiling - bits)
+    odds = f"{k:,.0f}" if k >= 9.95 else f"{k:.1f}".removesuffix(".0")
+    return f"{number(bits)} of {number(ceiling)} bits, 1 in {odds}"
+
+
+def number(value: float | None) -> str:
+    """One decimal, no negative zero; a question mark for nothing."""
+    text = "?" if value is None else f"{value:.1f}"
+    return "0.0" if text == "-0.0" else text
+
+
+def speed_text(speed: float) -> str:
+    """A multiple of real time."""
+    return f"{speed:.1f}" if speed < 10 else f"{speed:,.0f}"
+
+
+def clock_time(seconds: float) -> str:
+    """Seconds as a clock shows them.
+
+    Examples:
+        >>> clock_time(61.5), clock_time(3600)
+        ('1:01', '1:00:00')
+    """
+    whole = int(seconds)
+    if whole < 3600:
+        return f"{whole // 60}:{whole % 60:02}"
+    return f"{whole // 3600}:{whole % 3600 // 60:02}:{whole % 60:02}"
+
+
+def clean(value: object, longest: int) -> str:
+    """A name or reason that cannot steer the terminal, shortened."""
+    text = "".join(c if c.isprintable() else "?" for c in str(value))
+    return text if len(text) <= longest else text[: longest - 1] + "~"

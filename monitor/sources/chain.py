@@ -1,0 +1,108 @@
+"""Several recordings, one after the other, as one stream."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from monitor.errors import SourceError, UsageError
+from monitor.protocols import Source
+from monitor.sources.managed import Managed
+from monitor.types import Block, Frames, Gap, Track
+
+__all__ = ["Chain"]
+
+
+class Chain(Managed):
+    """One stream out of several sources; what they yield is numbered by their place.
+
+    A source that breaks loses only its own rest. Ticks of ready-made frames go on counting.
+
+    Args:
+        sources: at least one, in the order in which they are heard.
+
+    Attributes:
+        label: the first label, and how many more there are.
+        labels: the label of each source; ``Gap.recording`` is an index into it.
+        seconds: the sum, None where one of them does not know.
+        features: of ready-made frames, as in `FramesFile`; empty for audio.
+
+    Raises:
+        UsageError: there is no source, or they do not go together.
+
+    Example:
+        >>> import io
+        >>> from monitor.sources import Pipe
+        >>> pipes = [Pipe(io.BytesIO(bytes(320)), raw=(16000, 1, "s16le")) for _ in range(2)]
+        >>> [(block.recording, len(block.samples)) for block in Chain(pipes)]
+        [(0, 160), (1, 160)]
+    """
+
+    def __init__(self, sources: Sequence[Source]) -> None:
+        if not sources:
+            raise UsageError("a chain needs at least one source")
+        self._sources = tuple(sources)
+        self.labels = tuple(source.label for source in sources)
+        more = len(sources) - 1
+        self.features = _common_features(sources)
+        self.label = f"{self.labels[0]} and {more} more" if more else self.labels[0]
+
+    @property
+    def seconds(self) -> float | None:
+        """Audio seconds promised by all sources together."""
+        total = 0.0
+        for source in self._sources:
+            if source.seconds is None:
+                return None
+            total += source.seconds
+        return total
+
+    def __iter__(self) -> Iterator[Block | Frames | Gap]:
+        heard = 0
+        for recording, source in enumerate(self._sources):
+            before = heard
+            try:
+                with source:
+                    for item in source:
+                        if isinstance(item, Frames):
+                            heard += len(item.speech)
+                            yield _moved(item, before, recording)
+                        else:
+                            yield replace(item, recording=recording)
+            except SourceError as error:
+                yield Gap("broken file", None, recording, str(error))
+
+    def close(self) -> None:
+        """Close every source."""
+        for source in self._sources:
+            source.__exit__(None, None, None)
+
+
+def _common_features(sources: Sequence[Source]) -> dict[str, tuple[int, str, float]]:
+    """Features of ready-made frames; a histogram is as long as the longest one seen."""
+    common: dict[str, tuple[int, str, float]] = getattr(sources[0], "features", {})
+    for source in sources[1:]:
+        features: dict[str, tuple[int, str, float]] = getattr(source, "features", {})
+        if _comparable(features) != _comparable(common):
+            raise UsageError(
+                f"{source.label} does not hold the same features as {sources[0].label}; "
+                "chain recordings of one kind"
+            )
+        common = {name: max(features[name], common[name]) for name in common}
+    return dict(common)
+
+
+def _comparable(features: dict[str, tuple[int, str, float]]) -> dict[str, tuple[object, ...]]:
+    return {
+        name: (kind, seconds, None if kind == "histogram" else size)
+        for name, (size, kind, seconds) in features.items()
+    }
+
+
+def _moved(frames: Frames, ticks: int, recording: int) -> Frames:
+    """The same frames, that many ticks later."""
+    tracks = {
+        name: Track(track.ticks + ticks, track.values) for name, track in frames.tracks.items()
+    }
+    gaps = tuple((tick + ticks, replace(gap, recording=recording)) for tick, gap in frames.gaps)
+    return Frames(frames.speech, tracks, gaps)

@@ -1,0 +1,214 @@
+"""Frames that somebody else made: ``.npz`` arrays or JSON lines."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+import zipfile
+import zlib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import numpy as np
+
+from monitor.errors import SourceError, StoreError, UsageError
+from monitor.sources.given import MOST_TICKS, RESERVED, SCHEMA, Given, Header, read_header
+from monitor.sources.jsonframes import read_json_lines
+from monitor.sources.managed import Managed
+from monitor.types import TICKS_PER_SECOND, AnyArray, BoolArray, Frames, Track
+
+__all__ = ["FramesFile", "write_frames"]
+
+RUN_TICKS = 10 * TICKS_PER_SECOND
+_BROKEN = (
+    OSError,
+    ValueError,
+    KeyError,
+    EOFError,
+    TypeError,
+    AttributeError,
+    NotImplementedError,
+    SyntaxError,
+    RuntimeError,
+    MemoryError,
+    OverflowError,
+    zipfile.BadZipFile,
+    zlib.error,
+)
+"""What numpy, zipfile and json raise on a file that is not what it says."""
+
+
+class FramesFile(Managed):
+    r"""Ready-made frames of one recording, in runs of at most 10 s.
+
+    An ``.npz`` holds, for each feature NAME, ``NAME`` as (k,) integer bins or (k, d) floats and
+    ``NAME_ticks`` as (k,) integers: the frame is complete once so many ticks of 10 ms have been
+    heard. ``speech`` is (n,) booleans, one a tick (default: all speech, up to the last frame). The
+    ticks may be left out where there is one frame a tick. ``header`` is an optional JSON string
+    ``{"schema": 1, "sizes": {"f0": 107}, "frame_seconds": {"f0": 0.01}}``.
+
+    JSON lines hold one object a line, in order: ``{"seconds": 0.01, "speech": true, "f0": 57}``.
+    ``seconds`` is when the frame is complete, ``speech`` (default true) is of the time since the
+    line before, an embedding is a list, null is no usable frame. A first line with ``schema`` is
+    the header.
+
+    Frames that are not finite, or not a bin, are dropped and reported as gaps.
+
+    Args:
+        path: a ``.npz`` file, else JSON lines.
+        recording: number given to its gaps.
+
+    Attributes:
+        label: the name of the file, without its folder.
+        features: for each feature its size (bins or dimensions), its kind (``"histogram"`` or
+            ``"embedding"``) and the usable seconds of one frame.
+
+    Raises:
+        SourceError: the file is missing, damaged or malformed.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = Path(folder, "a.jsonl")
+        ...     _ = path.write_text('{"seconds": 0.01, "f0": 57}\n{"seconds": 0.02, "f0": 58}\n')
+        ...     source = FramesFile(path)
+        >>> source.seconds, source.features
+        (0.02, {'f0': (59, 'histogram', 0.01)})
+        >>> [run.tracks["f0"].values.tolist() for run in source]
+        [[57, 58]]
+    """
+
+    def __init__(self, path: str | os.PathLike[str], recording: int = 0) -> None:
+        path = Path(path)
+        self.label = path.name
+        self._recording = recording
+        try:
+            read = _read_npz if path.suffix.lower() == ".npz" else read_json_lines
+            header, speech, tracks = read(path)
+        except FileNotFoundError:
+            raise SourceError(f"cannot open {self.label}: no such file; check the name") from None
+        except IsADirectoryError:
+            raise SourceError(f"{self.label} is a folder; give a file of frames") from None
+        except _BROKEN as error:
+            words = " ".join(str(error).replace(str(path), self.label).split())[:120]
+            raise SourceError(
+                f"{self.label} is no file of frames ({words or type(error).__name__}); "
+                "write it with write_frames"
+            ) from None
+        given = Given(self.label, header, speech, tracks)
+        self._given = given
+        self.features = given.features
+
+    @property
+    def seconds(self) -> float:
+        """Audio seconds that the frames stand for."""
+        return len(self._given.speech) / TICKS_PER_SECOND
+
+    def __iter__(self) -> Iterator[Frames]:
+        return self._given.runs(RUN_TICKS, self._recording)
+
+
+def write_frames(
+    path: str | os.PathLike[str],
+    speech: BoolArray,
+    tracks: Mapping[str, Track],
+    sizes: Mapping[str, int],
+    frame_seconds: Mapping[str, float],
+) -> None:
+    """Write frames as an ``.npz`` that `FramesFile` reads; whole or not at all, mode 0600.
+
+    Args:
+        path: where to; must end in ``.npz``.
+        speech: shape (n,), one decision for each tick of 10 ms.
+        tracks: ticks and values of each feature.
+        sizes: bins or dimensions of each feature.
+        frame_seconds: usable seconds of one frame of each feature.
+
+    Raises:
+        UsageError: the frames do not fit together.
+        StoreError: the file cannot be written.
+    """
+    path = Path(path)
+    if path.suffix.lower() != ".npz":
+        raise UsageError(f"{path.name} must end in .npz")
+    for name in tracks:
+        if name in RESERVED or name.endswith("_ticks") or not name.isidentifier():
+            raise UsageError(f"a feature cannot be called {name!r}; use letters and digits")
+    header = {"schema": SCHEMA, "sizes": dict(sizes), "frame_seconds": dict(frame_seconds)}
+    try:
+        Given(path.name, read_header(header, path.name), speech, tracks)
+    except SourceError as error:
+        raise UsageError(str(error)) from None
+    arrays: dict[str, AnyArray] = {"header": np.array(json.dumps(header)), "speech": speech}
+    for name, track in tracks.items():
+        arrays[name], arrays[f"{name}_ticks"] = track.values, track.ticks
+    part: str | None = None
+    try:
+        handle, part = tempfile.mkstemp(prefix=".", suffix=".part", dir=path.parent)  # is 0600
+        with os.fdopen(handle, "wb") as file:
+            np.savez_compressed(file, **arrays)  # type: ignore[arg-type]
+            file.flush()
+            os.fsync(file.fileno())
+        Path(part).replace(path)
+    except OSError as error:
+        raise StoreError(f"cannot write {path.name}: {error.strerror}; choose another") from None
+    finally:
+        if part is not None:
+            Path(part).unlink(missing_ok=True)
+
+
+def _read_npz(path: Path) -> tuple[Header, BoolArray, dict[str, Track]]:
+    """Arrays by name; whether they fit together is for `Given` to say."""
+    # numpy leaves a file that it opened itself open when it is no archive
+    with (
+        path.open("rb") as file,
+        zipfile.ZipFile(file),
+        np.load(file, allow_pickle=False) as archive,
+    ):
+        arrays = {name: archive[name] for name in archive.files}
+    label = path.name
+    header = Header()
+    if "header" in arrays:
+        text = arrays.pop("header")
+        if text.shape != () or text.dtype.kind != "U":
+            raise SourceError(f"{label}: header must be one JSON string; use write_frames")
+        header = read_header(json.loads(text.item()), label)
+    speech = arrays.pop("speech", None)
+    names = [name for name in arrays if not name.endswith("_ticks")]
+    for name in arrays.keys() - set(names):
+        if name.removesuffix("_ticks") not in arrays:
+            raise SourceError(f"{label}: {name} belongs to no feature; add its frames")
+    for name in names:
+        if not arrays[name].ndim:
+            raise SourceError(f"{label}: {name} must be integer bins (k,) or floats (k, d)")
+    if speech is None:
+        speech = np.ones(_last_tick(arrays, names, label), np.bool_)
+    if speech.ndim != 1 or (speech.dtype != np.bool_ and not np.isin(speech, (0, 1)).all()):
+        raise SourceError(f"{label}: speech must be (n,) booleans, one for each 10 ms")
+    tracks = {}
+    for name in names:
+        ticks = arrays.get(f"{name}_ticks")
+        if ticks is None:
+            if len(arrays[name]) != len(speech):
+                raise SourceError(
+                    f"{label}: {name} has {len(arrays[name])} frames for {len(speech)} ticks; "
+                    f"add {name}_ticks"
+                )
+            ticks = np.arange(1, len(speech) + 1)
+        tracks[name] = Track(ticks, arrays[name])
+    return header, speech.astype(np.bool_), tracks
+
+
+def _last_tick(arrays: Mapping[str, AnyArray], names: list[str], label: str) -> int:
+    """The tick at which the last frame is complete."""
+    last = 0
+    for name in names:
+        ticks = arrays.get(f"{name}_ticks")
+        if ticks is None:
+            last = max(last, len(arrays[name]))
+        elif ticks.size and ticks.dtype.kind in "iu":
+            last = max(last, int(ticks.max()))
+    if last > MOST_TICKS:
+        raise SourceError(f"{label} is longer than 7 days; cut it")
+    return last

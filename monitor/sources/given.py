@@ -1,0 +1,153 @@
+"""Ready-made frames of a whole recording, checked: what both file formats are read into."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from monitor.errors import SourceError
+from monitor.types import AnyArray, BoolArray, Frames, Gap, Track
+
+__all__ = ["MOST_TICKS", "RESERVED", "SCHEMA", "Given", "Header", "read_header"]
+
+SCHEMA = 1
+MOST_TICKS = 7 * 24 * 3600 * 100
+RESERVED = frozenset({"header", "speech", "seconds", "schema", "sizes", "frame_seconds"})
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """What the maker of the frames says about them.
+
+    Attributes:
+        sizes: bins or dimensions of a feature, where stated.
+        frame_seconds: usable seconds of one frame of a feature, where stated.
+    """
+
+    sizes: Mapping[str, int] = field(default_factory=dict)
+    frame_seconds: Mapping[str, float] = field(default_factory=dict)
+
+
+def read_header(value: Any, label: str) -> Header:
+    """A header from its JSON object.
+
+    Raises:
+        SourceError: it is of another schema, or malformed.
+    """
+    if not isinstance(value, dict) or value.get("schema") != SCHEMA:
+        raise SourceError(f"{label} is not of frames schema {SCHEMA}; write it with write_frames")
+    sizes, seconds = value.get("sizes", {}), value.get("frame_seconds", {})
+    if not isinstance(sizes, dict) or not isinstance(seconds, dict):
+        raise SourceError(f"{label}: sizes and frame_seconds must be objects, one key a feature")
+    for name, size in sizes.items():
+        if type(size) is not int or not 0 < size < 1 << 31:
+            raise SourceError(f"{label}: the size of {name} must be a positive integer")
+    for name, length in seconds.items():
+        if type(length) not in (int, float) or not 0 < length < 3600:
+            raise SourceError(f"{label}: frame_seconds of {name} must be positive seconds")
+    return Header(dict(sizes), {name: float(length) for name, length in seconds.items()})
+
+
+class Given:
+    """Checked frames of a whole recording.
+
+    Args:
+        label: how messages call the file.
+        header: what the maker says.
+        speech: shape (n,), one decision a tick.
+        tracks: ticks and values of each feature as they were read, not yet trusted.
+
+    Attributes:
+        features: (size, kind, frame_seconds) of each feature.
+
+    Raises:
+        SourceError: shapes, kinds or ticks do not fit together.
+    """
+
+    def __init__(
+        self, label: str, header: Header, speech: BoolArray, tracks: Mapping[str, Track]
+    ) -> None:
+        self.speech = speech
+        self.features: dict[str, tuple[int, str, float]] = {}
+        self._tracks: dict[str, tuple[Track, BoolArray]] = {}
+        if not tracks:
+            raise SourceError(f"{label} holds no frames; add at least one feature")
+        if not len(speech):
+            raise SourceError(f"{label} holds no time at all; add ticks")
+        for name, track in tracks.items():
+            ticks, values = track.ticks, track.values
+            kind = _kind(label, name, values)
+            _check_ticks(label, name, ticks, len(values), len(speech))
+            size = _size(label, name, values, kind, header.sizes.get(name))
+            self.features[name] = (size, kind, header.frame_seconds.get(name, 0.01))
+            if kind == "histogram":
+                good = (values >= 0) & (values < size)
+                if values.dtype.kind == "u" and values.dtype.itemsize == 8:
+                    values = np.where(good, values, 0)
+                values = values.astype(np.int64)
+            else:
+                good = np.logical_and.reduce(np.isfinite(values), axis=1)
+            self._tracks[name] = Track(ticks.astype(np.int64), values), good
+
+    def runs(self, most_ticks: int, recording: int = 0) -> Iterator[Frames]:
+        """The frames in runs of at most that many ticks; unusable ones become gaps."""
+        for low in range(0, len(self.speech), most_ticks):
+            speech = self.speech[low : low + most_ticks]
+            tracks: dict[str, Track] = {}
+            gaps: list[tuple[int, Gap]] = []
+            for name, (track, good) in self._tracks.items():
+                a, b = track.ticks.searchsorted([low, low + len(speech)], side="right")
+                ticks, values, keep = track.ticks[a:b], track.values[a:b], good[a:b]
+                tracks[name] = Track(ticks[keep], values[keep])
+                gaps += self._gaps(name, ticks, keep, recording)
+            gaps.sort(key=lambda gap: gap[0])
+            yield Frames(speech, tracks, tuple(gaps))
+
+    def _gaps(
+        self, name: str, ticks: AnyArray, keep: BoolArray, recording: int
+    ) -> Iterator[tuple[int, Gap]]:
+        """One gap for each stretch of unusable frames, at the tick of its last one."""
+        if keep.all():
+            return
+        _, kind, seconds = self.features[name]
+        reason = "not a bin" if kind == "histogram" else "not finite"
+        edges = np.flatnonzero(np.diff(keep, prepend=True, append=True))
+        for begin, end in list(pairwise(edges.tolist()))[::2]:
+            detail = f"{name}: {end - begin} frames dropped"
+            yield int(ticks[end - 1]), Gap(reason, (end - begin) * seconds, recording, detail)
+
+
+def _kind(label: str, name: str, values: AnyArray) -> str:
+    """Histogram bins or embeddings, by shape and type."""
+    if values.ndim == 1 and values.dtype.kind in "iu":
+        return "histogram"
+    if values.ndim == 2 and values.shape[1] and values.dtype.kind == "f":
+        return "embedding"
+    raise SourceError(f"{label}: {name} must be integer bins (k,) or float embeddings (k, d)")
+
+
+def _check_ticks(label: str, name: str, ticks: AnyArray, frames: int, most: int) -> None:
+    if ticks.dtype.kind not in "iu" or ticks.shape != (frames,):
+        raise SourceError(f"{label}: {name}_ticks must be {frames} integers, one a frame")
+    if frames and (np.any(ticks[1:] < ticks[:-1]) or ticks[0] < 1 or ticks[-1] > most):
+        raise SourceError(f"{label}: {name}_ticks must not decrease and lie in 1 to {most}")
+
+
+def _size(label: str, name: str, values: AnyArray, kind: str, stated: int | None) -> int:
+    """Bins or dimensions: as stated, else as many as are seen."""
+    if kind == "embedding":
+        if stated not in (None, values.shape[1]):
+            raise SourceError(
+                f"{label}: {name} has {values.shape[1]} dimensions, its header says {stated}"
+            )
+        return int(values.shape[1])
+    if stated is not None:
+        return stated
+    seen = int(values.max(initial=1)) + 1
+    if seen >= 1 << 31:
+        raise SourceError(f"{label}: {name} has bin {seen - 1}; state its size in the header")
+    return seen

@@ -1,0 +1,26 @@
+"""What every source has in common: it is a context manager."""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import Self
+
+__all__ = ["Managed"]
+
+
+class Managed:
+    """A source that is closed when its ``with`` block ends."""
+
+    def close(self) -> None:
+        """Let go of whatever is held; by default nothing is."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()

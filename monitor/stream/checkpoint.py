@@ -1,0 +1,93 @@
+"""Stop and resume: what a run must remember to go on as if it had never stopped."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from monitor.errors import StoreError
+from monitor.population.storing import read_store, write_store
+from monitor.stream.monitor import Monitor
+from monitor.stream.records import Tally
+
+__all__ = ["Checkpoint", "Stateful", "state_path"]
+
+_KIND = "checkpoint"
+
+
+class Stateful(Protocol):
+    """An alert rule, seen from a checkpoint."""
+
+    def state(self) -> dict[str, Any]:
+        """As JSON-able values."""
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Take up a ``state``."""
+
+
+def state_path(run: Path) -> Path:
+    """Where the checkpoint of a run lies: beside its JSON lines."""
+    return run.with_name(run.name + ".state")
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """Writes and reads the checkpoint of one run (npz without pickle, 0600, atomic).
+
+    Holds the sums of the sketches and counters, never audio.
+
+    Attributes:
+        path: the checkpoint file.
+        configuration: what must be the same when the run is resumed.
+    """
+
+    path: Path
+    configuration: Mapping[str, Any]
+
+    def save(self, monitor: Monitor, tally: Tally, rules: Sequence[Stateful], offset: int) -> None:
+        """Remember the run as of ``offset`` bytes of its JSON lines."""
+        plain, arrays = monitor.state()
+        header = {
+            "configuration": dict(self.configuration),
+            "monitor": plain,
+            "tally": tally.state(),
+            "rules": [rule.state() for rule in rules],
+            "offset": offset,
+        }
+        write_store(self.path, _KIND, header, arrays)
+
+    def load(self, monitor: Monitor, tally: Tally, rules: Sequence[Stateful]) -> int:
+        """Take the run up again.
+
+        Returns:
+            the byte offset to cut its JSON lines back to.
+
+        Raises:
+            StoreError: there is no checkpoint, it is damaged, or it is of another run.
+        """
+        if not self.path.exists():
+            raise StoreError(
+                f"{self.path.name}: there is nothing to resume; run without --resume to start anew"
+            )
+        header, arrays = read_store(self.path, _KIND)
+        try:
+            saved = header["configuration"]
+            differs = [key for key, value in self.configuration.items() if saved.get(key) != value]
+            if differs:
+                raise StoreError(
+                    f"{self.path.name}: is of another run (its {', '.join(differs)} differ); "
+                    "run without --resume to start anew"
+                )
+            monitor.restore(header["monitor"], arrays)
+            tally.restore(header["tally"])
+            for rule, state in zip(rules, header["rules"], strict=True):
+                rule.restore(state)
+            return int(header["offset"])
+        except (KeyError, TypeError, ValueError) as error:
+            raise StoreError(f"{self.path.name}: is damaged; run without --resume") from error
+
+    def remove(self) -> None:
+        """The run has ended: nothing is left to resume."""
+        self.path.unlink(missing_ok=True)

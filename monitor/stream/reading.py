@@ -1,0 +1,146 @@
+"""What the monitor says at one moment (METHOD section 5)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from monitor.types import FloatArray
+
+__all__ = ["ZERO", "Bits", "FeatureReading", "Reading"]
+
+
+class Bits(NamedTuple):
+    """A figure in bits with its limits: 2.5 and 97.5 percentiles of calibration uncertainty."""
+
+    value: float
+    low: float
+    high: float
+
+
+ZERO = Bits(0.0, 0.0, 0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class FeatureReading:
+    """One feature at one moment.
+
+    Attributes:
+        usable_seconds: what the feature could use of the audio (voiced seconds for f0).
+        rank: the watched speaker's rank, 1 the most similar; the mean of tied ranks. None where
+            nobody is watched, nothing was heard, or it is withheld.
+        expected: what a voice of this length discloses on average.
+        rank_bits: ``log2(N gamma_rank)``, or None.
+        local: ``log2(N p)`` of the watched speaker, or None.
+        gain: the attacker's confidence, assuming that the speaker is enrolled.
+    """
+
+    usable_seconds: float
+    rank: float | None
+    expected: Bits
+    rank_bits: Bits | None
+    local: Bits | None
+    gain: Bits
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """Everything known at one moment of a stream.
+
+    Attributes:
+        seconds: audio seconds heard.
+        speech: of these, seconds of speech: T.
+        bits: the headline. Local bits of the joint posterior where somebody is watched, gain bits
+            (the attacker's confidence) where nobody is. None where withheld.
+        bits_low, bits_high: its limits.
+        gain, local, expected: the joint figures with limits.
+        sum_bits: sum over features, as if they were independent.
+        peak_bits: the largest headline so far.
+        ceiling: log2 N.
+        plateau: the largest expected bits over T at these templates.
+        guides: basic (``linear``) and advanced (``sqrt``) composition scaling, capped at the ceiling.
+        session: ``"same"`` or ``"cross"``, the kind of law used.
+        assumes_enrolled: True where the headline assumes that the speaker is one of the N.
+        beyond_grid: True where T is longer than anything calibrated and the last law holds.
+        features: by name.
+        names: the N candidates.
+        posterior: the joint score posterior, shape (N,).
+        withheld: why figures are missing, or empty.
+    """
+
+    seconds: float
+    speech: float
+    bits: float | None
+    bits_low: float | None
+    bits_high: float | None
+    gain: Bits
+    local: Bits | None
+    expected: Bits
+    sum_bits: float | None
+    peak_bits: float
+    ceiling: float
+    plateau: float
+    guides: tuple[float, float]
+    session: str
+    assumes_enrolled: bool
+    beyond_grid: bool
+    features: Mapping[str, FeatureReading]
+    names: tuple[str, ...]
+    posterior: FloatArray
+    withheld: str = ""
+
+    @property
+    def top(self) -> list[tuple[str, float]]:
+        """The five most probable speakers, best first; of equals, the first enrolled."""
+        import numpy as np
+
+        p = self.posterior
+        if p.size > 64:
+            edge = np.partition(p, p.size - 5)[p.size - 5]
+            few = np.flatnonzero(p >= edge)
+        else:
+            few = np.arange(p.size)
+        order = few[np.argsort(-p[few], kind="stable")][:5]
+        return [(self.names[i], float(p[i])) for i in order]
+
+    def record(self) -> dict[str, Any]:
+        """The reading as a JSON-able record."""
+        record: dict[str, Any] = {
+            "type": "reading",
+            "seconds": self.seconds,
+            "speech": self.speech,
+            "bits": self.bits,
+            "bits_low": self.bits_low,
+            "bits_high": self.bits_high,
+            "sum_bits": self.sum_bits,
+            **_spelled("gain_bits", self.gain),
+            "peak_bits": self.peak_bits,
+            **_spelled("expected_bits", self.expected),
+            "ceiling": self.ceiling,
+            "plateau": self.plateau,
+            "guides": {"linear": self.guides[0], "sqrt": self.guides[1]},
+            "session": self.session,
+            "assumes_enrolled": self.assumes_enrolled,
+            "beyond_grid": self.beyond_grid,
+            "features": {
+                name: {
+                    "usable": feature.usable_seconds,
+                    "rank": feature.rank,
+                    **_spelled("expected_bits", feature.expected),
+                    **_spelled("rank_bits", feature.rank_bits),
+                    **_spelled("local_bits", feature.local),
+                    **_spelled("gain_bits", feature.gain),
+                }
+                for name, feature in self.features.items()
+            },
+            "top": [list(pair) for pair in self.top],
+        }
+        if self.withheld:
+            record["withheld"] = self.withheld
+        return record
+
+
+def _spelled(name: str, bits: Bits | None) -> dict[str, float | None]:
+    value, low, high = (None, None, None) if bits is None else bits
+    return {name: value, f"{name}_low": low, f"{name}_high": high}

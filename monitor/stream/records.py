@@ -1,0 +1,149 @@
+"""The first and the last line of a run, and the losses between (JSON-able records)."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from monitor.stream.monitor import GapEvent, Monitor
+from monitor.stream.reading import Reading
+from monitor.version import __version__
+
+__all__ = ["RUN_SCHEMA", "Tally", "gap_record", "record_of", "start_record"]
+
+RUN_SCHEMA = 1
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+
+
+def start_record(monitor: Monitor, recordings: Sequence[str]) -> dict[str, Any]:
+    """Everything a reader of the run needs to know before its first reading."""
+    recogniser, population = monitor.recogniser, monitor.population
+    law = recogniser.law
+    return {
+        "type": "start",
+        "schema": RUN_SCHEMA,
+        "version": __version__,
+        "time": _now(),
+        "features": list(monitor.features),
+        "speakers": recogniser.speakers,
+        "ceiling": recogniser.ceiling,
+        "plateau": recogniser.joint.expected.plateau_bits,
+        "watch": monitor.watch,
+        "headline": "gain" if monitor.watch is None else "local",
+        "assumes_enrolled": monitor.watch is None,
+        "step_seconds": monitor.step_seconds,
+        "template_seconds": recogniser.scoring.seconds,
+        "similarity": dict(zip(law.features, law.similarities, strict=True)),
+        "ties": "spread",
+        "law": "borrowed" if population.borrowed else "own",
+        "law_session": recogniser.session,
+        "law_speakers": law.speakers,
+        "law_candidates": law.candidates,
+        "recordings": list(recordings),
+        "fingerprint": {
+            "population": population.fingerprint(),
+            "law": hashlib.sha256(law.alpha.tobytes() + law.weights.tobytes()).hexdigest()[:16],
+        },
+        "notices": _notices(monitor),
+    }
+
+
+def _notices(monitor: Monitor) -> list[str]:
+    recogniser = monitor.recogniser
+    notices = []
+    if recogniser.withheld:
+        notices.append(recogniser.withheld)
+    if recogniser.left_out:
+        some = ", ".join(recogniser.left_out[:5]) + (
+            ", ..." if len(recogniser.left_out) > 5 else ""
+        )
+        notices.append(f"not ranked, their templates are much shorter than the others': {some}")
+    if recogniser.flatters:
+        notices.append(
+            "no cross-session law could be learnt: the same-session law used here flatters the "
+            "attacker"
+        )
+    if recogniser.session == "same" and not recogniser.flatters:
+        notices.append("this recording was enrolled too: the same-session law is used")
+    if monitor.population.borrowed:
+        notices.append(
+            "the rank law is borrowed: speakers were added after it was learnt; another microphone "
+            "makes a voice easier to tell from the rest"
+        )
+    if recogniser.speakers > 10 * recogniser.law.candidates:
+        notices.append(
+            f"{recogniser.speakers} speakers are more than ten times the "
+            f"{recogniser.law.candidates} that the rank law was learnt on"
+        )
+    return notices
+
+
+def gap_record(event: GapEvent, recordings: Sequence[str]) -> dict[str, Any]:
+    """A loss."""
+    gap = event.gap
+    return {
+        "type": "gap",
+        "seconds": event.seconds,
+        "reason": gap.reason,
+        "lost_seconds": gap.lost_seconds,
+        "recording": recordings[gap.recording] if gap.recording < len(recordings) else "",
+        "detail": gap.detail,
+    }
+
+
+class Tally:
+    """Counts what went by, for the ``end`` record; survives a checkpoint."""
+
+    def __init__(self) -> None:
+        self.readings = self.gaps = self.alerts = 0
+        self.lost_seconds = 0.0
+        self.last: Mapping[str, Any] = {}
+
+    def count(self, record: Mapping[str, Any]) -> None:
+        """Take note of one record."""
+        kind = record["type"]
+        if kind == "reading":
+            self.readings += 1
+            self.last = {
+                key: record[key] for key in ("seconds", "speech", "bits", "peak_bits", "top")
+            }
+        elif kind == "gap":
+            self.gaps += 1
+            self.lost_seconds += record["lost_seconds"] or 0.0
+        elif kind == "alert" and record["state"] == "raised":
+            self.alerts += 1
+
+    def end_record(self, monitor: Monitor, *, complete: bool) -> dict[str, Any]:
+        """The summary of the run."""
+        nothing = {"seconds": 0.0, "speech": 0.0, "bits": 0.0, "peak_bits": 0.0, "top": []}
+        return {
+            "type": "end",
+            "time": _now(),
+            **nothing,
+            **self.last,
+            "readings": self.readings,
+            "gaps": self.gaps,
+            "lost_seconds": self.lost_seconds,
+            "alerts": self.alerts,
+            "complete": complete,
+            "watch": monitor.watch,
+        }
+
+    def state(self) -> str:
+        """As text, for a checkpoint."""
+        return json.dumps(vars(self))
+
+    def restore(self, text: str) -> None:
+        """Take up a ``state``."""
+        vars(self).update(json.loads(text))
+
+
+def record_of(event: Reading | GapEvent, recordings: Sequence[str]) -> dict[str, Any]:
+    """The record of whatever the monitor gave."""
+    return event.record() if isinstance(event, Reading) else gap_record(event, recordings)

@@ -1,0 +1,98 @@
+"""A whole run: a source through the monitor into sinks, with rules and checkpoints."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
+
+from monitor.protocols import Sink, Source
+from monitor.stream.checkpoint import Checkpoint, Stateful
+from monitor.stream.monitor import Monitor
+from monitor.stream.reading import Reading
+from monitor.stream.records import Tally, record_of, start_record
+
+__all__ = ["Log", "Rule", "run"]
+
+CHECKPOINT_SECONDS = 1.0
+"""Wall seconds between checkpoints: a killed run repeats about that much work."""
+
+
+class Log(Sink, Protocol):
+    """A sink that knows how many bytes are safely written."""
+
+    offset: int
+
+    def flush(self) -> None:
+        """Everything written so far is on disk."""
+
+
+class Rule(Stateful, Protocol):
+    """An alert rule: records in, alert records out."""
+
+    def update(self, record: Mapping[str, Any]) -> list[dict[str, Any]]:
+        """The alerts that this record gives rise to."""
+
+
+def run(
+    monitor: Monitor,
+    source: Source,
+    recordings: Sequence[str],
+    *,
+    sinks: Sequence[Sink] = (),
+    rules: Sequence[Rule] = (),
+    tally: Tally | None = None,
+    resumed: bool = False,
+    log: Log | None = None,
+    checkpoint: Checkpoint | None = None,
+    clock: Callable[[], float] = time.monotonic,
+) -> Tally:
+    """Hear a source to its end.
+
+    Args:
+        monitor: fresh, or restored from a checkpoint.
+        source: what to hear, from its first sample.
+        recordings: what to call its recordings.
+        sinks: get every record.
+        rules: get every record; their alerts follow it.
+        tally: counts so far.
+        resumed: True where the first records have been written before.
+        log: the JSON lines, which also get every record; needed for ``checkpoint``.
+        checkpoint: where to remember the run about once a second; removed at the end.
+        clock: wall seconds.
+
+    Returns:
+        the counts of the whole run.
+    """
+    tally = tally or Tally()
+    outlets = [*sinks] if log is None else [log, *sinks]
+
+    def give(record: Mapping[str, Any]) -> None:
+        pending = [record]
+        for rule in rules:
+            pending.extend(rule.update(record))
+        for each in pending:
+            tally.count(each)
+            for sink in outlets:
+                sink.write(each)
+
+    start = start_record(monitor, recordings)
+    if resumed:
+        # people see where they are; the log has it already
+        for sink in sinks:
+            sink.write(start)
+    else:
+        give(start)
+    saved = clock()
+    for event in monitor.events(source):
+        give(record_of(event, recordings))
+        if checkpoint is None or log is None or not isinstance(event, Reading):
+            continue
+        if clock() - saved >= CHECKPOINT_SECONDS:
+            log.flush()
+            checkpoint.save(monitor, tally, rules, log.offset)
+            saved = clock()
+    give(tally.end_record(monitor, complete=tally.gaps == 0))
+    if checkpoint is not None:
+        checkpoint.remove()
+    return tally

@@ -1,0 +1,1 @@
+"""Enrolment and calibration: run streams over a corpus, make templates and laws."""

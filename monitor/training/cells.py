@@ -1,0 +1,204 @@
+"""One cell of the calibration grid: trials of T against templates of D speech seconds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from monitor.maths.ranks import rank_bounds
+from monitor.maths.scores import Similarity
+from monitor.maths.windows import Session, window_starts
+from monitor.training.voices import UNITS_PER_SECOND, Voice, join
+from monitor.types import FloatArray, IntArray
+
+__all__ = ["MOST_SCORES", "Cell", "Plan", "plans"]
+
+MOST_SCORES = 4_000_000
+"""Raw scores kept for the conditional logit and the null band; ranks use every trial."""
+_CHUNK = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """The trials of one cell.
+
+    Attributes:
+        speaker: shape (n,), index of each trial's speaker among all voices.
+        better, tied: shape (F, n), the rank bounds of the true speaker by feature.
+        candidates: N, templates each trial is compared with.
+        behind: shape (n', F, N), raw scores minus the true speaker's, of an even part of the trials.
+        behind_speaker: shape (n',), as ``speaker``.
+        own: shape (n',), position of the true speaker among the N templates.
+    """
+
+    speaker: IntArray
+    better: IntArray
+    tied: IntArray
+    candidates: int
+    behind: FloatArray
+    behind_speaker: IntArray
+    own: IntArray
+
+
+class Plan:
+    """Where the windows of one cell lie.
+
+    Args:
+        candidates: indices of the voices that provide a template, shape (N,).
+        mated: positions among the candidates of those that provide tests too.
+        shifts: how many tests each mated speaker provides.
+    """
+
+    def __init__(self, candidates: IntArray, mated: IntArray, shifts: int) -> None:
+        self.candidates, self.mated, self.shifts = candidates, mated, shifts
+
+    def template(self, voice: int, shift: int) -> tuple[dict[str, Session], int]:
+        """The session a template is drawn from, and its first unit."""
+        raise NotImplementedError
+
+    def test(self, voice: int, shift: int) -> tuple[dict[str, Session], int]:
+        """The session a test is drawn from, and its first unit."""
+        raise NotImplementedError
+
+    def run(
+        self, similarities: dict[str, Similarity], test_units: int, template_units: int
+    ) -> Cell:
+        """Score every trial of the cell.
+
+        Args:
+            similarities: by feature, in the order of the axis F.
+            test_units: T in units of speech.
+            template_units: D in units of speech.
+        """
+        trials = self.mated.size * self.shifts
+        stride = max(1, -(-trials * self.candidates.size * len(similarities) // MOST_SCORES))
+        speaker, better, tied, behind, kept, own = [], [], [], [], [], []
+        for shift in range(self.shifts):
+            templates = self._windows(
+                self.template, self.candidates, shift, template_units, similarities
+            )
+            tests = self._windows(
+                self.test, self.candidates[self.mated], shift, test_units, similarities
+            )
+            prepared = {f: s.prepare(templates[f]) for f, s in similarities.items()}
+            for start in range(0, self.mated.size, _CHUNK):
+                rows = np.arange(start, min(start + _CHUNK, self.mated.size))
+                target = self.mated[rows]
+                scores = np.stack(
+                    [s.score(prepared[f], tests[f][rows]) for f, s in similarities.items()]
+                )
+                bounds = [rank_bounds(each, target) for each in scores]
+                better.append(np.stack([b for b, _ in bounds]))
+                tied.append(np.stack([t for _, t in bounds]))
+                speaker.append(self.candidates[target])
+                some = (rows + shift) % stride == 0
+                true = scores[:, np.arange(rows.size), target]
+                behind.append(np.moveaxis(scores - true[:, :, None], 0, 1)[some])
+                kept.append(self.candidates[target[some]])
+                own.append(target[some])
+        return Cell(
+            np.concatenate(speaker),
+            np.concatenate(better, axis=1),
+            np.concatenate(tied, axis=1),
+            self.candidates.size,
+            np.concatenate(behind),
+            np.concatenate(kept),
+            np.concatenate(own),
+        )
+
+    @staticmethod
+    def _windows(
+        where: Callable[[int, int], tuple[dict[str, Session], int]], voices: IntArray, shift: int, units: int, features: dict[str, Similarity]
+    ) -> dict[str, FloatArray]:
+        rows: dict[str, list[FloatArray]] = {feature: [] for feature in features}
+        for voice in voices:
+            session, start = where(int(voice), shift)
+            for feature, made in rows.items():
+                made.append(session[feature].total(start, units))
+        return {feature: np.stack(made) for feature, made in rows.items()}
+
+
+class _Same(Plan):
+    """Template and test from one session: eq. (6) within each voice's longest session."""
+
+    def __init__(self, voices: Sequence[Voice], test: int, template: int, shifts: int) -> None:
+        self._sessions = [max(v.sessions, key=_length) for v in voices]
+        self._test, self._template = test, template
+        fits = [_length(session) >= test + template for session in self._sessions]
+        candidates = np.flatnonzero(fits)
+        super().__init__(candidates, np.arange(candidates.size), shifts)
+
+    def _starts(self, voice: int, shift: int) -> tuple[int, int]:
+        available = _length(self._sessions[voice])
+        first = shift * available // self.shifts
+        return window_starts(first, self._test, self._template, available)
+
+    def template(self, voice: int, shift: int) -> tuple[dict[str, Session], int]:
+        return self._sessions[voice], self._starts(voice, shift)[1]
+
+    def test(self, voice: int, shift: int) -> tuple[dict[str, Session], int]:
+        return self._sessions[voice], self._starts(voice, shift)[0]
+
+
+class _Cross(Plan):
+    """Template from one session, test from the speaker's others; the sessions take turns."""
+
+    def __init__(self, voices: Sequence[Voice], test: int, template: int, shifts: int) -> None:
+        self._voices = voices
+        self._long = [
+            [i for i in range(len(v.sessions)) if v.length(i) >= template] for v in voices
+        ]
+        # the sessions that leave enough in the others for a test
+        self._paired = [
+            [i for i in long if sum(v.length(j) for j in range(len(v.sessions)) if j != i) >= test]
+            for v, long in zip(voices, self._long, strict=True)
+        ]
+        self._rests: dict[tuple[int, int], dict[str, Session]] = {}
+        candidates = np.flatnonzero([len(long) > 0 for long in self._long])
+        mated = np.flatnonzero([len(self._paired[voice]) > 0 for voice in candidates])
+        super().__init__(candidates, mated, shifts)
+
+    def _turn(self, voice: int, shift: int) -> int:
+        choices = self._paired[voice] or self._long[voice]
+        return choices[shift % len(choices)]
+
+    def template(self, voice: int, shift: int) -> tuple[dict[str, Session], int]:
+        session = self._voices[voice].sessions[self._turn(voice, shift)]
+        return session, shift * _length(session) // self.shifts
+
+    def test(self, voice: int, shift: int) -> tuple[dict[str, Session], int]:
+        turn = self._turn(voice, shift)
+        if (voice, turn) not in self._rests:
+            rest = [s for i, s in enumerate(self._voices[voice].sessions) if i != turn]
+            self._rests[voice, turn] = {f: join([s[f] for s in rest]) for f in rest[0]}
+        session = self._rests[voice, turn]
+        return session, shift * _length(session) // self.shifts
+
+
+def _length(session: dict[str, Session]) -> int:
+    return next(iter(session.values())).length
+
+
+def plans(
+    voices: Sequence[Voice],
+    lengths: Sequence[float],
+    template_lengths: Sequence[float],
+    shifts: int,
+) -> Iterator[tuple[str, int, int, Plan]]:
+    """Every cell of the grid, both kinds of session: (session, index of T, index of D, plan)."""
+    for session, kind in (("same", _Same), ("cross", _Cross)):
+        for d, template in enumerate(template_lengths):
+            for t, test in enumerate(lengths):
+                yield (
+                    session,
+                    t,
+                    d,
+                    kind(
+                        voices,
+                        round(test * UNITS_PER_SECOND),
+                        round(template * UNITS_PER_SECOND),
+                        shifts,
+                    ),
+                )

@@ -1,0 +1,135 @@
+"""Make templates: one pass over the enrolment speech of each speaker."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+import numpy as np
+
+from monitor.corpus.recordings import Corpus, Recording
+from monitor.errors import CorpusError, MonitorError
+from monitor.maths.sketch import make_sketch
+from monitor.population.population import (
+    SLICE_SECONDS,
+    FeatureTemplates,
+    Population,
+    SourceNote,
+    Speaker,
+)
+from monitor.sources.identity import recording_hashes
+from monitor.training.listening import Heard, Listener, Shape
+from monitor.types import TICKS_PER_SECOND, AnyArray
+
+__all__ = ["Enrolment", "enrol"]
+
+SLICE_TICKS = round(SLICE_SECONDS * TICKS_PER_SECOND)
+
+
+@dataclass(frozen=True, slots=True)
+class Enrolment:
+    """What enrolment made, and what it could not use: one line for each file."""
+
+    population: Population
+    problems: tuple[str, ...]
+
+
+def enrol(
+    corpus: Corpus,
+    *,
+    features: Sequence[str] | None = None,
+    seconds: float = 120.0,
+    progress: Callable[[Recording], None] = lambda _: None,
+) -> Enrolment:
+    """Make a template of at most ``seconds`` speech seconds for every speaker of a corpus.
+
+    Sessions are taken in order and never share a slice. A file that cannot be used is reported and
+    skipped; a speaker without one whole slice is reported and left out.
+
+    Args:
+        corpus: recordings by speaker and session.
+        features: names; None takes f0 for audio, and what is there for ready-made frames.
+        seconds: D, speech seconds.
+        progress: called after each recording.
+
+    Raises:
+        CorpusError: nobody could be enrolled.
+    """
+    listener = Listener(features)
+    problems = list(corpus.problems)
+    speakers: list[Speaker] = []
+    offsets = [0]
+    slices: dict[str, list[AnyArray]] = {}
+    wanted = round(seconds / SLICE_SECONDS)
+    for name, recordings in groupby(corpus.recordings, key=lambda r: r.speaker):
+        notes: list[SourceNote] = []
+        rows: dict[str, list[AnyArray]] = {}
+        count = 0
+        for session, group in groupby(recordings, key=lambda r: r.session):
+            heard: list[Heard] = []
+            ticks = 0
+            for recording in group:
+                left = (wanted - count) * SLICE_TICKS - ticks
+                if left > 0:
+                    try:
+                        heard.append(
+                            listener.hear(recording.path, speech_seconds=left / TICKS_PER_SECOND)
+                        )
+                        used = min(heard[-1].speech_ticks, left)
+                        ticks += used
+                        notes.append(
+                            SourceNote(
+                                recording.path.name,
+                                session,
+                                recording_hashes(recording.path),
+                                0.0,
+                                heard[-1].audio_seconds_at(used),
+                            )
+                        )
+                    except MonitorError as error:
+                        problems.append(str(error))
+                progress(recording)
+            whole = ticks // SLICE_TICKS
+            for feature, shape in listener.shapes.items():
+                if whole:
+                    rows.setdefault(feature, []).extend(_slices(heard, feature, shape, whole))
+            count += whole
+        if count == 0:
+            problems.append(f"{name}: less than {SLICE_SECONDS:g} s of speech, not enrolled")
+            continue
+        speakers.append(Speaker(name, tuple(notes)))
+        offsets.append(offsets[-1] + count)
+        for feature, made in rows.items():
+            slices.setdefault(feature, []).extend(made)
+    if not speakers:
+        raise CorpusError("nobody could be enrolled: " + "; ".join(problems[:3]))
+    templates = {
+        feature: FeatureTemplates(
+            shape.kind, shape.size, shape.frame_seconds, _compact(np.stack(slices[feature]))
+        )
+        for feature, shape in listener.shapes.items()
+    }
+    population = Population(speakers, np.asarray(offsets), templates)
+    return Enrolment(population, tuple(problems))
+
+
+def _slices(heard: list[Heard], feature: str, shape: Shape, count: int) -> list[AnyArray]:
+    """The first ``count`` slices of one session's speech, recording after recording."""
+    sketches = [make_sketch(shape.kind, shape.size) for _ in range(count)]
+    before = 0
+    for each in heard:
+        track = each.tracks[feature]
+        # a frame belongs to the speech second in which it was completed
+        place = np.maximum(track.at + before - 1, 0) // SLICE_TICKS
+        bounds = np.searchsorted(place, np.arange(count + 1))
+        for i, sketch in enumerate(sketches):
+            sketch.learn_many(track.values[bounds[i] : bounds[i + 1]])
+        before += each.speech_ticks
+    return [sketch.total for sketch in sketches]
+
+
+def _compact(slices: AnyArray) -> AnyArray:
+    if slices.dtype.kind != "i":
+        return slices.astype(np.float32)
+    return slices.astype(np.uint16 if slices.max(initial=0) < 2**16 else np.uint32)

@@ -1,0 +1,179 @@
+"""What one cell of the grid says: rank law, posterior, limits, null band."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from monitor.maths import logit
+from monitor.maths.betabinomial import binomial_mean_disclosure_bits, mean_disclosure_bits
+from monitor.maths.bootstrap import limits
+from monitor.maths.disclosure import kl_bits, rank1_match_bits, rank_statistics
+from monitor.maths.fitting import LOSSES, fit, fit_many
+from monitor.maths.ranks import rank_histogram, rank_histograms
+from monitor.training.cells import Cell
+from monitor.types import BoolArray, FloatArray, IntArray
+
+__all__ = ["FittedCell", "fit_cell"]
+
+PERMUTATIONS = 200
+
+
+@dataclass(frozen=True, slots=True)
+class FittedCell:
+    """Parameters of a cell, row 0 the law and rows 1..B its resamples.
+
+    Attributes:
+        alpha, beta, binomial, floor: shape (1 + B,).
+        weights: shape (1 + B, F).
+        row: the cell's line in the calibration table.
+    """
+
+    alpha: FloatArray
+    beta: FloatArray
+    binomial: BoolArray
+    weights: FloatArray
+    floor: FloatArray
+    row: dict[str, Any]
+
+
+def fit_cell(
+    cell: Cell, axis: Sequence[int], speaker_weights: FloatArray, seed: int = 0
+) -> FittedCell:
+    """Fit one cell for one set of features.
+
+    Args:
+        cell: its trials.
+        axis: which features, as places on the cell's axis F.
+        speaker_weights: how often each voice is drawn, shape (B, voices).
+        seed: of the permutations of the null band.
+    """
+    voices, place = np.unique(cell.behind_speaker, return_inverse=True)
+    trials = logit.Trials(cell.behind[:, list(axis)], place)
+    posterior = logit.fit(trials)
+    drawn = _never_empty(speaker_weights[:, voices])
+    draw_weights, draw_floor = logit.fit_draws(trials, posterior.weights, drawn)
+
+    evidence = np.einsum("f,nfj->nj", posterior.weights, trials.behind)
+    if len(axis) == 1:
+        speaker, better, tied = cell.speaker, cell.better[axis[0]], cell.tied[axis[0]]
+    else:
+        speaker = cell.behind_speaker
+        better, tied = (evidence > 0).sum(axis=1), (evidence == 0).sum(axis=1)
+    n = cell.candidates
+    histogram = rank_histogram(better, tied, n)
+    drawn = _never_empty(speaker_weights[:, np.unique(speaker)])
+    mated = np.searchsorted(np.unique(speaker), speaker)
+    alpha, beta, binomial = fit_many(rank_histograms(better, tied, n, drawn[:, mated]))
+    law = fit(histogram, "LL")
+    means = _mean_bits(alpha, beta, binomial, n)
+    low, high = limits(means)
+    null = _null_band(evidence, cell.own, cell.behind_speaker, seed)
+    statistics = rank_statistics(histogram, trials=better.size)
+    gamma = np.exp(law.log_pmf(n))
+    pmf = histogram / histogram.sum()
+    row: dict[str, Any] = {
+        "speakers": int(np.unique(speaker).size),
+        "candidates": n,
+        "trials": int(better.size),
+        "ties": "spread",
+        "alpha": law.alpha,
+        "beta": law.beta,
+        "binomial": law.binomial,
+        "mean_bits_raw": statistics.mean_bits,
+        "mean_bits_miller_madow": statistics.miller_madow_bits,
+        "mean_bits_model": float(law.mean_disclosure_bits(n)),
+        "mean_bits_low": low,
+        "mean_bits_high": high,
+        "identification_rate": statistics.identification_rate,
+        "std_bits": statistics.std_bits,
+        "max_bits": statistics.max_bits,
+        "max_rank": statistics.max_rank,
+        "rank1_bits": statistics.rank1_bits,
+        "spread": statistics.spread,
+        "ceiling_bits": statistics.ceiling_bits,
+        "kl_bits": kl_bits(pmf, gamma),
+        "rank1_match_bits": _finite(rank1_match_bits(pmf, gamma)),
+        **null,
+        "held_out_local_bits": logit.held_out_bits(trials, posterior.weights, voices.size),
+        "weights": posterior.weights.tolist(),
+        "floor": posterior.floor,
+        "losses": _losses(histogram, pmf),
+        "notes": list(law.notes),
+    }
+    return FittedCell(
+        np.append(law.alpha, alpha),
+        np.append(law.beta, beta),
+        np.append(law.binomial, binomial),
+        np.concatenate([posterior.weights[None], draw_weights]),
+        np.append(posterior.floor, draw_floor),
+        row,
+    )
+
+
+def _never_empty(weights: FloatArray) -> FloatArray:
+    """A draw that holds none of a cell's speakers counts them all once."""
+    return np.where(weights.sum(axis=1, keepdims=True) > 0, weights, 1.0)
+
+
+def _mean_bits(
+    alpha: FloatArray, beta: FloatArray, binomial: BoolArray, speakers: int
+) -> FloatArray:
+    result = np.empty(alpha.shape)
+    if binomial.any():
+        result[binomial] = binomial_mean_disclosure_bits(alpha[binomial], speakers)
+    if not binomial.all():
+        result[~binomial] = mean_disclosure_bits(alpha[~binomial], beta[~binomial], speakers)
+    return result
+
+
+def _null_band(
+    evidence: FloatArray, own: IntArray, speaker: IntArray, seed: int
+) -> dict[str, float]:
+    """MeanD of the same scores with whole speakers permuted against the templates."""
+    trials, n = evidence.shape
+    generator = np.random.default_rng(seed + 1)
+    # permutations of thousands of candidates vary less, and cost more
+    count = int(np.clip(100_000_000 // max(trials * n, 1), 20, PERMUTATIONS))
+    histograms = np.empty((count, n))
+    rows = np.arange(trials)
+    for i in range(count):
+        wrong = generator.permutation(n)[own]
+        score = evidence[rows, wrong][:, None]
+        better = (evidence > score).sum(axis=1)
+        tied = (evidence == score).sum(axis=1)
+        histograms[i] = rank_histogram(better, tied, n)
+    model = _mean_bits(*fit_many(histograms), n)
+    raw = np.array([rank_statistics(each, trials=trials).mean_bits for each in histograms])
+    low, high = limits(model)
+    raw_low, raw_high = limits(raw)
+    return {
+        "null_low": low,
+        "null_high": high,
+        "null_raw_low": raw_low,
+        "null_raw_high": raw_high,
+    }
+
+
+def _losses(histogram: FloatArray, pmf: FloatArray) -> dict[str, dict[str, Any]]:
+    result = {}
+    for loss in LOSSES:
+        found = fit(histogram, loss)
+        gamma = np.exp(found.log_pmf(histogram.size))
+        result[loss] = {
+            "alpha": found.alpha,
+            "beta": found.beta,
+            "binomial": found.binomial,
+            "loss": found.loss,
+            "kl_bits": _finite(kl_bits(pmf, gamma)),
+            "rank1_match_bits": _finite(rank1_match_bits(pmf, gamma)),
+            "notes": list(found.notes),
+        }
+    return result
+
+
+def _finite(value: float | None) -> float | None:
+    return value if value is not None and np.isfinite(value) else None

@@ -1,0 +1,145 @@
+"""Hear one recording to its end (or as far as needed) and keep the frames on the speech clock."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from monitor.errors import SourceError, UsageError
+from monitor.features.extractor import Extractor
+from monitor.features.registry import FEATURES, make
+from monitor.sources.frames import FramesFile
+from monitor.sources.opening import open_recording
+from monitor.types import TICKS_PER_SECOND, AnyArray, BoolArray, Frames, Gap, IntArray
+
+__all__ = ["Heard", "HeardTrack", "Listener", "Shape"]
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What a feature's frames look like: kind, bins or dimensions, usable seconds a frame."""
+
+    kind: str
+    size: int
+    frame_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class HeardTrack:
+    """The frames of one feature: ``at`` is how many ticks of speech had been heard by then."""
+
+    values: AnyArray
+    at: IntArray
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """One recording, heard.
+
+    Attributes:
+        speech: shape (ticks,), the voice activity decisions.
+        tracks: the usable frames by feature.
+    """
+
+    speech: BoolArray
+    tracks: dict[str, HeardTrack]
+
+    @property
+    def speech_ticks(self) -> int:
+        """Ticks of speech."""
+        return int(self.speech.sum())
+
+    def audio_seconds_at(self, speech_ticks: int) -> float:
+        """Audio seconds gone by when so many ticks of speech had been heard."""
+        if speech_ticks >= self.speech_ticks:
+            return self.speech.size / TICKS_PER_SECOND
+        place = np.searchsorted(np.cumsum(self.speech), speech_ticks)
+        return float(place + 1) / TICKS_PER_SECOND
+
+
+class Listener:
+    """Hears recordings with one set of features, and sees to it that they agree in shape.
+
+    Args:
+        names: features; None takes ``f0`` for audio and whatever a frames file holds.
+    """
+
+    def __init__(self, names: Sequence[str] | None = None) -> None:
+        self._names = tuple(names) if names is not None else None
+        self.shapes: dict[str, Shape] = {}
+        self._extractor: Extractor | None = None
+
+    def hear(self, path: Path, *, speech_seconds: float | None = None) -> Heard:
+        """Hear a recording.
+
+        Args:
+            path: audio or ready-made frames.
+            speech_seconds: stop once so much speech was heard.
+
+        Raises:
+            SourceError: it cannot be read, breaks off, or lacks a feature.
+        """
+        source = open_recording(path)
+        extractor: Extractor | None = None
+        if isinstance(source, FramesFile):
+            shapes = {name: _shape(name, *about) for name, about in source.features.items()}
+        else:
+            features = make(self._names or ("f0",))
+            extractor = Extractor(features)
+            shapes = {f.name: Shape(f.kind, f.size, f.frame_seconds) for f in features}
+        self._agree(path, shapes)
+        wanted = np.inf if speech_seconds is None else round(speech_seconds * TICKS_PER_SECOND)
+        runs: list[Frames] = []
+        heard = 0
+        with source:
+            for block in source:
+                if isinstance(block, Gap):
+                    raise SourceError(f"{path.name}: {block.detail or block.reason}")
+                if isinstance(block, Frames):
+                    runs.append(block)
+                elif extractor is not None:
+                    runs.append(extractor.process(block))
+                heard += int(runs[-1].speech.sum())
+                if heard >= wanted:
+                    break
+        if extractor is not None:
+            runs.append(extractor.flush())
+        return self._join(runs)
+
+    def _agree(self, path: Path, shapes: dict[str, Shape]) -> None:
+        if not self.shapes:
+            names = self._names or tuple(shapes)
+            missing = [name for name in names if name not in shapes]
+            if missing:
+                raise SourceError(f"{path.name}: holds no frames of {', '.join(missing)}")
+            self.shapes = {name: shapes[name] for name in names}
+        for name, shape in self.shapes.items():
+            if shapes.get(name) != shape:
+                raise SourceError(
+                    f"{path.name}: its {name!r} is not like that of the others; frames files must "
+                    "give the same sizes in their headers"
+                )
+
+    def _join(self, runs: list[Frames]) -> Heard:
+        if not runs:
+            raise UsageError("nothing was heard")
+        speech = np.concatenate([run.speech for run in runs])
+        clock = np.concatenate([[0], np.cumsum(speech)])
+        tracks = {}
+        for name in self.shapes:
+            parts = [run.tracks[name] for run in runs if name in run.tracks]
+            ticks = np.concatenate([part.ticks for part in parts]).astype(np.int64)
+            values = np.concatenate([part.values for part in parts])
+            tracks[name] = HeardTrack(values, clock[np.minimum(ticks, speech.size)])
+        return Heard(speech, tracks)
+
+
+def _shape(name: str, size: int, kind: str, frame_seconds: float) -> Shape:
+    """The shape of ready-made frames; a feature of our own has its own size."""
+    if name in FEATURES and kind == "histogram":
+        own = make((name,))[0]
+        return Shape(own.kind, max(own.size, size), own.frame_seconds)
+    return Shape(kind, size, frame_seconds)

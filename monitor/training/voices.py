@@ -1,0 +1,100 @@
+"""The calibration speech of each speaker, session by session, on the speech clock."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+import numpy as np
+
+from monitor.corpus.recordings import Corpus, Recording
+from monitor.errors import MonitorError
+from monitor.maths.windows import Session
+from monitor.training.listening import Heard, Listener, Shape
+
+__all__ = ["UNITS_PER_SECOND", "Voice", "collect", "join"]
+
+UNITS_PER_SECOND = 10
+"""Calibration windows begin and end on tenths of a speech second."""
+_UNIT_TICKS = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Voice:
+    """One calibration speaker.
+
+    Attributes:
+        name: the speaker.
+        sessions: for each session the frames of every feature, all of the same length in units.
+    """
+
+    name: str
+    sessions: tuple[dict[str, Session], ...]
+
+    def length(self, session: int) -> int:
+        """Units of speech in a session."""
+        return next(iter(self.sessions[session].values())).length
+
+
+def collect(
+    corpus: Corpus,
+    *,
+    features: Sequence[str] | None = None,
+    progress: Callable[[Recording], None] = lambda _: None,
+) -> tuple[list[Voice], dict[str, Shape], tuple[str, ...]]:
+    """Hear a whole corpus.
+
+    Returns:
+        the voices, the shape of each feature, and one line for each file that was skipped.
+    """
+    listener = Listener(features)
+    problems = list(corpus.problems)
+    voices = []
+    for name, recordings in groupby(corpus.recordings, key=lambda r: r.speaker):
+        sessions = []
+        for _, group in groupby(recordings, key=lambda r: r.session):
+            heard = []
+            for recording in group:
+                try:
+                    heard.append(listener.hear(recording.path))
+                except MonitorError as error:
+                    problems.append(str(error))
+                progress(recording)
+            session = {f: _session(heard, f, shape.size) for f, shape in listener.shapes.items()}
+            if heard and next(iter(session.values())).length > 0:
+                sessions.append(session)
+        if sessions:
+            voices.append(Voice(name, tuple(sessions)))
+    return voices, listener.shapes, tuple(problems)
+
+
+def _session(heard: Sequence[Heard], feature: str, size: int) -> Session:
+    values, units, before = [], [], 0
+    for each in heard:
+        track = each.tracks[feature]
+        values.append(track.values)
+        units.append(np.maximum(track.at + before - 1, 0) // _UNIT_TICKS)
+        before += each.speech_ticks
+    length = before // _UNIT_TICKS
+    if not values:
+        return Session(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64), 0, size)
+    all_units = np.concatenate(units)
+    keep = slice(0, int(np.searchsorted(all_units, length)))
+    all_values = np.concatenate(values)[keep]
+    if all_values.dtype.kind in "iu":
+        all_values = all_values.astype(np.min_scalar_type(max(size - 1, 1)))
+    return Session(all_values, all_units[keep].astype(np.int32), length, size)
+
+
+def join(sessions: Sequence[Session]) -> Session:
+    """Several sessions one after the other."""
+    if len(sessions) == 1:
+        return sessions[0]
+    starts = np.cumsum([0] + [session.length for session in sessions])
+    return Session(
+        np.concatenate([session.values for session in sessions]),
+        np.concatenate([s.units + start for s, start in zip(sessions, starts[:-1], strict=True)]),
+        int(starts[-1]),
+        sessions[0].size,
+    )

@@ -1,0 +1,94 @@
+"""The values that flow from one stage to the next; all frozen."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = [
+    "TICKS_PER_SECOND",
+    "TICK_SECONDS",
+    "AnyArray",
+    "Block",
+    "BoolArray",
+    "FloatArray",
+    "Frames",
+    "Gap",
+    "IntArray",
+    "Track",
+]
+
+FloatArray: TypeAlias = NDArray[np.floating[Any]]
+IntArray: TypeAlias = NDArray[np.integer[Any]]
+BoolArray: TypeAlias = NDArray[np.bool_]
+AnyArray: TypeAlias = NDArray[Any]
+
+TICKS_PER_SECOND = 100
+"""The clock of the whole program: one tick is 10 ms of audio."""
+TICK_SECONDS = 1 / TICKS_PER_SECOND
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A run of consecutive audio samples.
+
+    Attributes:
+        samples: shape (n,) or (n, channels), floats in [-1, 1].
+        rate: samples per second.
+        recording: which recording of the stream this is; another number starts resampling and
+            voice activity afresh.
+    """
+
+    samples: FloatArray
+    rate: int
+    recording: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """Audio that should be here and is not.
+
+    Attributes:
+        reason: a few words, such as ``"not finite"`` or ``"broken file"``.
+        lost_seconds: audio seconds lost; None where nobody can know.
+        recording: which recording of the stream.
+        detail: one line for a person.
+    """
+
+    reason: str
+    lost_seconds: float | None
+    recording: int = 0
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Track:
+    """The usable frames of one feature.
+
+    Attributes:
+        ticks: shape (k,), non-decreasing; the frame is complete once that many ticks of the
+            stream have been heard.
+        values: shape (k,) integers (bins of a histogram) or (k, d) floats (embeddings).
+    """
+
+    ticks: IntArray
+    values: AnyArray
+
+
+@dataclass(frozen=True, slots=True)
+class Frames:
+    """What the features made of a run of consecutive ticks.
+
+    Attributes:
+        speech: shape (n,), one decision of the voice activity detector for each tick.
+        tracks: the usable frames of each feature; ticks count from the start of the stream.
+        gaps: losses that fall into this run, as (tick, Gap).
+    """
+
+    speech: BoolArray
+    tracks: Mapping[str, Track]
+    gaps: tuple[tuple[int, Gap], ...] = field(default=())

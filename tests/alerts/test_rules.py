@@ -1,0 +1,206 @@
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from monitor.alerts import Threshold
+from monitor.errors import UsageError
+
+
+def reading(seconds: float, value: float | None, low: float | None = None) -> dict[str, Any]:
+    record = {"type": "reading", "seconds": seconds, "speech": seconds * 0.8, "bits": value}
+    return record if low is None else {**record, "bits_low": low}
+
+
+def states(rule: Threshold, records: list[dict[str, Any]]) -> list[tuple[str, float]]:
+    return [(a["state"], a["seconds"]) for r in records for a in rule.update(r)]
+
+
+def slow(
+    records: list[dict[str, Any]], theta: float, hold: float, margin: float
+) -> list[tuple[str, float]]:
+    """For every reading, look back over the whole history for a run that is long enough."""
+
+    def qualifies(record: dict[str, Any], raised: bool) -> bool:
+        if record["type"] == "gap" or record["bits"] is None:
+            return False
+        if raised:
+            return bool(record["bits"] < theta - margin)
+        low = record.get("bits_low")
+        return bool((record["bits"] if low is None else low) >= theta)
+
+    out: list[tuple[str, float]] = []
+    flipped = -1  # a run cannot begin before the last change of state
+    for i in range(len(records)):
+        raised = len(out) % 2 == 1
+        for j in range(flipped + 1, i + 1):
+            run = records[j : i + 1]
+            long_enough = round(100 * (run[-1]["seconds"] - run[0]["seconds"])) >= 100 * hold
+            if long_enough and all(qualifies(r, raised) for r in run):
+                out.append(("cleared" if raised else "raised", records[i]["seconds"]))
+                flipped = i
+                break
+    return out
+
+
+FIGURE = st.one_of(st.none(), st.sampled_from([2.0, 2.74, 2.75, 2.9, 3.0, 3.1, 4.0]))
+
+
+@st.composite
+def runs(draw: st.DrawFn) -> list[dict[str, Any]]:
+    ticks = 0
+    records: list[dict[str, Any]] = []
+    for _ in range(draw(st.integers(0, 60))):
+        ticks += draw(st.sampled_from([10, 10, 30, 100]))
+        if draw(st.integers(0, 14)) == 0:
+            records.append({"type": "gap", "seconds": ticks / 100})
+        value = draw(FIGURE)
+        below = draw(st.sampled_from([None, 0.0, 0.1, 1.0]))
+        low = None if below is None or value is None else value - below
+        records.append(reading(ticks / 100, value, low))
+    return records
+
+
+@given(runs(), st.sampled_from([0.0, 0.3, 1.0, 2.0]), st.sampled_from([0.0, 0.25]))
+@example([reading(t / 10, 3.0) for t in range(1, 5)], 0.3, 0.25)  # 0.4 - 0.1 < 0.3 in floats
+def test_equals_the_slow_reference(
+    records: list[dict[str, Any]], hold: float, margin: float
+) -> None:
+    rule = Threshold("bits", 3.0, hold_seconds=hold, clear_margin_bits=margin)
+    assert states(rule, records) == slow(records, 3.0, hold, margin)
+
+
+@given(runs(), st.integers(0, 60))
+def test_stop_and_resume_equals_never_stopped(records: list[dict[str, Any]], cut: int) -> None:
+    whole = Threshold("bits", 3.0, hold_seconds=1.0)
+    first = Threshold("bits", 3.0, hold_seconds=1.0)
+    second = Threshold("bits", 3.0, hold_seconds=1.0)
+    expected = [a for r in records for a in whole.update(r)]
+    found = [a for r in records[:cut] for a in first.update(r)]
+    second.restore(json.loads(json.dumps(first.state())))
+    found += [a for r in records[cut:] for a in second.update(r)]
+    assert found == expected
+    assert second.state() == whole.state()
+
+
+def test_golden_run() -> None:
+    values = [1, 3.2, 3.2, 3.2, 3.2, 2.8, 2.8, 2.8, 2.7, 2.7, 2.7, 2.7, 3.5]
+    rule = Threshold("bits", 3.0, hold_seconds=3.0)
+    alerts = [a for t, v in enumerate(values) for a in rule.update(reading(t, v))]
+    assert alerts[0] == {
+        "type": "alert",
+        "seconds": 4,
+        "speech": 3.2,
+        "rule": "bits>3 for 3 s",
+        "field": "bits",
+        "threshold": 3.0,
+        "state": "raised",
+        "value": 3.2,
+    }
+    assert [(a["state"], a["seconds"]) for a in alerts] == [("raised", 4), ("cleared", 11)]
+    assert rule.raised is False
+
+
+def test_lower_limit_decides_raising_and_the_value_decides_clearing() -> None:
+    rule = Threshold("bits", 3.0, hold_seconds=0.0)
+    assert states(rule, [reading(1, 4.0, 2.9)]) == []
+    assert states(rule, [reading(2, 4.0, 3.0)]) == [("raised", 2)]
+    assert states(rule, [reading(3, 4.0, 1.0), reading(4, 2.75, 1.0)]) == []
+    assert states(rule, [reading(5, 2.74, 1.0)]) == [("cleared", 5)]
+
+
+@pytest.mark.parametrize("middle", [{"type": "gap", "seconds": 2.5}, reading(2.5, None)])
+def test_gaps_and_withheld_figures_restart_the_hold(middle: dict[str, Any]) -> None:
+    records = [reading(t, 4.0) for t in range(10)]
+    assert states(Threshold("bits", 3.0), records) == [("raised", 5)]
+    broken = [*records[:3], middle, *records[3:]]
+    assert states(Threshold("bits", 3.0), broken) == [("raised", 8)]
+
+
+def test_nan_counts_as_withheld() -> None:
+    rule = Threshold("bits", 3.0, hold_seconds=0.0)
+    assert states(rule, [reading(1, float("nan"))]) == []
+
+
+def test_feature_fields() -> None:
+    rule = Threshold.parse("f0.rank_bits>1 for 0 s")
+    low = {"rank_bits": 1.5, "rank_bits_low": 0.9}
+    assert rule.update({"type": "reading", "seconds": 1, "features": {"f0": low}}) == []
+    high = {"rank_bits": 1.5, "rank_bits_low": 1.0}
+    (alert,) = rule.update({"type": "reading", "seconds": 2, "features": {"f0": high}})
+    assert (alert["field"], alert["value"]) == ("f0.rank_bits", 1.5)
+
+
+@pytest.mark.parametrize(
+    ("text", "field", "bits", "hold"),
+    [
+        ("bits>3", "bits", 3.0, 5.0),
+        ("bits>=3", "bits", 3.0, 5.0),
+        (" bits > 2.5  for 10s ", "bits", 2.5, 10.0),
+        ("bits>3 for 5 s", "bits", 3.0, 5.0),
+        ("bits>3 bits for 0.5 seconds", "bits", 3.0, 0.5),
+        ("f0.local_bits>=-1", "f0.local_bits", -1.0, 5.0),
+        ("sum_bits>.5 for 0", "sum_bits", 0.5, 0.0),
+    ],
+)
+def test_parse(text: str, field: str, bits: float, hold: float) -> None:
+    rule = Threshold.parse(text)
+    assert (rule.field, rule.bits, rule.hold_seconds) == (field, bits, hold)
+    assert Threshold.parse(rule.rule).rule == rule.rule
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("", "bits>3 for 5 s"),
+        ("bits", "bits>3 for 5 s"),
+        ("bits<3", "bits>3 for 5 s"),
+        ("bits>three", "bits>3 for 5 s"),
+        ("bits>3 for 5 m", "bits>3 for 5 s"),
+        ("bits>3 for -1 s", "not negative"),
+        ("bit>3", "did you mean bits?"),
+        ("gainbits>3", "did you mean gain_bits?"),
+        ("f0.rankbits>3", "did you mean f0.rank_bits?"),
+        ("f0.usable>3", "a feature has expected_bits"),
+        ("xyzzy>3", "use one of bits, sum_bits, gain_bits, expected_bits"),
+        (".rank_bits>3", "unknown alert field"),
+        ("peak_bits>3", "use bits"),
+    ],
+)
+def test_parse_errors_say_what_to_do(text: str, says: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        Threshold.parse(text)
+    assert says in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "numbers", [(float("nan"), 5.0, 0.25), (3.0, float("inf"), 0.25), (3.0, 5.0, -0.1)]
+)
+def test_numbers_are_checked(numbers: tuple[float, float, float]) -> None:
+    with pytest.raises(UsageError):
+        Threshold("bits", *numbers)
+
+
+def test_a_rule_that_could_never_fire_is_refused() -> None:
+    rule = Threshold.parse("fo.rank_bits>1")
+    with pytest.raises(UsageError, match="did you mean f0"):
+        rule.update({"type": "start", "features": ["f0"], "watch": "a"})
+    with pytest.raises(UsageError, match="did you mean f0"):
+        rule.update({"type": "reading", "seconds": 1, "features": {"f0": {}}})
+    with pytest.raises(UsageError, match="watched speaker"):
+        Threshold.parse("f0.rank_bits>1").update(
+            {"type": "start", "features": ["f0"], "watch": None}
+        )
+    good = Threshold.parse("f0.rank_bits>1")
+    assert good.update({"type": "start", "features": ["f0"], "watch": "a"}) == []
+    assert good.update({"type": "end"}) == []
+
+
+def test_restore_refuses_another_rule() -> None:
+    with pytest.raises(UsageError, match="same rule"):
+        Threshold("bits", 3.0).restore(Threshold("bits", 2.0).state())

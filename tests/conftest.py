@@ -1,0 +1,26 @@
+"""Fixtures for every test."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+# the machines are shared: a slow example is no failure
+settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("patient")
+
+SHARED = Path(__file__).resolve().parents[2] / "shared"
+
+
+@pytest.fixture(scope="session")
+def shared() -> Path:
+    """The folder of golden numbers and real readers beside the repository."""
+    if not SHARED.is_dir():
+        message = "needs ../shared (golden numbers and real readers) beside the repository"
+        if os.environ.get("CI"):
+            pytest.fail(message)
+        pytest.skip(message)
+    return SHARED

@@ -1,0 +1,266 @@
+from __future__ import annotations
+
+import unicodedata
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from monitor.corpus.finding import find
+from monitor.corpus.gathering import natural
+from monitor.errors import CorpusError
+
+
+def make(root: Path, *names: str) -> None:
+    for name in names:
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).touch()
+
+
+def triples(corpus, root: Path) -> list[tuple[str, str, str]]:
+    return [(r.speaker, r.session, r.path.relative_to(root).as_posix()) for r in corpus]
+
+
+def manifest(root: Path, text: str, name: str = "manifest.csv") -> Path:
+    (root / name).write_text(text, encoding="utf-8")
+    return root / name
+
+
+def test_shared_speech(shared):
+    corpus = find(shared / "speech" / "manifest.csv")
+    assert len(corpus) == 301
+    assert len(corpus.speakers) == 270
+    assert corpus.problems == ()
+    assert find(shared / "speech") == corpus
+    assert sorted(corpus.sessions("4088")) == ["158077", "158079"]
+    folders = find(shared / "speech" / "dev-clean")
+    assert len(folders.speakers) == 20
+    assert set(folders) <= set(corpus)
+
+
+@pytest.mark.parametrize(
+    ("header", "session"), [("path,speaker,session", "s1"), ("PATH, Speaker ,chapter", "s1")]
+)
+def test_manifest(tmp_path, header, session):
+    make(tmp_path, "a/1.wav", "a/10.wav", "a/9.wav", "b.flac")
+    rows = "a/10.wav,ann,s1\na/9.wav,ann,s1\na/1.wav,ann,s0\nb.flac,Zoë,s1\n"
+    manifest(tmp_path, f"\ufeff{header}\n{rows}")
+    expected = [
+        ("ann", "s0", "a/1.wav"),
+        ("ann", session, "a/9.wav"),
+        ("ann", session, "a/10.wav"),
+        ("Zoë", session, "b.flac"),
+    ]
+    assert sorted(triples(find(tmp_path), tmp_path)) == sorted(expected)
+
+
+def test_manifest_with_tabs_and_without_sessions(tmp_path):
+    make(tmp_path, "x, y.wav", "z.opus")
+    path = manifest(tmp_path, "speaker\tpath\nann\tx, y.wav\nann\tz.opus\n", "my.tsv")
+    assert triples(find(path), tmp_path) == [
+        ("ann", "x, y", "x, y.wav"),
+        ("ann", "z", "z.opus"),
+    ]
+
+
+def test_manifest_problems_are_named_and_the_rest_goes_on(tmp_path):
+    make(tmp_path, "a.wav", "b.wav", "c.wav")
+    text = (
+        "path,speaker\n"
+        "a.wav,ann\n"
+        "gone.wav,ann\n"
+        "a.wav,ann\n"
+        "a.wav,bob\n"
+        ",ann\n"
+        "b.wav,\n"
+        'b.wav,"x\x07y"\n'
+        "c.wav,ann,extra\n"
+        "b.wav,bob\n"
+    )
+    corpus = find(manifest(tmp_path, text))
+    assert triples(corpus, tmp_path) == [("ann", "a", "a.wav"), ("bob", "b", "b.wav")]
+    said = "\n".join(corpus.problems)
+    assert len(corpus.problems) == 7
+    for words in (
+        "line 3: gone.wav is missing",
+        "line 4: a.wav is listed twice",
+        "line 5: a.wav is listed for ann and for bob",
+        "line 6: is not a path and a speaker",
+        "line 7: b.wav: the speaker's name '' cannot be printed",
+        "line 8: b.wav: the speaker's name 'x\\x07y' cannot be printed",
+        "line 9: is not a path",
+    ):
+        assert words in said
+    assert "\x07" not in said
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "columns path and speaker"),
+        ("file,name\na.wav,ann\n", "columns path and speaker"),
+        ("path,speaker,path\n", "each once"),
+        ("path,speaker\n", "no recording that can be used"),
+        ("path,speaker\ngone.wav,ann\n", "gone.wav is missing"),
+        ('path,speaker\n"a.wav,ann\n', "no table"),
+    ],
+)
+def test_useless_manifests(tmp_path, text, words):
+    with pytest.raises(CorpusError, match=words) as caught:
+        find(manifest(tmp_path, text))
+    assert "\n" not in str(caught.value)
+
+
+def test_manifest_that_is_no_text(tmp_path):
+    (tmp_path / "manifest.csv").write_bytes(b"path,speaker\n\xff\xfe,a\n")
+    with pytest.raises(CorpusError, match="UTF-8"):
+        find(tmp_path)
+
+
+@settings(max_examples=60)
+@given(st.text(max_size=200))
+def test_any_manifest_is_read_or_refused(tmp_path_factory, text):
+    root = tmp_path_factory.mktemp("any")
+    make(root, "a.wav")
+    path = root / "manifest.csv"
+    path.write_text("path,speaker\na.wav,ann\n" + text, encoding="utf-8", errors="ignore")
+    try:
+        corpus = find(path)
+    except CorpusError as error:
+        assert "\n" not in str(error)  # noqa: PT017
+    else:
+        assert all(problem.isprintable() for problem in corpus.problems)
+        assert all(recording.speaker.isprintable() for recording in corpus)
+
+
+def test_kaldi(tmp_path, monkeypatch):
+    root = tmp_path / "data"
+    make(root, "a.wav", "b 1.wav")
+    make(tmp_path, "egs/c.wav")
+    monkeypatch.chdir(tmp_path)
+    (root / "wav.scp").write_text(
+        "ann-1 a.wav\nann-2 b 1.wav\nbob-1 egs/c.wav\n"
+        "bob-2 touch owned |\nbob-3 gone.wav\nbob-4 -\nann-1 a.wav\nlonely a.wav\nbad\n"
+    )
+    (root / "utt2spk").write_text(
+        "ann-1 ann\nann-2 ann\nbob-1 bob\nbob-2 bob\nbob-3 bob\nbob-4 bob\nbob-9 bob\n"
+    )
+    corpus = find(root)
+    assert [(r.speaker, r.session, r.path.name) for r in corpus] == [
+        ("ann", "ann-1", "a.wav"),
+        ("ann", "ann-2", "b 1.wav"),
+        ("bob", "bob-1", "c.wav"),
+    ]
+    said = "\n".join(corpus.problems)
+    assert len(corpus.problems) == 7
+    for words in (
+        "bob-2: is a command, which is never run",
+        "bob-3: gone.wav is missing",
+        "bob-4: is standard input",
+        "ann-1 is listed twice",
+        "lonely: has no speaker",
+        "line 9: is not a name",
+        "bob-9: has no line in wav.scp",
+    ):
+        assert words in said
+    assert not (tmp_path / "owned").exists()
+    (root / "segments").write_text("x y 0 1\n")
+    with pytest.raises(CorpusError, match="segments"):
+        find(root)
+    (root / "segments").unlink()
+    (root / "utt2spk").unlink()
+    with pytest.raises(CorpusError, match="utt2spk"):
+        find(root)
+
+
+@pytest.mark.parametrize("above", ["", "LibriSpeech/dev-clean/"])
+def test_librispeech(tmp_path, above):
+    names = ["84/121/84-121-0010.flac", "84/121/84-121-0009.flac", "84/99/84-99-0000.flac"]
+    make(tmp_path, *(above + name for name in (*names, "1272/5/1272-5-0000.flac")))
+    make(tmp_path, above + "84/121/84-121.trans.txt", above + "84/121/notes.wav")
+    corpus = find(tmp_path)
+    assert [(s, c, Path(p).name) for s, c, p in triples(corpus, tmp_path)] == [
+        ("84", "99", "84-99-0000.flac"),
+        ("84", "121", "84-121-0009.flac"),
+        ("84", "121", "84-121-0010.flac"),
+        ("1272", "5", "1272-5-0000.flac"),
+    ]
+    assert corpus.problems == (f"{above}84/121/notes.wav is not named as in LibriSpeech",)
+
+
+def test_a_folder_a_speaker(tmp_path):
+    make(
+        tmp_path,
+        "s10/a.wav",
+        "s9/monday/1.WAV",
+        "s9/monday/2.npz",
+        "s9/b.jsonl",
+        "s9/.hidden.wav",
+        ".git/x.wav",
+        "s9/readme.txt",
+        "stray.mp3",
+    )
+    corpus = find(tmp_path)
+    assert triples(corpus, tmp_path) == [
+        ("s9", "b", "s9/b.jsonl"),
+        ("s9", "monday", "s9/monday/1.WAV"),
+        ("s9", "monday", "s9/monday/2.npz"),
+        ("s10", "a", "s10/a.wav"),
+    ]
+    assert corpus.problems == ("stray.mp3 lies outside every speaker's folder",)
+
+
+def test_names_of_speakers(tmp_path):
+    decomposed = unicodedata.normalize("NFD", "Zoë")
+    make(tmp_path, f"{decomposed}/a.wav", "李/a.wav", "bad\x1bname/a.wav")
+    corpus = find(tmp_path)
+    assert set(corpus.speakers) == {"Zoë", "李"}
+    (problem,) = corpus.problems
+    assert "\x1b" not in problem
+    assert "cannot be printed" in problem
+
+
+def test_link_loops_end(tmp_path):
+    make(tmp_path, "ann/a.wav")
+    (tmp_path / "ann" / "again").symlink_to(tmp_path)
+    (tmp_path / "bob").symlink_to(tmp_path / "ann")
+    (tmp_path / "ann" / "gone.wav").symlink_to(tmp_path / "nowhere.wav")
+    corpus = find(tmp_path)
+    assert triples(corpus, tmp_path) == [("ann", "a", "ann/a.wav")]
+    assert "ann/gone.wav is missing" in corpus.problems
+
+
+@pytest.mark.parametrize(
+    ("names", "words"),
+    [
+        ([], "no recording in .* it should hold manifest.csv"),
+        (["a.txt", "b/c.pdf"], "no recording in"),
+        (["a.wav", "b.wav"], "does not say whose"),
+    ],
+)
+def test_folders_that_are_no_corpus(tmp_path, names, words):
+    make(tmp_path, *names)
+    with pytest.raises(CorpusError, match=words) as caught:
+        find(tmp_path)
+    assert str(tmp_path) not in str(caught.value)
+
+
+def test_places_that_are_no_folder(tmp_path, monkeypatch):
+    make(tmp_path, "a.wav", "c/ann/b.wav")
+    with pytest.raises(CorpusError, match=r"a\.wav is one file"):
+        find(tmp_path / "a.wav")
+    with pytest.raises(CorpusError, match="does not exist"):
+        find(tmp_path / "nowhere")
+    with pytest.raises(CorpusError):
+        find("a\0b")
+    monkeypatch.chdir(tmp_path / "c")
+    assert find(".").speakers == ("ann",)
+
+
+@given(st.lists(st.text(max_size=5)))
+def test_natural_order_is_total(names):
+    ordered = sorted(names, key=natural)
+    backwards = names[::-1]
+    assert sorted(backwards, key=natural) == ordered
+    assert natural("a²") > natural("a")  # a digit that is no number

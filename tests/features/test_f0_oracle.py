@@ -1,0 +1,58 @@
+"""Side by side with torch-yin, the implementation that SRD used."""
+
+from __future__ import annotations
+
+import importlib
+import os
+
+import numpy as np
+import pytest
+
+from monitor.features.f0 import yin_lags
+
+
+@pytest.fixture(scope="module")
+def oracle():
+    """Lags of torch-yin, 0 where it calls a frame unvoiced."""
+    try:
+        torch = importlib.import_module("torch")
+        torchyin = importlib.import_module("torchyin")
+    except ImportError:
+        if os.environ.get("CI"):
+            raise
+        pytest.skip("needs the extra `peers` (torch-yin) to compare with")
+
+    def lags(samples):
+        hertz = torchyin.estimate(
+            torch.from_numpy(np.asarray(samples, np.float32)),
+            sample_rate=8000,
+            pitch_min=65,
+            pitch_max=450,
+            frame_stride=0.01,
+            threshold=0.1,
+        ).numpy()
+        return np.where(hertz > 0, np.rint(8000 / np.maximum(hertz, 1)), 0).astype(int)
+
+    return lags
+
+
+@pytest.mark.parametrize("level", [1.0, 0.03, 0.001, 30.0])
+def test_the_same_lags_on_real_readers(oracle, voices, level):
+    ours, theirs = [], []
+    for voice in voices:
+        heard = np.clip(voice * level, -1, 1)
+        ours.append(yin_lags(heard))
+        theirs.append(oracle(heard))
+    ours, theirs = np.concatenate(ours), np.concatenate(theirs)
+    assert ours.shape == theirs.shape
+    # All but the odd frame where the two roundings fall on either side of an equality.
+    assert np.mean(ours == theirs) >= 0.9995
+
+
+@pytest.mark.parametrize("hertz", [66.0, 97.3, 100.0, 151.7, 233.1, 317.9, 419.0, 430.0])
+def test_the_same_lags_on_tones(oracle, hertz):
+    generator = np.random.default_rng(3)
+    tone = np.sin(2 * np.pi * hertz * np.arange(16_000) / 8000)
+    for noise in (0.003, 0.1, 0.3):
+        noisy = 0.3 * tone + noise * generator.normal(size=tone.size)
+        assert np.mean(yin_lags(noisy) == oracle(noisy)) >= 0.99

@@ -1,0 +1,46 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import webrtcvad
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from monitor.features.vad import VoiceActivity
+
+
+def test_decides_as_webrtc_does_tick_by_tick(voices):
+    voice = voices[0][:80_000]
+    detector = webrtcvad.Vad(2)
+    scaled = np.rint(np.clip(voice * 32768, -32768, 32767)).astype("<i2")
+    expected = [detector.is_speech(tick.tobytes(), 8000) for tick in scaled.reshape(-1, 80)]
+    decisions = VoiceActivity().process(voice)
+    assert decisions.tolist() == expected
+    assert 0.5 < decisions.mean() < 1.0
+
+
+@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.lists(st.integers(0, 700), min_size=1, max_size=40))
+def test_any_cutting_gives_the_same_decisions(voices, sizes):
+    voice = voices[1][: sum(sizes)]
+    detector = VoiceActivity()
+    parts = [detector.process(part) for part in np.split(voice, np.cumsum(sizes)[:-1])]
+    whole = VoiceActivity().process(voice)
+    assert whole.size == voice.size // 80
+    assert np.array_equal(np.concatenate(parts), whole)
+
+
+def test_reset_is_a_fresh_start(voices):
+    detector = VoiceActivity()
+    first = detector.process(voices[2][:16_000])
+    detector.process(voices[3][:1234])
+    detector.reset()
+    assert np.array_equal(detector.process(voices[2][:16_000]), first)
+
+
+@pytest.mark.parametrize("level", [0.0, 1.0, -1.0, 1e6, -1e12])
+def test_silence_and_clipping_do_not_wrap(level):
+    loud = VoiceActivity().process(np.full(8000, level, np.float32))
+    limit = VoiceActivity().process(np.full(8000, np.clip(level, -1, 1), np.float32))
+    assert np.array_equal(loud, limit)
+    assert not limit[20:].any()

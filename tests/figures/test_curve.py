@@ -1,0 +1,217 @@
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from monitor.errors import UsageError
+from monitor.figures.calibration import plot_laws
+from monitor.figures.canvas import spread_apart
+from monitor.figures.curve import plot_run
+from monitor.figures.series import read_run, thin
+from monitor.figures.words import caption, heading, summary
+
+CEILING = math.log2(50)
+
+
+def start(**changes: Any) -> dict[str, Any]:
+    record = {"type": "start", "speakers": 50, "ceiling": CEILING, "watch": None, "plateau": 3.1}
+    return {**record, **changes}
+
+
+def reading(seconds: float, bits: float | None, **changes: Any) -> dict[str, Any]:
+    record = {
+        "type": "reading",
+        "seconds": seconds,
+        "speech": 0.8 * seconds,
+        "bits": bits,
+        "bits_low": None if bits is None else bits - 0.3,
+        "bits_high": None if bits is None else bits + 0.3,
+        "expected_bits": 1.0,
+        "expected_bits_low": 0.8,
+        "expected_bits_high": 1.2,
+        "ceiling": CEILING,
+        "plateau": 3.1,
+        "guides": {"linear": min(0.1 * seconds, CEILING), "sqrt": 0.1 * math.sqrt(seconds)},
+        "assumes_enrolled": True,
+    }
+    return {**record, **changes}
+
+
+def rising(n: int, step: float = 1.0) -> list[dict[str, Any]]:
+    return [reading(step * i, 2 + math.sin(i / 9)) for i in range(1, n + 1)]
+
+
+ALERT = {
+    "type": "alert",
+    "seconds": 20.0,
+    "speech": 16.1,
+    "rule": "bits>3 for 5 s",
+    "field": "bits",
+    "threshold": 3.0,
+    "state": "raised",
+    "value": 3.4,
+}
+GAP = {"type": "gap", "seconds": 12.0, "reason": "not finite", "lost_seconds": 0.01}
+
+RUNS: dict[str, list[dict[str, Any]]] = {
+    "plain": [start(), *rising(60), ALERT, GAP],
+    "nothing": [],
+    "only a start": [start()],
+    "one": [reading(3.0, 1.0)],
+    "zero bits": [reading(t, 0.0) for t in range(1, 30)],
+    "negative": [start(watch="4088"), *(reading(t, -2.0) for t in range(1, 30))],
+    "null": [reading(t, None, withheld="template_mismatch", guides=None) for t in range(1, 9)],
+    "bare": [{"type": "reading", "seconds": 1.0, "speech": 1.0}],
+    "no speech": [reading(t, 0.0, speech=0.0) for t in range(4)],
+    "silence first": [reading(0.0, 0.0), *rising(9)],
+    "same length": [reading(t, 1.0, speech=2.0) for t in range(1, 9)],
+    "one speaker": [reading(t, 0.0, ceiling=0.0) for t in range(1, 9)],
+    "odd name": [start(watch="$x_{$\n\x1b 話者" * 9), *rising(9)],
+    "flapping": [
+        *rising(400),
+        *({**ALERT, "seconds": t, "speech": None, "state": s} for t in range(400) for s in "rc"),
+        *({**GAP, "seconds": t, "lost_seconds": None} for t in range(400)),
+    ],
+}
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_every_run_can_be_drawn_without_a_warning(name: str, tmp_path: Path) -> None:
+    plot_run(RUNS[name], tmp_path / "run.png")
+    assert (tmp_path / "run.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize(
+    ("suffix", "magic"), [("svg", b"<?xml"), ("pdf", b"%PDF"), ("PNG", b"\x89PNG")]
+)
+def test_suffixes_and_repeatability(suffix: str, magic: bytes, tmp_path: Path) -> None:
+    first, second = tmp_path / f"a.{suffix}", tmp_path / f"b.{suffix}"
+    plot_run(RUNS["plain"], first)
+    plot_run(RUNS["plain"], second)
+    assert first.read_bytes().startswith(magic)
+    assert first.read_bytes() == second.read_bytes()
+
+
+def test_the_picture_says_what_it_shows(tmp_path: Path) -> None:
+    path = tmp_path / "run.svg"
+    plot_run([start(watch="4088"), *rising(60), ALERT, GAP], path)
+    text = path.read_text()
+    for words in (
+        "an attacker gives 4088 a chance of 1 in",
+        "ceiling: log₂ 50 = 5.64 bits",
+        "one person named",
+        "average plateau: 3.10 bits",
+        "alert: bits&gt;3 for 5 s",
+        "audio lost",
+        "peak 3 bits",
+        "1 in 25",
+        "Local bits of 4088",
+        "95 % calibration uncertainty",
+    ):
+        assert words in text, words
+
+
+def test_other_suffixes_and_places_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"\.png, \.svg or \.pdf"):
+        plot_run([], tmp_path / "run.jpg")
+    with pytest.raises(UsageError, match="another place"):
+        plot_run([], tmp_path / "missing" / "run.png")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_failed_write_leaves_the_old_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "run.png"
+    path.write_bytes(b"old")
+
+    def full(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("matplotlib.figure.Figure.savefig", full)
+    with pytest.raises(UsageError, match="No space left"):
+        plot_run([], path)
+    assert path.read_bytes() == b"old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_ten_hours_are_drawn_small(tmp_path: Path) -> None:
+    plot_run([start(), *rising(36_000)], tmp_path / "run.svg")
+    assert (tmp_path / "run.svg").stat().st_size < 1_500_000
+
+
+def test_words() -> None:
+    watched = read_run([start(watch="4088"), reading(60.0, CEILING - math.log2(12)), GAP])
+    assert heading(watched) == "After 48 s of speech, an attacker gives 4088 a chance of 1 in 12"
+    assert "by chance it would be 1 in 50" in summary(watched)
+    assert "1 gap, 0.01 s of audio lost" in summary(watched)
+    nobody = read_run([start(), reading(60.0, CEILING)])
+    assert "about 1 of 50 speakers remain" in heading(nobody)
+    assert "assuming the speaker is enrolled" in caption(nobody)
+    assert heading(read_run([])) == "Nothing can be said about this voice yet"
+
+
+@given(
+    st.lists(
+        st.tuples(st.floats(0.0, 2.0), st.one_of(st.just(np.nan), st.floats(-9, 9))),
+        min_size=1,
+        max_size=200,
+    ),
+    st.integers(1, 30),
+)
+def test_thinning_keeps_ends_and_extremes(points: list[tuple[float, float]], limit: int) -> None:
+    x = 0.1 + np.cumsum([step for step, _ in points])
+    y = np.array([value for _, value in points])
+    keep = thin(x, y, limit)
+    assert np.all(np.diff(keep) > 0)
+    assert keep.size <= max(limit, 4 * (limit + 1))
+    assert {0, y.size - 1} <= set(keep.tolist())
+    if np.isfinite(y).any():
+        assert np.nanmax(y[keep]) == np.nanmax(y)
+        assert np.nanmin(y[keep]) == np.nanmin(y)
+
+
+@given(st.lists(st.tuples(st.floats(0, 1), st.floats(0.01, 0.1)), max_size=9))
+def test_labels_never_touch(labels: list[tuple[float, float]]) -> None:
+    labels.sort()
+    sizes = [size for _, size in labels]
+    centres = spread_apart([at for at, _ in labels], sizes, 0.0, 1.0)
+    for i in range(1, len(centres)):
+        assert centres[i] - centres[i - 1] >= (sizes[i] + sizes[i - 1]) / 2 - 1e-9
+    if centres:
+        assert centres[0] >= sizes[0] / 2 - 1e-9
+        assert centres[-1] <= 1 - sizes[-1] / 2 + 1e-9
+
+
+def law(length: float, bits: float | None, **changes: Any) -> dict[str, Any]:
+    row = {
+        "feature": "f0",
+        "session": "cross",
+        "T": length,
+        "D": 100.0,
+        "mean_bits_model": bits,
+        "mean_bits_low": None,
+        "mean_bits_high": 3.0,
+    }
+    return {**row, **changes}
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [],
+        [law(1.0, 0.5)],
+        [law(0.0, 0.0), law(5.0, None)],
+        [law(t, t / 50, session=s) for s in ("same", "cross") for t in (0.3, 1.0, 60.0)],
+    ],
+)
+def test_laws_can_be_drawn(rows: list[dict[str, Any]], tmp_path: Path) -> None:
+    plot_laws(rows, tmp_path / "laws.svg")
+    text = (tmp_path / "laws.svg").read_text()
+    assert ("same session, templates 100 s" in text) == any(r["session"] == "same" for r in rows)

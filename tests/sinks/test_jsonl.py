@@ -1,0 +1,193 @@
+from __future__ import annotations
+
+import io
+import json
+import os
+import stat
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from monitor.errors import StoreError
+from monitor.protocols import Sink
+from monitor.sinks.jsonl import JsonLines
+
+RECORD = {
+    "type": "reading",
+    "seconds": 12.0,
+    "bits": 2.123456789,
+    "top": [["4088", 1 / 3]],
+    "features": {"f0": {"rank": 3, "rank_bits": None}},
+}
+LINE = (
+    '{"type":"reading","seconds":12.0,"bits":2.123457,"top":[["4088",0.333333]],'
+    '"features":{"f0":{"rank":3,"rank_bits":null}}}\n'
+)
+
+
+def test_one_compact_line_a_record(tmp_path):
+    path = tmp_path / "run.jsonl"
+    sink = JsonLines(path)
+    assert isinstance(sink, Sink)
+    sink.write(RECORD)
+    assert path.read_text() == LINE  # seen at once, by whoever follows the file
+    sink.write({"type": "end", "watch": "Zoë"})
+    sink.flush()
+    assert sink.offset == path.stat().st_size
+    sink.close()
+    assert path.read_text(encoding="utf-8") == LINE + '{"type":"end","watch":"Zoë"}\n'
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+def test_numpy_numbers_are_numbers(tmp_path):
+    sink = JsonLines(tmp_path / "a")
+    record = {
+        "a": np.float64(1.23456789),
+        "b": np.float32(0.1),
+        "c": np.int64(3),
+        "d": np.bool_(True),
+        "e": np.array([1.5, 1e-9]),
+        "f": (1, 2),
+    }
+    sink.write(record)
+    assert json.loads((tmp_path / "a").read_text()) == {
+        "a": 1.234568,
+        "b": 0.1,
+        "c": 3,
+        "d": True,
+        "e": [1.5, 0.0],
+        "f": [1, 2],
+    }
+    sink.close()
+
+
+@pytest.mark.parametrize("figure", [float("nan"), float("inf"), np.float32("nan")])
+def test_what_is_not_finite_is_never_written(tmp_path, figure):
+    sink = JsonLines(tmp_path / "a")
+    with pytest.raises(ValueError, match="JSON compliant"):
+        sink.write({"bits": figure})
+    with pytest.raises(TypeError, match="cannot hold"):
+        sink.write({"bits": object()})
+    sink.close()
+    assert (tmp_path / "a").read_bytes() == b""
+
+
+VALUES = st.none() | st.booleans() | st.integers() | st.text() | st.floats(-1e6, 1e6)
+
+
+@given(st.dictionaries(st.text(), VALUES | st.lists(VALUES, max_size=3)))
+def test_every_record_is_one_line_that_reads_back(tmp_path_factory, record):
+    path = tmp_path_factory.mktemp("run") / "a"
+    sink = JsonLines(path)
+    sink.write(record)
+    sink.close()
+    (line,) = path.read_bytes().splitlines()
+
+    def close(a: Any, b: Any) -> bool:
+        if isinstance(b, list):
+            return all(close(x, y) for x, y in zip(a, b, strict=True))
+        return bool(a == b) if not isinstance(b, float) else abs(a - b) <= 5.1e-7
+
+    read = json.loads(line)
+    assert read.keys() == record.keys()
+    assert all(close(read[key], record[key]) for key in record)
+    assert sink.offset == path.stat().st_size
+
+
+def test_append_cuts_and_goes_on(tmp_path):
+    path = tmp_path / "run.jsonl"
+    sink = JsonLines(path)
+    sink.write({"n": 1})
+    offset = sink.offset
+    sink.write({"n": 2})
+    sink.close()
+    with path.open("a") as file:
+        file.write('{"n": to')
+    again = JsonLines(path, append_at=offset)
+    assert again.offset == offset
+    again.write({"n": 22})
+    again.close()
+    assert path.read_text() == '{"n":1}\n{"n":22}\n'
+    JsonLines(path).close()
+    assert path.read_bytes() == b""
+
+
+@pytest.mark.parametrize("offset", [9, -1])
+def test_append_beyond_the_end(tmp_path, offset):
+    path = tmp_path / "run.jsonl"
+    path.write_bytes(b"12345678")
+    with pytest.raises(StoreError, match="8 bytes"):
+        JsonLines(path, append_at=offset)
+    assert path.read_bytes() == b"12345678"
+
+
+def test_unwritable_places_are_one_line(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("no/run.jsonl", "."):
+        with pytest.raises(StoreError) as caught:
+            JsonLines(name)
+        assert str(caught.value).startswith(f"cannot write {name}: ")
+        assert "\n" not in str(caught.value)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+def test_full_disk():
+    sink = JsonLines("/dev/full")
+    with pytest.raises(StoreError, match=r"^cannot write /dev/full: No space left"):
+        sink.write(RECORD)
+    assert sink.offset == 0
+    sink.close()
+
+
+def test_a_torn_line_is_taken_back(tmp_path):
+    path = tmp_path / "run.jsonl"
+    sink = JsonLines(path)
+    sink.write({"n": 1})
+
+    class Filling(io.FileIO):
+        room = 5
+
+        def write(self, data):
+            if not self.room:
+                raise OSError(28, "No space left on device")
+            self.room -= len(data[:5])
+            return super().write(data[:5])
+
+    file = Filling(path, "r+")
+    file.seek(0, os.SEEK_END)
+    sink.close()
+    sink._file = file
+    with pytest.raises(StoreError, match="No space left"):
+        sink.write({"n": 2})
+    sink.close()
+    assert path.read_text() == '{"n":1}\n'
+
+
+def test_closed_pipe_is_left_to_the_caller(tmp_path):
+    path = tmp_path / "fifo"
+    os.mkfifo(path)
+    reader = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    sink = JsonLines(path)
+    sink.write(RECORD)
+    sink.flush()
+    assert os.read(reader, 1000).decode() == LINE
+    os.close(reader)
+    with pytest.raises(BrokenPipeError):
+        sink.write(RECORD)
+    sink.close()
+
+
+def test_standard_output_stays_open(monkeypatch):
+    buffer = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(buffer))
+    sink = JsonLines("-")
+    sink.write(RECORD)
+    sink.flush()
+    sink.close()
+    assert buffer.getvalue().decode() == LINE
+    assert sink.offset == len(LINE)

@@ -1,0 +1,293 @@
+from __future__ import annotations
+
+import io
+import math
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.console import Console
+
+from monitor.protocols import Sink
+from monitor.sinks.people import TerminalSink
+from monitor.sinks.terminal import LiveCurve, ReplayProgress
+from monitor.sinks.textcurve import CEILING, THRESHOLD, TextCurve, draw_curve, row_of
+
+CLEAR = "\x1b[2K"  # rich erases each line of the old view before it draws the next
+
+
+class Screen:
+    """A console of 80 x 24 and a clock that tests turn by hand."""
+
+    def __init__(self, terminal: bool, width: int = 80, height: int = 24, **options: Any) -> None:
+        self.file = io.TextIOWrapper(io.BytesIO(), encoding=options.pop("encoding", "utf-8"))
+        self.console = Console(
+            file=self.file,
+            force_terminal=terminal,
+            width=width,
+            height=height,
+            legacy_windows=False,
+            _environ={"TERM": "xterm-256color", **options.pop("environ", {})},
+            **options,
+        )
+        self.now = 0.0
+
+    def clock(self) -> float:
+        return self.now
+
+    @property
+    def text(self) -> str:
+        self.file.flush()
+        self.file.seek(0)
+        return self.file.read()
+
+    @property
+    def lines(self) -> list[str]:
+        return self.text.splitlines()
+
+
+def reading(seconds: float, bits: float | None = 2.1, **changes: Any) -> dict[str, Any]:
+    record = {
+        "type": "reading",
+        "seconds": seconds,
+        "speech": 0.8 * seconds,
+        "bits": bits,
+        "peak_bits": 2.3,
+        "ceiling": math.log2(50),
+        "top": [["4088", 0.31], ["19", 0.12], ["121", 0.1], ["84", 0.05], ["1089", 0.02]],
+    }
+    return {**record, **changes}
+
+
+START = {"type": "start", "watch": "4088"}
+ALERT = {
+    "type": "alert",
+    "seconds": 20.0,
+    "rule": "bits>3 for 5 s",
+    "field": "bits",
+    "threshold": 3.0,
+    "state": "raised",
+    "value": 3.4,
+}
+GAP = {"type": "gap", "seconds": 12.0, "reason": "not finite", "lost_seconds": None}
+END = {"type": "end", "complete": True}
+
+
+def rendered(sink: TerminalSink, **options: Any) -> list[str]:
+    """The view as it stands, on a console that no live view holds."""
+    width, height = sink.console.size
+    fresh = Screen(True, width, height, **options)
+    fresh.console.print(sink._view(), end="")
+    return fresh.lines
+
+
+@pytest.mark.parametrize("view", [ReplayProgress, LiveCurve])
+@pytest.mark.parametrize("terminal", [False, True])
+@pytest.mark.parametrize("total", [None, 0.0, 60.0])
+def test_nulls_and_odd_orders_never_crash(
+    view: type[ReplayProgress | LiveCurve], terminal: bool, total: float | None
+) -> None:
+    screen = Screen(terminal)
+    sink = view(total, screen.console, clock=screen.clock)
+    assert isinstance(sink, Sink)
+    nothing = {"type": "reading", "seconds": 1.0, "speech": None, "bits": None, "top": None}
+    odd = reading(
+        9.0, -7.0, speech=0.0, top=[["a\x1b[31m", None], ["[bold]", 2.0], ["b", math.nan]]
+    )
+    for record in (
+        END,
+        nothing,
+        GAP,
+        {"type": "start"},
+        {"type": "reading"},
+        reading(2.0, math.nan),
+        reading(3.0, None, withheld="template_mismatch"),
+        {"type": "alert", "state": "cleared"},
+        {**ALERT, "value": None, "threshold": None, "seconds": None},
+        odd,
+        reading(10.0, 5.6, ceiling=0.0),
+        {"type": "unheard of"},
+    ):
+        screen.now += 11
+        sink.write(record)
+    sink.close()
+    sink.close()
+    assert "\x1b[31m\x1b" not in screen.text
+    assert "a\x1b[31m" not in screen.text
+
+
+def test_progress_without_a_terminal_says_a_line_every_ten_wall_seconds() -> None:
+    screen = Screen(False)
+    progress = ReplayProgress(3600.0, screen.console, clock=screen.clock)
+    progress.write(START)
+    for second in range(26):
+        screen.now = float(second)
+        progress.write(reading(100.0 * second))
+    progress.close()
+    assert screen.lines == [
+        "16:40 of 1:00:00 audio, 100 x real time, 0:26 left, 2.1 of 5.6 bits, 1 in 12",
+        "33:20 of 1:00:00 audio, 100 x real time, 0:16 left, 2.1 of 5.6 bits, 1 in 12",
+        "41:40 of 1:00:00 audio, 100 x real time, 2.1 of 5.6 bits, 1 in 12",
+    ]
+
+
+def test_live_without_a_terminal_says_a_line_every_ten_stream_seconds() -> None:
+    screen = Screen(False)
+    live = LiveCurve(None, screen.console, clock=screen.clock)
+    for second in range(1, 24):
+        live.write(reading(second))
+    live.close()
+    assert screen.lines == [
+        "0:11 audio, 2.1 of 5.6 bits, 1 in 12, peak 2.3",
+        "0:21 audio, 2.1 of 5.6 bits, 1 in 12, peak 2.3",
+        "0:23 audio, 2.1 of 5.6 bits, 1 in 12, peak 2.3",
+    ]
+
+
+def test_speed_leaves_out_what_a_resumed_run_skipped() -> None:
+    screen = Screen(False)
+    progress = ReplayProgress(2000.0, screen.console, clock=screen.clock)
+    screen.now = 5.0
+    progress.write(reading(1000.0))
+    assert progress.times_real_time is None
+    assert progress.seconds_left is None
+    screen.now = 7.0
+    progress.write(reading(1100.0))
+    assert progress.times_real_time == 50.0
+    assert progress.seconds_left == 18.0
+
+
+@pytest.mark.parametrize("view", [ReplayProgress, LiveCurve])
+def test_draws_at_most_ten_times_a_second(view: type[ReplayProgress | LiveCurve]) -> None:
+    screen = Screen(True)
+    sink = view(100.0, screen.console, clock=screen.clock)
+    drawn = []
+    sink._draw = lambda live, draw=sink._draw: (drawn.append(screen.now), draw(live))  # type: ignore
+    for i in range(1000):
+        screen.now = i / 500  # two seconds
+        sink.write(reading(i / 10))
+    assert 15 <= len(drawn) <= 20
+    sink.close()
+    assert len(drawn) <= 21
+
+
+def test_progress_bar_fits_a_line() -> None:
+    screen = Screen(True)
+    progress = ReplayProgress(3600.0, screen.console, clock=screen.clock)
+    progress.write(reading(0.0))
+    screen.now = 10.0
+    progress.write(reading(1800.0))
+    (line,) = rendered(progress)
+    progress.close()
+    plain = line.replace("\x1b", "")
+    for words in ("30:00 of 1:00:00", "180x", "0:10 left", "2.1 of 5.6 bits, 1 in 12", "━"):
+        assert words in plain
+    assert screen.lines[-1].endswith("180 x real time, 2.1 of 5.6 bits, 1 in 12")
+
+
+@pytest.mark.parametrize(("width", "height"), [(80, 24), (200, 60), (60, 16), (30, 8)])
+def test_live_view_fits_the_screen(width: int, height: int) -> None:
+    screen = Screen(True, width, height, color_system=None)
+    live = LiveCurve(600.0, screen.console, clock=screen.clock)
+    live.write(START)
+    for second in range(1, 300):
+        live.write(reading(second, 4 * math.sin(second / 50)))
+    live.write(ALERT)
+    live.write(GAP)
+    lines = rendered(live, color_system=None)
+    live.close()
+    assert len(lines) < height
+    assert max(len(line) for line in lines) <= width
+
+
+def test_live_view_shows_every_part_without_colour() -> None:
+    screen = Screen(True, environ={"NO_COLOR": "1"})
+    live = LiveCurve(100.0, screen.console, threshold_bits=3.0, clock=screen.clock)
+    live.write(START)
+    for second in range(1, 51):
+        live.write(reading(second, 4 * (1 - math.exp(-second / 10))))
+    before = "\n".join(rendered(live, environ={"NO_COLOR": "1"}))
+    assert "no alert (threshold 3.0 bits)" in before
+    live.write(ALERT)
+    text = "\n".join(rendered(live, environ={"NO_COLOR": "1"}))
+    for words in (
+        "0:50 of 1:40",
+        "ALERT bits>3 for 5 s, since 0:20",
+        "4.0 of 5.6 bits, 1 in 3.2",
+        "peak 2.3",
+        "watching 4088",
+        "4088 *",
+        " 31% ",
+        "30 s",
+        "of speech",
+        CEILING * 5,
+        THRESHOLD * 5,
+    ):
+        assert words in text, words
+    assert "\x1b[3" not in text  # no colour
+    live.write({**ALERT, "state": "cleared", "seconds": 50.0})
+    assert "no alert" in "\n".join(rendered(live, environ={"NO_COLOR": "1"}))
+    live.close()
+
+
+@pytest.mark.parametrize("view", [ReplayProgress, LiveCurve])
+def test_no_live_view_where_it_cannot_be_drawn(view: type[ReplayProgress | LiveCurve]) -> None:
+    for options in ({"encoding": "ascii"}, {"environ": {"TERM": "dumb"}}):
+        screen = Screen(True, **options)
+        sink = view(10.0, screen.console, clock=screen.clock)
+        for second in range(12):
+            sink.write(reading(second))
+        sink.close()
+        assert "\x1b[?25l" not in screen.text
+        assert screen.text.isascii()
+
+
+def test_stdout_stays_free(capsys: pytest.CaptureFixture[str]) -> None:
+    screen = Screen(True)
+    live = LiveCurve(10.0, screen.console, clock=screen.clock)
+    live.write(reading(1.0))
+    print('{"type":"reading"}')  # noqa: T201
+    live.close()
+    assert capsys.readouterr().out == '{"type":"reading"}\n'
+
+
+def test_gaps_are_told_five_times_then_counted() -> None:
+    screen = Screen(False)
+    progress = ReplayProgress(None, screen.console, clock=screen.clock)
+    for _ in range(50):
+        progress.write(GAP)
+    progress.close()
+    assert sum("audio lost" in line for line in screen.lines) == 5
+    assert "50 gaps" in screen.lines[-1]
+
+
+@given(
+    st.lists(st.tuples(st.floats(0.01, 1e5), st.floats(-9, 9)), max_size=30),
+    st.integers(1, 30),
+    st.integers(1, 12),
+)
+def test_the_text_curve_always_fills_its_box(
+    points: list[tuple[float, float]], width: int, height: int
+) -> None:
+    lines = draw_curve(
+        sorted(points),
+        width=width,
+        height=height,
+        x_range=(0.1, 100.0),
+        y_range=(-1.0, 5.0),
+        levels=[(3.0, THRESHOLD)],
+    )
+    assert [len(line) for line in lines] == [width] * height
+    if not points:
+        assert lines[row_of(3.0, height, (-1.0, 5.0))] == THRESHOLD * width
+
+
+def test_memory_of_the_curve_does_not_grow() -> None:
+    curve = TextCurve()
+    for tick in range(1, 360_000):
+        curve.add(tick / 10, 1.0)
+    assert len(curve.points) < 64 * 6
+    curve.add(0.0, 1.0)
+    curve.add(1.0, math.nan)
+    assert all(math.isfinite(bits) for _, bits in curve.points)
