@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import os
 import sys
 from importlib import import_module
-from typing import Any
 
 import click
 
-from monitor.errors import MonitorError, UsageError
+from monitor.errors import MonitorError, StoreError, UsageError
 from monitor.version import __version__
 
 __all__ = ["FAILED", "INCOMPLETE", "RAISED", "cli", "main"]
@@ -54,12 +55,11 @@ def cli(debug: bool) -> None:
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line and leave with its exit status."""
     arguments = sys.argv[1:] if arguments is None else arguments
-    debug = "--debug" in arguments
+    debug = "--debug" in arguments  # wherever it stands
     try:
-        sys.exit(_run(arguments))
+        sys.exit(_run([argument for argument in arguments if argument != "--debug"]))
     except BrokenPipeError:
-        # the reader of our output has gone (head): leave quietly
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _give_up_stdout()  # the reader of our output has gone (head): leave quietly
         sys.exit(0)
     except KeyboardInterrupt:
         _say("interrupted")
@@ -68,24 +68,43 @@ def main(arguments: list[str] | None = None) -> None:
         if debug:
             raise
         _say(str(error))
+        _give_up_stdout()
         sys.exit(USAGE if isinstance(error, UsageError) else FAILED)
     except Exception as error:
         if debug:
             raise
         _say(f"unexpected {type(error).__name__}: {error}; run again with --debug and report it")
+        _give_up_stdout()
         sys.exit(FAILED)
 
 
-def _run(arguments: list[str]) -> Any:
+def _run(arguments: list[str]) -> int:
     try:
-        status = cli.main(arguments, prog_name="monitor", standalone_mode=False)
+        status = cli.main(arguments or ["--help"], prog_name="monitor", standalone_mode=False)
         sys.stdout.flush()
+    except SystemExit:
+        raise BrokenPipeError from None  # the only thing click itself leaves for
     except click.Abort:
         raise KeyboardInterrupt from None
     except click.ClickException as error:
-        error.show()
+        context = getattr(error, "ctx", None)
+        where = f"; see {context.command_path} --help" if context is not None else ""
+        _say(error.format_message().rstrip(".") + where)
         return error.exit_code
+    except OSError as error:
+        if error.errno != errno.ENOSPC:
+            raise
+        raise StoreError(f"cannot write: {error.strerror}; make room") from None
     return status if isinstance(status, int) else 0
+
+
+def _give_up_stdout() -> None:
+    """Deliver what is left; what cannot be delivered is not tried again when Python ends."""
+    try:
+        sys.stdout.flush()
+    except (OSError, ValueError):
+        with contextlib.suppress(OSError, ValueError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _say(message: str) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from monitor.cli.options import Names, Numbers
+from monitor.cli.options import Names, Numbers, check_output
 
 __all__ = ["command"]
 
@@ -58,7 +58,13 @@ __all__ = ["command"]
     type=click.IntRange(min=20),
     help="Resamples of speakers behind the limits.",
 )
-@click.option("--seed", default=0, show_default=True, help="Of resamples and permutations.")
+@click.option(
+    "--seed",
+    default=0,
+    show_default=True,
+    type=click.IntRange(min=0),
+    help="Of resamples and permutations.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print everything as JSON instead.")
 @click.option(
     "--plot",
@@ -97,6 +103,7 @@ def command(
     from monitor.corpus.finding import find
     from monitor.errors import UsageError
     from monitor.figures.canvas import check_suffix
+    from monitor.maths.scores import SIMILARITIES
     from monitor.population.lawfile import save_laws
     from monitor.population.population import Population
     from monitor.population.storing import kind_of
@@ -105,16 +112,24 @@ def command(
 
     if plot is not None:
         check_suffix(plot)
+        check_output(plot)
     similarities = {}
     for text in chosen:
-        name, separator, value = text.partition("=")
-        if not separator:
-            raise UsageError(f"--similarity {text!r} must be like f0=hellinger")
+        name, _, value = text.partition("=")
+        if value not in SIMILARITIES:
+            raise UsageError(
+                f"--similarity {text!r} must be FEATURE= and one of {', '.join(SIMILARITIES)}"
+            )
         similarities[name] = value
     population = None
-    if output is not None and output.exists() and kind_of(output) == "population":
-        population = Population.load(output)
-        features = features or tuple(population.features)
+    if output is not None:
+        check_output(output)
+        kind = kind_of(output) if output.exists() else "law"
+        if kind == "population":
+            population = Population.load(output)
+            features = features or tuple(population.features)
+        elif kind != "law":
+            raise UsageError(f"{output} is no population of this program; choose another name")
     if template_lengths is None:
         own = {population.scoring().seconds} if population is not None else set()
         template_lengths = tuple(sorted({*TEMPLATE_LENGTHS, *own}))
@@ -125,6 +140,14 @@ def command(
         )
     for problem in problems:
         click.echo(f"monitor: skipped: {problem}", err=True)
+    templates = {} if population is None else population.features
+    for name, shape in shapes.items() if templates else ():
+        mine = templates.get(name)
+        if mine is None or (mine.kind, mine.size) != (shape.kind, shape.size):
+            raise UsageError(
+                f"{output} has no {name} of this kind ({shape.kind} of size {shape.size}); choose "
+                "with --features, or enrol and calibrate the same kind of frames"
+            )
     lengths = lengths or LENGTHS
     with progress_over(2 * len(lengths) * len(template_lengths), "fitting laws") as step:
         made = calibrate(

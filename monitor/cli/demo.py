@@ -9,7 +9,7 @@ import click
 
 __all__ = ["command"]
 
-THRESHOLD_BITS = 3.0
+THRESHOLD_BITS = 2.0
 
 
 @click.command("demo", short_help="See it work: ten real minutes of a reader, nothing else needed.")

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from monitor.cli.options import Names, Seconds
+from monitor.cli.options import Names, Seconds, check_output
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from monitor.population.population import Population
 
 __all__ = ["command"]
 
@@ -75,44 +81,61 @@ def command(
         raise UsageError("--add goes into -o itself; leave out --base")
     if output.exists() and not (add or replace):
         raise UsageError(f"{output} exists; use --add to add speakers or --replace to overwrite it")
+    check_output(output)
     before = None
     if add:
         before = Population.load(output)
     elif base is not None:
         before = Population.reference() if base == "reference" else Population.load(base)
-    if before is not None and features is None:
-        features = tuple(before.features)
     found = find(corpus)
+    if before is not None:
+        features = features or tuple(before.features)
+        twice = [name for name in found.speakers if name in before.names]
+        if twice:
+            raise UsageError(f"{', '.join(twice[:3])} enrolled already; choose another name")
     with progress_over(len(found.recordings), "enrolling") as step:
-        made = enrol(
-            found, features=features, seconds=seconds, progress=lambda r: step(f"{r.speaker}")
-        )
+        made = enrol(found, features=features, seconds=seconds, progress=lambda r: step(r.speaker))
     population = made.population if before is None else before.joined(made.population)
     population.save(output)
     for problem in made.problems:
         click.echo(f"monitor: skipped: {problem}", err=True)
-    lengths = made.population.template_seconds
-    click.echo(
-        f"{len(made.population)} speakers enrolled, {lengths.min():g} to {lengths.max():g} s of "
-        f"speech each; {output} holds {len(population)}",
-        err=True,
-    )
-    if before is not None and population.borrowed:
-        click.echo(
-            "monitor: the rank law is borrowed from the speakers that were there before; another "
-            "microphone makes a voice easier to tell from the rest",
-            err=True,
-        )
-    elif not len(population.laws):
-        click.echo(
-            f"next: learn what a rank means with  monitor calibrate CORPUS -o {output}", err=True
-        )
-    scoring = population.scoring()
-    for name, member in zip(population.names, scoring.members, strict=True):
-        if not member:
-            click.echo(
-                f"monitor: {name} has much less speech than the others ({scoring.seconds:g} s) and "
-                "will not be ranked among them",
-                err=True,
-            )
+    for line in _in_words(population, made.population, output, corpus):
+        click.echo(line, err=True)
     return INCOMPLETE if made.problems else 0
+
+
+def _in_words(population: Population, new: Population, output: Path, corpus: Path) -> Iterator[str]:
+    """What was enrolled, and what to mind or to do next."""
+    from monitor.errors import UsageError
+
+    have = new.template_seconds
+    length = (
+        f"{have.min():g} s" if have.min() == have.max() else f"{have.min():g} to {have.max():g} s"
+    )
+    count = f"{len(new)} speaker{'s' if len(new) > 1 else ''}"
+    yield f"{count} enrolled with {length} of speech; {output} holds {len(population)}"
+    if population.borrowed:
+        yield (
+            "monitor: note: the rank law is borrowed from the speakers that were there before; "
+            "another microphone makes a voice easier to tell from the rest"
+        )
+    elif len(population) < 2:
+        yield f"next: add whom it could be taken for:  monitor enroll PEOPLE --add -o {output}"
+        return
+    elif not len(population.laws):
+        yield f"next: learn what a rank means:  monitor calibrate {corpus} -o {output}"
+    try:
+        scoring = population.scoring()
+    except UsageError as error:
+        yield f"monitor: note: {error}; enrol more speech"
+        return
+    names = zip(population.names, scoring.members, strict=True)
+    short = [name for name, member in names if not member]
+    if short:
+        some = ", ".join(short[:5]) + (", ..." if len(short) > 5 else "")
+        lowest = population.template_seconds.min()
+        yield (
+            f"monitor: note: {len(short)} of {len(population)} have much less speech than the rest "
+            f"({scoring.seconds:g} s) and will not be ranked: {some}; enrol more, or cut all with "
+            f"replay --template-seconds {lowest:g}"
+        )

@@ -1,12 +1,15 @@
-"""Option types that several commands share."""
+"""Option types and checks that several commands share."""
 
 from __future__ import annotations
 
+import math
+import os
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
 
-__all__ = ["Names", "Numbers", "Raw", "Seconds"]
+__all__ = ["Names", "Numbers", "Raw", "Seconds", "Speed", "check_output"]
 
 
 if TYPE_CHECKING:
@@ -21,6 +24,7 @@ class Names(_Type):
     name = "NAME[,NAME]"
 
     def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+        """The names, as a tuple."""
         if not isinstance(value, str):
             return value
         names = tuple(part.strip() for part in value.split(",") if part.strip())
@@ -33,14 +37,15 @@ class Numbers(_Type):
     name = "S[,S]"
 
     def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+        """The numbers, as a tuple."""
         if not isinstance(value, str):
             return value
         try:
             numbers = sorted({float(part) for part in value.split(",")})
         except ValueError:
             self.fail(f"{value!r} is not a list of seconds such as 1,10,60", param, ctx)
-        if numbers[0] <= 0:
-            self.fail("seconds must be positive", param, ctx)
+        if not all(0 < number < math.inf for number in numbers):
+            self.fail(f"{value!r} must be positive seconds", param, ctx)
         return tuple(numbers)
 
 
@@ -51,18 +56,45 @@ class Seconds(_Type):
     _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0}  # noqa: RUF012
 
     def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+        """The seconds, as a float of zero or more."""
         if not isinstance(value, str):
             return value
         text = value.strip()
         try:
             if ":" in text:
-                total = 0.0
-                for part in text.split(":"):
-                    total = total * 60 + float(part)
-                return total
-            return float(text.rstrip("smh") or "x") * self._UNITS.get(text[-1], 1.0)
-        except (ValueError, IndexError):
+                parts = [float(part) for part in text.split(":")]
+                valid = len(parts) <= 3 and all(0 <= part < 60 for part in parts[1:])
+                total = (
+                    math.inf if not valid else sum(60.0**i * p for i, p in enumerate(parts[::-1]))
+                )
+            else:
+                unit = self._UNITS.get(text[-1:])
+                total = float(text[:-1]) * unit if unit else float(text)
+        except ValueError:
+            total = math.inf
+        if not 0 <= total < math.inf:
             self.fail(f"{value!r} is not a length such as 90, 1.5m or 1:30", param, ctx)
+        return total
+
+
+class Speed(_Type):
+    """How fast: max, or so many times real time."""
+
+    name = "max|K"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+        """The factor; infinity for max."""
+        if not isinstance(value, str):
+            return value
+        if value == "max":
+            return math.inf
+        try:
+            factor = float(value)
+        except ValueError:
+            factor = 0.0
+        if not 0 < factor < math.inf:
+            self.fail(f"{value!r} is neither max nor a positive number such as 10", param, ctx)
+        return factor
 
 
 class Raw(_Type):
@@ -71,6 +103,7 @@ class Raw(_Type):
     name = "RATE:CHANNELS:ENCODING"
 
     def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+        """The three parts."""
         if not isinstance(value, str):
             return value
         try:
@@ -78,3 +111,22 @@ class Raw(_Type):
             return int(rate), int(channels), encoding
         except ValueError:
             self.fail(f"{value!r} is not like 16000:1:s16le", param, ctx)
+
+
+def check_output(path: Path) -> None:
+    """Find out before the long work whether there is a place to write its result to.
+
+    Raises:
+        StoreError: the folder does not exist or may not be written to, or a folder is in the way.
+    """
+    from monitor.errors import StoreError
+
+    if path.is_dir():
+        reason = "it is a folder; name a file in it"
+    elif not path.parent.is_dir():
+        reason = f"there is no folder {path.parent}; make it first"
+    elif not os.access(path.parent, os.W_OK | os.X_OK):
+        reason = f"no permission in {path.parent.resolve()}; choose another folder"
+    else:
+        return
+    raise StoreError(f"{path}: cannot be written: {reason}")

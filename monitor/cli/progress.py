@@ -27,7 +27,8 @@ def progress_over(total: int, what: str) -> Iterator[Callable[[str], None]]:
             done += 1
             if time.monotonic() - last >= _QUIET_SECONDS:
                 last = time.monotonic()
-                click.echo(f"{what}: {done} of {total} ({label})", err=True)
+                more = f" ({label})" if label else ""
+                click.echo(f"{what}: {done} of {total}{more}", err=True)
 
         yield step
         return
@@ -44,7 +45,7 @@ def progress_over(total: int, what: str) -> Iterator[Callable[[str], None]]:
         BarColumn(),
         MofNCompleteColumn(),
         TimeRemainingColumn(),
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),  # a speaker may be called [/]
     )
     with Progress(*columns, console=console, transient=True) as progress:
         task = progress.add_task("", total=total)

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
+import math
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from monitor.cli.options import Names, Raw, Seconds
+from monitor.cli.options import Names, Raw, Seconds, Speed, check_output
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from monitor.protocols import Sink, Source
-    from monitor.stream.overlap import Provenance
 
 __all__ = ["command"]
 
@@ -46,9 +45,9 @@ __all__ = ["command"]
 )
 @click.option(
     "--speed",
+    type=Speed(),
     default="max",
     show_default=True,
-    metavar="max|K",
     help="As fast as possible, or K times real time.",
 )
 @click.option("--start", type=Seconds(), default="0", help="Begin here in the (one) recording.")
@@ -94,7 +93,7 @@ def command(
     watch: str | None,
     features: tuple[str, ...] | None,
     step: float,
-    speed: str,
+    speed: float,
     start: float,
     end: float | None,
     channel: int | None,
@@ -120,6 +119,7 @@ def command(
     """
     from monitor.alerts.rules import Threshold
     from monitor.cli import INCOMPLETE, RAISED
+    from monitor.cli.inputs import check_frames, identity, open_all, spare
     from monitor.errors import UsageError
     from monitor.figures.canvas import check_suffix
     from monitor.population.lawfile import load_laws
@@ -131,19 +131,23 @@ def command(
     from monitor.sources.paced import Paced
     from monitor.stream.checkpoint import Checkpoint, state_path
     from monitor.stream.monitor import Monitor
-    from monitor.stream.overlap import session_of
-    from monitor.stream.records import Tally
+    from monitor.stream.overlap import Provenance, session_of
+    from monitor.stream.records import Tally, start_record
     from monitor.stream.run import run
 
-    terminal = click.get_text_stream("stdout").isatty()
+    terminal = sys.stdout.isatty()
     if jsonl is None and not terminal:
         jsonl = "-"
     if resume and jsonl in (None, "-"):
         raise UsageError("--resume needs the file of the interrupted run: --jsonl FILE")
     if plot is not None:
         check_suffix(plot)
+        check_output(plot)
+    if jsonl is not None and jsonl != "-":
+        spare(Path(jsonl), [*recordings, store, law_file])
     rules = [Threshold.parse(text) for text in alerts]
-    sources, parts = _open(recordings, raw, start, end)
+    sources = open_all(recordings, raw, start, end, channel)
+    parts = [Provenance(Path(name), start, end) for name in recordings if name != "-"]
     population = Population.reference() if store is None else Population.load(store)
     monitor = Monitor(
         population,
@@ -156,25 +160,27 @@ def command(
         channel=channel,
     )
     chain = Chain(sources)
-    source: Source = chain if speed == "max" else Paced(chain, _factor(speed))
-    kept = Kept()
-    sinks: list[Sink] = [ReplayProgress(chain.seconds)]
-    if plot is not None or terminal:
-        sinks.append(kept)
+    check_frames(chain, monitor)
+    source: Source = chain if math.isinf(speed) else Paced(chain, speed)
+    first = start_record(monitor, chain.labels)
+    for rule in rules:
+        rule.update(first)  # a rule that does not fit is refused before anything is written
     tally = Tally()
     log = checkpoint = None
     if jsonl is not None:
         offset = None
-        if jsonl != "-":
+        # a pipe or a device cannot be gone on with
+        if jsonl != "-" and (Path(jsonl).is_file() or not Path(jsonl).exists()):
             configuration = {
-                "recordings": [_identity(name) for name in recordings],
-                "population": population.fingerprint(),
+                "recordings": [identity(name) for name in recordings],
+                **first["fingerprint"],
                 "session": monitor.recogniser.session,
                 "features": list(monitor.features),
                 "watch": watch,
                 "step": step,
                 "interval": [start, end],
                 "channel": channel,
+                "raw": None if raw is None else list(raw),
                 "template_seconds": monitor.recogniser.scoring.seconds,
                 "alerts": [rule.rule for rule in rules],
             }
@@ -184,6 +190,12 @@ def command(
             else:
                 checkpoint.remove()
         log = JsonLines(jsonl, offset)
+    for notice in first["notices"]:
+        click.echo(f"monitor: note: {notice}", err=True)
+    kept = Kept()
+    sinks: list[Sink] = [ReplayProgress(chain.seconds)]
+    if plot is not None or terminal:
+        sinks.append(kept)
     outlets: list[Any] = [*sinks] + ([log] if log is not None else [])
     try:
         run(
@@ -197,6 +209,10 @@ def command(
             log=log,
             checkpoint=checkpoint,
         )
+    except KeyboardInterrupt:
+        if checkpoint is not None and checkpoint.path.exists():
+            click.echo("monitor: to go on later, run the same command with --resume", err=True)
+        raise
     finally:
         for outlet in outlets:
             outlet.close()
@@ -209,42 +225,6 @@ def command(
     if tally.gaps:
         return INCOMPLETE
     return RAISED if tally.alerts else 0
-
-
-def _open(
-    recordings: Sequence[str],
-    raw: tuple[int, int, str] | None,
-    start: float,
-    end: float | None,
-) -> tuple[list[Source], list[Provenance]]:
-    from monitor.errors import UsageError
-    from monitor.sources.opening import open_recording
-    from monitor.stream.overlap import Provenance
-
-    if len(recordings) > 1 and (start or end is not None):
-        raise UsageError("--start and --end go with one recording")
-    sources = [
-        open_recording(name, raw=raw, start_seconds=start, end_seconds=end) for name in recordings
-    ]
-    parts = [Provenance(Path(name), start, end) for name in recordings if name != "-"]
-    return sources, parts
-
-
-def _identity(name: str) -> list[Any]:
-    """What tells one recording from another well enough to resume."""
-    if name == "-":
-        return ["-"]
-    path = Path(name)
-    return [path.name, path.stat().st_size]
-
-
-def _factor(speed: str) -> float:
-    from monitor.errors import UsageError
-
-    try:
-        return float(speed)
-    except ValueError:
-        raise UsageError(f"--speed {speed!r} must be max or a number such as 10") from None
 
 
 def _draw(path: Path, kept: Any, whole: Path | None) -> None:

@@ -11,7 +11,7 @@ _COLUMNS = (
     ("T s", "T", "g"),
     ("D s", "D", "g"),
     ("session", "session", ""),
-    ("readers", "speakers", "d"),
+    ("speakers", "speakers", "d"),
     ("N", "candidates", "d"),
     ("trials", "trials", "d"),
     ("alpha", "alpha", ".3g"),
@@ -33,30 +33,52 @@ _COLUMNS = (
 )
 
 
+_FIRST_TO_GO = (
+    *("KL", "rank-1", "Spread", "@rank", "MaxD", "StDD", "alpha", "beta"),
+    *("M-M", "MeanD raw", "speakers", "trials", "N"),
+)
+"""Columns that a narrow terminal does without, in this order."""
+
+
 def print_laws(rows: Sequence[Mapping[str, Any]]) -> None:
-    """Print one line a cell to stdout; wide, and never cut where stdout is no terminal."""
+    """Print one line a cell to stdout: all columns, or as many as the terminal has room for."""
     from rich.console import Console
     from rich.table import Table
 
-    console = Console()
+    console = Console(highlight=False)
+    texts = {title: [_cell(row, key, style) for row in rows] for title, key, style in _COLUMNS}
+    widths = {title: max(map(len, [title, *cells])) + 2 for title, cells in texts.items()}
+    left_out = []
+    for title in _FIRST_TO_GO:
+        if console.is_terminal and sum(widths.values()) > console.width:
+            left_out.append(title)
+            del widths[title]
     if not console.is_terminal:
-        console = Console(width=250)
+        console.width = sum(widths.values())
     for feature in dict.fromkeys(row["feature"] for row in rows):
-        table = Table(
-            title=f"{feature}: bits by length heard (T) and template length (D)", box=None
+        console.print(
+            f"{feature}: bits by speech seconds heard (T) and enrolled (D)", soft_wrap=True
         )
+        table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
         for title, _, style in _COLUMNS:
-            table.add_column(title, justify="right" if style else "left", no_wrap=True)
-        for row in rows:
+            if title in widths:
+                table.add_column(title, justify="right" if style else "left", no_wrap=True)
+        for i, row in enumerate(rows):
             if row["feature"] == feature:
-                table.add_row(*[_cell(row, key, style) for _, key, style in _COLUMNS])
+                table.add_row(*[texts[title][i] for title in widths])
         console.print(table)
+        console.print()
     console.print(
-        "MeanD: plug-in, Miller-Madow and of the beta-binomial model with 95 % limits over resampled "
-        "speakers. null: what no evidence would read (speakers permuted). KL and rank-1: misfit of "
-        "the model, bits. local: mean local bits on readers not used for fitting.",
-        soft_wrap=True,
+        "MeanD raw, M-M, model: mean bits by plug-in, Miller-Madow and the beta-binomial law; only "
+        "the last has limits (95 %, over resampled speakers). null: what no evidence would read "
+        "(speakers permuted). KL, rank-1: misfit of the law, bits. local: mean local bits of "
+        "speakers not used for fitting.",
+        soft_wrap=not console.is_terminal,
     )
+    if left_out:
+        console.print(
+            f"Left out in this narrow terminal: {', '.join(left_out)}; --json has everything."
+        )
 
 
 def _cell(row: Mapping[str, Any], key: str | tuple[str, str], style: str) -> str:

@@ -32,8 +32,9 @@ _ROUNDING = np.float32(3e-4)
 
 _POINTS = 384  # >= 246 + 122: the circular correlation is the linear one at every lag used
 _CHUNK = 240  # frames at a time: what is touched stays in the second-level cache
-_LAGS = np.arange(1, HIGHEST_LAG + 1, dtype=np.float32)[:, None]
-_SEARCHED = slice(_SEARCH_FROM - 1, HIGHEST_LAG)
+_SCALE = np.float32(-2 / _POINTS)
+_SEARCHED = slice(_SEARCH_FROM - 1, HIGHEST_LAG)  # of rows that start at lag 1
+_LAGS = np.arange(_SEARCH_FROM, HIGHEST_LAG + 1, dtype=np.float32)[:, None]
 _PRIORITY = np.arange(HIGHEST_LAG - _SEARCH_FROM + 1, 0, -1, dtype=np.uint8)[:, None]
 
 
@@ -106,9 +107,9 @@ def _tick(frame: int) -> int:
 
 
 class _Yin:
-    """The steps of YIN over a chunk of frames, with their scratch memory.
+    """The steps of YIN over a chunk of frames, in memory that is kept from chunk to chunk.
 
-    Transforms run along rows (one frame each); all that follows has a row for each lag and a
+    Transforms run along rows, one frame each; all that follows has a row for each lag and a
     column for each frame, so that every operation is one pass over contiguous memory. Nothing
     in a frame's result depends on the other frames of its chunk.
     """
@@ -116,49 +117,51 @@ class _Yin:
     def __init__(self) -> None:
         self._padded = np.zeros((_CHUNK, _POINTS), np.float32)
         self._power = np.empty((_CHUNK, _POINTS // 2 + 1), np.float32)
+        self._columns = np.empty((2, HIGHEST_LAG * _CHUNK), np.float32)
 
     def lags(self, frames: FloatArray) -> IntArray:
         """Shape (n, 246) to shape (n,); 0 where a frame is not periodic."""
         lags = np.zeros(len(frames), np.intp)
         for start in range(0, len(frames), _CHUNK):
             chunk = frames[start : start + _CHUNK]
-            found = _search(_normalised(*self._difference(chunk)))
-            lags[start : start + len(chunk)] = found[: len(chunk)]
+            lags[start : start + len(chunk)] = _search(self._normalised(chunk))[: len(chunk)]
         return lags
 
-    def _difference(self, frames: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Equation (6) at the lags 1 to 122, and the energy: shapes (122, m) and (m,).
+    def _normalised(self, frames: FloatArray) -> FloatArray:
+        """Equation (8) at the lags searched, 18 to 122: shape (105, n), or (105, n + 1)."""
+        even = len(frames) + len(frames) % 2  # for the running sums
+        correlation = self._correlation(frames, even)
+        energy = correlation[0] * np.float32(1 / _POINTS)
+        rows, sums = self._columns[:, : HIGHEST_LAG * even].reshape(2, HIGHEST_LAG, even)
 
-        There are as many columns as frames, or one more: the running sums want an even number.
-        """
-        count = len(frames)
-        padded, power = self._padded[: count + count % 2], self._power[: count + count % 2]
-        padded[:count, :FRAME] = frames
+        # Equation (6): a longer lag leaves out one more sample at either end of the frame.
+        ends, others = rows[:, : len(frames)], sums[:, : len(frames)]
+        rows[:, len(frames) :] = 0
+        np.square(frames.T[:HIGHEST_LAG], out=ends)
+        np.square(frames.T[: -HIGHEST_LAG - 1 : -1], out=others)
+        ends += others
+        rows[0] -= 2 * energy
+        _running_sum(rows, out=sums)
+        difference = np.multiply(correlation[1 : HIGHEST_LAG + 1], _SCALE, out=rows)
+        difference -= sums
+
+        _running_sum(difference, out=sums)
+        normalised, total = difference[_SEARCHED], sums[_SEARCHED]
+        np.maximum(total, np.maximum(_FLOOR, _ROUNDING * energy), out=total)
+        normalised *= _LAGS
+        normalised /= total
+        return normalised
+
+    def _correlation(self, frames: FloatArray, even: int) -> FloatArray:
+        """384 times the autocorrelation: shape (lags, even); a row beyond the frames is stale."""
+        padded, power = self._padded[:even], self._power[:even]
+        padded[: len(frames), :FRAME] = frames
         parts = scipy.fft.rfft(padded).view(np.float32)
         np.square(parts, out=parts)
         np.add(parts[:, ::2], parts[:, 1::2], out=power)
-        # The spectrum is real and even: its inverse is a cosine transform, 384 times too large.
-        correlation = scipy.fft.dct(power, type=1, overwrite_x=True).T
-
-        # A longer lag leaves out one more sample at either end of the frame.
-        squares = np.square(padded[:, :FRAME]).T
-        ends = np.add(squares[:HIGHEST_LAG], squares[: FRAME - HIGHEST_LAG - 1 : -1], order="C")
-        energy = correlation[0] * np.float32(1 / _POINTS)
-        ends[0] -= 2 * energy
-        scale = np.float32(-2 / _POINTS)
-        difference = np.multiply(correlation[1 : HIGHEST_LAG + 1], scale, order="C")
-        difference -= _running_sum(ends)
-        return difference, energy
-
-
-def _normalised(difference: FloatArray, energy: FloatArray) -> FloatArray:
-    """Equation (8) at the lags searched, 18 to 122: shape (105, n)."""
-    total = _running_sum(difference)[_SEARCHED]
-    np.maximum(total, np.maximum(_FLOOR, _ROUNDING * energy), out=total)
-    normalised = difference[_SEARCHED]
-    normalised *= _LAGS[_SEARCHED]
-    normalised /= total
-    return normalised
+        # The spectrum is real and even, so that its inverse transform is a cosine transform.
+        correlation: FloatArray = scipy.fft.dct(power, type=1, overwrite_x=True).T
+        return correlation
 
 
 def _search(normalised: FloatArray) -> IntArray:
@@ -167,17 +170,18 @@ def _search(normalised: FloatArray) -> IntArray:
     below = (normalised < THRESHOLD).view(np.uint8)
     below *= _PRIORITY
     first = below.max(axis=0)
-    bottom = (normalised[1:] >= normalised[:-1]).view(np.uint8)
-    bottom *= _PRIORITY[:-1]
-    bottom *= bottom <= first
-    # One is the priority of the longest lag, where any dip ends.
-    lags = HIGHEST_LAG + 1 - np.maximum(bottom.max(axis=0), 1).astype(np.intp)
+    rises = (normalised[1:] >= normalised[:-1]).view(np.uint8)
+    rises *= _PRIORITY[:-1]
+    # Priorities above the first wrap round to more than any other: the nearest one below is left.
+    np.subtract(first, rises, out=rises)
+    bottom = np.maximum(first - rises.min(axis=0), 1)  # the longest lag ends any dip
+    lags = HIGHEST_LAG + 1 - bottom.astype(np.intp)
     return np.where((first > 0) & (first < len(_PRIORITY)), lags, 0)
 
 
-def _running_sum(rows: FloatArray) -> FloatArray:
+def _running_sum(rows: FloatArray, out: FloatArray) -> None:
     """Running sum down the rows, of two columns at a time: the parts of a complex number.
 
     Each addition waits for the one before it, so two of them take hardly longer than one.
     """
-    return np.cumsum(rows.view(np.complex64), axis=0).view(np.float32)
+    np.cumsum(rows.view(np.complex64), axis=0, out=out.view(np.complex64))

@@ -26,7 +26,11 @@ __all__ = [
 ]
 
 _Doubles: TypeAlias = NDArray[np.float64]
+_LARGE = 1e5
+"""Differences of log-gammas above this lose digits that matter: error 1e-10 here."""
 _SHIFT = 16
+_THIN_WORK = 50_000
+"""Ranks times laws; a single law is summed faster in full."""
 _THIN_FROM = 2048
 _CHUNK = 1 << 19
 """Most numbers worked on at once, so that memory stays small."""
@@ -82,7 +86,15 @@ def log_pmf_at(alpha: ArrayLike, beta: ArrayLike, speakers: int, rank: ArrayLike
         0.5
     """
     a, b = _parameters(alpha, beta)
-    return _log_at(a, b, _impostors(speakers), _beaten_by(rank, speakers))
+    last, j = _impostors(speakers), _beaten_by(rank, speakers)
+    if max(a.max(), b.max()) + last > _LARGE:
+        return _log_at(a, b, last, j)
+    # this stands in every reading: log-gammas are ten times as fast, and exact enough down here
+    from scipy.special import gammaln
+
+    ways = gammaln(last + 1.0) - gammaln(j + 1.0) - gammaln(last - j + 1.0)
+    won = gammaln(a + j) - gammaln(a) + gammaln(b + (last - j)) - gammaln(b)
+    return np.asarray(ways + won + gammaln(a + b) - gammaln(a + b + last))
 
 
 def binomial_log_pmf(p: ArrayLike, speakers: int) -> _Doubles:
@@ -139,7 +151,8 @@ def mean_disclosure_bits(alpha: ArrayLike, beta: ArrayLike, speakers: int) -> _D
     Args:
         alpha: first parameter, > 0, shape (...).
         beta: second parameter, > 0; broadcast with alpha.
-        speakers: N >= 2. Above 2048 the sum runs over a few hundred nodes (error below 1e-6 bits).
+        speakers: N >= 2. Above 2048, for many laws, the sum runs over a few hundred nodes (error
+            below 1e-6 bits).
 
     Returns:
         the broadcast shape of the parameters.
@@ -155,7 +168,7 @@ def mean_disclosure_bits(alpha: ArrayLike, beta: ArrayLike, speakers: int) -> _D
     last = _impostors(speakers)
     flat = np.stack([a.ravel(), b.ravel()])
     entropy = np.full(flat.shape[1], np.nan)
-    if speakers > _THIN_FROM:
+    if speakers > _THIN_FROM and a.size * speakers > _THIN_WORK:
         entropy = _thinned_entropy(flat[0], flat[1], last)
     left = np.flatnonzero(np.isnan(entropy))
     step = max(_CHUNK // speakers, 1)

@@ -32,7 +32,7 @@ def limits(values: FloatArray) -> tuple[float, float]:
     sort, since this stands in every reading.
     """
     count = values.shape[0]
-    low = min(int(0.025 * count), count - 1)
-    high = max(count - 1 - low, 0)
+    low = round(0.025 * (count - 1))
+    high = count - 1 - low
     parted = np.partition(values, (low, high))
     return float(parted[low]), float(parted[high])

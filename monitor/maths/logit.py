@@ -19,6 +19,8 @@ __all__ = ["LogitFit", "Trials", "fit", "fit_draws", "held_out_bits", "smallest_
 _STEPS = 33
 _REACH = 256.0
 _FLOORS = 24
+_FEW_SPEAKERS = 12
+_FLATTEST = 0.02
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,10 +72,6 @@ def _loss(share: FloatArray, floor: FloatArray | float, candidates: int) -> Floa
     return np.asarray(-np.log((1.0 - floor) * share + floor / candidates))
 
 
-def _floors(speakers: int) -> FloatArray:
-    return np.geomspace(smallest_floor(speakers), 1.0, _FLOORS)
-
-
 def _scale(trials: Trials) -> FloatArray:
     """The weight at which a feature's typical score difference is one nat, shape (F,)."""
     spread = np.sqrt((trials.behind**2).mean(axis=(0, 2)))
@@ -81,38 +79,29 @@ def _scale(trials: Trials) -> FloatArray:
 
 
 class _Table:
-    """Mean loss of every speaker at every point of a grid of weights and floors."""
+    """Every speaker's losses, summed over trials, on a grid of weights and floors."""
 
-    def __init__(self, trials: Trials, points: FloatArray, speakers: int) -> None:
-        self.points, self.floors = points, _floors(trials.speakers)
+    def __init__(
+        self, trials: Trials, points: FloatArray, speakers: int, lowest_floor: float
+    ) -> None:
+        self.floors = np.geomspace(lowest_floor, 1.0, _FLOORS)
         candidates = trials.behind.shape[2]
         self.loss = np.empty((speakers, points.shape[0], self.floors.size))
-        self.trials = np.bincount(trials.speaker, minlength=speakers).astype(np.float64)
         member = np.zeros((speakers, trials.speaker.size))
         member[trials.speaker, np.arange(trials.speaker.size)] = 1.0
         for i, point in enumerate(points):
             share = trials.true_share(point)
-            losses = _loss(share[:, None], self.floors[None], candidates)
-            self.loss[:, i] = member @ losses
-
-    def best(self, weights: FloatArray) -> tuple[IntArray, IntArray]:
-        """Grid point and floor of least loss under speaker weights, shape (B, S)."""
-        total = np.tensordot(weights, self.loss, axes=1)
-        flat = total.reshape(total.shape[0], -1).argmin(axis=1)
-        return np.divmod(flat, self.floors.size)
+            self.loss[:, i] = member @ _loss(share[:, None], self.floors[None], candidates)
 
 
-def _start_grid(trials: Trials) -> FloatArray:
-    """Points along one common scaling of all features, and along each feature alone."""
+def _start_lines(trials: Trials) -> FloatArray:
+    """All features scaled together, and each alone: shape (lines, steps, F)."""
     steps = np.geomspace(1.0 / _REACH, _REACH, _STEPS)
     scale = _scale(trials)
-    features = scale.size
-    along = [steps[:, None] * scale[None]]
-    if features > 1:
-        along += [
-            steps[:, None] * (scale * (np.arange(features) == f))[None] for f in range(features)
-        ]
-    return np.concatenate(along)
+    directions = np.ones((1, scale.size))
+    if scale.size > 1:
+        directions = np.concatenate([directions, np.eye(scale.size)])
+    return np.asarray(steps[None, :, None] * (directions * scale)[:, None])
 
 
 def _polish(trials: Trials, start: FloatArray, floor: float, row_weights: FloatArray) -> LogitFit:
@@ -154,70 +143,106 @@ def fit(trials: Trials) -> LogitFit:
     """Fit lambda and e on all trials.
 
     Returns:
-        the optimum. Where the scores say nothing (or mislead) the floor goes to 1: no bits claimed.
+        the optimum. Where the scores say nothing (or mislead) the floor goes to 1, or lambda to
+        almost nothing: no bits claimed.
     """
-    speakers = int(trials.speaker.max()) + 1
-    grid = _start_grid(trials)
-    table = _Table(trials, grid, speakers)
-    point, floor = table.best(np.ones((1, speakers)))
+    lines = _start_lines(trials)
+    points = lines.reshape(-1, lines.shape[2])
+    table = _Table(trials, points, int(trials.speaker.max()) + 1, smallest_floor(trials.speakers))
     even = np.ones(trials.speaker.size)
-    return _polish(trials, grid[point[0]], float(table.floors[floor[0]]), even)
+    found = []
+    # the loss has local optima, a feature alone among them: descend from the best of every line
+    for line, loss in zip(lines, np.split(table.loss.sum(axis=0), len(lines)), strict=True):
+        point, floor = divmod(int(loss.argmin()), table.floors.size)
+        found.append(_polish(trials, line[point], float(table.floors[floor]), even))
+    return min(found, key=lambda each: each.loss)
 
 
 def _near_grid(centre: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Products of multipliers around an optimum, shape (steps ** F, F), and the multipliers."""
-    steps = {1: 33, 2: 13, 3: 7}.get(centre.size, 5)
-    multipliers = np.geomspace(1.0 / 6.0, 6.0, steps)
+    reach, steps = {1: (6.0, 33), 2: (6.0, 15), 3: (4.0, 9)}.get(centre.size, (3.0, 5))
+    multipliers = np.geomspace(1.0 / reach, reach, steps)
     mesh = np.meshgrid(*[multipliers] * centre.size, indexing="ij")
     return np.stack([m.ravel() for m in mesh], axis=1) * centre, multipliers
 
 
-def _between(total: FloatArray, index: tuple[IntArray, ...], axis: int) -> FloatArray:
-    """Where between grid points the parabola through the three nearest has its minimum."""
-    rows = np.arange(total.shape[0])
-    last = total.shape[axis + 1] - 1
+def _offsets(total: FloatArray, index: IntArray) -> FloatArray:
+    """Where between grid points the paraboloid through the neighbours has its minimum.
 
-    def at(step: int) -> FloatArray:
-        moved = list(index)
-        moved[axis] = np.clip(index[axis] + step, 0, last)
-        return np.asarray(total[(rows, *moved)])
+    Args:
+        total: losses on the grid, shape (B, n1, ..., nd).
+        index: the best grid point, shape (d, B).
 
-    left, middle, right = at(-1), at(0), at(1)
-    bend = left - 2.0 * middle + right
-    inside = (index[axis] > 0) & (index[axis] < last) & (bend > 0)
-    offset = np.divide(0.5 * (left - right), bend, out=np.zeros_like(bend), where=inside)
-    return np.clip(offset, -0.5, 0.5)
+    Returns:
+        shape (d, B), in grid steps; 0 along an axis where the best point is at its end.
+    """
+    axes, draws = index.shape
+    rows, last = np.arange(draws), np.array(total.shape[1:])[:, None] - 1
+    inside = (index > 0) & (index < last)
+    unit = np.eye(axes, dtype=index.dtype)[:, :, None]
+
+    def at(move: IntArray) -> FloatArray:
+        return np.asarray(total[(rows, *np.clip(index + move, 0, last))])
+
+    slope, bend = np.zeros((draws, axes)), np.zeros((draws, axes, axes))
+    here = at(np.zeros_like(unit[0]))
+    for a in range(axes):
+        up, down = at(unit[a]), at(-unit[a])
+        slope[:, a] = 0.5 * (up - down)
+        bend[:, a, a] = up - 2.0 * here + down
+        for b in range(a):
+            cross = at(unit[a] + unit[b]) + at(-unit[a] - unit[b])
+            cross -= at(unit[a] - unit[b]) + at(unit[b] - unit[a])
+            bend[:, a, b] = bend[:, b, a] = 0.25 * cross
+    free = inside.T & (np.einsum("baa->ba", bend) > 0)
+    slope *= free
+    # in units of each axis's own curvature; an axis that is not free stays where it is
+    size = np.sqrt(np.where(free, np.einsum("baa->ba", bend), 1.0))
+    pairs = free[:, :, None] & free[:, None, :]
+    shape = np.where(pairs, bend / (size[:, :, None] * size[:, None, :]), np.eye(axes))
+    # no minimum in between: each axis for itself
+    saddle = np.linalg.eigvalsh(shape)[:, 0] < _FLATTEST
+    shape[saddle] = np.eye(axes)
+    offset = -np.linalg.solve(shape, (slope / size)[:, :, None])[:, :, 0] / size
+    return np.asarray(np.clip(offset, -1.0, 1.0).T)
 
 
 def fit_draws(
-    trials: Trials, centre: FloatArray, weights: FloatArray
+    trials: Trials, centre: FloatArray, weights: FloatArray, lowest_floor: float | None = None
 ) -> tuple[FloatArray, FloatArray]:
     """Refit under resampled speakers.
 
-    One table of every speaker's loss around the optimum serves all draws; a parabola along each
-    axis finds the place between grid points.
+    One table of every speaker's loss around the optimum serves all draws; a paraboloid through the
+    best grid point and its neighbours finds the place between them.
 
     Args:
         trials: the calibration trials.
         centre: lambda of the full fit, shape (F,).
         weights: how often each speaker is drawn, shape (B, S).
+        lowest_floor: what e may not fall below, where that is not ``smallest_floor`` of the trials.
 
     Returns:
         lambda, shape (B, F), and e, shape (B,).
     """
+    if lowest_floor is None:
+        lowest_floor = smallest_floor(trials.speakers)
     grid, multipliers = _near_grid(centre)
-    table = _Table(trials, grid, weights.shape[1])
+    speakers = weights.shape[1]
+    table = _Table(trials, grid, speakers, lowest_floor)
     shape = (multipliers.size,) * centre.size + (table.floors.size,)
-    total = np.tensordot(weights, table.loss, axes=1)
-    index = np.unravel_index(total.reshape(total.shape[0], -1).argmin(axis=1), shape)
-    total = total.reshape(-1, *shape)
+    # row 0: everybody once, whose optimum is known
+    weights = np.concatenate([np.ones((1, speakers)), weights])
+    total = np.tensordot(weights, table.loss, axes=1).reshape(-1, *shape)
+    best = total.reshape(total.shape[0], -1).argmin(axis=1)
+    index = np.stack(np.unravel_index(best, shape))
+    place = index + _offsets(total, index)
+    # a loss is steeper on one side than on the other: what that moves is seen in row 0
+    error = place[:-1, 0] - (multipliers.size - 1) / 2
+    place[:-1] -= np.where(np.abs(error) < 1.0, error, 0.0)[:, None]
     step = np.log(multipliers[1] / multipliers[0])
-    found = np.empty((weights.shape[0], centre.size))
-    for f in range(centre.size):
-        found[:, f] = centre[f] * multipliers[index[f]] * np.exp(step * _between(total, index, f))
-    step = np.log(table.floors[1] / table.floors[0])
-    floors = table.floors[index[-1]] * np.exp(step * _between(total, index, centre.size))
-    return found, np.minimum(floors, 1.0)
+    found = centre * multipliers[0] * np.exp(step * place[:-1, 1:].T)
+    floors = lowest_floor * np.exp(np.log(table.floors[1] / table.floors[0]) * place[-1, 1:])
+    return found, np.clip(floors, lowest_floor, 1.0)
 
 
 def held_out_bits(trials: Trials, centre: FloatArray, speakers: int) -> float:
@@ -225,18 +250,27 @@ def held_out_bits(trials: Trials, centre: FloatArray, speakers: int) -> float:
 
     Args:
         trials: the calibration trials.
-        centre: lambda of the full fit, shape (F,): where the refits look.
+        centre: lambda of the full fit, shape (F,): where the refits look. It has seen everybody,
+            so that with few speakers, where one matters, the refits start from nothing instead.
         speakers: S, with ``trials.speaker`` in 0..S-1.
 
     Returns:
         bits; every speaker weighs the same. At most log2 N; negative where the fit misleads.
     """
     candidates = trials.behind.shape[2]
-    weights, floors = fit_draws(trials, centre, 1.0 - np.eye(speakers))
+    few = trials.speakers <= _FEW_SPEAKERS
+    if not few:
+        lowest = smallest_floor(trials.speakers - 1)
+        weights, floors = fit_draws(trials, centre, 1.0 - np.eye(speakers), lowest)
     bits = []
     for speaker in np.unique(trials.speaker):
         mine = trials.speaker == speaker
-        share = Trials(trials.behind[mine], trials.speaker[mine]).true_share(weights[speaker])
-        loss = _loss(share, floors[speaker], candidates).mean()
+        if few:
+            rest = fit(Trials(trials.behind[~mine], trials.speaker[~mine]))
+            weight, floor = rest.weights, rest.floor
+        else:
+            weight, floor = weights[speaker], float(floors[speaker])
+        share = Trials(trials.behind[mine], trials.speaker[mine]).true_share(weight)
+        loss = _loss(share, floor, candidates).mean()
         bits.append((np.log(candidates) - loss) / np.log(2.0))
     return float(np.mean(bits))

@@ -10,11 +10,14 @@ from monitor.types import FloatArray
 
 __all__ = ["Candidates", "condense", "gain_bits", "local_bits", "score_posterior"]
 
-LN2 = float(np.log(2.0))
-FAR_NATS = 60.0
-"""Candidates this far behind the best one share a group: together they hold no mass."""
-EXACT_CANDIDATES = 256
-BIN_NATS = 0.1
+FAR_NATS = 30.0
+"""Candidates this far behind another under every draw hold no mass."""
+EXACT_CANDIDATES = 512
+"""Up to so many candidates each stands alone."""
+CELL_NATS = 0.5
+"""Of more, those that differ by less in every feature are one group ..."""
+LEVEL_NATS = 5.0
+"""... by twice as much this far behind the best, by four times beyond twice as far."""
 
 
 def score_posterior(evidence: FloatArray, floor: float) -> FloatArray:
@@ -32,38 +35,49 @@ def score_posterior(evidence: FloatArray, floor: float) -> FloatArray:
         array([0.25, 0.75])
     """
     weights: FloatArray = np.exp(evidence - evidence.max())
-    weights *= (1.0 - floor) / weights.sum()
-    weights += floor / evidence.shape[0]
+    # in units of 1 / N, so that no evidence, and a floor of 1, are even to the last bit
+    weights *= evidence.shape[0] / weights.sum()
+    weights *= 1.0 - floor
+    weights += floor
+    weights /= evidence.shape[0]
     return weights
 
 
 def local_bits(probability: float, speakers: int) -> float:
     """LID of one speaker: ``log2(N p)``; 0 where nothing was learnt, negative where misled."""
-    return float(np.log2(speakers * probability))
+    # not N p: that is not exactly 1 for 1 / N at N = 49
+    return float(np.log2(probability / (1.0 / speakers)))
 
 
 def gain_bits(posterior: FloatArray) -> float:
     """The attacker's confidence ``log2 N - H(p)``, in [0, log2 N]."""
+    speakers = posterior.shape[0]
     seen = posterior[posterior > 0]
-    return float(max(np.log2(posterior.shape[0]) + (seen * np.log2(seen)).sum(), 0.0))
+    gain = (seen * np.log2(seen / (1.0 / speakers))).sum()
+    return float(np.clip(gain, 0.0, np.log2(speakers)))
 
 
 @dataclass(frozen=True, slots=True)
 class Candidates:
-    """The N candidates of one reading, in groups that hardly differ in score.
+    """The N candidates of one reading, those that score alike in groups.
 
-    The limits evaluate one reading under every draw of the law. With N candidates and B draws that
-    would be B N exponentials; candidates whose evidence differs by under 0.1 nat are one group here
-    (its mean has a relative error below 1e-3), and up to 256 serious candidates stand alone.
+    The limits evaluate one reading under every draw of the law: with N candidates and B draws that
+    is B N exponentials. Among many candidates those that hardly differ in any feature are one group
+    here, counted with its mean and spread.
 
     Attributes:
-        scores: shape (F, G), raw scores: a single candidate's or the group's mean.
+        scores: shape (F, G), raw scores minus the best candidate's: of one, or a group's mean.
+        spread: shape (F, F, G), covariance of the raw scores within each group; None where every
+            candidate stands alone.
         counts: shape (G,), candidates in each group.
-        speakers: N.
+        best: raw scores of the best candidate, shape (F,).
+        speakers: N, those counted nowhere included: they are too far behind to matter.
     """
 
     scores: FloatArray
+    spread: FloatArray | None
     counts: FloatArray
+    best: FloatArray
     speakers: int
 
     def bits(
@@ -79,42 +93,71 @@ class Candidates:
         Returns:
             local bits, shape (B,), or None; gain bits, shape (B,).
         """
-        evidence = weights @ self.scores
-        best = evidence.max(axis=1, keepdims=True)
-        evidence -= best
-        np.exp(evidence, out=evidence)
-        mass = evidence @ self.counts
-        evidence *= ((1.0 - floors) / mass)[:, None]
-        evidence += (floors / self.speakers)[:, None]
-        if target is None:
-            local = None
-        else:
-            share = np.exp(np.minimum(weights @ target - best[:, 0], 0.0)) / mass
-            local = np.log2(self.speakers * ((1.0 - floors) * share + floors / self.speakers))
-        logs = np.log2(np.maximum(evidence, 1e-300))
-        gain = np.log2(self.speakers) + (evidence * logs) @ self.counts
-        return local, np.maximum(gain, 0.0)
+        left = (1.0 - floors)[:, None]
+        share = weights @ self.scores
+        top = share.max(axis=1, keepdims=True)
+        share -= top
+        np.exp(share, out=share)
+        variance = None
+        if self.spread is not None:
+            variance = _quadratic(weights, self.spread)
+            share *= np.exp(0.5 * variance)
+        # everything in units of 1 / N, as in score_posterior
+        scale = self.speakers / (share @ self.counts)[:, None]
+        local = None
+        if target is not None:
+            own = np.exp((weights @ (target - self.best))[:, None] - top)
+            local = np.log2(left * (own * scale) + floors[:, None])[:, 0]
+            local = np.minimum(local, np.log2(self.speakers))
+        share *= scale
+        share *= left
+        ratio = share + floors[:, None]
+        terms = ratio * np.log2(np.maximum(ratio, 1e-300))
+        if variance is not None:
+            # x log x is convex: its mean over a group lies above its value at the mean
+            share *= share
+            share *= variance
+            terms += share / np.maximum(ratio, 1e-300) * (0.5 / np.log(2.0))
+        gain = terms @ self.counts
+        lost = self.speakers - self.counts.sum()
+        gain += lost * floors * np.log2(np.maximum(floors, 1e-300))
+        gain /= self.speakers
+        return local, np.clip(gain, 0.0, np.log2(self.speakers))
 
 
-def condense(scores: FloatArray, evidence: FloatArray) -> Candidates:
-    """Group candidates by their evidence.
+def condense(scores: FloatArray, weights: FloatArray) -> Candidates:
+    """Group the candidates of one reading.
 
     Args:
         scores: raw scores, shape (F, N).
-        evidence: the tempered log-likelihood ratios under the law itself, shape (N,), nats.
+        weights: lambda of the law and of every draw that will be asked for, shape (1 + B, F).
     """
-    speakers = evidence.shape[0]
-    behind = evidence.max() - evidence
-    near = np.flatnonzero(behind < FAR_NATS)
-    if near.size == speakers <= EXACT_CANDIDATES:
-        return Candidates(scores, np.ones(speakers), speakers)
-    if near.size <= EXACT_CANDIDATES:
-        counts = np.ones(near.size + 1)
-        counts[-1] = speakers - near.size
-        rest = (scores.sum(axis=1) - scores[:, near].sum(axis=1)) / counts[-1]
-        return Candidates(np.column_stack([scores[:, near], rest]), counts, speakers)
-    bins = np.minimum(behind / BIN_NATS, FAR_NATS / BIN_NATS).astype(np.intp)
-    counts = np.bincount(bins).astype(np.float64)
-    used = np.flatnonzero(counts)
-    sums = np.stack([np.bincount(bins, weights=row) for row in scores])
-    return Candidates(sums[:, used] / counts[used], counts[used], speakers)
+    speakers = scores.shape[1]
+    best = scores[:, int((weights[0] @ scores).argmax())]
+    behind = scores - best[:, None]
+    low, high = weights.min(axis=0)[:, None], weights.max(axis=0)[:, None]
+    if speakers > EXACT_CANDIDATES:
+        # the best that any draw between the extremes could make of a candidate
+        reach = np.maximum(low * behind, high * behind).sum(axis=0)
+        behind, reach = behind[:, reach > -FAR_NATS], reach[reach > -FAR_NATS]
+    if behind.shape[1] <= EXACT_CANDIDATES:
+        return Candidates(behind, None, np.ones(behind.shape[1]), best, speakers)
+    level = np.clip(np.floor(reach / -LEVEL_NATS), 0.0, 2.0)
+    cells = np.floor(high * behind / (CELL_NATS * 2.0**level))
+    cells -= cells.min(axis=1, keepdims=True)
+    key = level
+    for row in cells:
+        key = key * (row.max() + 1.0) + row
+    _, group = np.unique(key, return_inverse=True)
+    counts = np.bincount(group).astype(np.float64)
+    means = np.stack([np.bincount(group, row) for row in behind]) / counts
+    off = behind - means[:, group]
+    spread = np.stack([[np.bincount(group, a * b) for b in off] for a in off]) / counts
+    return Candidates(means, spread, counts, best, speakers)
+
+
+def _quadratic(weights: FloatArray, spread: FloatArray) -> FloatArray:
+    """Variance of the evidence within each group under each draw, shape (B, G)."""
+    features, _, groups = spread.shape
+    pairs = (weights[:, :, None] * weights[:, None, :]).reshape(-1, features**2)
+    return np.asarray(pairs @ spread.reshape(features**2, groups))

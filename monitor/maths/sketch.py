@@ -46,13 +46,16 @@ class Histogram:
         """Count bins, shape (k,); anything outside 0..M-1 is a UsageError and counts nothing."""
         if values.shape[0] == 0:
             return
-        counts = np.bincount(values, minlength=self.total.size) if values.min() >= 0 else None
-        if counts is None or counts.size != self.total.size:
-            raise UsageError(f"bins must lie in 0..{self.total.size - 1}")
-        self.total += counts
+        size = self.total.size
+        if values.ndim != 1 or values.dtype.kind not in "iu":
+            raise UsageError(f"bins must be whole numbers, shape (k,), in 0..{size - 1}")
+        if values.min() < 0 or values.max() >= size:
+            raise UsageError(f"bins must lie in 0..{size - 1}")
+        self.total += np.bincount(values.astype(np.intp, copy=False), minlength=size)
         self.frames += int(values.shape[0])
 
     def __add__(self, other: Self) -> Self:
+        _match(self, other)
         merged = type(self)(self.total.size)
         np.add(self.total, other.total, out=merged.total)
         merged.frames = self.frames + other.frames
@@ -85,17 +88,19 @@ class EmbeddingSum:
     def learn_many(self, values: AnyArray) -> None:
         """Add embeddings, shape (k, d), one after the other so that batching leaves no trace.
 
-        An embedding of length zero has no direction and adds only to the count.
+        An embedding of length zero, or with a number that is not finite, has no direction and is
+        not counted.
         """
         if values.ndim != 2 or values.shape[1] != self.total.size:
             raise UsageError(f"embeddings must have shape (k, {self.total.size})")
         for row in values.astype(np.float64):
-            length = float(np.sqrt(row @ row))
-            if length > 0:
+            length = float(np.hypot.reduce(row))
+            if 0.0 < length < np.inf:
                 self.total += row / length
-        self.frames += int(values.shape[0])
+                self.frames += 1
 
     def __add__(self, other: Self) -> Self:
+        _match(self, other)
         merged = type(self)(self.total.size)
         np.add(self.total, other.total, out=merged.total)
         merged.frames = self.frames + other.frames
@@ -103,6 +108,11 @@ class EmbeddingSum:
 
 
 AnySketch: TypeAlias = Histogram | EmbeddingSum
+
+
+def _match(one: AnySketch, other: AnySketch) -> None:
+    if type(one) is not type(other) or one.total.shape != other.total.shape:
+        raise UsageError("only sketches of one kind and size can be added")
 
 
 def make_sketch(kind: str, size: int) -> AnySketch:

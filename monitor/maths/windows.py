@@ -53,7 +53,13 @@ class Session:
 
         Returns:
             shape (M,), int64 counts or float64 sums.
+
+        Raises:
+            UsageError: longer than the session.
         """
+        if length > self.length:
+            raise UsageError(f"a session of {self.length} units has no window of {length}")
+        start %= max(self.length, 1)
         end = start + length
         if end <= self.length:
             return self._sum(start, end)
@@ -65,6 +71,7 @@ class Session:
         if part.ndim == 1:
             return np.bincount(part, minlength=self.size)
         part = part.astype(np.float64)
-        length = np.sqrt((part * part).sum(axis=1, keepdims=True))
-        unit = np.divide(part, length, out=np.zeros_like(part), where=length > 0)
+        length = np.hypot.reduce(part, axis=1, keepdims=True)
+        usable = (length > 0) & np.isfinite(length)
+        unit = np.divide(part, length, out=np.zeros_like(part), where=usable)
         return np.asarray(unit.sum(axis=0))

@@ -8,11 +8,12 @@ import numpy as np
 
 from monitor.maths import betabinomial
 from monitor.population.law import RankLaw
-from monitor.types import BoolArray, FloatArray
+from monitor.types import BoolArray, FloatArray, IntArray
 
 __all__ = ["LawPoint", "LengthLaw", "at_template"]
 
-LN2 = float(np.log(2.0))
+_CHUNK = 1 << 19
+"""Most numbers worked on at once, so that memory stays small."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,8 +21,8 @@ class LawPoint:
     """The law at one length T: row 0, and its resamples in rows 1..B.
 
     Attributes:
-        share: shape (C, 1 + B): weight of each component of the rank pmf; C is 1, or 2 beside a
-            degenerate law.
+        share: shape (C, 1 + B): weight of each component of the rank pmf; C is 1, or 2 where some
+            row lies beside a degenerate law; the other rows' second weight is 0.
         alpha, beta, binomial: shape (C, 1 + B), the components' parameters.
         weights: lambda, shape (1 + B, F).
         floor: e, shape (1 + B,).
@@ -66,7 +67,8 @@ class LawPoint:
                 logs = betabinomial.log_pmf_at(alpha, beta, speakers, ranks)
             gamma += self.share[c, row] * np.exp(logs).mean(axis=0)
         spread = self.spread[row]
-        return np.asarray((1.0 - spread) * gamma + spread / speakers)
+        # N times gamma first: with nothing but the floor left this is exactly 1 / N
+        return np.asarray(((1.0 - spread) * (speakers * gamma) + spread) / speakers)
 
     def rank_bits(self, speakers: int, better: int, tied: int) -> FloatArray:
         """``log2(N x mean gamma over the tied ranks)`` under the law and each draw, shape (1 + B,).
@@ -75,9 +77,10 @@ class LawPoint:
         """
         if tied == speakers:
             return np.zeros(self.floor.shape)
-        return np.log2(speakers * self.rank_probability(speakers, better, tied, slice(None)))
+        probability = self.rank_probability(speakers, better, tied, slice(None))
+        return np.asarray(np.log2(probability / (1.0 / speakers)))
 
-    def pmf(self, speakers: int, row: slice, *, floor: bool) -> FloatArray:
+    def pmf(self, speakers: int, row: slice | IntArray, *, floor: bool) -> FloatArray:
         """The rank pmf, shape (rows, N); with the floor e mixed in, or only the fading."""
         gamma = np.zeros((self.alpha[0, row].size, speakers))
         for c in range(self.share.shape[0]):
@@ -93,12 +96,22 @@ class LawPoint:
 
     def expected_bits(self, speakers: int, row: slice) -> FloatArray:
         """MeanD of the law's model at N, shape (rows,). The floor e is not part of it."""
-        if self.fade == 1.0 and self.share.shape[0] == 1 and not self.binomial[0, row].any():
-            alpha, beta = self.alpha[0, row], self.beta[0, row]
-            return np.asarray(betabinomial.mean_disclosure_bits(alpha, beta, speakers))
-        gamma = self.pmf(speakers, row, floor=False)
-        logs = np.log2(np.maximum(gamma, 1e-300))
-        return np.asarray(np.maximum(np.log2(speakers) + (gamma * logs).sum(axis=1), 0.0))
+        if self.fade == 0.0:
+            return np.zeros(self.floor[row].shape)
+        rows = np.arange(self.floor.size)[row]
+        plain = (self.share[0, rows] == 1.0) & ~self.binomial[0, rows] & (self.fade == 1.0)
+        bits = np.empty(rows.size)
+        if plain.any():
+            alpha, beta = self.alpha[0, rows[plain]], self.beta[0, rows[plain]]
+            bits[plain] = betabinomial.mean_disclosure_bits(alpha, beta, speakers)
+        mixed = np.flatnonzero(~plain)
+        step = max(_CHUNK // speakers, 1)
+        for start in range(0, mixed.size, step):
+            some = mixed[start : start + step]
+            gamma = self.pmf(speakers, rows[some], floor=False)
+            logs = np.log2(np.maximum(gamma, 1e-300))
+            bits[some] = np.log2(speakers) + (gamma * logs).sum(axis=1)
+        return np.clip(bits, 0.0, np.log2(speakers))
 
 
 class LengthLaw:
@@ -151,14 +164,15 @@ class LengthLaw:
         def between(values: FloatArray) -> FloatArray:
             return _between(values[:, left], values[:, right], w)
 
-        if (self._binomial[:, left] | self._binomial[:, right]).any():
-            share = np.broadcast_to(np.array([[1.0 - w], [w]]), (2, self._alpha.shape[0]))
-            alpha, beta = self._alpha[:, [left, right]].T, self._beta[:, [left, right]].T
-            binomial = self._binomial[:, [left, right]].T
-        else:
-            share = np.ones((1, self._alpha.shape[0]))
-            alpha, beta = between(self._alpha)[None], between(self._beta)[None]
-            binomial = np.zeros(alpha.shape, dtype=bool)
+        alpha, beta = between(self._alpha)[None], between(self._beta)[None]
+        share = np.ones(alpha.shape)
+        binomial = np.zeros(alpha.shape, dtype=bool)
+        beside = self._binomial[:, left] | self._binomial[:, right]
+        if beside.any():
+            share = np.where(beside, [[1.0 - w], [w]], [[1.0], [0.0]])
+            alpha = np.where(beside, self._alpha[:, [left, right]].T, alpha)
+            beta = np.where(beside, self._beta[:, [left, right]].T, beta)
+            binomial = beside & self._binomial[:, [left, right]].T
         return LawPoint(
             share, alpha, beta, binomial, between(self._weights), between(self._floor), 1.0, False
         )

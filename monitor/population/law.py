@@ -62,6 +62,13 @@ class RankLaw:
             raise StoreError(f"a law needs arrays of shape {cells}, has {shapes}")
         if self.weights.shape != (*cells, len(self.features)):
             raise StoreError(f"a law's weights have shape {self.weights.shape}")
+        if len(self.similarities) != len(self.features):
+            raise StoreError("a law needs one similarity for each feature")
+        for axis in (self.lengths, self.template_lengths):
+            if axis.ndim != 1 or axis.size == 0 or axis[0] <= 0 or (np.diff(axis) <= 0).any():
+                raise StoreError("a law's lengths must be positive and increase")
+        if cells[0] < 2 or not np.isfinite(self.alpha[0]).any():
+            raise StoreError("a law needs at least one cell, and at least one resample")
 
 
 class Laws:
@@ -72,7 +79,7 @@ class Laws:
     """
 
     def __init__(self, laws: Iterable[RankLaw] = ()) -> None:
-        self._laws = {(law.features, law.session): law for law in laws}
+        self._laws = {(frozenset(law.features), law.session): law for law in laws}
 
     def __iter__(self) -> Iterator[RankLaw]:
         return iter(self._laws.values())
@@ -81,14 +88,16 @@ class Laws:
         return len(self._laws)
 
     def find(self, features: tuple[str, ...], session: str) -> RankLaw | None:
-        """The law of these features for this kind of session, or None."""
-        return self._laws.get((features, session))
+        """The law of these features, in any order, for this kind of session, or None."""
+        return self._laws.get((frozenset(features), session))
 
     def pack(self) -> tuple[list[dict[str, Any]], dict[str, AnyArray]]:
         """Header entries and arrays for a store."""
         header, arrays = [], {}
         for i, law in enumerate(self):
-            plain: dict[str, Any] = {f.name: getattr(law, f.name) for f in fields(law) if f.name not in _ARRAYS}
+            plain: dict[str, Any] = {
+                f.name: getattr(law, f.name) for f in fields(law) if f.name not in _ARRAYS
+            }
             header.append(plain)
             for name in _ARRAYS:
                 value = getattr(law, name)

@@ -22,5 +22,5 @@ def load_laws(path: Path) -> Laws:
     header, arrays = read_store(path, "law")
     try:
         return Laws.unpack(header["laws"], arrays)
-    except (KeyError, TypeError, IndexError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, StoreError) as error:
         raise StoreError(f"{path}: is incomplete ({error}); make it again") from error

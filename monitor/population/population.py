@@ -72,7 +72,8 @@ class Scoring:
 
     Attributes:
         seconds: D, speech seconds; every template is cut to it.
-        members: shape (N,), False where a template is more than 20 % shorter than the others.
+        members: shape (N,), False where a template is shorter: by more than 20 % than the median,
+            unless D was asked for.
     """
 
     seconds: float
@@ -116,8 +117,18 @@ class Population:
         if len(set(self.names)) != len(self.names):
             raise StoreError("a population may not enrol two speakers of the same name")
         slices = {templates.slices.shape[0] for templates in self.features.values()}
-        if self.offsets.shape != (len(self.names) + 1,) or slices != {int(self.offsets[-1])}:
+        if (
+            self.offsets.shape != (len(self.names) + 1,)
+            or self.offsets[0] != 0
+            or (np.diff(self.offsets) < 0).any()
+            or slices != {int(self.offsets[-1])}
+        ):
             raise StoreError("templates and speakers do not belong together")
+        for name, templates in self.features.items():
+            if templates.slices.ndim != 2 or templates.slices.shape[1] != templates.size:
+                raise StoreError(
+                    f"templates of {name!r} must have shape (slices, {templates.size})"
+                )
 
     def __len__(self) -> int:
         return len(self.speakers)
@@ -147,11 +158,15 @@ class Population:
             UsageError: fewer than two templates are that long.
         """
         have = self.template_seconds
-        if seconds is None:
+        if seconds is not None:
+            if not SLICE_SECONDS <= seconds < math.inf:
+                raise UsageError(f"template_seconds={seconds:g} must be at least {SLICE_SECONDS:g}")
+            common = math.floor(seconds / SLICE_SECONDS) * SLICE_SECONDS
+        elif len(self) > 0:
             common = float(have[have >= MISMATCH * np.median(have)].min())
         else:
-            common = math.floor(seconds / SLICE_SECONDS) * SLICE_SECONDS
-        members = have >= (MISMATCH if seconds is None else 1.0) * common
+            common = 0.0
+        members = have >= common
         if common <= 0 or members.sum() < 2:
             raise UsageError(
                 f"fewer than two templates have {common:g} speech seconds; the longest has "
@@ -254,7 +269,7 @@ class Population:
         header, arrays = read_store(Path(path), "population")
         try:
             if header["slice_seconds"] != SLICE_SECONDS:
-                raise StoreError(f"{path}: slices of {header['slice_seconds']} s are not supported")
+                raise StoreError(f"slices of {header['slice_seconds']} s, not {SLICE_SECONDS:g}")
             return cls(
                 [
                     Speaker(
@@ -275,7 +290,7 @@ class Population:
                 borrowed=header["borrowed"],
                 about=header["about"],
             )
-        except (KeyError, TypeError, IndexError, AttributeError) as error:
+        except (KeyError, TypeError, ValueError, AttributeError, StoreError) as error:
             raise StoreError(f"{path}: is incomplete ({error}); make it again") from error
 
     @classmethod

@@ -24,6 +24,18 @@ __all__ = ["SCHEMA", "kind_of", "read_store", "write_store"]
 
 SCHEMA = 1
 _HEADER = "header"
+_DAMAGE = (
+    OSError,
+    ValueError,
+    LookupError,
+    TypeError,
+    EOFError,
+    MemoryError,
+    RuntimeError,  # zipfile: an unknown compression, an encrypted member
+    zipfile.BadZipFile,
+    zlib.error,
+)
+"""What numpy and zipfile raise on a file that is not, or no longer, theirs."""
 
 
 def write_store(
@@ -37,19 +49,24 @@ def write_store(
     text = json.dumps({"kind": kind, "schema": SCHEMA, **header}, ensure_ascii=False)
     content = dict(arrays)
     content[_HEADER] = np.frombuffer(text.encode(), dtype=np.uint8)
+    pickled = [name for name, array in content.items() if array.dtype.hasobject]
+    if pickled:
+        raise StoreError(f"{path}: {pickled[0]!r} is not plain numbers; nothing was changed")
     temporary = None
     try:
         handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
         with os.fdopen(handle, "wb") as file:
-            np.savez_compressed(file, allow_pickle=False, **content)
+            np.savez_compressed(file, **content)  # type: ignore[arg-type]
             file.flush()
             os.fsync(file.fileno())
         Path(temporary).replace(path)
+        temporary = None
     except OSError as error:
-        if temporary is not None:
-            Path(temporary).unlink(missing_ok=True)
         reason = error.strerror or str(error)
         raise StoreError(f"{path}: cannot be written ({reason}); nothing was changed") from error
+    finally:
+        if temporary is not None:
+            Path(temporary).unlink(missing_ok=True)
 
 
 def read_store(path: Path, kind: str) -> tuple[dict[str, Any], dict[str, AnyArray]]:
@@ -66,7 +83,8 @@ def read_store(path: Path, kind: str) -> tuple[dict[str, Any], dict[str, AnyArra
         what = "is a directory" if path.is_dir() else "does not exist"
         raise StoreError(f"{path}: {what}; a {kind} file (.npz) is needed")
     try:
-        with np.load(path, allow_pickle=False) as file:
+        # opened here: numpy leaves a file open that turns out not to be a zip
+        with path.open("rb") as handle, np.load(handle, allow_pickle=False) as file:
             if not hasattr(file, "files") or _HEADER not in file.files:
                 raise StoreError(f"{path}: is not a {kind} file of this program")
             header = json.loads(bytes(file[_HEADER]).decode())
@@ -81,16 +99,7 @@ def read_store(path: Path, kind: str) -> tuple[dict[str, Any], dict[str, AnyArra
             arrays = {name: file[name] for name in file.files if name != _HEADER}
     except PermissionError as error:
         raise StoreError(f"{path}: may not be read; check its permissions") from error
-    except (
-        OSError,
-        ValueError,
-        KeyError,
-        TypeError,
-        EOFError,
-        zipfile.BadZipFile,
-        zlib.error,
-        NotImplementedError,
-    ) as error:
+    except _DAMAGE as error:
         raise StoreError(
             f"{path}: is damaged or not a {kind} file; make it again or restore a copy"
         ) from error
@@ -100,7 +109,7 @@ def read_store(path: Path, kind: str) -> tuple[dict[str, Any], dict[str, AnyArra
 def kind_of(path: Path) -> str | None:
     """What kind of store a file is, or None where it is none."""
     try:
-        with np.load(path, allow_pickle=False) as file:
+        with path.open("rb") as handle, np.load(handle, allow_pickle=False) as file:
             return str(json.loads(bytes(file[_HEADER]).decode())["kind"])
-    except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile, zlib.error):
+    except _DAMAGE:
         return None

@@ -20,42 +20,61 @@ def print_summary(records: Sequence[Mapping[str, Any]]) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    start = next((r for r in records if r["type"] == "start"), {})
     last = next((r for r in reversed(records) if r["type"] == "reading"), None)
-    console = Console()
+    console = Console(highlight=False)
     if last is None:
         console.print("nothing was heard: no bits disclosed")
         return
+    start = next((r for r in records if r["type"] == "start"), {})
     table = Table(box=None, show_header=False, pad_edge=False)
-    who = start.get("watch")
-    headline = "attacker's confidence" if who is None else f"disclosed of {clean(who, 40)}"
-    rows = [
-        (headline, f"{bits_now(last)}   (95 %: {_limits(last, 'bits')})"),
-        (
-            "heard",
-            f"{clock_time(last['seconds'])} audio, {clock_time(last['speech'])} of it speech",
-        ),
-        (
-            "a voice of this length",
-            f"{number(last['expected_bits'])} bits on average ({_limits(last, 'expected_bits')})",
-        ),
-        ("largest so far", f"{number(last['peak_bits'])} bits"),
-    ]
-    for name, feature in last["features"].items():
-        rank = "" if feature["rank"] is None else f", rank {feature['rank']:g}"
-        rows.append((f"of it {name}", f"{number(feature['usable'])} s usable{rank}"))
-    likely = ", ".join(f"{clean(name, 20)} {p:.0%}" for name, p in last["top"])
-    rows.append(("most probable", likely))
-    for label, value in rows:
+    for label, value in [*_bits(last, start), *_rest(last, records)]:
         table.add_row(Text(label, style="dim"), Text(value))
     console.print(table)
+    console.print("In brackets: 95 % limits, of what calibration leaves uncertain.")
     if last["assumes_enrolled"]:
         console.print(
-            "This assumes that the speaker is enrolled; it says nothing about being right."
+            "Confidence assumes that the speaker is enrolled; it is not about being right."
         )
     if last["beyond_grid"]:
-        console.print("Longer than anything calibrated: the last law holds.")
+        console.print("Longer than anything calibrated: the law of the last length holds.")
+
+
+def _bits(last: Mapping[str, Any], start: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """The headline, what to compare it with, and each feature's part."""
+    who = start.get("watch")
+    label = "attacker's confidence" if who is None else f"{clean(who, 20)} disclosed"
+    if last["bits"] is None:
+        rows = [(label, f"withheld: {clean(last.get('withheld', ''), 300)}")]
+    else:
+        rows = [
+            (label, f"{bits_now(last)} {_limits(last, 'bits')}"),
+            ("largest so far", f"{number(last['peak_bits'])} bits"),
+        ]
+    average = f"{number(last['expected_bits'])} bits {_limits(last, 'expected_bits')}"
+    rows.append(("average at this length", average))
+    for name, feature in last["features"].items():
+        rank = "" if feature["rank"] is None else f", {clean(who, 20)} at rank {feature['rank']:g}"
+        rows.append((f"by {clean(name, 17)}", f"{number(feature['usable'])} s usable{rank}"))
+    likely = ", ".join(f"{clean(name, 20)} {p:.0%}" for name, p in last["top"])
+    return [*rows, ("most probable", likely)]
+
+
+def _rest(last: Mapping[str, Any], records: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
+    """How much was heard, what was lost, and which alerts were raised."""
+    speech = f"{clock_time(last['speech'])} of it speech"
+    rows = [("heard", f"{clock_time(last['seconds'])}, {speech}")]
+    gaps = [record for record in records if record["type"] == "gap"]
+    if gaps:
+        seconds = sum(gap["lost_seconds"] or 0.0 for gap in gaps)
+        reasons = ", ".join(dict.fromkeys(clean(gap["reason"], 40) for gap in gaps))
+        rows.append(("lost", f"{len(gaps)} gap{'s' * (len(gaps) > 1)}, {seconds:.3g} s: {reasons}"))
+    for record in records:
+        if record["type"] == "alert" and record["state"] == "raised":
+            rows.append(
+                ("alert", f"{clean(record['rule'], 60)} at {clock_time(record['seconds'])}")
+            )
+    return rows
 
 
 def _limits(record: Mapping[str, Any], field: str) -> str:
-    return f"{number(record[field + '_low'])} to {number(record[field + '_high'])}"
+    return f"({number(record[field + '_low'])} to {number(record[field + '_high'])})"

@@ -2,34 +2,28 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from monitor.errors import StoreError, UsageError
+from monitor.features.tracks import join_tracks
 from monitor.maths.composition import guides
 from monitor.maths.sketch import AnySketch, make_sketch
 from monitor.population.law import Laws
 from monitor.population.population import Population
 from monitor.protocols import Source
+from monitor.stream.losses import GapEvent, Losses
 from monitor.stream.reading import Reading
 from monitor.stream.recogniser import Recogniser
-from monitor.types import TICKS_PER_SECOND, AnyArray, Block, Frames, Gap
+from monitor.types import TICKS_PER_SECOND, AnyArray, Block, BoolArray, Frames, Gap, Track
 
 if TYPE_CHECKING:
-    from monitor.features.extractor import Extractor
+    from monitor.stream.hearing import Hearing
 
 __all__ = ["GapEvent", "Monitor"]
-
-
-@dataclass(frozen=True, slots=True)
-class GapEvent:
-    """A loss, placed on the stream: ``seconds`` is where it was noticed."""
-
-    seconds: float
-    gap: Gap
 
 
 class Monitor:
@@ -38,8 +32,8 @@ class Monitor:
     Args:
         population: the N enrolled speakers, with rank laws.
         features: names; None takes every feature that the population has a law for, together.
-        watch: the enrolled speaker to follow. Without one the headline is the attacker's confidence,
-            which assumes that the speaker is enrolled.
+        watch: the enrolled speaker to follow. Without one the headline is the attacker's
+            confidence, which assumes that the speaker is enrolled.
         step_seconds: audio seconds from one reading to the next, a multiple of 0.01.
         session: ``"cross"``, or ``"same"`` where the templates come from this very recording.
         laws: laws to use instead of the population's own.
@@ -68,9 +62,11 @@ class Monitor:
         template_seconds: float | None = None,
         channel: int | None = None,
     ) -> None:
-        step = round(step_seconds * TICKS_PER_SECOND)
+        step = round(step_seconds * TICKS_PER_SECOND) if math.isfinite(step_seconds) else 0
         if step < 1 or abs(step_seconds * TICKS_PER_SECOND - step) > 1e-6:
             raise UsageError(f"step_seconds={step_seconds:g} must be a positive multiple of 0.01")
+        if channel is not None and channel < 1:
+            raise UsageError(f"channel={channel} must be 1 or more: channels are counted from 1")
         self.population = population
         self.recogniser = Recogniser(
             population,
@@ -85,7 +81,6 @@ class Monitor:
         self.step_seconds = step / TICKS_PER_SECOND
         self._step = step
         self._channel = channel
-        self._extractor: Extractor | None = None
         self._sketches: dict[str, AnySketch] = {}
         self.reset()
 
@@ -99,10 +94,13 @@ class Monitor:
         }
         self._arrived = 0  # ticks that came in
         self._tick = 0  # ticks that were learnt
+        self._ahead: BoolArray = np.empty(0, np.bool_)  # decisions on the ticks between the two
+        self._early: dict[str, Track] = {}  # frames that came before their tick
         self._speech = 0
         self._read = 0  # tick of the last reading
         self._peak = 0.0
-        self._extractor = None
+        self._losses = Losses()
+        self._hearing: Hearing | None = None
 
     def stream(self, source: Source) -> Iterator[Reading]:
         """Hear a source to its end.
@@ -115,7 +113,12 @@ class Monitor:
                 yield event
 
     def events(self, source: Source) -> Iterator[Reading | GapEvent]:
-        """As ``stream``, with the losses between the readings."""
+        """As ``stream``, with the losses between the readings.
+
+        Raises:
+            UsageError: the source brings frames, and not those of the population.
+        """
+        self.check(source)
         for block in source:
             yield from self._take(block)
         yield from self._end()
@@ -132,58 +135,97 @@ class Monitor:
         """The stream is over: the reading for what came after the last one, if anything did."""
         return [event for event in self._end() if isinstance(event, Reading)]
 
+    def check(self, source: Source) -> None:
+        """See to it that ready-made frames are those that the templates were made of.
+
+        Raises:
+            UsageError: they are not.
+        """
+        given: Mapping[str, tuple[int, str, float]] = getattr(source, "features", {})
+        for name in self.features if given else ():
+            if name not in given:
+                raise UsageError(
+                    f"{source.label} holds no frames of {name}, only of {', '.join(given)}; "
+                    "listen for other features"
+                )
+            size, kind, _ = given[name]
+            own = self.population.features[name]
+            if kind != own.kind or size > own.size:
+                raise UsageError(
+                    f"{source.label}: its {name} is a {kind} of size {size}, that of the "
+                    f"population a {own.kind} of size {own.size}; make both with the same program"
+                )
+
     def _take(self, block: Block | Frames | Gap) -> Iterator[Reading | GapEvent]:
         if isinstance(block, Gap):
-            # what a resumed run told already is not told twice
-            if self._arrived >= self._tick:
-                yield GapEvent(self._arrived / TICKS_PER_SECOND, block)
+            self._losses.add(self._arrived if self._hearing is None else self._hearing.ticks, block)
+            yield from self._losses.due(self._tick)
         elif isinstance(block, Frames):
+            if self._hearing is not None:
+                raise UsageError("a stream is of audio or of ready-made frames, not of both")
             yield from self._advance(block)
         else:
             yield from self._advance(self._hear().process(block))
 
+    def _hear(self) -> Hearing:
+        if self._hearing is None:
+            if self._arrived:
+                raise UsageError("a stream is of audio or of ready-made frames, not of both")
+            # resampling and voice activity need libraries that ready-made frames do not
+            from monitor.stream.hearing import Hearing
+
+            self._hearing = Hearing(self.features, self._channel, self._tick)
+        return self._hearing
+
     def _end(self) -> Iterator[Reading | GapEvent]:
-        if self._extractor is not None:
-            yield from self._advance(self._extractor.flush())
+        if self._hearing is not None:
+            yield from self._advance(self._hearing.flush())
+        yield from self._losses.due(self._tick, last=True)
         if self._tick > self._read:
+            for name, track in self._early.items():  # what came after its tick, at the very end
+                self._sketches[name].learn_many(track.values)
+            self._early = {}
             yield self._reading()
 
-    def _hear(self) -> Extractor:
-        if self._extractor is None:
-            # resampling and voice activity need libraries that ready-made frames do not
-            from monitor.features.extractor import Extractor
-            from monitor.features.registry import make
-
-            self._extractor = Extractor(
-                make(self.features), None if self._channel is None else self._channel - 1
-            )
-            self._extractor.skip_to(self._tick)
-        return self._extractor
-
     def _advance(self, frames: Frames) -> Iterator[Reading | GapEvent]:
-        start, end = self._arrived, self._arrived + frames.speech.shape[0]
-        self._arrived = end
-        clock = np.concatenate([[0], np.cumsum(frames.speech)])
-        gaps = [(tick, gap) for tick, gap in frames.gaps if tick > self._tick]
-        known = {
-            name: int(np.searchsorted(track.ticks, self._tick, side="right"))
-            for name, track in frames.tracks.items()
-            if name in self._sketches
-        }
-        while self._tick < end:
-            stop = min(end, self._read + self._step)
-            for name, place in known.items():
-                track = frames.tracks[name]
-                until = int(np.searchsorted(track.ticks, stop, side="right"))
-                self._sketches[name].learn_many(track.values[place:until])
-                known[name] = until
-            self._speech += int(clock[stop - start] - clock[max(self._tick - start, 0)])
-            self._tick = stop
-            while gaps and gaps[0][0] <= stop:
-                tick, gap = gaps.pop(0)
-                yield GapEvent(tick / TICKS_PER_SECOND, gap)
-            if stop == self._read + self._step:
+        start = self._arrived
+        self._arrived += frames.speech.shape[0]
+        unheard = frames.speech[max(self._tick - start, 0) :]  # all, unless resumed further on
+        self._ahead = np.concatenate((self._ahead, unheard))
+        for name, track in frames.tracks.items():
+            if name in self._sketches:
+                # features run ahead of the clock, or come after it at a recording's end
+                fresh = Track(np.maximum(track.ticks, start + 1), track.values)
+                early = self._early.get(name)
+                self._early[name] = fresh if early is None else join_tracks(early, fresh)
+        for tick, gap in frames.gaps:
+            self._losses.add(max(tick, start + 1), gap)
+        yield from self._losses.due(self._tick)
+        while self._ahead.size:
+            due = self._read + self._step
+            count = min(due - self._tick, self._ahead.size)
+            self._learn(self._tick + count)
+            yield from self._losses.due(self._tick)
+            if self._tick == due:
                 yield self._reading()
+        self._tidy()
+
+    def _learn(self, tick: int) -> None:
+        """Learn everything up to a tick."""
+        for name, track in self._early.items():
+            first, last = np.searchsorted(track.ticks, [self._tick, tick], side="right")
+            self._sketches[name].learn_many(track.values[first:last])
+        count = tick - self._tick
+        self._speech += int(np.count_nonzero(self._ahead[:count]))
+        self._ahead = self._ahead[count:]
+        self._tick = tick
+
+    def _tidy(self) -> None:
+        """Let go of what was learnt; copies, so that a long block is not kept by its last tick."""
+        self._ahead = self._ahead.copy()
+        for name, track in self._early.items():
+            left = track.ticks > self._tick
+            self._early[name] = Track(track.ticks[left], track.values[left])
 
     def _reading(self) -> Reading:
         self._read = self._tick
@@ -237,6 +279,7 @@ class Monitor:
             "speech": self._speech,
             "read": self._read,
             "peak": self._peak,
+            "losses": self._losses.count,
             "frames": {name: sketch.frames for name, sketch in self._sketches.items()},
         }
         return plain, {f"sketch/{name}": s.total for name, s in self._sketches.items()}
@@ -248,14 +291,17 @@ class Monitor:
             StoreError: the state is of other features.
         """
         self.reset()
+        if set(plain["frames"]) != set(self.features):
+            raise StoreError(f"the checkpoint does not fit: it is not of {'+'.join(self.features)}")
         for name, sketch in self._sketches.items():
             total = arrays.get(f"sketch/{name}")
             if total is None or total.shape != sketch.total.shape:
-                raise StoreError(f"the checkpoint does not fit: it has no sketch of {name!r}")
+                raise StoreError(f"the checkpoint does not fit: it has no such sketch of {name}")
             sketch.total[:] = total
             sketch.frames = int(plain["frames"][name])
         self._tick, self._speech = int(plain["tick"]), int(plain["speech"])
         self._read, self._peak = int(plain["read"]), float(plain["peak"])
+        self._losses.told = int(plain["losses"])
 
 
 def _all_features(population: Population, laws: Laws | None) -> tuple[str, ...]:

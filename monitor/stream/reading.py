@@ -59,7 +59,8 @@ class Reading:
         peak_bits: the largest headline so far.
         ceiling: log2 N.
         plateau: the largest expected bits over T at these templates.
-        guides: basic (``linear``) and advanced (``sqrt``) composition scaling, capped at the ceiling.
+        guides: basic (``linear``) and advanced (``sqrt``) composition scaling, capped at the
+            ceiling.
         session: ``"same"`` or ``"cross"``, the kind of law used.
         assumes_enrolled: True where the headline assumes that the speaker is one of the N.
         beyond_grid: True where T is longer than anything calibrated and the last law holds.

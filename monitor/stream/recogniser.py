@@ -65,7 +65,7 @@ class _Judgement:
         spread = point.spread
         posterior = score_posterior(evidence, float(spread[0]))
         target = None if watched is None else scores[:, watched]
-        local_draws, gain_draws = condense(scores, evidence).bits(
+        local_draws, gain_draws = condense(scores, point.weights).bits(
             point.weights[_DRAWS], spread[_DRAWS], target
         )
         gain = Bits(gain_bits(posterior), *limits(gain_draws))
@@ -80,10 +80,10 @@ class Recogniser:
 
     Args:
         population: templates, and laws unless ``laws`` are given.
-        features: names, in order.
+        features: names; the law says in which order they are kept.
         watch: the speaker the user cares about, or None.
-        session: ``"cross"`` or ``"same"``: which law to use. Where there is no cross-session law the
-            same-session one stands in, and ``flatters`` is True.
+        session: ``"cross"`` or ``"same"``: which law to use. Where there is no cross-session law
+            the same-session one stands in, and ``flatters`` is True.
         laws: laws to use instead of the population's.
         template_seconds: D to cut templates to, instead of their common length.
 
@@ -102,11 +102,10 @@ class Recogniser:
         laws: Laws | None = None,
         template_seconds: float | None = None,
     ) -> None:
-        self.features = tuple(features)
         laws = laws if laws is not None else population.laws
-        if not self.features or len(set(self.features)) != len(self.features):
+        if not features or len(set(features)) != len(features):
             raise UsageError("name each feature once, and at least one")
-        unknown = [name for name in self.features if name not in population.features]
+        unknown = [name for name in features if name not in population.features]
         if unknown:
             raise UsageError(
                 f"the population has no templates of {', '.join(unknown)}; "
@@ -127,16 +126,18 @@ class Recogniser:
             have = float(population.template_seconds[population.index(watch)])
             self.withheld = (
                 f"template_mismatch: {watch} has {have:g} s of enrolled speech, the others "
-                f"{self.scoring.seconds:g} s; enrol more, or cut all with --template-seconds {have:g}"
+                f"{self.scoring.seconds:g} s; enrol more, or cut all with --template-seconds "
+                f"{have:g}"
             )
         elif position is not None:
             self._watched = int(np.searchsorted(places, position))
         self.speakers = len(self.names)
         self.ceiling = float(np.log2(self.speakers))
 
-        kinds = [population.features[name].kind for name in self.features]
-        law, self.session, self.flatters = _choose(laws, self.features, session)
+        law, self.session, self.flatters = _choose(laws, tuple(features), session)
         self.law = law
+        self.features = law.features
+        kinds = [population.features[name].kind for name in self.features]
         self.joint = _Judgement(law, self.scoring.seconds, self.speakers, kinds)
         self._single: dict[str, _Judgement] = {}
         self._similarity: dict[str, Similarity] = {}
@@ -144,7 +145,13 @@ class Recogniser:
         for name, kind, scorer in zip(self.features, kinds, law.similarities, strict=True):
             own = self.joint
             if len(self.features) > 1:
-                single, _, _ = _choose(laws, (name,), session)
+                single, _, flatters = _choose(laws, (name,), session)
+                if single.similarities != (scorer,):
+                    raise StoreError(
+                        f"the law of {name} alone is for {single.similarities[0]} scores, the "
+                        f"joint law for {scorer}: calibrate both together"
+                    )
+                self.flatters |= flatters
                 own = _Judgement(single, self.scoring.seconds, self.speakers, [kind])
             self._single[name] = own
             self._similarity[name] = similarity(scorer, kind)

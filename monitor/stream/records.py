@@ -8,7 +8,8 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from monitor.stream.monitor import GapEvent, Monitor
+from monitor.stream.losses import GapEvent
+from monitor.stream.monitor import Monitor
 from monitor.stream.reading import Reading
 from monitor.version import __version__
 

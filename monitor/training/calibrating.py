@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from monitor.errors import CalibrationError
+from monitor.errors import CalibrationError, UsageError
 from monitor.maths.bootstrap import DRAWS, speaker_weights
 from monitor.maths.scores import default_similarity, similarity
 from monitor.population.law import Laws, RankLaw
@@ -65,13 +65,17 @@ def calibrate(
 
     Raises:
         CalibrationError: fewer than 10 speakers, or too little speech of theirs for any cell.
+        UsageError: a length is no multiple of 0.1 s, or a similarity is unknown.
     """
+    lengths, template_lengths = _grid(lengths), _grid(template_lengths)
     if len(voices) < FEWEST_SPEAKERS:
         raise CalibrationError(
             f"{len(voices)} speakers are too few to learn a rank law; "
             f"at least {FEWEST_SPEAKERS} are needed"
         )
     chosen = dict(similarities or {})
+    if strange := sorted(chosen.keys() - shapes.keys()):
+        raise UsageError(f"no similarity for {strange[0]!r}: calibrating {', '.join(shapes)}")
     scorers = {
         name: similarity(chosen.get(name, default_similarity(shape.kind)), shape.kind)
         for name, shape in shapes.items()
@@ -95,8 +99,8 @@ def calibrate(
         progress(done + 1, len(cells))
     if not found:
         raise CalibrationError(
-            f"no {FEWEST_SPEAKERS} speakers have {lengths[0] + template_lengths[0]:g} s of speech "
-            "in one session: enrol longer recordings or ask for shorter lengths"
+            f"fewer than {FEWEST_SPEAKERS} speakers have a test of {lengths[0]:g} s and a template "
+            f"of {template_lengths[0]:g} s of speech: add longer recordings or ask for shorter lengths"
         )
     laws: list[RankLaw] = []
     rows: list[Mapping[str, Any]] = []
@@ -106,6 +110,17 @@ def calibrate(
         laws.append(law)
         rows.extend(law.rows)
     return Calibration(Laws(laws), tuple(rows))
+
+
+def _grid(lengths: Sequence[float]) -> list[float]:
+    """Lengths in order, each once."""
+    for length in lengths:
+        units = length * UNITS_PER_SECOND
+        if not 0 < length < np.inf or abs(units - round(units)) > 1e-6:
+            raise UsageError(f"a length of {length:g} s must be a positive multiple of 0.1 s")
+    if not lengths:
+        raise UsageError("a grid of lengths needs at least one")
+    return sorted(set(lengths))
 
 
 def _assemble(

@@ -28,7 +28,7 @@ class Cell:
         speaker: shape (n,), index of each trial's speaker among all voices.
         better, tied: shape (F, n), the rank bounds of the true speaker by feature.
         candidates: N, templates each trial is compared with.
-        behind: shape (n', F, N), raw scores minus the true speaker's, of an even part of the trials.
+        behind: shape (n', F, N), raw scores minus the true speaker's, of an even part of them.
         behind_speaker: shape (n',), as ``speaker``.
         own: shape (n',), position of the true speaker among the N templates.
     """
@@ -110,7 +110,11 @@ class Plan:
 
     @staticmethod
     def _windows(
-        where: Callable[[int, int], tuple[dict[str, Session], int]], voices: IntArray, shift: int, units: int, features: dict[str, Similarity]
+        where: Callable[[int, int], tuple[dict[str, Session], int]],
+        voices: IntArray,
+        shift: int,
+        units: int,
+        features: dict[str, Similarity],
     ) -> dict[str, FloatArray]:
         rows: dict[str, list[FloatArray]] = {feature: [] for feature in features}
         for voice in voices:

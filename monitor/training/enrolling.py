@@ -9,7 +9,7 @@ from itertools import groupby
 import numpy as np
 
 from monitor.corpus.recordings import Corpus, Recording
-from monitor.errors import CorpusError, MonitorError
+from monitor.errors import CorpusError, MonitorError, UsageError
 from monitor.maths.sketch import make_sketch
 from monitor.population.population import (
     SLICE_SECONDS,
@@ -50,47 +50,49 @@ def enrol(
     Args:
         corpus: recordings by speaker and session.
         features: names; None takes f0 for audio, and what is there for ready-made frames.
-        seconds: D, speech seconds.
+        seconds: D, speech seconds, rounded down to whole slices.
         progress: called after each recording.
 
     Raises:
         CorpusError: nobody could be enrolled.
+        UsageError: ``seconds`` is less than a slice, or there is no such feature.
     """
+    wanted = int(seconds // SLICE_SECONDS)
+    if wanted < 1:
+        raise UsageError(
+            f"{seconds:g} s are too short for a template; at least {SLICE_SECONDS:g} s"
+        )
     listener = Listener(features)
     problems = list(corpus.problems)
     speakers: list[Speaker] = []
     offsets = [0]
     slices: dict[str, list[AnyArray]] = {}
-    wanted = round(seconds / SLICE_SECONDS)
     for name, recordings in groupby(corpus.recordings, key=lambda r: r.speaker):
         notes: list[SourceNote] = []
         rows: dict[str, list[AnyArray]] = {}
         count = 0
         for session, group in groupby(recordings, key=lambda r: r.session):
             heard: list[Heard] = []
-            ticks = 0
+            found: list[tuple[str, tuple[str, ...]]] = []
+            left = (wanted - count) * SLICE_TICKS
             for recording in group:
-                left = (wanted - count) * SLICE_TICKS - ticks
                 if left > 0:
                     try:
+                        hashes = recording_hashes(recording.path)
                         heard.append(
                             listener.hear(recording.path, speech_seconds=left / TICKS_PER_SECOND)
                         )
-                        used = min(heard[-1].speech_ticks, left)
-                        ticks += used
-                        notes.append(
-                            SourceNote(
-                                recording.path.name,
-                                session,
-                                recording_hashes(recording.path),
-                                0.0,
-                                heard[-1].audio_seconds_at(used),
-                            )
-                        )
+                        found.append((recording.path.name, hashes))
+                        left -= heard[-1].speech_ticks
+                        problems += [heard[-1].lost] if heard[-1].lost else []
+                    except UsageError:  # of the call, not of this file
+                        raise
                     except MonitorError as error:
                         problems.append(str(error))
                 progress(recording)
-            whole = ticks // SLICE_TICKS
+            ticks = sum(each.speech_ticks for each in heard)
+            whole = min(ticks // SLICE_TICKS, wanted - count)
+            notes += _notes(session, found, heard, whole * SLICE_TICKS)
             for feature, shape in listener.shapes.items():
                 if whole:
                     rows.setdefault(feature, []).extend(_slices(heard, feature, shape, whole))
@@ -112,6 +114,19 @@ def enrol(
     }
     population = Population(speakers, np.asarray(offsets), templates)
     return Enrolment(population, tuple(problems))
+
+
+def _notes(
+    session: str, found: list[tuple[str, tuple[str, ...]]], heard: list[Heard], used: int
+) -> list[SourceNote]:
+    """What the first ``used`` ticks of speech came from; nothing of a file is an empty interval."""
+    notes = []
+    for (label, hashes), each in zip(found, heard, strict=True):
+        mine = min(each.speech_ticks, used)
+        used -= mine
+        end = each.audio_seconds_at(mine) if mine else 0.0
+        notes.append(SourceNote(label, session, hashes, 0.0, end))
+    return notes
 
 
 def _slices(heard: list[Heard], feature: str, shape: Shape, count: int) -> list[AnyArray]:

@@ -71,7 +71,7 @@ def fit_cell(
     law = fit(histogram, "LL")
     means = _mean_bits(alpha, beta, binomial, n)
     low, high = limits(means)
-    null = _null_band(evidence, cell.own, cell.behind_speaker, seed)
+    null = _null_band(evidence, cell.own, seed)
     statistics = rank_statistics(histogram, trials=better.size)
     gamma = np.exp(law.log_pmf(n))
     pmf = histogram / histogram.sum()
@@ -95,7 +95,7 @@ def fit_cell(
         "rank1_bits": statistics.rank1_bits,
         "spread": statistics.spread,
         "ceiling_bits": statistics.ceiling_bits,
-        "kl_bits": kl_bits(pmf, gamma),
+        "kl_bits": _finite(kl_bits(pmf, gamma)),
         "rank1_match_bits": _finite(rank1_match_bits(pmf, gamma)),
         **null,
         "held_out_local_bits": logit.held_out_bits(trials, posterior.weights, voices.size),
@@ -130,9 +130,7 @@ def _mean_bits(
     return result
 
 
-def _null_band(
-    evidence: FloatArray, own: IntArray, speaker: IntArray, seed: int
-) -> dict[str, float]:
+def _null_band(evidence: FloatArray, own: IntArray, seed: int) -> dict[str, float]:
     """MeanD of the same scores with whole speakers permuted against the templates."""
     trials, n = evidence.shape
     generator = np.random.default_rng(seed + 1)
@@ -168,6 +166,7 @@ def _losses(histogram: FloatArray, pmf: FloatArray) -> dict[str, dict[str, Any]]
             "beta": found.beta,
             "binomial": found.binomial,
             "loss": found.loss,
+            "value": _finite(found.value),
             "kl_bits": _finite(kl_bits(pmf, gamma)),
             "rank1_match_bits": _finite(rank1_match_bits(pmf, gamma)),
             "notes": list(found.notes),

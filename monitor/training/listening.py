@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from monitor.errors import SourceError, UsageError
+from monitor.errors import SourceError
 from monitor.features.extractor import Extractor
 from monitor.features.registry import FEATURES, make
 from monitor.sources.frames import FramesFile
@@ -42,10 +42,12 @@ class Heard:
     Attributes:
         speech: shape (ticks,), the voice activity decisions.
         tracks: the usable frames by feature.
+        lost: what could not be used of it, for people; mostly empty.
     """
 
     speech: BoolArray
     tracks: dict[str, HeardTrack]
+    lost: str = ""
 
     @property
     def speech_ticks(self) -> int:
@@ -53,11 +55,9 @@ class Heard:
         return int(self.speech.sum())
 
     def audio_seconds_at(self, speech_ticks: int) -> float:
-        """Audio seconds gone by when so many ticks of speech had been heard."""
-        if speech_ticks >= self.speech_ticks:
-            return self.speech.size / TICKS_PER_SECOND
-        place = np.searchsorted(np.cumsum(self.speech), speech_ticks)
-        return float(place + 1) / TICKS_PER_SECOND
+        """Audio seconds gone by before speech goes on after so many ticks of it."""
+        place = np.searchsorted(np.cumsum(self.speech), speech_ticks, side="right")
+        return float(place) / TICKS_PER_SECOND
 
 
 class Listener:
@@ -77,7 +77,7 @@ class Listener:
 
         Args:
             path: audio or ready-made frames.
-            speech_seconds: stop once so much speech was heard.
+            speech_seconds: stop once more speech than that was heard.
 
         Raises:
             SourceError: it cannot be read, breaks off, or lacks a feature.
@@ -97,17 +97,17 @@ class Listener:
         with source:
             for block in source:
                 if isinstance(block, Gap):
-                    raise SourceError(f"{path.name}: {block.detail or block.reason}")
+                    raise SourceError(block.detail or f"{path.name}: {block.reason}")
                 if isinstance(block, Frames):
                     runs.append(block)
                 elif extractor is not None:
                     runs.append(extractor.process(block))
                 heard += int(runs[-1].speech.sum())
-                if heard >= wanted:
+                if heard > wanted:  # only then are all frames of the wanted part complete
                     break
         if extractor is not None:
             runs.append(extractor.flush())
-        return self._join(runs)
+        return self._join(path, runs)
 
     def _agree(self, path: Path, shapes: dict[str, Shape]) -> None:
         if not self.shapes:
@@ -123,9 +123,9 @@ class Listener:
                     "give the same sizes in their headers"
                 )
 
-    def _join(self, runs: list[Frames]) -> Heard:
+    def _join(self, path: Path, runs: list[Frames]) -> Heard:
         if not runs:
-            raise UsageError("nothing was heard")
+            raise SourceError(f"{path.name}: nothing could be heard")
         speech = np.concatenate([run.speech for run in runs])
         clock = np.concatenate([[0], np.cumsum(speech)])
         tracks = {}
@@ -134,7 +134,11 @@ class Listener:
             ticks = np.concatenate([part.ticks for part in parts]).astype(np.int64)
             values = np.concatenate([part.values for part in parts])
             tracks[name] = HeardTrack(values, clock[np.minimum(ticks, speech.size)])
-        return Heard(speech, tracks)
+        gaps = [gap for run in runs for _, gap in run.gaps]
+        lost = sum(gap.lost_seconds or 0.0 for gap in gaps)
+        return Heard(
+            speech, tracks, f"{lost:.3g} s of {path.name}: {gaps[0].reason}" if gaps else ""
+        )
 
 
 def _shape(name: str, size: int, kind: str, frame_seconds: float) -> Shape:

@@ -9,7 +9,7 @@ from itertools import groupby
 import numpy as np
 
 from monitor.corpus.recordings import Corpus, Recording
-from monitor.errors import MonitorError
+from monitor.errors import MonitorError, UsageError
 from monitor.maths.windows import Session
 from monitor.training.listening import Heard, Listener, Shape
 
@@ -46,7 +46,11 @@ def collect(
     """Hear a whole corpus.
 
     Returns:
-        the voices, the shape of each feature, and one line for each file that was skipped.
+        the voices, the shape of each feature, and one line for each file that was skipped or
+        has unusable parts.
+
+    Raises:
+        UsageError: there is no such feature.
     """
     listener = Listener(features)
     problems = list(corpus.problems)
@@ -58,6 +62,9 @@ def collect(
             for recording in group:
                 try:
                     heard.append(listener.hear(recording.path))
+                    problems += [heard[-1].lost] if heard[-1].lost else []
+                except UsageError:  # of the call, not of this file
+                    raise
                 except MonitorError as error:
                     problems.append(str(error))
                 progress(recording)

@@ -38,12 +38,9 @@ def oracle():
 
 @pytest.mark.parametrize("level", [1.0, 0.03, 0.001, 30.0])
 def test_the_same_lags_on_real_readers(oracle, voices, level):
-    ours, theirs = [], []
-    for voice in voices:
-        heard = np.clip(voice * level, -1, 1)
-        ours.append(yin_lags(heard))
-        theirs.append(oracle(heard))
-    ours, theirs = np.concatenate(ours), np.concatenate(theirs)
+    heard = [np.clip(voice * level, -1, 1) for voice in voices]
+    ours = np.concatenate([yin_lags(voice) for voice in heard])
+    theirs = np.concatenate([oracle(voice) for voice in heard])
     assert ours.shape == theirs.shape
     # All but the odd frame where the two roundings fall on either side of an equality.
     assert np.mean(ours == theirs) >= 0.9995

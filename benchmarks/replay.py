@@ -1,0 +1,113 @@
+"""The whole of `monitor replay` on ten hours of FLAC, against the public tools of its first half.
+
+    python -m benchmarks.replay ../shared/speech [--hours 10] [--runs 3]
+
+The peer decodes the same file with soundfile, resamples it to 8 kHz with soxr and computes pitch
+with torch-yin, and nothing else: no voice activity, no ranks, no posterior, no JSON lines. Both run
+in turn, each alone on one core. The memory of `monitor replay` is sampled along the way. Prints
+JSON.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import psutil
+import soundfile
+
+PEER = """
+import sys
+import numpy as np, soundfile, soxr, torch, torchyin
+torch.set_num_threads(1)
+info = soundfile.info(sys.argv[1])
+stream = soxr.ResampleStream(info.samplerate, 8000, 1, dtype="float32")
+frames = 0
+for block in soundfile.blocks(sys.argv[1], 60 * info.samplerate, dtype="float32"):
+    frames += len(torchyin.estimate(torch.from_numpy(stream.resample_chunk(block)), 8000, 65, 450))
+print(frames)
+"""
+
+
+def ten_hours(speech: Path, target: Path, hours: float) -> float:
+    """Real readers one after the other, as one FLAC at 16 kHz; seconds written."""
+    left = int(hours * 3600 * 16000)
+    with soundfile.SoundFile(target, "w", 16000, 1, "PCM_16", format="FLAC") as file:
+        while left > 0:
+            for path in sorted(speech.glob("[dtl]*/*/*.opus")):
+                for block in soundfile.blocks(path, 60 * 16000, dtype="float32"):
+                    file.write(block[:left])
+                    left -= min(left, len(block))
+    return hours * 3600
+
+
+def timed(command: list[str], core: int) -> tuple[float, list[float]]:
+    """Wall seconds of a command on one core, and its resident memory in MB every half second."""
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    start = time.perf_counter()
+    process = subprocess.Popen(
+        ["taskset", "-c", str(core), *command],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        env=environment,
+    )
+    watched, memory = psutil.Process(process.pid), []
+    while process.poll() is None:
+        try:
+            memory.append(watched.memory_info().rss / 1e6)
+        except psutil.NoSuchProcess:
+            break
+        time.sleep(0.5)
+    if process.wait():
+        raise SystemExit(f"{command[:3]} failed with {process.returncode}")
+    return time.perf_counter() - start, memory
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("speech", type=Path)
+    parser.add_argument("--hours", type=float, default=10.0)
+    parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--core", type=int, default=0)
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        flac, run = Path(folder) / "long.flac", Path(folder) / "run.jsonl"
+        seconds = ten_hours(arguments.speech, flac, arguments.hours)
+        ours = [sys.executable, "-m", "monitor", "replay", str(flac), "--jsonl", str(run)]
+        peer = [sys.executable, "-c", PEER, str(flac)]
+        pairs, memory = [], []
+        for _ in range(arguments.runs):
+            mine, memory = timed(ours, arguments.core)
+            theirs, _ = timed(peer, arguments.core)
+            pairs.append((mine, theirs))
+        readings = run.read_bytes().count(b'"type":"reading"')
+    early = memory[len(memory) // 10 : len(memory) // 5] or memory
+    print(
+        json.dumps(
+            {
+                "hours": arguments.hours,
+                "readings": readings,
+                "monitor_seconds": [round(mine, 1) for mine, _ in pairs],
+                "peer_seconds": [round(theirs, 1) for _, theirs in pairs],
+                "monitor_times_real_time": round(seconds / statistics.median(m for m, _ in pairs)),
+                "ratio": [round(theirs / mine, 2) for mine, theirs in pairs],
+                "memory_mb_after_tenth": round(statistics.median(early), 1),
+                "memory_mb_at_end": round(
+                    statistics.median(memory[-max(len(memory) // 10, 1) :]), 1
+                ),
+                "memory_mb_most": round(max(memory), 1),
+            },
+            indent=1,
+        )
+    )
+
+
+if __name__ == "__main__":
+    main()

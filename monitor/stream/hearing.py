@@ -1,0 +1,60 @@
+"""From blocks of audio to runs of ticks, with the place of every recording on the stream."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from monitor.features.extractor import Extractor
+from monitor.features.registry import make
+from monitor.features.tracks import join_frames
+from monitor.types import TICKS_PER_SECOND, Block, Frames
+
+__all__ = ["Hearing"]
+
+
+class Hearing:
+    """Feeds the features of a monitor.
+
+    Args:
+        features: names.
+        channel: the channel to hear, counted from 1; None mixes all of them.
+        skip: frames complete by this tick need not be computed.
+    """
+
+    def __init__(self, features: Sequence[str], channel: int | None, skip: int) -> None:
+        self._extractor = Extractor(make(features), None if channel is None else channel - 1)
+        self._extractor.skip_to(skip)
+        self._ticks = 0  # that came out
+        self._key: tuple[int, int] | None = None  # the recording and its rate
+        self._began, self._samples = 0, 0  # ticks before it, samples of it
+
+    @property
+    def ticks(self) -> int:
+        """Ticks of audio that went in: more than came out, as resampling takes its time."""
+        if self._key is None:
+            return self._ticks
+        return self._began + -(-self._samples * TICKS_PER_SECOND // self._key[1])
+
+    def process(self, block: Block) -> Frames:
+        """What a further block completes; another recording or rate ends the one before it."""
+        key = (block.recording, block.rate)
+        if key == self._key:
+            ended = None
+        else:
+            ended = self.flush()
+            self._key, self._began, self._samples = key, self._ticks, 0
+        self._samples += block.samples.shape[0]
+        frames = self._counted(self._extractor.process(block))
+        return frames if ended is None else join_frames(ended, frames)
+
+    def flush(self) -> Frames:
+        """What only the end of the recording completes."""
+        self._key = None
+        return self._counted(self._extractor.flush())
+
+    def _counted(self, frames: Frames) -> Frames:
+        self._ticks += frames.speech.shape[0]
+        # what was lost in a second is known, for any cutting, when the second is over
+        gaps = [(-(-tick // TICKS_PER_SECOND) * TICKS_PER_SECOND, gap) for tick, gap in frames.gaps]
+        return replace(frames, gaps=tuple(gaps))
