@@ -22,7 +22,7 @@ import soxr
 import torch
 import torchyin
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+from threadpoolctl import threadpool_limits
 
 from monitor.features.f0 import F0, LOWEST_LAG, RATE
 from monitor.types import FloatArray, IntArray

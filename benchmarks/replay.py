@@ -82,7 +82,8 @@ def main() -> None:
         seconds = ten_hours(arguments.speech, flac, arguments.hours)
         ours = [sys.executable, "-m", "monitor", "replay", str(flac), "--jsonl", str(run)]
         peer = [sys.executable, "-c", PEER, str(flac)]
-        pairs, memory = [], []
+        pairs: list[tuple[float, float]] = []
+        memory: list[float] = []
         for _ in range(arguments.runs):
             mine, memory = timed(ours, arguments.core)
             theirs, _ = timed(peer, arguments.core)

@@ -9,15 +9,13 @@ from monitor import Monitor, Population, alerts, sources
 from monitor.population.reference import DEMO_SPEAKER, demo_frames
 
 population = Population.reference()  # or Population.load("speakers.npz")
-if len(sys.argv) > 1:
-    source, watch = sources.File(sys.argv[1]), None  # nobody watched: the attacker's confidence
-else:
-    source, watch = sources.FramesFile(demo_frames()), DEMO_SPEAKER
+recording = sys.argv[1] if len(sys.argv) > 1 else demo_frames()
+watch = DEMO_SPEAKER if len(sys.argv) == 1 else None  # None: the attacker's confidence
 
 monitor = Monitor(population, features=["f0"], watch=watch, step_seconds=10)
 alert = alerts.Threshold("bits", 2.0, hold_seconds=30.0)
 
-with source:
+with sources.open_recording(recording) as source:
     for reading in monitor.stream(source):
         print(f"{reading.seconds:6.1f} s  {reading.bits:5.2f} of {reading.ceiling:.2f} bits")
         for record in alert.update(reading):

@@ -72,13 +72,13 @@ class Source(Protocol):
 
     Attributes:
         label: how to call it in front of a person; never a full path.
-        seconds: audio seconds promised, None where unknown.
     """
 
     label: str
 
     @property
-    def seconds(self) -> float | None: ...
+    def seconds(self) -> float | None:
+        """Audio seconds promised, None where unknown."""
 
     def __iter__(self) -> Iterator[Block | Frames | Gap]: ...
 

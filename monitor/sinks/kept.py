@@ -9,32 +9,35 @@ __all__ = ["Kept"]
 
 
 class Kept:
-    """A sink that keeps every record but thins the readings evenly on a log axis.
+    """A sink that thins the readings evenly on a log axis and keeps the other records.
 
     The first 600 readings are kept; after that one in every 0.3 % of added length, about 2 000 for
-    ten hours at one a second.
-
-    Attributes:
-        records: what was kept, in order; the last reading is always among them.
+    ten hours at one a second. Of losses and alerts the first 1000 are kept.
     """
 
     FIRST = 600
     GROWTH = 1.003
+    MOST_OTHERS = 1000
 
     def __init__(self) -> None:
         self._records: list[dict[str, Any]] = []
-        self._readings = 0
+        self._readings = self._others = 0
         self._length = 0.0
         self._last: dict[str, Any] | None = None
 
     @property
     def records(self) -> list[dict[str, Any]]:
+        """What was kept, in order; the last reading is always among them."""
         return self._records + ([self._last] if self._last is not None else [])
 
     def write(self, record: Mapping[str, Any]) -> None:
         """Take one record."""
         kept = dict(record)
         if record["type"] != "reading":
+            if record["type"] in ("gap", "alert"):
+                self._others += 1
+                if self._others > self.MOST_OTHERS:
+                    return
             if self._last is not None:
                 self._records.append(self._last)
                 self._last = None

@@ -10,9 +10,10 @@ if TYPE_CHECKING:
     from monitor.sources.file import File
     from monitor.sources.frames import FramesFile
     from monitor.sources.paced import Paced
+    from monitor.sources.opening import open_recording
     from monitor.sources.pipe import Pipe
 
-__all__ = ["Chain", "File", "FramesFile", "Paced", "Pipe"]
+__all__ = ["Chain", "File", "FramesFile", "Paced", "Pipe", "open_recording"]
 
 _HOMES = {
     "Chain": "chain",
@@ -20,6 +21,7 @@ _HOMES = {
     "FramesFile": "frames",
     "Paced": "paced",
     "Pipe": "pipe",
+    "open_recording": "opening",
 }
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from monitor.errors import StoreError
+from monitor.errors import MonitorError, StoreError
 from monitor.population.storing import read_store, write_store
 from monitor.stream.monitor import Monitor
 from monitor.stream.records import Tally
@@ -74,7 +75,8 @@ class Checkpoint:
         header, arrays = read_store(self.path, _KIND)
         try:
             saved = header["configuration"]
-            differs = [key for key, value in self.configuration.items() if saved.get(key) != value]
+            now = json.loads(json.dumps(dict(self.configuration)))
+            differs = [key for key in {**now, **saved} if now.get(key) != saved.get(key)]
             if differs:
                 raise StoreError(
                     f"{self.path.name}: is of another run (its {', '.join(differs)} differ); "
@@ -85,7 +87,9 @@ class Checkpoint:
             for rule, state in zip(rules, header["rules"], strict=True):
                 rule.restore(state)
             return int(header["offset"])
-        except (KeyError, TypeError, ValueError) as error:
+        except MonitorError:
+            raise
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise StoreError(f"{self.path.name}: is damaged; run without --resume") from error
 
     def remove(self) -> None:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 
 from monitor.maths.bootstrap import limits
 from monitor.population.interpolation import LengthLaw
 from monitor.stream.reading import ZERO, Bits
+from monitor.types import FloatArray
 
 __all__ = ["ExpectedBits"]
 
-_NODES_PER_OCTAVE = 8
+_NODES_PER_OCTAVE = 16
 _LAW = slice(0, 1)
 _DRAWS = slice(1, None)
 
@@ -19,8 +22,8 @@ class ExpectedBits:
     """MeanD(T, D) of a law at N.
 
     The figure itself is exact at every T. Its limits need MeanD under every draw, which is dear for
-    thousands of speakers: they are worked out at eight lengths an octave, when first needed, and
-    interpolated in log T between them.
+    thousands of speakers: how far they lie from the figure is worked out at sixteen lengths an
+    octave, the grid of the law among them, when first needed, and interpolated in log T between.
 
     Args:
         law: the law at one template length.
@@ -29,39 +32,51 @@ class ExpectedBits:
 
     def __init__(self, law: LengthLaw, speakers: int) -> None:
         self._law, self._speakers = law, speakers
-        self._limits: dict[int, tuple[float, float]] = {}
-        self._cache: dict[float, Bits] = {}
-        first, last = float(law.lengths[0]), float(law.lengths[-1])
-        count = max(int(np.ceil(np.log2(last / first) * _NODES_PER_OCTAVE)), 1) + 1
-        self._nodes = np.geomspace(first, last, count)
-        self.first_bits = self._value(first)
-        self.plateau_bits = max(self._value(float(t)) for t in law.lengths)
+        self._offsets: dict[int, tuple[float, float]] = {}
+        self._latest = (0.0, ZERO)
+        self._nodes = _nodes(law.lengths)
+        grid = [self._value(float(t)) for t in law.lengths]
+        self.first_bits = grid[0]
+        self.plateau_bits = max(grid)
 
     def at(self, seconds: float) -> Bits:
         """Expected bits with limits at T speech seconds; zero at T = 0."""
-        first, last = float(self._nodes[0]), float(self._nodes[-1])
-        if seconds <= 0:
-            return ZERO
-        if seconds >= last:
-            if last not in self._cache:
-                self._cache[last] = Bits(self._value(last), *self._limits_at(self._nodes.size - 1))
-            return self._cache[last]
+        seconds = min(max(seconds, 0.0), float(self._nodes[-1]))
+        if seconds != self._latest[0]:
+            self._latest = (seconds, self._at(seconds))
+        return self._latest[1]
+
+    def _at(self, seconds: float) -> Bits:
         value = self._value(seconds)
-        if seconds <= first:
-            low, high = self._limits_at(0)
-            share = value / self.first_bits if self.first_bits > 0 else 0.0
-            return Bits(value, low * share, high * share)
-        right = int(np.searchsorted(self._nodes, seconds, side="right"))
-        t0, t1 = self._nodes[right - 1], self._nodes[right]
-        w = float(np.log(seconds / t0) / np.log(t1 / t0))
-        (low0, high0), (low1, high1) = self._limits_at(right - 1), self._limits_at(right)
-        return Bits(value, (1 - w) * low0 + w * low1, (1 - w) * high0 + w * high1)
+        if seconds <= self._nodes[0]:
+            low, high = self._exact(seconds, value)
+        else:
+            right = int(np.searchsorted(self._nodes, seconds))
+            t0, t1 = self._nodes[right - 1], self._nodes[right]
+            w = float(np.log(seconds / t0) / np.log(t1 / t0))
+            (low0, high0), (low1, high1) = self._at_node(right - 1), self._at_node(right)
+            low, high = (1 - w) * low0 + w * low1, (1 - w) * high0 + w * high1
+        ceiling = float(np.log2(self._speakers))
+        return Bits(value, max(value + low, 0.0), min(value + high, ceiling))
 
     def _value(self, seconds: float) -> float:
         return float(self._law.at(seconds).expected_bits(self._speakers, _LAW)[0])
 
-    def _limits_at(self, node: int) -> tuple[float, float]:
-        if node not in self._limits:
-            point = self._law.at(float(self._nodes[node]))
-            self._limits[node] = limits(point.expected_bits(self._speakers, _DRAWS))
-        return self._limits[node]
+    def _exact(self, seconds: float, value: float) -> tuple[float, float]:
+        low, high = limits(self._law.at(seconds).expected_bits(self._speakers, _DRAWS))
+        return low - value, high - value
+
+    def _at_node(self, node: int) -> tuple[float, float]:
+        if node not in self._offsets:
+            seconds = float(self._nodes[node])
+            self._offsets[node] = self._exact(seconds, self._value(seconds))
+        return self._offsets[node]
+
+
+def _nodes(lengths: FloatArray) -> FloatArray:
+    """The grid of the law, and lengths between."""
+    nodes = [float(lengths[0])]
+    for low, high in pairwise(lengths.tolist()):
+        count = int(np.ceil(np.log2(high / low) * _NODES_PER_OCTAVE))
+        nodes += np.geomspace(low, high, count + 1)[1:].tolist()
+    return np.array(nodes)

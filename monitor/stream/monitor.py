@@ -77,6 +77,7 @@ class Monitor:
             template_seconds=template_seconds,
         )
         self.watch = watch
+        self.session = session
         self.features = self.recogniser.features
         self.step_seconds = step / TICKS_PER_SECOND
         self._step = step

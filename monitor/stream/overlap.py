@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 from monitor.errors import OverlapError
-from monitor.population.population import Population
+from monitor.population.population import Population, SourceNote, Speaker
 from monitor.sources.identity import recording_hashes
 
 __all__ = ["Provenance", "session_of"]
@@ -35,15 +36,26 @@ def session_of(
     """
     session = "cross"
     for part in parts:
-        for speaker, note in population.overlapping(recording_hashes(part.path)):
+        enrolled = population.overlapping(recording_hashes(part.path))
+        if enrolled:
             session = "same"
-            end = float("inf") if part.end_seconds is None else part.end_seconds
-            if note.start_seconds < end and part.start_seconds < note.end_seconds:
-                if allow_overlap:
-                    continue
-                raise OverlapError(
-                    f"{part.path.name}: seconds {note.start_seconds:g} to {note.end_seconds:g} were "
-                    f"enrolled as {speaker.name}; start after them (--start "
-                    f"{note.end_seconds:g}), or insist with --allow-overlap"
-                )
+        if not allow_overlap:
+            _refuse_overlap(part, enrolled)
     return session
+
+
+def _refuse_overlap(part: Provenance, enrolled: Iterable[tuple[Speaker, SourceNote]]) -> None:
+    end = math.inf if part.end_seconds is None else part.end_seconds
+    heard = [
+        (speaker, note)
+        for speaker, note in enrolled
+        if note.start_seconds < end and part.start_seconds < note.end_seconds
+    ]
+    if heard:
+        speaker, note = heard[0]
+        after = max(note.end_seconds for _, note in heard)
+        raise OverlapError(
+            f"{part.path.name}: seconds {note.start_seconds:g} to {note.end_seconds:g} were "
+            f"enrolled as {speaker.name}; start after them (--start {after:g}), or insist with "
+            "--allow-overlap"
+        )

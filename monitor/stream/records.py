@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+from monitor.population.law import RankLaw
 from monitor.stream.losses import GapEvent
 from monitor.stream.monitor import Monitor
 from monitor.stream.reading import Reading
@@ -49,10 +50,18 @@ def start_record(monitor: Monitor, recordings: Sequence[str]) -> dict[str, Any]:
         "recordings": list(recordings),
         "fingerprint": {
             "population": population.fingerprint(),
-            "law": hashlib.sha256(law.alpha.tobytes() + law.weights.tobytes()).hexdigest()[:16],
+            "law": _fingerprint(law),
         },
         "notices": _notices(monitor),
     }
+
+
+def _fingerprint(law: RankLaw) -> str:
+    """A hash over everything that a reading depends on."""
+    digest = hashlib.sha256(repr((law.features, law.session, law.similarities)).encode())
+    for name in ("lengths", "template_lengths", "alpha", "beta", "binomial", "weights", "floor"):
+        digest.update(getattr(law, name).tobytes())
+    return digest.hexdigest()[:16]
 
 
 def _notices(monitor: Monitor) -> list[str]:
@@ -72,6 +81,11 @@ def _notices(monitor: Monitor) -> list[str]:
         )
     if recogniser.session == "same" and not recogniser.flatters:
         notices.append("this recording was enrolled too: the same-session law is used")
+    if monitor.session == "same" and recogniser.session == "cross":
+        notices.append(
+            "this recording was enrolled too, but there is no same-session law: the cross-session "
+            "law used here makes light of what it discloses"
+        )
     if monitor.population.borrowed:
         notices.append(
             "the rank law is borrowed: speakers were added after it was learnt; another microphone "

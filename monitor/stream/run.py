@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
@@ -83,7 +84,7 @@ def run(
             sink.write(start)
     else:
         give(start)
-    saved = clock()
+    saved = -math.inf  # the first reading can be resumed from
     for event in monitor.events(source):
         give(record_of(event, recordings))
         if checkpoint is None or log is None or not isinstance(event, Reading):
@@ -94,5 +95,7 @@ def run(
             saved = clock()
     give(tally.end_record(monitor, complete=tally.gaps == 0))
     if checkpoint is not None:
+        if log is not None:
+            log.flush()
         checkpoint.remove()
     return tally

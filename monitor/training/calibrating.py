@@ -100,7 +100,7 @@ def calibrate(
     if not found:
         raise CalibrationError(
             f"fewer than {FEWEST_SPEAKERS} speakers have a test of {lengths[0]:g} s and a template "
-            f"of {template_lengths[0]:g} s of speech: add longer recordings or ask for shorter lengths"
+            f"of {template_lengths[0]:g} s of speech: add speech or ask for shorter lengths"
         )
     laws: list[RankLaw] = []
     rows: list[Mapping[str, Any]] = []

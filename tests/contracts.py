@@ -1,0 +1,405 @@
+"""Every Feature, Sketch, Source and Sink there is, and what the suite over them needs.
+
+A new implementation is one more entry in `FEATURES`, `SKETCHES`, `SOURCES` or `SINKS`;
+``test_contracts.py`` then holds it to the laws of DESIGN.
+"""
+
+from __future__ import annotations
+
+import gc
+import io
+import json
+import tracemalloc
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import soundfile
+from rich.console import Console
+
+from monitor.features.f0 import F0
+from monitor.features.given import Given
+from monitor.maths.sketch import EmbeddingSum, Histogram
+from monitor.protocols import Feature, Sink, Sketch, Source
+from monitor.sinks.jsonl import JsonLines
+from monitor.sinks.kept import Kept
+from monitor.sinks.terminal import LiveCurve, ReplayProgress
+from monitor.sources import Chain, File, FramesFile, Paced, Pipe
+from monitor.sources.frames import write_frames
+from monitor.types import Block, FloatArray, Frames, Gap, Track
+
+RATE = 16_000
+SECONDS = 4.0
+LONG_SECONDS = 40.0
+KILOBYTE = 1024
+
+
+def voice(seconds: float, rate: int = RATE, seed: int = 0) -> FloatArray:
+    """A buzzing voice of gliding pitch, with syllables, pauses and a little noise; float32."""
+    t = np.arange(round(seconds * rate)) / rate
+    pitch = 120 * 2 ** (
+        0.4 * np.sin(2 * np.pi * t / 3.7) + 0.15 * np.sin(2 * np.pi * t / 0.9 + seed)
+    )
+    phase = 2 * np.pi * np.cumsum(pitch) / rate
+    buzz = sum((np.sin(k * phase) / k for k in range(2, 13)), start=np.sin(phase))
+    syllables = np.clip(np.sin(2 * np.pi * 3.1 * t) + 0.6, 0, None)
+    syllables *= np.sin(2 * np.pi * t / 2.9) > -0.7
+    noise = np.random.default_rng(seed).standard_normal(t.size)
+    return (0.12 * buzz * syllables + 0.002 * noise).astype(np.float32)
+
+
+def growth(steps: int, step: Callable[[int], object]) -> int:
+    """Bytes that are held after ``steps`` more calls, beyond those of the first ``steps``."""
+    for i in range(steps):
+        step(i)
+    tracemalloc.start()
+    try:
+        for i in range(steps, 2 * steps):  # what replaces older things is now all traced
+            step(i)
+        gc.collect()
+        before = tracemalloc.get_traced_memory()[0]
+        for i in range(2 * steps, 4 * steps):
+            step(i)
+        gc.collect()
+        return tracemalloc.get_traced_memory()[0] - before
+    finally:
+        tracemalloc.stop()
+
+
+# ---------------------------------------------------------------------------------------- features
+
+
+@dataclass(frozen=True)
+class FeatureCase:
+    """One feature.
+
+    Attributes:
+        make: a fresh one.
+        sound: audio at its rate that it finds many frames in; None where it cannot be computed.
+        tolerance: how far embeddings may differ from one cutting to another.
+    """
+
+    make: Callable[[], Feature]
+    sound: Callable[[], FloatArray] | None = None
+    tolerance: float = 0.0
+
+
+FEATURES = {
+    "f0": FeatureCase(F0, lambda: voice(3.0, F0.rate)),
+    "given histogram": FeatureCase(lambda: Given("phones", 40, "histogram", 0.08)),
+    "given embedding": FeatureCase(lambda: Given("identity", 192, "embedding", 1.5)),
+}
+
+
+def heard(feature: Feature, parts: Iterable[FloatArray]) -> Track:
+    """All frames of a recording."""
+    tracks = [*map(feature.process, parts), feature.flush()]
+    return Track(
+        np.concatenate([track.ticks for track in tracks]),
+        np.concatenate([track.values for track in tracks]),
+    )
+
+
+# ---------------------------------------------------------------------------------------- sketches
+
+
+@dataclass(frozen=True)
+class SketchCase:
+    """One sketch.
+
+    Attributes:
+        make: an empty one.
+        values: that many usable frames, from a seed.
+        unusable: frames without meaning: counted by nobody and in no sum. None where the type of
+            the values rules them out.
+        tolerance: how far sums may differ with their order.
+    """
+
+    make: Callable[[], Sketch]
+    values: Callable[[int, int], Any]
+    unusable: Callable[[], Any] | None = None
+    tolerance: float = 0.0
+
+
+def _bins(count: int, seed: int) -> Any:
+    return np.random.default_rng(seed).integers(0, 7, count)
+
+
+def _embeddings(count: int, seed: int) -> Any:
+    return np.random.default_rng(seed).normal(size=(count, 5))
+
+
+SKETCHES = {
+    "Histogram": SketchCase(lambda: Histogram(7), _bins),
+    "EmbeddingSum": SketchCase(
+        lambda: EmbeddingSum(5),
+        _embeddings,
+        lambda: np.array([[np.nan, 1, 1, 1, 1], [np.inf, 1, 0, 0, 1], [1, -np.inf, np.nan, 0, 0]]),
+        tolerance=1e-12,
+    ),
+}
+
+
+# ----------------------------------------------------------------------------------------- sources
+
+
+@dataclass(frozen=True)
+class SourceCase:
+    """One source.
+
+    Attributes:
+        cuttings: ways to open one stream of `SECONDS` in a folder, cut differently.
+        again: whether it can be iterated over a second time.
+        damaged: a way to open a stream of which a few frames are unusable; None where samples
+            are passed on as they are (the extractor counts those that are no numbers).
+        endless: opens a long stream; None where the whole of it is in memory by design.
+    """
+
+    cuttings: Callable[[Path], Sequence[Callable[[], Source]]]
+    again: bool = True
+    damaged: Callable[[Path], Source] | None = None
+    endless: Callable[[Path], Source] | None = None
+
+
+def _recording(folder: Path, suffix: str = "flac", seconds: float = SECONDS) -> Path:
+    path = folder / f"{seconds:g}.{suffix}"
+    form, subtype = ("OGG", "OPUS") if suffix == "opus" else (suffix.upper(), "PCM_16")
+    soundfile.write(path, voice(seconds), RATE, format=form, subtype=subtype)
+    return path
+
+
+def _file(suffix: str) -> SourceCase:
+    return SourceCase(
+        lambda folder: [
+            partial(File, _recording(folder, suffix), block_seconds=seconds)
+            for seconds in (10.0, 1.0, 0.037)
+        ],
+        endless=lambda folder: File(_recording(folder, suffix, LONG_SECONDS), block_seconds=0.5),
+    )
+
+
+class Dribble(io.RawIOBase):
+    """A pipe that gives what it has in small pieces."""
+
+    def __init__(self, data: bytes, most: int) -> None:
+        self._data, self._at, self._most = data, 0, most
+
+    def read(self, size: int = -1) -> bytes:
+        end = self._at + (self._most if size < 0 else min(size, self._most))
+        piece, self._at = self._data[self._at : end], end
+        return piece
+
+
+def _pipe(seconds: float, most: int) -> Source:
+    file = io.BytesIO()
+    soundfile.write(file, voice(seconds), RATE, format="WAV", subtype="PCM_16")
+    return Pipe(Dribble(file.getvalue(), most))  # type: ignore[arg-type]
+
+
+def _frames(seconds: float = SECONDS) -> Frames:
+    ticks = np.arange(1, round(100 * seconds) + 1, 2)
+    generator = np.random.default_rng(3)
+    tracks = {
+        "f0": Track(ticks, generator.integers(0, 104, ticks.size)),
+        "identity": Track(ticks[::10], generator.normal(size=(ticks[::10].size, 3))),
+    }
+    return Frames(generator.random(round(100 * seconds)) < 0.8, tracks)
+
+
+def _npz(folder: Path) -> Path:
+    path, made = folder / "voice.npz", _frames()
+    sizes = {"f0": 104, "identity": 3}
+    write_frames(path, made.speech, made.tracks, sizes, {"f0": 0.01, "identity": 0.2})
+    return path
+
+
+def _damaged_npz(folder: Path) -> Source:
+    path, made = folder / "damaged.npz", _frames()
+    values = made.tracks["identity"].values.copy()
+    values[3, 1], values[7, 0] = np.nan, np.inf
+    f0 = made.tracks["f0"].values.copy()
+    f0[5] = 104
+    tracks = {
+        "f0": Track(made.tracks["f0"].ticks, f0),
+        "identity": Track(made.tracks["identity"].ticks, values),
+    }
+    write_frames(path, made.speech, tracks, {"f0": 104, "identity": 3}, {"f0": 0.01})
+    return FramesFile(path)
+
+
+def _jsonl(folder: Path) -> Path:
+    path, made = folder / "voice.jsonl", _frames()
+    identity = dict(
+        zip(
+            made.tracks["identity"].ticks.tolist(),
+            made.tracks["identity"].values.tolist(),
+            strict=True,
+        )
+    )
+    f0 = dict(zip(made.tracks["f0"].ticks.tolist(), made.tracks["f0"].values.tolist(), strict=True))
+    header = {"schema": 1, "sizes": {"f0": 104}, "frame_seconds": {"f0": 0.01, "identity": 0.2}}
+    lines = [json.dumps(header)]
+    for tick, speech in enumerate(made.speech.tolist(), 1):
+        line = {"seconds": tick / 100, "speech": speech}
+        line |= {"f0": f0.get(tick), "identity": identity.get(tick)}
+        lines.append(json.dumps(line))
+    path.write_text("\n".join(lines))
+    return path
+
+
+def _damaged_jsonl(folder: Path) -> Source:
+    path = folder / "damaged.jsonl"
+    path.write_text(
+        '{"schema": 1, "sizes": {"f0": 104}, "frame_seconds": {}}\n'
+        '{"seconds": 0.01, "f0": 3, "identity": [1.0, NaN]}\n'
+        '{"seconds": 0.02, "f0": 104, "identity": [1.0, 0.5]}\n'
+        '{"seconds": 0.03, "f0": -1, "identity": [Infinity, 0.5]}\n'
+    )
+    return FramesFile(path)
+
+
+def _paced(source: Source, speed: float) -> Paced:
+    now = [0.0]
+
+    def sleep(seconds: float) -> None:
+        now[0] += seconds
+
+    return Paced(source, speed, clock=lambda: now[0], sleep=sleep)
+
+
+def _chain(path: Path, block_seconds: float) -> Source:
+    return Chain([File(path, block_seconds=block_seconds), File(path, block_seconds=3.0)])
+
+
+SOURCES = {
+    "File wav": _file("wav"),
+    "File flac": _file("flac"),
+    "File opus": _file("opus"),
+    "Pipe": SourceCase(
+        lambda folder: [partial(_pipe, SECONDS, most) for most in (1 << 20, 4096, 333)],
+        again=False,
+        endless=lambda folder: _pipe(LONG_SECONDS, RATE),
+    ),
+    "FramesFile npz": SourceCase(
+        lambda folder: [partial(FramesFile, _npz(folder))], damaged=_damaged_npz
+    ),
+    "FramesFile jsonl": SourceCase(
+        lambda folder: [partial(FramesFile, make(folder)) for make in (_npz, _jsonl)],
+        damaged=_damaged_jsonl,
+    ),
+    "Chain": SourceCase(
+        lambda folder: [
+            partial(_chain, _recording(folder, seconds=SECONDS / 2), s) for s in (5.0, 0.3, 0.01)
+        ],
+        damaged=lambda folder: Chain([_damaged_npz(folder), _damaged_npz(folder)]),
+        endless=lambda folder: _chain(_recording(folder, seconds=LONG_SECONDS / 2), 0.5),
+    ),
+    "Paced audio": SourceCase(
+        lambda folder: [
+            partial(File, _recording(folder)),
+            *(partial(_paced, File(_recording(folder)), speed) for speed in (0.3, 1.0, 77.0)),
+        ],
+        endless=lambda folder: _paced(File(_recording(folder, seconds=LONG_SECONDS)), 3.0),
+    ),
+    "Paced frames": SourceCase(
+        lambda folder: [
+            partial(FramesFile, _npz(folder)),
+            *(partial(_paced, FramesFile(_npz(folder)), speed) for speed in (0.1, 3.0, 999.0)),
+        ],
+        damaged=lambda folder: _paced(_damaged_npz(folder), 0.2),
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Listened:
+    """Everything that a source gave, whatever its blocks."""
+
+    samples: dict[tuple[int, int], FloatArray]
+    speech: list[bool]
+    tracks: dict[str, tuple[list[int], list[Any]]]
+    gaps: list[tuple[int | None, Gap]]
+
+
+def listened(items: Iterable[Block | Frames | Gap]) -> Listened:
+    """Put the pieces of a stream together."""
+    samples: dict[tuple[int, int], list[FloatArray]] = {}
+    found = Listened({}, [], {}, [])
+    for item in items:
+        if isinstance(item, Block):
+            samples.setdefault((item.recording, item.rate), []).append(item.samples)
+        elif isinstance(item, Gap):
+            found.gaps.append((None, item))
+        else:
+            found.speech.extend(item.speech.tolist())
+            found.gaps.extend(item.gaps)
+            for name, track in item.tracks.items():
+                ticks, values = found.tracks.setdefault(name, ([], []))
+                ticks.extend(track.ticks.tolist())
+                values.extend(track.values.tolist())
+    found.samples.update({key: np.concatenate(parts) for key, parts in samples.items()})
+    return found
+
+
+# ------------------------------------------------------------------------------------------- sinks
+
+
+@dataclass(frozen=True)
+class SinkCase:
+    """One sink.
+
+    Attributes:
+        make: a fresh one, which may write into a folder.
+        growth: bytes that it may keep of 4000 readings (`Kept` grows with the log of a run).
+    """
+
+    make: Callable[[Path], Sink]
+    growth: int = 64 * KILOBYTE
+
+
+class Nowhere(io.TextIOBase):
+    """Takes any text and keeps none."""
+
+    encoding = "utf-8"
+
+    def write(self, text: str) -> int:
+        return len(text)
+
+
+def _console(*, terminal: bool) -> Console:
+    return Console(
+        file=Nowhere(),  # type: ignore[arg-type]
+        force_terminal=terminal,
+        width=80,
+        height=24,
+        legacy_windows=False,
+        _environ={"TERM": "xterm-256color"},
+    )
+
+
+def _clock() -> Callable[[], float]:
+    """Two milliseconds a look."""
+    now = [0.0]
+
+    def clock() -> float:
+        now[0] += 0.002
+        return now[0]
+
+    return clock
+
+
+def _view(view: type[ReplayProgress | LiveCurve], terminal: bool) -> SinkCase:
+    return SinkCase(lambda folder: view(3600.0, _console(terminal=terminal), clock=_clock()))
+
+
+SINKS = {
+    "JsonLines": SinkCase(lambda folder: JsonLines(folder / "run.jsonl")),
+    "Kept": SinkCase(lambda folder: Kept(), growth=1500 * KILOBYTE),
+    "ReplayProgress": _view(ReplayProgress, terminal=False),
+    "ReplayProgress on a terminal": _view(ReplayProgress, terminal=True),
+    "LiveCurve": _view(LiveCurve, terminal=False),
+    "LiveCurve on a terminal": _view(LiveCurve, terminal=True),
+}

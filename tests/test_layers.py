@@ -1,0 +1,69 @@
+"""A module imports only lower layers; rooms on one layer do not import one another (DESIGN)."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import monitor
+
+ROOT = Path(monitor.__file__).parent
+LAYERS = [
+    {"types", "errors", "version"},
+    {"maths", "protocols"},
+    {"corpus", "features", "population", "sources", "sinks", "figures"},
+    {"stream", "alerts", "evaluation"},
+    {"training"},
+    {"cli"},
+]
+LEVEL = {room: level for level, rooms in enumerate(LAYERS) for room in rooms}
+FILES = sorted(ROOT.rglob("*.py"))
+
+
+def imported(tree: ast.AST) -> set[str]:
+    """Dotted names of this package that a file imports anywhere, functions and types included."""
+    names = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, "imports are absolute"
+            module = node.module or ""
+            names |= {f"monitor.{a.name}" for a in node.names} if module == "monitor" else {module}
+    return {name for name in names if name.split(".")[0] == "monitor"}
+
+
+def violations(room: str, tree: ast.AST) -> list[str]:
+    """What a file of a room imports and may not."""
+    others = {name.split(".")[1] for name in imported(tree) if "." in name} - {room}
+    return sorted(other for other in others if LEVEL.get(other, 99) >= LEVEL[room])
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_imports_go_down(path):
+    room = path.relative_to(ROOT).parts[0].removesuffix(".py")
+    if not room.startswith("__"):  # the package itself and python -m stand above everything
+        assert violations(room, ast.parse(path.read_text())) == []
+
+
+def test_every_room_has_a_layer():
+    rooms = {path.relative_to(ROOT).parts[0].removesuffix(".py") for path in FILES}
+    assert {room for room in rooms if not room.startswith("__")} <= LEVEL.keys()
+
+
+@pytest.mark.parametrize(
+    ("room", "line", "found"),
+    [
+        ("maths", "from monitor.types import Block", []),
+        ("sources", "from monitor.sources.file import File", []),
+        ("sources", "from monitor.sinks.jsonl import JsonLines", ["sinks"]),
+        ("sinks", "def f():\n    import monitor.stream.run", ["stream"]),
+        ("maths", "if TYPE_CHECKING:\n    from monitor import sources", ["sources"]),
+        ("errors", "import monitor.types", ["types"]),
+        ("training", "import monitor.nowhere", ["nowhere"]),
+    ],
+)
+def test_the_test_can_fail(room, line, found):
+    assert violations(room, ast.parse(line)) == found

@@ -1,0 +1,136 @@
+"""The names that people import, and what importing them costs."""
+
+from __future__ import annotations
+
+import pkgutil
+import subprocess
+import sys
+from importlib import import_module
+
+import pytest
+
+import monitor
+import monitor.alerts
+import monitor.sources
+
+NAMES = {
+    "monitor": [
+        "Block",
+        "Frames",
+        "Gap",
+        "Monitor",
+        "MonitorError",
+        "Population",
+        "Reading",
+        "Track",
+        "__version__",
+        "alerts",
+        "sources",
+    ],
+    "monitor.alerts": ["Forecast", "Threshold"],
+    "monitor.errors": [
+        "CalibrationError",
+        "CorpusError",
+        "MonitorError",
+        "OverlapError",
+        "SchemaError",
+        "SourceError",
+        "StoreError",
+        "UsageError",
+    ],
+    "monitor.protocols": ["Feature", "Sink", "Sketch", "Source"],
+    "monitor.sources": ["Chain", "File", "FramesFile", "Paced", "Pipe", "open_recording"],
+    "monitor.types": [
+        "AnyArray",
+        "Block",
+        "BoolArray",
+        "FloatArray",
+        "Frames",
+        "Gap",
+        "IntArray",
+        "TICKS_PER_SECOND",
+        "TICK_SECONDS",
+        "Track",
+    ],
+}
+MODULES = [
+    module.name
+    for module in pkgutil.walk_packages(monitor.__path__, "monitor.")
+    if not module.name.endswith(".__main__")
+]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_exported_names_are_pinned(name):
+    assert sorted(import_module(name).__all__) == sorted(NAMES[name])
+
+
+@pytest.mark.parametrize("name", ["monitor", *MODULES])
+def test_every_module_says_what_it_exports(name):
+    module = import_module(name)
+    names = getattr(module, "__all__", None)
+    if names is None:
+        # the docstring is all that a folder's own file needs to hold
+        assert module.__file__.endswith("__init__.py")
+        assert {key for key in vars(module) if not key.startswith("_")} <= {
+            child.rsplit(".", 1)[1] for child in MODULES if child.rsplit(".", 1)[0] == name
+        }
+        return
+    # as ruff sorts them: constants, classes, functions
+    assert names == sorted(names, key=_order)
+    assert len(set(names)) == len(names)
+    for each in names:
+        assert hasattr(module, each), each
+    assert module.__doc__
+
+
+def _order(name: str) -> tuple[int, str]:
+    kind = 0 if name.isupper() and len(name) > 1 else 1 if name[:1].isupper() else 2
+    return kind, name
+
+
+def test_a_star_import_gives_them_all():
+    space: dict[str, object] = {}
+    exec("from monitor import *", space)
+    assert set(monitor.__all__) <= space.keys()
+    assert set(monitor.__all__) <= set(dir(monitor))
+    with pytest.raises(AttributeError, match="no attribute 'Monitors'"):
+        _ = monitor.Monitors
+
+
+def loaded(*arguments: str) -> set[str]:
+    """The modules that a fresh interpreter has loaded in the end."""
+    made = subprocess.run(
+        [sys.executable, "-X", "importtime", *arguments], capture_output=True, text=True, check=True
+    )
+    lines = [line for line in made.stderr.splitlines() if line.startswith("import time:")]
+    return {line.rsplit("|", 1)[1].strip() for line in lines}
+
+
+HEAVY = {"torch", "river", "matplotlib", "rich", "scipy", "soundfile", "soxr", "webrtcvad"}
+
+
+def heavy(modules: set[str]) -> set[str]:
+    return {module for module in modules if module.split(".")[0] in HEAVY}
+
+
+def test_import_is_light():
+    assert heavy(loaded("-c", "import monitor")) == set()
+    assert "numpy" not in loaded("-c", "import monitor")
+
+
+def test_help_is_light():
+    modules = loaded("-m", "monitor", "--help")
+    assert "click" in modules
+    assert heavy(modules) == set()
+
+
+@pytest.mark.parametrize("name", ["Monitor", "Population", "Reading", "alerts", "sources"])
+def test_names_load_no_more_than_they_need(name):
+    modules = heavy(loaded("-c", f"from monitor import {name}"))
+    assert not any(module.startswith("scipy.stats") for module in modules)
+    assert {module.split(".")[0] for module in modules} <= {"scipy"}
+
+
+def test_the_finder_of_heavy_modules_can_find():
+    assert "scipy.special" in heavy(loaded("-c", "import scipy.special"))
