@@ -279,9 +279,9 @@ SOURCES = {
     "File flac": _file("flac"),
     "File opus": _file("opus"),
     "Pipe": SourceCase(
-        lambda folder: [partial(_pipe, SECONDS, most) for most in (1 << 20, 4096, 333)],
+        lambda _: [partial(_pipe, SECONDS, most) for most in (1 << 20, 4096, 333)],
         again=False,
-        endless=lambda folder: _pipe(LONG_SECONDS, RATE),
+        endless=lambda _: _pipe(LONG_SECONDS, RATE),
     ),
     "FramesFile npz": SourceCase(
         lambda folder: [partial(FramesFile, _npz(folder))], damaged=_damaged_npz
@@ -302,7 +302,9 @@ SOURCES = {
             partial(File, _recording(folder)),
             *(partial(_paced, File(_recording(folder)), speed) for speed in (0.3, 1.0, 77.0)),
         ],
-        endless=lambda folder: _paced(File(_recording(folder, seconds=LONG_SECONDS)), 3.0),
+        endless=lambda folder: _paced(
+            File(_recording(folder, seconds=LONG_SECONDS), block_seconds=0.5), 3.0
+        ),
     ),
     "Paced frames": SourceCase(
         lambda folder: [
@@ -392,12 +394,14 @@ def _clock() -> Callable[[], float]:
 
 
 def _view(view: type[ReplayProgress | LiveCurve], terminal: bool) -> SinkCase:
-    return SinkCase(lambda folder: view(3600.0, _console(terminal=terminal), clock=_clock()))
+    # rich remembers the widths of the last 4096 texts that it drew
+    most = 1000 * KILOBYTE if terminal else 64 * KILOBYTE
+    return SinkCase(lambda _: view(3600.0, _console(terminal=terminal), clock=_clock()), most)
 
 
 SINKS = {
     "JsonLines": SinkCase(lambda folder: JsonLines(folder / "run.jsonl")),
-    "Kept": SinkCase(lambda folder: Kept(), growth=1500 * KILOBYTE),
+    "Kept": SinkCase(lambda _: Kept(), growth=1500 * KILOBYTE),
     "ReplayProgress": _view(ReplayProgress, terminal=False),
     "ReplayProgress on a terminal": _view(ReplayProgress, terminal=True),
     "LiveCurve": _view(LiveCurve, terminal=False),

@@ -12,6 +12,7 @@ import pytest
 import monitor
 import monitor.alerts
 import monitor.sources
+from monitor.cli import COMMANDS
 
 NAMES = {
     "monitor": [
@@ -71,7 +72,7 @@ def test_every_module_says_what_it_exports(name):
     names = getattr(module, "__all__", None)
     if names is None:
         # the docstring is all that a folder's own file needs to hold
-        assert module.__file__.endswith("__init__.py")
+        assert (module.__file__ or "").endswith("__init__.py")
         assert {key for key in vars(module) if not key.startswith("_")} <= {
             child.rsplit(".", 1)[1] for child in MODULES if child.rsplit(".", 1)[0] == name
         }
@@ -123,6 +124,11 @@ def test_help_is_light():
     modules = loaded("-m", "monitor", "--help")
     assert "click" in modules
     assert heavy(modules) == set()
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_of_a_command_is_light(command):
+    assert heavy(loaded("-m", "monitor", command, "--help")) == set()
 
 
 @pytest.mark.parametrize("name", ["Monitor", "Population", "Reading", "alerts", "sources"])

@@ -56,6 +56,9 @@ def main(arguments: list[str] | None = None) -> None:
     """Run the command line and leave with its exit status."""
     arguments = sys.argv[1:] if arguments is None else arguments
     debug = "--debug" in arguments  # wherever it stands
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:  # closed by the shell, as in >&-
+            setattr(sys, name, open(os.devnull, mode))  # noqa: PTH123, SIM115
     try:
         sys.exit(_run([argument for argument in arguments if argument != "--debug"]))
     except BrokenPipeError:

@@ -56,7 +56,7 @@ def check_frames(chain: Chain, monitor: Monitor) -> None:
         own = monitor.population.features[name]
         if kind != own.kind or size > own.size:
             raise UsageError(
-                f"{chain.label}: its {name} is a {kind} of size {size}, that of the population a "
+                f"{chain.label}: {name} comes as {kind} of size {size}, the population has it as "
                 f"{own.kind} of size {own.size}; make both with the same program"
             )
 

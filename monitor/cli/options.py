@@ -63,10 +63,9 @@ class Seconds(_Type):
         try:
             if ":" in text:
                 parts = [float(part) for part in text.split(":")]
-                valid = len(parts) <= 3 and all(0 <= part < 60 for part in parts[1:])
-                total = (
-                    math.inf if not valid else sum(60.0**i * p for i, p in enumerate(parts[::-1]))
-                )
+                if len(parts) > 3 or not all(0 <= part < 60 for part in parts[1:]):
+                    raise ValueError
+                total = sum(60.0**i * part for i, part in enumerate(reversed(parts)))
             else:
                 unit = self._UNITS.get(text[-1:])
                 total = float(text[:-1]) * unit if unit else float(text)

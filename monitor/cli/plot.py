@@ -6,6 +6,8 @@ from pathlib import Path
 
 import click
 
+from monitor.cli.options import check_output
+
 __all__ = ["command"]
 
 
@@ -26,12 +28,13 @@ def command(run: Path, output: Path, title: str | None) -> int:
     \b
     monitor plot talk.jsonl -o talk.png
 
-    The axis on the right translates bits into "1 in k of the people an attacker would consider".
+    The axis also says what the bits mean: 1 in k of the people an attacker would consider.
     """
     from monitor.figures.canvas import check_suffix
     from monitor.figures.curve import plot_run
     from monitor.sinks.schema import read_run
 
     check_suffix(output)
+    check_output(output)
     plot_run(read_run(run), output, title=title)
     return 0

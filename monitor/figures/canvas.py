@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from monitor.errors import UsageError
+from monitor.errors import StoreError, UsageError
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -66,7 +66,8 @@ def draw(path: Path, paint: Callable[[Figure], None], inches: tuple[float, float
     The same input gives the same bytes, and an interrupted call leaves no half file.
 
     Raises:
-        UsageError: another suffix, or the place cannot be written.
+        UsageError: another suffix.
+        StoreError: the place cannot be written.
     """
     suffix = check_suffix(path)
     import matplotlib.style
@@ -85,7 +86,7 @@ def draw(path: Path, paint: Callable[[Figure], None], inches: tuple[float, float
                 figure.savefig(file, format=suffix[1:], dpi=100, metadata=SUFFIXES[suffix])
             part.replace(path)
         except OSError as error:
-            raise UsageError(
+            raise StoreError(
                 f"cannot write {path.name}: {error.strerror or error}; choose another place"
             ) from error
         finally:

@@ -38,6 +38,8 @@ GUIDES = (
     ("sqrt", "square-root guide\n(advanced composition)", PURPLE, (0, (2, 2))),
 )
 
+POWERS = {"linear": 1.0, "sqrt": 0.5}
+
 
 def plot_run(records: Sequence[Mapping[str, Any]], path: Path, *, title: str | None = None) -> None:
     """Draw the headline of a run with its limits, ceilings, guides, alerts and gaps.
@@ -137,17 +139,20 @@ def _guides(axes: Axes, run: Run, shown: Mapping[str, FloatArray]) -> list[tuple
     labels, above = [], []
     for name, text, colour, dashes in GUIDES:
         x, y = shown["speech"], shown[name]
-        known = np.isfinite(y)
-        if not known.any():
+        known = np.flatnonzero(np.isfinite(y) & (y > 0) & (x > 0))
+        if not known.size:
             continue
-        capped = np.flatnonzero(known & (y >= run.ceiling - 0.01))
-        stop = capped[0] + 1 if capped.size and run.ceiling > 0 else y.size
-        keep = thin(x[:stop], y[:stop])
-        axes.plot(x[keep], np.minimum(y[keep], run.ceiling), color=colour, lw=1, linestyle=dashes)
-        if stop == y.size:
-            labels.append((float(min(y[known][-1], run.ceiling)), text, colour))
+        # readings a second apart would draw a power of T with corners on a log axis
+        power = POWERS[name]
+        scale = y[known[0]] / x[known[0]] ** power
+        reaches = (run.ceiling / scale) ** (1 / power) if run.ceiling > 0 else np.inf
+        end = min(float(x[-1]), float(reaches))
+        dense = np.geomspace(min(float(x[0]), end), end, 200)
+        axes.plot(dense, scale * dense**power, color=colour, lw=1, linestyle=dashes)
+        if reaches > x[-1]:
+            labels.append((float(scale * end**power), text, colour))
         else:
-            above.append((_across(axes, float(x[stop - 1])), text.replace("\n", " "), colour))
+            above.append((_across(axes, end), text.replace("\n", " "), colour))
     widths = [len(text) * CHARACTER_WIDTH for _, text, _ in above]
     centres = spread_apart([at for at, _, _ in above], widths, 0.0, 1.0)
     for centre, (_, text, colour) in zip(centres, above, strict=True):

@@ -55,13 +55,7 @@ def log_pmf(alpha: ArrayLike, beta: ArrayLike, speakers: int) -> _Doubles:
         array([0.25, 0.25, 0.25, 0.25])
     """
     a, b = _parameters(alpha, beta)
-    last = _impostors(speakers)
-    j = np.arange(last, dtype=np.float64)
-    # Neighbours differ by a simple factor: no special function, and nothing that cancels.
-    steps = np.log((a[..., None] + j) / (b[..., None] + (last - 1 - j)) * ((last - j) / (j + 1)))
-    log = np.zeros((*steps.shape[:-1], last + 1))
-    np.cumsum(steps, axis=-1, out=log[..., 1:])
-    log -= log.max(axis=-1, keepdims=True)
+    log = _relative(a, b, _impostors(speakers))
     log -= np.log(np.exp(log).sum(axis=-1, keepdims=True))
     return log
 
@@ -174,7 +168,10 @@ def mean_disclosure_bits(alpha: ArrayLike, beta: ArrayLike, speakers: int) -> _D
     step = max(_CHUNK // speakers, 1)
     for start in range(0, left.size, step):
         some = left[start : start + step]
-        entropy[some] = _entropy(log_pmf(flat[0, some], flat[1, some], speakers))
+        log = _relative(flat[0, some], flat[1, some], last)
+        mass = np.exp(log)
+        total = mass.sum(axis=1)
+        entropy[some] = np.log(total) - np.einsum("ij,ij->i", mass, log) / total
     return _in_bits(entropy.reshape(a.shape), speakers)
 
 
@@ -216,6 +213,19 @@ def _beaten_by(rank: ArrayLike, speakers: int) -> _Doubles:
     if ranks.dtype.kind not in "iu" or not ((ranks >= 1) & (ranks <= speakers)).all():
         raise UsageError(f"a rank is a whole number from 1 to {speakers}")
     return ranks.astype(np.float64) - 1.0
+
+
+def _relative(a: _Doubles, b: _Doubles, last: int) -> _Doubles:
+    """Log-probability of every rank against that of the likeliest, shape (..., N)."""
+    j = np.arange(last, dtype=np.float64)
+    # Neighbours differ by a simple factor: no special function, and nothing that cancels.
+    steps = (a[..., None] + j) / (b[..., None] + (last - 1 - j))
+    steps *= (last - j) / (j + 1)
+    np.log(steps, out=steps)
+    log = np.zeros((*steps.shape[:-1], last + 1))
+    np.cumsum(steps, axis=-1, out=log[..., 1:])
+    log -= log.max(axis=-1, keepdims=True)
+    return log
 
 
 def _log_at(a: _Doubles, b: _Doubles, last: int, j: _Doubles) -> _Doubles:
@@ -269,7 +279,7 @@ def _thinned_entropy(a: _Doubles, b: _Doubles, last: int) -> _Doubles:
     lower = (last + 2) // 2
     upper = last + 1 - lower
     j = np.concatenate([thinning.nodes(lower), last - thinning.nodes(upper)])
-    weight = np.concatenate([thinning.gather(np.ones(lower)), thinning.gather(np.ones(upper))])
+    weight = np.concatenate([thinning.weights(lower), thinning.weights(upper)])
     entropy = np.empty(a.shape)
     step = max(_CHUNK // j.size, 1)
     for start in range(0, a.size, step):

@@ -86,12 +86,13 @@ class _Table:
     ) -> None:
         self.floors = np.geomspace(lowest_floor, 1.0, _FLOORS)
         candidates = trials.behind.shape[2]
-        self.loss = np.empty((speakers, points.shape[0], self.floors.size))
-        member = np.zeros((speakers, trials.speaker.size))
-        member[trials.speaker, np.arange(trials.speaker.size)] = 1.0
+        self.loss = np.zeros((speakers, points.shape[0], self.floors.size))
+        order = np.argsort(trials.speaker, kind="stable")
+        present, starts = np.unique(trials.speaker[order], return_index=True)
         for i, point in enumerate(points):
-            share = trials.true_share(point)
-            self.loss[:, i] = member @ _loss(share[:, None], self.floors[None], candidates)
+            share = trials.true_share(point)[order]
+            losses = _loss(share[:, None], self.floors[None], candidates)
+            self.loss[present, i] = np.add.reduceat(losses, starts, axis=0)
 
 
 def _start_lines(trials: Trials) -> FloatArray:
@@ -104,37 +105,44 @@ def _start_lines(trials: Trials) -> FloatArray:
     return np.asarray(steps[None, :, None] * (directions * scale)[:, None])
 
 
+def _loss_and_slopes(
+    trials: Trials, weights: FloatArray, floor: float, row_weights: FloatArray
+) -> tuple[float, FloatArray, float]:
+    """Weighted sum of -log p, and its derivatives by lambda, shape (F,), and by e."""
+    candidates = trials.behind.shape[2]
+    evidence = np.einsum("f,nfj->nj", weights, trials.behind)
+    best = evidence.max(axis=1, keepdims=True)
+    np.exp(evidence - best, out=evidence)
+    mass = evidence.sum(axis=1)
+    share = np.exp(-best[:, 0]) / mass
+    p = (1.0 - floor) * share + floor / candidates
+    # d share / d lambda_f = -share * posterior mean of (s_fj - s_fw)
+    mean = np.einsum("nj,nfj->nf", evidence, trials.behind) / mass[:, None]
+    slope = (row_weights * (1.0 - floor) * share / p) @ mean
+    slope_floor = (row_weights * (share - 1.0 / candidates) / p).sum()
+    return float(-(row_weights @ np.log(p))), slope, float(slope_floor)
+
+
 def _polish(trials: Trials, start: FloatArray, floor: float, row_weights: FloatArray) -> LogitFit:
     """Descend from the best grid point, in log lambda and log e."""
     from scipy.optimize import minimize
 
-    candidates = trials.behind.shape[2]
     lowest = np.log(smallest_floor(trials.speakers))
     origin = np.log(np.maximum(start, 1e-4 * _scale(trials)))
     row_weights = row_weights / row_weights.sum()
 
     def objective(x: FloatArray) -> tuple[float, FloatArray]:
         weights, e = np.exp(origin + x[:-1]), float(np.exp(min(x[-1], 0.0)))
-        evidence = np.einsum("f,nfj->nj", weights, trials.behind)
-        best = evidence.max(axis=1, keepdims=True)
-        np.exp(evidence - best, out=evidence)
-        mass = evidence.sum(axis=1)
-        share = np.exp(-best[:, 0]) / mass
-        p = (1.0 - e) * share + e / candidates
-        # d share / d lambda_f = -share * posterior mean of (s_fj - s_fw)
-        mean = np.einsum("nj,nfj->nf", evidence, trials.behind) / mass[:, None]
-        common = row_weights * (1.0 - e) * share / p
-        slope = (common @ mean) * weights
-        slope_e = -(row_weights * (1.0 / candidates - share) / p).sum() * e
-        return float(-(row_weights @ np.log(p))), np.append(slope, slope_e)
+        loss, slope, slope_floor = _loss_and_slopes(trials, weights, e, row_weights)
+        return loss, np.append(slope * weights, slope_floor * e)
 
     found = minimize(
         objective,
         np.append(np.zeros(start.size), np.log(floor)),
         jac=True,
-        method="L-BFGS-B",
+        method="TNC",  # L-BFGS-B calls LAPACK on tiny matrices, whose idle threads cost more
         bounds=[(-12.0, 12.0)] * start.size + [(lowest, 0.0)],
-        options={"maxiter": 200, "ftol": 1e-14, "gtol": 1e-9},
+        options={"maxfun": 400, "ftol": 1e-14, "gtol": 1e-9},
     )
     return LogitFit(np.exp(origin + found.x[:-1]), float(np.exp(found.x[-1])), float(found.fun))
 

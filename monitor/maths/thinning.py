@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from monitor.types import FloatArray
 
-__all__ = ["gather", "nodes"]
+__all__ = ["gather", "nodes", "weights"]
 
 EXACT = 48
 ORDER = 16
@@ -53,6 +53,17 @@ def gather(weights: FloatArray) -> _Doubles:
         weights[..., start:stop] @ share for start, stop, _, share in _blocks(weights.shape[-1])
     ]
     return np.concatenate([weights[..., :EXACT], *parts], axis=-1)
+
+
+@lru_cache(maxsize=8)
+def weights(count: int) -> _Doubles:
+    """The weight of each node in a plain sum over 0, 1, ..., count - 1.
+
+    Example:
+        >>> bool(abs(weights(5000).sum() - 5000) < 1e-6)
+        True
+    """
+    return gather(np.ones(count))
 
 
 @lru_cache(maxsize=8)

@@ -13,7 +13,7 @@ from monitor.types import FloatArray
 
 __all__ = ["ExpectedBits"]
 
-_NODES_PER_OCTAVE = 16
+_NODES_PER_OCTAVE = 6
 _LAW = slice(0, 1)
 _DRAWS = slice(1, None)
 
@@ -22,7 +22,7 @@ class ExpectedBits:
     """MeanD(T, D) of a law at N.
 
     The figure itself is exact at every T. Its limits need MeanD under every draw, which is dear for
-    thousands of speakers: how far they lie from the figure is worked out at sixteen lengths an
+    thousands of speakers: how far they lie from the figure is worked out at six lengths an
     octave, the grid of the law among them, when first needed, and interpolated in log T between.
 
     Args:

@@ -78,6 +78,7 @@ class Monitor:
         )
         self.watch = watch
         self.session = session
+        self.borrowed = population.borrowed or laws is not None
         self.features = self.recogniser.features
         self.step_seconds = step / TICKS_PER_SECOND
         self._step = step

@@ -43,7 +43,7 @@ def start_record(monitor: Monitor, recordings: Sequence[str]) -> dict[str, Any]:
         "template_seconds": recogniser.scoring.seconds,
         "similarity": dict(zip(law.features, law.similarities, strict=True)),
         "ties": "spread",
-        "law": "borrowed" if population.borrowed else "own",
+        "law": "borrowed" if monitor.borrowed else "own",
         "law_session": recogniser.session,
         "law_speakers": law.speakers,
         "law_candidates": law.candidates,
@@ -86,10 +86,10 @@ def _notices(monitor: Monitor) -> list[str]:
             "this recording was enrolled too, but there is no same-session law: the cross-session "
             "law used here makes light of what it discloses"
         )
-    if monitor.population.borrowed:
+    if monitor.borrowed:
         notices.append(
-            "the rank law is borrowed: speakers were added after it was learnt; another microphone "
-            "makes a voice easier to tell from the rest"
+            "the rank law is borrowed: it was learnt without some of these speakers; another "
+            "microphone makes a voice easier to tell from the rest"
         )
     if recogniser.speakers > 10 * recogniser.law.candidates:
         notices.append(

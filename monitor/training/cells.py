@@ -18,6 +18,7 @@ __all__ = ["MOST_SCORES", "Cell", "Plan", "plans"]
 MOST_SCORES = 4_000_000
 """Raw scores kept for the conditional logit and the null band; ranks use every trial."""
 _CHUNK = 256
+_ROUNDING = 1e-12
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,13 +90,13 @@ class Plan:
                 scores = np.stack(
                     [s.score(prepared[f], tests[f][rows]) for f, s in similarities.items()]
                 )
-                bounds = [rank_bounds(each, target) for each in scores]
+                gaps = _gaps(scores, target)
+                bounds = [rank_bounds(each, target) for each in gaps]
                 better.append(np.stack([b for b, _ in bounds]))
                 tied.append(np.stack([t for _, t in bounds]))
                 speaker.append(self.candidates[target])
                 some = (rows + shift) % stride == 0
-                true = scores[:, np.arange(rows.size), target]
-                behind.append(np.moveaxis(scores - true[:, :, None], 0, 1)[some])
+                behind.append(np.moveaxis(gaps, 0, 1)[some])
                 kept.append(self.candidates[target[some]])
                 own.append(target[some])
         return Cell(
@@ -122,6 +123,17 @@ class Plan:
             for feature, made in rows.items():
                 made.append(session[feature].total(start, units))
         return {feature: np.stack(made) for feature, made in rows.items()}
+
+
+def _gaps(scores: FloatArray, target: IntArray) -> FloatArray:
+    """Scores minus the true speaker's, shape (F, rows, N).
+
+    A matrix product need not give equal templates equal scores to the last bit: what is no more
+    than its rounding is a tie.
+    """
+    gaps = scores - np.take_along_axis(scores, target[None, :, None], axis=2)
+    noise = _ROUNDING * np.abs(scores).max(axis=(1, 2), keepdims=True)
+    return np.asarray(np.where(np.abs(gaps) <= noise, 0.0, gaps))
 
 
 class _Same(Plan):

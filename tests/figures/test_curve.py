@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from monitor.errors import UsageError
+from monitor.errors import StoreError, UsageError
 from monitor.figures.calibration import plot_laws
 from monitor.figures.canvas import spread_apart
 from monitor.figures.curve import plot_run
@@ -120,7 +120,7 @@ def test_the_picture_says_what_it_shows(tmp_path: Path) -> None:
 def test_other_suffixes_and_places_are_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"\.png, \.svg or \.pdf"):
         plot_run([], tmp_path / "run.jpg")
-    with pytest.raises(UsageError, match="another place"):
+    with pytest.raises(StoreError, match="another place"):
         plot_run([], tmp_path / "missing" / "run.png")
     assert list(tmp_path.iterdir()) == []
 
@@ -135,7 +135,7 @@ def test_a_failed_write_leaves_the_old_file(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("matplotlib.figure.Figure.savefig", full)
-    with pytest.raises(UsageError, match="No space left"):
+    with pytest.raises(StoreError, match="No space left"):
         plot_run([], path)
     assert path.read_bytes() == b"old"
     assert list(tmp_path.iterdir()) == [path]

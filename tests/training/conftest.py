@@ -79,7 +79,8 @@ def voice() -> Callable[..., np.ndarray]:
         phase = 2 * np.pi * np.cumsum(pitch * bend) / RATE
         tone = sum(np.sin(k * phase) / k**0.7 for k in range(1, 25))
         loudness = np.clip(np.sin(2 * np.pi * 1.3 * t) + 0.6, 0, 1)
-        return (0.08 * tone * loudness + 1e-4 * generator.standard_normal(t.size)).astype("f4")
+        samples = 0.08 * tone * loudness + 1e-4 * generator.standard_normal(t.size)
+        return np.asarray(samples, np.float32)
 
     return make
 

@@ -46,6 +46,13 @@ def test_slices_of_five_speech_seconds_and_no_session_shares_one(tmp_path):
     assert not len(population.laws)
 
 
+def test_slices_go_on_from_file_to_file(tmp_path, frames_file):
+    frames_file(tmp_path / "ann/mon/1.npz", np.ones(400), [400], [1])
+    frames_file(tmp_path / "ann/mon/2.npz", np.ones(700), [100, 101, 600, 601], [2, 3, 4, 5])
+    slices = enrol(find(tmp_path)).population.features["f0"].slices
+    assert [np.flatnonzero(row).tolist() for row in slices] == [[1, 2], [3, 4]]
+
+
 @pytest.mark.parametrize(("seconds", "slices"), [(5, 1), (9.9, 1), (10, 2), (30, 6)])
 def test_at_most_so_many_seconds(tmp_path, seconds, slices):
     write_corpus(tmp_path, Simulation(2), 2, 2, 30.0)

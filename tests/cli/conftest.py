@@ -1,0 +1,171 @@
+"""The command line in this process, as a process of its own, and on a terminal; things to hear."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import pty
+import struct
+import subprocess
+import sys
+import termios
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import soundfile
+
+from benchmarks.simulation import Simulation, write_corpus
+from monitor.cli import main
+from monitor.corpus.finding import find
+from monitor.population.population import Population
+from monitor.training import fitted
+from monitor.training.calibrating import calibrate
+from monitor.training.enrolling import enrol
+from monitor.training.voices import collect
+
+RATE = 16_000
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a command left behind."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def records(self) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in self.out.splitlines()]
+
+    @property
+    def readings(self) -> list[dict[str, Any]]:
+        return [record for record in self.records if record["type"] == "reading"]
+
+    @property
+    def complaint(self) -> str:
+        """The one line that says what is wrong."""
+        assert "Traceback" not in self.err
+        (line,) = [line for line in self.err.splitlines() if line.startswith("monitor: ")]
+        assert self.code == 4 or self.err.endswith(f"{line}\n")
+        return line
+
+
+@pytest.fixture
+def run(capsysbinary) -> Callable[..., Result]:
+    """The command line within this process."""
+
+    def run(*arguments: object) -> Result:
+        capsysbinary.readouterr()
+        with pytest.raises(SystemExit) as left:
+            main([str(argument) for argument in arguments])
+        out, err = capsysbinary.readouterr()
+        return Result(int(left.value.code or 0), out.decode(), err.decode())
+
+    return run
+
+
+@pytest.fixture
+def command() -> list[str]:
+    """How to start the command line as a process."""
+    return [sys.executable, "-m", "monitor"]
+
+
+@pytest.fixture
+def terminal(command) -> Callable[..., tuple[int, str, str]]:
+    """The command line with stdout on a terminal: exit status, what it shows, stderr."""
+
+    def run(*arguments: object, columns: int = 100, both: bool = False) -> tuple[int, str, str]:
+        ours, theirs = pty.openpty()
+        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 30, columns, 0, 0))
+        environment = {k: v for k, v in os.environ.items() if k not in ("COLUMNS", "NO_COLOR")}
+        process = subprocess.Popen(
+            [*command, *map(str, arguments)],
+            stdin=subprocess.DEVNULL,
+            stdout=theirs,
+            stderr=theirs if both else subprocess.PIPE,
+            env={**environment, "TERM": "xterm", "PYTHONIOENCODING": "utf-8"},
+        )
+        os.close(theirs)
+        shown = b""
+        while True:
+            try:
+                data = os.read(ours, 65536)
+            except OSError:  # how Linux says that the other side is closed
+                break
+            if not data:
+                break
+            shown += data
+        err = process.stderr.read().decode() if process.stderr is not None else ""
+        code = process.wait()
+        os.close(ours)
+        if process.stderr is not None:
+            process.stderr.close()
+        return code, shown.decode().replace("\r\n", "\n"), err
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def people(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A corpus of 12 simulated speakers in two sessions each, as frames."""
+    folder = tmp_path_factory.mktemp("corpus") / "people"
+    write_corpus(folder, Simulation(14, 3), 12, 2, 50.0)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def population(people: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Those speakers enrolled (from their first session only) and calibrated; not to be changed."""
+    path = tmp_path_factory.mktemp("population") / "us.npz"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(fitted, "LOSSES", ("LL",))
+        made = enrol(find(people), seconds=20.0).population
+        voices, shapes, _ = collect(find(people))
+        laws = calibrate(
+            voices, shapes, lengths=[1, 5, 20], template_lengths=[20], draws=40, trials=3
+        )
+    made.with_laws(laws.laws).save(path)
+    return path
+
+
+@pytest.fixture(scope="session")
+def talk(people: Path) -> Path:
+    """Frames of speaker 000003 of that corpus, from a session that was not enrolled."""
+    return people / "000003" / "s1.npz"
+
+
+def synthetic(seconds: float, pitch: float = 120.0, seed: int = 0) -> np.ndarray:
+    """Something that a voice activity detector takes for speech, float: a buzz in syllables."""
+    t = np.arange(round(seconds * RATE)) / RATE
+    generator = np.random.default_rng(seed)
+    bend = 1 + 0.1 * np.sin(2 * np.pi * 0.7 * t + generator.uniform(0, 6))
+    phase = 2 * np.pi * np.cumsum(pitch * bend) / RATE
+    tone = sum(np.sin(k * phase) / k**0.7 for k in range(1, 25))
+    loudness = np.clip(np.sin(2 * np.pi * 1.3 * t) + 0.6, 0, 1)
+    samples = 0.08 * tone * loudness + 1e-4 * generator.standard_normal(t.size)
+    return np.asarray(samples, np.float32)
+
+
+@pytest.fixture(scope="session")
+def voice() -> Callable[..., np.ndarray]:
+    """Samples at 16 kHz: ``voice(seconds, pitch=120.0, seed=0)``."""
+    return synthetic
+
+
+@pytest.fixture(scope="session")
+def wav(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Twelve seconds of it, 16 bits; not to be changed."""
+    path = tmp_path_factory.mktemp("audio") / "talk.wav"
+    soundfile.write(path, synthetic(12.0), RATE)
+    return path
+
+
+@pytest.fixture(scope="session")
+def reference() -> Population:
+    return Population.reference()

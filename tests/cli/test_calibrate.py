@@ -1,0 +1,208 @@
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from benchmarks.simulation import Simulation, write_corpus
+from monitor.population.lawfile import load_laws
+from monitor.population.population import Population
+from monitor.training import fitted
+
+ONE = ("--lengths", "1", "--template-lengths", "10", "--draws", "20", "--trials", "2")
+QUICK = ("--lengths", "1,5", "--template-lengths", "10", "--draws", "20", "--trials", "3")
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch):
+    """Only the live loss: the others are for information and take most of the time."""
+    monkeypatch.setattr(fitted, "LOSSES", ("LL",))
+
+
+@pytest.fixture
+def enrolled(run, people, tmp_path):
+    """A population without laws, from the first session of everybody."""
+    path = tmp_path / "us.npz"
+    assert run("enroll", people, "-o", path, "--seconds", 20).code == 0
+    return path
+
+
+def test_into_a_population_and_on_to_a_replay(run, people, talk, enrolled):
+    without = run("replay", talk, "-p", enrolled)
+    assert without.code == 1
+    assert "learn one with: monitor calibrate" in without.complaint
+    result = run("calibrate", people, "-o", enrolled, *QUICK)
+    assert result.code == 0
+    assert result.err == f"the laws are in {enrolled}\n"
+    population = Population.load(enrolled)
+    assert {(law.features, law.session) for law in population.laws} == {
+        (("f0",), "same"),
+        (("f0",), "cross"),
+    }
+    assert {d for law in population.laws for d in law.template_lengths} == {10.0}
+    run_of = run("replay", talk, "-p", enrolled, "--watch", "000003")
+    assert run_of.code == 0
+    assert run_of.records[0]["law"] == "own"
+    assert run_of.records[0]["law_speakers"] == 12
+
+
+def test_the_length_of_the_templates_is_on_the_grid(run, people, enrolled):
+    options = ["--lengths", "1", "--draws", "20", "--trials", "1"]
+    made = run("calibrate", people, "-o", enrolled, "--json", *options)
+    assert {cell["D"] for cell in json.loads(made.out)["cells"]} == {10.0, 20.0, 30.0}
+
+
+def test_the_table(run, people):
+    result = run("calibrate", people, *QUICK)
+    assert result.code == 0
+    title, head, *rest = result.out.splitlines()
+    assert title == "f0: bits by speech seconds heard (T) and enrolled (D)"
+    columns = head.replace("T s", "T").replace("D s", "D").replace("MeanD raw", "raw").split()
+    assert columns == [
+        *["T", "D", "session", "speakers", "N", "trials", "alpha", "beta", "raw", "M-M", "model"],
+        *["limits", "null", "IdR", "StDD", "MaxD", "@rank", "Spread", "KL", "rank-1", "local"],
+        "notes",
+    ]
+    rows = [line.split() for line in rest[:4]]
+    assert [row[:6] for row in rows] == [
+        [t, "10", session, "12", "12", "36"] for session in ("same", "cross") for t in ("1", "5")
+    ]
+    assert all(".." in row[11] and ".." in row[12] for row in rows)
+    assert rest[4] == ""
+    assert "95 %" in rest[5]
+    assert len(rest) == 6
+
+
+def test_json(run, people):
+    result = run("calibrate", people, "--json", *ONE)
+
+    def never(constant: str) -> None:
+        raise AssertionError(constant)
+
+    made = json.loads(result.out, parse_constant=never)
+    assert made["schema"] == 1
+    same, cross = made["cells"]
+    assert (same["session"], same["T"], same["D"]) == ("same", 1.0, 10.0)
+    assert cross["session"] == "cross"
+    other = json.loads(run("calibrate", people, "--json", "--seed", 1, *ONE).out)
+    assert other["cells"][0]["alpha"] == same["alpha"]
+    assert other["cells"][0]["mean_bits_low"] != same["mean_bits_low"]
+
+
+def test_laws_in_a_file_of_their_own(run, people, talk, enrolled, tmp_path):
+    path = tmp_path / "law.npz"
+    assert run("calibrate", people, "-o", path, *ONE).code == 0
+    assert len(load_laws(path)) == 2
+    used = run("replay", talk, "-p", enrolled, "--law", path, "--watch", "000003")
+    assert used.code == 0
+    assert used.records[0]["law_speakers"] == 12
+    run("calibrate", people, "-o", enrolled, *ONE)
+    own = run("replay", talk, "-p", enrolled, "--watch", "000003")
+    assert used.readings == own.readings
+    assert run("calibrate", people, "-o", path, *ONE).code == 0  # a law file may be renewed
+
+
+def test_a_picture(run, people, tmp_path):
+    assert run("calibrate", people, "--plot", tmp_path / "laws.png", *ONE).code == 0
+    assert (tmp_path / "laws.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_similarities(run, people):
+    plain, other = (
+        json.loads(run("calibrate", people, "--json", "--similarity", f"f0={name}", *ONE).out)
+        for name in ("log-likelihood", "l1")
+    )
+    assert plain["cells"][0]["weights"] != other["cells"][0]["weights"]
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--similarity", "hellinger"], "must be FEATURE= and one of log-likelihood, hellinger"),
+        (["--similarity", "f0=cosinus"], "must be FEATURE= and one of log-likelihood"),
+        (["--similarity", "fo=l1"], "no similarity for 'fo': calibrating f0"),
+        (["--lengths", "0,1"], "must be positive seconds"),
+        (["--lengths", "0.25"], "positive multiple of 0.1 s"),
+        (["--lengths", "a"], "is not a list of seconds"),
+        (["--draws", "5"], "5 is not in the range"),
+        (["--trials", "0"], "0 is not in the range"),
+        (["--seed", "-1"], "-1 is not in the range"),
+        (["--plot", "laws.jpg"], "let the name end in .png, .svg or .pdf"),
+        (["--features", ""], "name at least one"),
+    ],
+)
+def test_options_that_make_no_sense(run, people, options, words):
+    result = run("calibrate", people, *options)
+    assert result.code == 2
+    assert words in result.complaint
+
+
+def test_too_few_speakers(run, tmp_path):
+    write_corpus(tmp_path / "few", Simulation(9), 9, 1, 10.0)
+    result = run("calibrate", tmp_path / "few", *QUICK)
+    assert (result.code, result.out) == (1, "")
+    assert "9 speakers are too few to learn a rank law; at least 10" in result.complaint
+
+
+def test_too_little_speech(run, tmp_path):
+    write_corpus(tmp_path / "short", Simulation(11), 11, 1, 8.0)
+    result = run("calibrate", tmp_path / "short", *QUICK)
+    assert (result.code, result.out) == (1, "")
+    assert "a test of 1 s and a template of 10 s of speech: add speech" in result.complaint
+
+
+def test_a_broken_file_is_skipped_and_named(run, people, tmp_path):
+    (tmp_path / "c").mkdir()
+    for folder in people.iterdir():
+        (tmp_path / "c" / folder.name).symlink_to(folder)
+    (tmp_path / "c" / "zoe").mkdir()
+    (tmp_path / "c" / "zoe" / "a.npz").write_text("no frames")
+    result = run("calibrate", tmp_path / "c", *ONE)
+    assert result.code == 4
+    assert "skipped: a.npz is no file of frames" in result.complaint
+    assert "cross" in result.out
+
+
+def test_what_lies_there_is_not_lost(run, people, tmp_path, population):
+    letter = tmp_path / "letter.txt"
+    letter.write_text("dear diary")
+    result = run("calibrate", people, "-o", letter, *ONE)
+    assert result.code == 2
+    assert "is no population of this program" in result.complaint
+    assert letter.read_text() == "dear diary"
+    damaged = tmp_path / "us.npz"
+    damaged.write_bytes(population.read_bytes()[:-200])
+    before = damaged.read_bytes()
+    assert run("calibrate", people, "-o", damaged, *ONE).code == 2
+    assert damaged.read_bytes() == before
+
+
+def test_frames_of_another_kind_than_the_templates(run, people, tmp_path, population):
+    write_corpus(tmp_path / "c", Simulation(11), 11, 1, 20.0)
+    for path in (tmp_path / "c").glob("*/*.npz"):
+        with np.load(path) as file:
+            arrays = dict(file)
+        header = json.loads(arrays.pop("header").item())
+        header["sizes"]["f0"] += 9
+        np.savez(path, header=json.dumps(header), **arrays)
+    us = tmp_path / "us.npz"
+    us.write_bytes(population.read_bytes())
+    result = run("calibrate", tmp_path / "c", "-o", us, *ONE)
+    assert result.code == 2
+    assert "has no f0 of this kind (histogram of size" in result.complaint
+    assert us.read_bytes() == population.read_bytes()
+
+
+@pytest.mark.parametrize("columns", [80, 120, 250])
+def test_the_table_fits_the_terminal(terminal, people, columns):
+    few = ("--lengths", "1", "--template-lengths", "10", "--draws", "20", "--trials", "1")
+    code, shown, err = terminal("calibrate", people, *few, columns=columns)
+    assert code == 0
+    assert "…" not in shown
+    lines = [line.replace("\x1b[1m", "").replace("\x1b[0m", "") for line in shown.splitlines()]
+    assert max(map(len, lines)) <= columns
+    head = lines[1].split()
+    assert {"session", "model", "limits", "null", "local", "notes"} <= set(head)
+    assert ("Left out in this narrow terminal" in shown) == (columns < 250)
+    assert "the laws" not in err

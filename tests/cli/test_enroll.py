@@ -1,0 +1,208 @@
+from __future__ import annotations
+
+import stat
+from pathlib import Path
+
+import numpy as np
+import pytest
+import soundfile
+
+from benchmarks.simulation import Simulation, write_corpus
+from monitor.population.population import Population
+from monitor.sources.frames import write_frames
+
+RATE = 16_000
+PITCH = {"ann": 200.0, "bob": 110.0, "cleo": 150.0}
+
+
+@pytest.fixture(scope="module")
+def sounds(voice) -> dict[str, np.ndarray]:
+    return {name: voice(9.0, pitch) for name, pitch in PITCH.items()}
+
+
+def put(path: Path, samples: np.ndarray, rate: int = RATE) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    soundfile.write(path, samples, rate)
+
+
+def libri(root: Path, sounds) -> Path:
+    for number, samples in zip((19, 26, 103), sounds.values(), strict=True):
+        put(root / f"corpus/{number}/7/{number}-7-0000.flac", samples[: 5 * RATE])
+        put(root / f"corpus/{number}/7/{number}-7-0001.flac", samples[5 * RATE :])
+    return root / "corpus"
+
+
+def kaldi(root: Path, sounds) -> Path:
+    for name, samples in sounds.items():
+        put(root / f"data/wav/{name}.wav", samples)
+    (root / "data/wav.scp").write_text("".join(f"{n}-1 wav/{n}.wav\n" for n in sounds))
+    (root / "data/utt2spk").write_text("".join(f"{n}-1 {n}\n" for n in sounds))
+    return root / "data"
+
+
+def manifest(root: Path, sounds) -> Path:
+    lines = ["path,speaker,session\n"]
+    for name, samples in sounds.items():
+        put(root / f"{name}.ogg", samples)
+        lines.append(f"{name}.ogg,{name},monday\n")
+    (root / "list.csv").write_text("".join(lines))
+    return root / "list.csv"
+
+
+def folders(root: Path, sounds) -> Path:
+    for name, samples in sounds.items():
+        put(root / f"voices/{name}/monday/1.wav", np.repeat(samples, 3), 48_000)
+    return root / "voices"
+
+
+@pytest.mark.parametrize("layout", [libri, kaldi, manifest, folders])
+def test_every_layout(run, tmp_path, sounds, layout):
+    corpus = layout(tmp_path, sounds)
+    result = run("enroll", corpus, "-o", tmp_path / "us.npz")
+    assert (result.code, result.out) == (0, "")
+    population = Population.load(tmp_path / "us.npz")
+    names = ("19", "26", "103") if layout is libri else tuple(PITCH)
+    assert population.names == names
+    assert population.template_seconds.tolist() == [5.0] * 3
+    assert stat.S_IMODE((tmp_path / "us.npz").stat().st_mode) == 0o600
+    first, second = result.err.splitlines()
+    assert first == f"3 speakers enrolled with 5 s of speech; {tmp_path / 'us.npz'} holds 3"
+    assert second == (
+        f"next: learn what a rank means:  monitor calibrate {corpus} -o {tmp_path / 'us.npz'}"
+    )
+    counts = population.templates("f0", population.scoring())
+    high, low, middle = counts.argmax(axis=1)
+    assert len({high, low, middle}) == 3
+    assert min(high, low) < middle < max(high, low)
+
+
+def test_nothing_is_overwritten_unasked(run, tmp_path, people):
+    path = tmp_path / "us.npz"
+    assert run("enroll", people, "-o", path, "--seconds", 10).code == 0
+    before = path.read_bytes()
+    result = run("enroll", people, "-o", path)
+    assert result.code == 2
+    assert "exists; use --add to add speakers or --replace to overwrite it" in result.complaint
+    assert path.read_bytes() == before
+    assert run("enroll", people, "-o", path, "--seconds", "15s", "--replace").code == 0
+    assert set(Population.load(path).template_seconds) == {15.0}
+
+
+def test_adding(run, tmp_path, people, population):
+    path = tmp_path / "us.npz"
+    path.write_bytes(population.read_bytes())
+    path.chmod(0o644)
+    write_corpus(tmp_path / "new", Simulation(20, 8), 2, 1, 40.0)
+    for i in range(2):
+        (tmp_path / f"new/00000{i}").rename(tmp_path / f"new/guest{i}")
+    result = run("enroll", tmp_path / "new", "-o", path, "--add", "--seconds", 20)
+    assert result.code == 0
+    made = Population.load(path)
+    assert made.names[-2:] == ("guest0", "guest1")
+    assert len(made) == 14
+    assert made.borrowed
+    assert "the rank law is borrowed" in result.err
+    assert "easier to tell from the rest" in result.err
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    # and a run says so, to programs and to people
+    run_of = run("replay", people / "000003/s1.npz", "-p", path, "--watch", "guest1")
+    assert run_of.records[0]["law"] == "borrowed"
+    assert any("borrowed" in notice for notice in run_of.records[0]["notices"])
+    assert "monitor: note: the rank law is borrowed" in run_of.err
+    assert run_of.records[0]["speakers"] == 14
+
+    before = path.read_bytes()
+    again = run("enroll", tmp_path / "new", "-o", path, "--add")
+    assert again.code == 2
+    assert "guest0, guest1 enrolled already" in again.complaint
+    assert path.read_bytes() == before
+
+
+def test_among_the_shipped_readers(run, tmp_path, reference):
+    simulation, size = Simulation(2), reference.features["f0"].size
+    for name in ("me", "you"):
+        frames = simulation.frames(len(name) - 2, 0, 60.0)
+        (tmp_path / "corpus" / name).mkdir(parents=True)
+        write_frames(
+            tmp_path / "corpus" / name / "a.npz", frames.speech, frames.tracks, {"f0": size},
+            {"f0": 0.01},
+        )  # fmt: skip
+    path = tmp_path / "mix.npz"
+    result = run("enroll", tmp_path / "corpus", "--base", "reference", "-o", path)
+    assert result.code == 0
+    made = Population.load(path)
+    assert made.names == (*reference.names, "me", "you")
+    assert made.borrowed
+    assert len(made.laws) == len(reference.laws)
+    assert f"holds {len(made)}" in result.err
+    # 60 s of audio are less than the readers have: said once, with what to do
+    (line,) = [line for line in result.err.splitlines() if "much less speech" in line]
+    assert "me, you; enrol more, or cut all with replay --template-seconds" in line
+    again = run("enroll", tmp_path / "corpus", "--base", path, "-o", tmp_path / "x.npz")
+    assert again.code == 2
+    assert "me, you enrolled already" in again.complaint
+    both = run("enroll", tmp_path / "corpus", "--base", "reference", "--add", "-o", path)
+    assert both.code == 2
+    assert "leave out --base" in both.complaint
+
+
+def test_one_person_alone(run, tmp_path, people):
+    (tmp_path / "me").mkdir()
+    (tmp_path / "me" / "000000").symlink_to(people / "000000")
+    result = run("enroll", tmp_path / "me", "-o", tmp_path / "me.npz")
+    assert result.code == 0
+    assert result.err.splitlines()[0].startswith("1 speaker enrolled with ")
+    assert f"--add -o {tmp_path / 'me.npz'}" in result.err.splitlines()[1]
+    assert len(Population.load(tmp_path / "me.npz")) == 1
+
+
+def test_two_of_very_unequal_length(run, tmp_path, people):
+    write_corpus(tmp_path / "c", Simulation(1), 1, 1, 12.0)
+    (tmp_path / "c" / "x").symlink_to(people / "000000")
+    result = run("enroll", tmp_path / "c", "-o", tmp_path / "us.npz")
+    assert result.code == 0
+    assert len(Population.load(tmp_path / "us.npz")) == 2
+    assert "enrol more speech" in result.complaint
+
+
+def test_a_broken_file_is_skipped_and_named(run, tmp_path, sounds):
+    corpus = folders(tmp_path, sounds)
+    (corpus / "bob/monday/2.wav").write_text("no audio")
+    result = run("enroll", corpus, "-o", tmp_path / "us.npz")
+    assert result.code == 4
+    assert "monitor: skipped: 2.wav is no recording" in result.complaint
+    assert len(Population.load(tmp_path / "us.npz")) == 3
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--seconds", "4"], "at least 5 s"),
+        (["--seconds", "0"], "at least 5 s"),
+        (["--seconds", "x"], "is not a length"),
+        (["--features", ","], "name at least one"),
+    ],
+)
+def test_options_that_make_no_sense(run, tmp_path, people, options, words):
+    result = run("enroll", people, "-o", tmp_path / "us.npz", *options)
+    assert result.code == 2
+    assert words in result.complaint
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_unknown_feature(run, tmp_path, sounds):
+    result = run("enroll", folders(tmp_path, sounds), "-o", tmp_path / "us.npz", "--features", "f1")
+    assert result.code == 2
+    assert "did you mean f0?" in result.complaint
+
+
+def test_only_data_on_stdout_and_a_bar_on_a_terminal(terminal, tmp_path, people):
+    # a speaker's name must not be able to steer the terminal
+    lines = [f"{people}/00000{i}/s{j}.npz,[/{i}]\n" for i in range(2) for j in range(2)]
+    (tmp_path / "list.csv").write_text("path,speaker\n" + "".join(lines))
+    code, shown, _ = terminal("enroll", tmp_path / "list.csv", "-o", tmp_path / "us.npz", both=True)
+    assert code == 0
+    assert "enrolling" in shown
+    assert "4/4" in shown
+    assert "2 speakers enrolled" in shown
+    assert shown.endswith("us.npz\n")

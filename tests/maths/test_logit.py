@@ -1,0 +1,236 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from monitor.maths import logit
+from monitor.maths.bootstrap import speaker_weights
+from monitor.maths.logit import Trials, fit, fit_draws, held_out_bits, smallest_floor
+
+LN2 = np.log(2)
+
+
+def simulated(seed, speakers, each, candidates, shift, weights, speaker_spread=0.0):
+    """Trials with a known posterior.
+
+    The true speaker's z has mean ``shift``, everybody else's 0: the log-likelihood ratio is
+    ``shift * z``, so that scores of ``shift * z / weights`` ask for exactly these weights.
+    """
+    generator = np.random.default_rng(seed)
+    shift, weights = np.atleast_1d(shift).astype(float), np.atleast_1d(weights).astype(float)
+    speaker = np.repeat(np.arange(speakers), each)
+    z = generator.normal(size=(speaker.size, shift.size, candidates))
+    own = generator.normal(0, speaker_spread, (speakers, shift.size)) if speaker_spread else 0 * z
+    z[:, :, 0] += shift + (own[speaker] if speaker_spread else 0)
+    scores = z * (shift / weights)[:, None]
+    return Trials(scores - scores[:, :, :1], speaker)
+
+
+def useless(seed, speakers, each, candidates, features=1):
+    generator = np.random.default_rng(seed)
+    scores = generator.normal(size=(speakers * each, features, candidates))
+    return Trials(scores - scores[:, :, :1], np.repeat(np.arange(speakers), each))
+
+
+def some(trials, keep):
+    _, speaker = np.unique(trials.speaker[keep], return_inverse=True)
+    return Trials(trials.behind[keep], speaker)
+
+
+def bits(trials, weights, floor):
+    """Local bits of every trial, one after the other."""
+    candidates, found = trials.behind.shape[2], []
+    for behind in trials.behind:
+        llr = sum(w * row for w, row in zip(weights, behind, strict=True))
+        softmax = 1 / np.exp(np.clip(llr, None, 700)).sum()  # the true speaker's llr is 0
+        found.append(np.log2(candidates * ((1 - floor) * softmax + floor / candidates)))
+    return np.array(found)
+
+
+def in_sample_bits(trials, found):
+    return np.log2(trials.behind.shape[2]) - found.loss / LN2
+
+
+@pytest.mark.parametrize("features", [1, 2, 3])
+def test_slopes_by_finite_differences(features):
+    trials = simulated(0, 6, 4, 9, np.linspace(0.5, 2, features), 10.0 ** np.arange(features), 0.5)
+    rows = np.random.default_rng(1).dirichlet(np.ones(24))
+    weights, floor = 0.7 * 10.0 ** np.arange(features), 0.2
+    _, slope, slope_floor = logit._loss_and_slopes(trials, weights, floor, rows)
+
+    def loss(w, e):
+        return -(rows @ bits(trials, w, e)) * LN2
+
+    for f in range(features):
+        step = np.eye(features)[f] * 1e-5 * weights[f]
+        numeric = (loss(weights + step, floor) - loss(weights - step, floor)) / (2 * step[f])
+        assert slope[f] == pytest.approx(numeric, rel=1e-6)
+    numeric = (loss(weights, floor + 1e-6) - loss(weights, floor - 1e-6)) / 2e-6
+    assert slope_floor == pytest.approx(numeric, rel=1e-6)
+
+
+def test_loss_is_what_the_monitor_shows():
+    trials = simulated(0, 12, 5, 20, [1.0, 2.0], [0.1, 3.0])
+    found = fit(trials)
+    expected = bits(trials, found.weights, found.floor).mean()
+    assert in_sample_bits(trials, found) == pytest.approx(expected, abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("shift", "weights"), [([1.5], [0.02]), ([1.0, 2.0], [0.05, 4.0]), ([1, 1.5, 2], [0.3, 1, 20])]
+)
+def test_known_weights_are_recovered(shift, weights):
+    found = fit(simulated(3, 150, 6, 30, shift, weights))
+    assert_allclose(found.weights, weights, rtol=0.12)
+    assert found.floor < 0.04
+
+
+def test_a_known_floor_is_recovered():
+    # with every fifth trial under a random name, p = 0.8 softmax + 0.2 / N is exactly right
+    trials = simulated(4, 300, 5, 30, 2.5, 1.0)
+    behind, generator = trials.behind.copy(), np.random.default_rng(5)
+    for i in range(0, 1500, 5):
+        name = generator.integers(30)
+        behind[i, :, [0, name]] = behind[i, :, [name, 0]]
+        behind[i] -= behind[i, :, :1]
+    found = fit(Trials(behind, trials.speaker))
+    assert found.floor == pytest.approx(0.2, abs=0.03)
+    assert_allclose(found.weights, 1.0, rtol=0.12)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_no_better_optimum_is_found_from_anywhere(seed):
+    generator = np.random.default_rng(seed)
+    features = seed % 3 + 1
+    trials = simulated(
+        seed, 10, 6, 15, generator.uniform(0.3, 2, features), 10 ** generator.normal(size=features),
+        0.4,
+    )  # fmt: skip
+    best, even = fit(trials), np.ones(60)
+    for _ in range(4):
+        start = best.weights * np.exp(generator.uniform(-3, 3, features))
+        other = logit._polish(trials, start, generator.uniform(0.05, 1), even)
+        assert best.loss <= other.loss + 1e-4
+
+
+@pytest.mark.parametrize("speakers", [3, 10, 40])
+@pytest.mark.parametrize("shift", [0.0, 1.0, 6.0])
+def test_the_floor_never_falls_below_what_the_speakers_can_back(speakers, shift):
+    trials = simulated(0, speakers, 4, 20, shift, 1.0) if shift else useless(0, speakers, 4, 20)
+    lowest = 1 / (2 * (speakers + 1))
+    assert smallest_floor(speakers) == pytest.approx(lowest)
+    assert trials.speakers == speakers
+    found = fit(trials)
+    _, floors = fit_draws(trials, found.weights, speaker_weights(speakers, 30))
+    for floor in (found.floor, *floors):
+        assert lowest * (1 - 1e-9) <= floor <= 1
+    if shift == 6.0:
+        assert found.floor == pytest.approx(lowest)
+
+
+@pytest.mark.parametrize("features", [1, 2])
+def test_useless_scores_claim_nothing(features):
+    held = []
+    for seed in range(3):
+        trials = useless(seed, 20, 5, 30, features)
+        found = fit(trials)
+        assert 0 <= in_sample_bits(trials, found) < 0.15
+        held.append(held_out_bits(trials, found.weights, 20))
+    assert min(held) > -0.15
+    assert abs(np.mean(held)) < 0.05
+
+
+def test_misleading_scores_claim_nothing():
+    right = simulated(0, 12, 5, 20, 2.0, 1.0)
+    found = fit(Trials(-right.behind, right.speaker))
+    assert in_sample_bits(right, found) == pytest.approx(0, abs=1e-3)
+
+
+def test_no_scores_at_all_claim_nothing():
+    trials = Trials(np.zeros((20, 2, 8)), np.repeat(np.arange(10), 2))
+    found = fit(trials)
+    assert found.loss == pytest.approx(np.log(8))
+    assert held_out_bits(trials, found.weights, 10) == pytest.approx(0, abs=1e-12)
+    weights, floors = fit_draws(trials, found.weights, speaker_weights(10, 5))
+    assert np.isfinite(weights).all()
+    assert ((floors > 0) & (floors <= 1)).all()
+
+
+@pytest.mark.parametrize("features", [1, 2, 3])
+def test_a_draw_of_everybody_is_the_fit(features):
+    trials = simulated(7, 30, 6, 20, [1.0, 1.5, 1.2][:features], [0.1, 1, 10][:features], 0.4)
+    found = fit(trials)
+    weights, floors = fit_draws(trials, found.weights, np.ones((2, 30)))
+    assert_allclose(weights, np.stack([found.weights] * 2), rtol=0.02)
+    assert_allclose(floors, found.floor, rtol=0.15)
+    loss, _, _ = logit._loss_and_slopes(trials, weights[0], floors[0], np.full(180, 1 / 180))
+    assert loss == pytest.approx(found.loss, abs=1e-3)
+
+
+@pytest.mark.parametrize("features", [1, 2])
+def test_draws_are_refits(features):
+    trials = simulated(8, 20, 6, 20, [1.0, 1.5][:features], [0.1, 1][:features], 0.4)
+    found, drawn = fit(trials), speaker_weights(20, 12, seed=1)
+    weights, _ = fit_draws(trials, found.weights, drawn)
+    refits = []
+    for each in drawn:
+        again = np.repeat(np.arange(20), each.astype(int))
+        rows = np.concatenate([np.flatnonzero(trials.speaker == s) for s in again])
+        # copies of a speaker are speakers of their own: the draw has S of them
+        copies = Trials(trials.behind[rows], np.repeat(np.arange(20), 6))
+        refits.append(fit(copies).weights)
+    ratio = np.log(weights / np.array(refits))
+    spread = np.log(np.array(refits)).std(axis=0)
+    assert (np.abs(ratio.mean(axis=0)) < 0.03).all()
+    assert (np.sqrt((ratio**2).mean(axis=0)) < 0.35 * spread).all()
+
+
+def leave_one_out(trials):
+    found = []
+    for speaker in np.unique(trials.speaker):
+        rest = fit(some(trials, trials.speaker != speaker))
+        found.append(bits(some(trials, trials.speaker == speaker), rest.weights, rest.floor).mean())
+    return np.mean(found)
+
+
+@pytest.mark.parametrize(("speakers", "features"), [(3, 1), (4, 2), (10, 1), (14, 1), (14, 2)])
+def test_held_out_bits_are_of_speakers_that_the_fit_has_not_seen(speakers, features):
+    for seed in range(2):
+        trials = simulated(seed, speakers, 5, 20, [1.0, 1.5][:features], [0.1, 1][:features], 0.5)
+        held = held_out_bits(trials, fit(trials).weights, speakers)
+        assert held == pytest.approx(leave_one_out(trials), abs=0.02)
+
+
+def test_held_out_bits_lie_below_those_of_the_fit():
+    behind = []
+    for seed in range(5):
+        trials = simulated(seed, 5, 4, 15, [1.0, 1.0], [1.0, 1.0], 0.5)
+        found = fit(trials)
+        behind.append(in_sample_bits(trials, found) - held_out_bits(trials, found.weights, 5))
+    assert np.mean(behind) > 0.05
+    assert np.mean(np.array(behind) > 0) >= 0.8
+
+
+def test_every_speaker_weighs_the_same_in_held_out_bits():
+    trials = simulated(0, 8, 6, 20, 1.5, 1.0, 0.5)
+    keep = (trials.speaker != 0) | (np.arange(48) < 1)
+    fewer = some(trials, keep)
+    held = held_out_bits(fewer, fit(fewer).weights, 8)
+    assert held == pytest.approx(leave_one_out(fewer), abs=0.02)
+
+
+@pytest.mark.parametrize("speakers", [3, 4, 5])
+def test_the_floor_saves_unseen_speakers_from_very_negative_bits(speakers):
+    with_floor, without = [], []
+    for seed in range(8):
+        # easy to tell among themselves: the weights run away
+        trials = simulated(seed, speakers, 6, 40, 5.0, 1.0)
+        unseen = simulated(100 + seed, 30, 6, 40, 2.0, 0.4, 1.0)
+        found = fit(trials)
+        with_floor.append(bits(unseen, found.weights, found.floor))
+        without.append(bits(unseen, found.weights, 0.0))
+    lowest = np.log2(1 / (2 * (speakers + 1)))
+    assert np.min(with_floor) >= lowest - 1e-9
+    assert np.mean(with_floor) > 0.5
+    assert np.mean(without) < -1

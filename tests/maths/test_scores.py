@@ -1,0 +1,163 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.spatial.distance import cosine, jensenshannon
+from scipy.stats import wasserstein_distance
+
+from monitor.errors import UsageError
+from monitor.maths.scores import SIMILARITIES, default_similarity, similarity
+
+HISTOGRAMS = [name for name, each in SIMILARITIES.items() if each.kind == "histogram"]
+N, M = 7, 12
+
+
+@pytest.fixture
+def templates():
+    counts = np.random.default_rng(0).integers(0, 40, (N, M))
+    counts[:, 3] = 0
+    counts[0] = 0
+    return counts
+
+
+@pytest.fixture
+def heard():
+    counts = np.random.default_rng(1).integers(0, 9, M)
+    counts[5] = 0
+    return counts
+
+
+def smooth(template):
+    return (template + 0.5) / (template.sum() + 0.5 * len(template))
+
+
+def brute_log_likelihood(h, c):
+    a, score = 0.5, 0.0
+    for m in range(len(c)):
+        score += h[m] * np.log((c[m] + a) / (sum(c) + len(c) * a))
+    return score
+
+
+SLOW = {
+    "log-likelihood": brute_log_likelihood,
+    "hellinger": lambda h, c: (
+        -np.sqrt(0.5 * ((h**0.5 / h.sum() ** 0.5 - smooth(c) ** 0.5) ** 2).sum())
+    ),
+    "jensen-shannon": lambda h, c: -(jensenshannon(h / h.sum(), smooth(c)) ** 2),
+    "l1": lambda h, c: -sum(abs(x - y) for x, y in zip(h / h.sum(), smooth(c), strict=True)),
+    "l2": lambda h, c: -np.linalg.norm(h / h.sum() - smooth(c)),
+    "cosine": lambda h, c: 1 - cosine(h, smooth(c)),
+    "wasserstein": lambda h, c: -wasserstein_distance(range(M), range(M), h, smooth(c)),
+}
+
+
+@pytest.mark.parametrize("name", HISTOGRAMS)
+def test_against_a_slow_reference(name, templates, heard):
+    each = similarity(name)
+    expected = [SLOW[name](heard, template) for template in templates]
+    assert_allclose(each.score(each.prepare(templates), heard), expected, rtol=1e-7, atol=1e-9)
+
+
+def test_embedding_cosine_against_scipy():
+    generator = np.random.default_rng(2)
+    templates, heard = generator.normal(size=(N, M)), generator.normal(size=M)
+    each = similarity("embedding-cosine", "embedding")
+    expected = [1 - cosine(template, heard) for template in templates]
+    assert_allclose(each.score(each.prepare(templates), heard), expected, atol=1e-12)
+
+
+def test_log_likelihood_by_hand():
+    each = similarity("log-likelihood")
+    prepared = each.prepare(np.array([[3, 0], [1, 1]]))
+    expected = [2 * np.log(3.5 / 4) + np.log(0.5 / 4), 3 * np.log(0.5)]
+    assert_allclose(each.score(prepared, np.array([2, 1])), expected, atol=2e-8)
+
+
+def test_the_default_is_the_log_likelihood():
+    assert default_similarity("histogram") == "log-likelihood"
+    assert default_similarity("embedding") == "embedding-cosine"
+    for kind in ("histogram", "embedding"):
+        assert similarity(default_similarity(kind), kind).kind == kind
+
+
+def test_only_the_log_likelihood_grows_with_the_evidence(templates, heard):
+    for each in SIMILARITIES.values():
+        prepared = each.prepare(templates)
+        one, two = each.score(prepared, heard), each.score(prepared, 2 * heard)
+        assert each.additive == (each.name == "log-likelihood")
+        assert_allclose(two, 2 * one if each.additive else one, atol=1e-12)
+
+
+@given(st.integers(0, 2**31))
+def test_log_likelihoods_add_over_blocks_to_the_last_bit(seed):
+    generator = np.random.default_rng(seed)
+    each = similarity("log-likelihood")
+    prepared = each.prepare(generator.integers(0, 500, (N, M)))
+    first, second = generator.integers(0, 2000, (2, M))
+    whole = each.score(prepared, first + second)
+    assert_array_equal(whole, each.score(prepared, first) + each.score(prepared, second))
+
+
+@given(st.integers(0, 2**31), st.integers(2, 70), st.integers(2, 130))
+def test_equal_templates_tie_and_a_batch_scores_like_single_streams(seed, n, m):
+    # BLAS sums in an order that depends on the row and on the batch
+    generator = np.random.default_rng(seed)
+    templates = generator.integers(0, 300, (n, m))
+    templates[1::2] = templates[0]
+    streams = generator.integers(0, 100, (5, m))
+    each = similarity("log-likelihood")
+    prepared = each.prepare(templates)
+    batch = each.score(prepared, streams)
+    assert batch.shape == (5, n)
+    for row, stream in zip(batch, streams, strict=True):
+        assert_array_equal(row, each.score(prepared, stream))
+        assert set(row[1::2].tolist()) == {row[0]}
+
+
+@pytest.mark.parametrize("name", SIMILARITIES)
+def test_a_batch_scores_like_single_streams(name, templates, heard):
+    each = SIMILARITIES[name]
+    prepared = each.prepare(templates)
+    streams = np.stack([heard, np.zeros_like(heard), heard[::-1]])
+    batch = each.score(prepared, streams)
+    assert batch.shape == (3, N)
+    for row, stream in zip(batch, streams, strict=True):
+        assert_allclose(row, each.score(prepared, stream), rtol=1e-13)
+    assert each.score(prepared, streams[:0]).shape == (0, N)
+
+
+@pytest.mark.parametrize("name", SIMILARITIES)
+def test_no_frames_no_score(name, templates):
+    each = SIMILARITIES[name]
+    prepared = each.prepare(templates)
+    for nothing in (np.zeros(M, dtype=np.int64), np.zeros((3, M))):
+        scores = each.score(prepared, nothing)
+        assert scores.shape == (*nothing.shape[:-1], N)
+        assert not scores.any()
+
+
+@pytest.mark.parametrize("name", HISTOGRAMS)
+def test_a_voice_is_most_like_itself(name):
+    shapes = np.array([[90, 9, 1, 0], [1, 9, 90, 0], [0, 1, 9, 90]])
+    each = similarity(name)
+    scores = each.score(each.prepare(shapes), shapes // 3)
+    assert scores.argmax(axis=1).tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize("name", SIMILARITIES)
+def test_scores_are_finite_even_for_empty_templates_and_single_frames(name):
+    each = SIMILARITIES[name]
+    prepared = each.prepare(np.vstack([np.zeros((2, M)), np.eye(2, M) * 1e6]))
+    assert np.isfinite(each.score(prepared, np.eye(M)[-1])).all()
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [("loglik", "histogram"), ("embedding-cosine", "histogram"), ("cosine", "embedding")],
+)
+def test_unknown_names_are_refused_with_those_that_exist(name, kind):
+    with pytest.raises(UsageError, match=f"{name!r} is not one of .*{default_similarity(kind)}"):
+        similarity(name, kind)

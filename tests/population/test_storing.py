@@ -1,0 +1,204 @@
+from __future__ import annotations
+
+import json
+import os
+import stat
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+
+from monitor.errors import SchemaError, StoreError
+from monitor.population import storing
+from monitor.population.storing import SCHEMA, kind_of, read_store, write_store
+
+ARRAYS = {
+    "a/b": np.arange(12).reshape(3, 4),
+    "floats": np.array([0.5, np.nan, np.inf]),
+    "flags": np.array([True, False]),
+    "empty": np.zeros((0, 3), dtype=np.float32),
+}
+HEADER = {"names": ["Zoë", "19"], "nested": {"x": [1, 2.5, None]}, "ok": True}
+
+
+@pytest.fixture
+def store(tmp_path):
+    path = tmp_path / "store.npz"
+    write_store(path, "population", HEADER, ARRAYS)
+    return path
+
+
+def refused(path, kind="population", error=StoreError):
+    """The message: one line that names the file."""
+    with pytest.raises(StoreError) as caught:
+        read_store(path, kind)
+    assert type(caught.value) is error
+    message = str(caught.value)
+    assert "\n" not in message
+    assert str(path) in message
+    return message
+
+
+def test_round_trip(store):
+    header, arrays = read_store(store, "population")
+    assert header == {"kind": "population", "schema": SCHEMA, **HEADER}
+    assert arrays.keys() == ARRAYS.keys()
+    for name, array in ARRAYS.items():
+        assert arrays[name].dtype == array.dtype
+        assert_array_equal(arrays[name], array)
+    assert kind_of(store) == "population"
+
+
+def test_private_to_its_owner_whatever_the_umask(tmp_path):
+    path = tmp_path / "store.npz"
+    path.write_bytes(b"")
+    path.chmod(0o666)
+    before = os.umask(0)
+    try:
+        write_store(path, "law", {}, {})
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+@pytest.mark.parametrize("name", ["savez_compressed", "fsync", "replace"])
+@pytest.mark.parametrize("error", [OSError(28, "No space left on device"), KeyboardInterrupt()])
+def test_a_failing_write_leaves_the_old_file_and_nothing_else(store, monkeypatch, name, error):
+    def fail(*_args, **_kwargs):
+        raise error
+
+    where = {"savez_compressed": np, "fsync": os, "replace": Path}[name]
+    before = store.read_bytes()
+    monkeypatch.setattr(where, name, fail)
+    with pytest.raises(StoreError if isinstance(error, OSError) else KeyboardInterrupt) as caught:
+        write_store(store, "population", HEADER, {"more": np.arange(10_000)})
+    monkeypatch.undo()
+    assert store.read_bytes() == before
+    assert list(store.parent.iterdir()) == [store]
+    if isinstance(error, OSError):
+        assert str(store) in str(caught.value)
+        assert "No space left on device" in str(caught.value)
+        assert "\n" not in str(caught.value)
+
+
+def test_where_nothing_can_be_written(tmp_path):
+    (tmp_path / "folder").mkdir()
+    for path in (tmp_path / "missing" / "store.npz", tmp_path / "folder"):
+        with pytest.raises(StoreError, match="cannot be written") as caught:
+            write_store(path, "population", {}, ARRAYS)
+        assert str(path) in str(caught.value)
+    assert [each.name for each in tmp_path.iterdir()] == ["folder"]
+
+
+def test_objects_are_refused_on_the_way_out(store):
+    before = store.read_bytes()
+    with pytest.raises(StoreError, match="'bad' is not plain numbers"):
+        write_store(store, "population", {}, {"bad": np.array([{}, None], dtype=object)})
+    assert store.read_bytes() == before
+    assert list(store.parent.iterdir()) == [store]
+
+
+def test_nothing_is_ever_unpickled(tmp_path):
+    ran: list[int] = []
+
+    class Bad:
+        def __reduce__(self):
+            return ran.append, (1,)
+
+    path = tmp_path / "store.npz"
+    header = np.frombuffer(b'{"kind": "population", "schema": 1}', dtype=np.uint8)
+    np.savez(path, header=header, bad=np.array([Bad()], dtype=object))
+    refused(path)
+    assert not ran
+
+
+def test_a_newer_schema_says_so(tmp_path, monkeypatch):
+    path = tmp_path / "store.npz"
+    monkeypatch.setattr(storing, "SCHEMA", SCHEMA + 1)
+    write_store(path, "population", {}, ARRAYS)
+    monkeypatch.undo()
+    message = refused(path, error=SchemaError)
+    assert f"schema {SCHEMA + 1}" in message
+    assert "upgrade" in message
+    # even where it is of another kind: what that is may have changed
+    refused(path, kind="law", error=SchemaError)
+
+
+def test_another_kind_says_so(store):
+    assert "is a population file, a law file is needed" in refused(store, "law")
+
+
+def test_missing_empty_and_directory(tmp_path):
+    assert "does not exist" in refused(tmp_path / "nothing.npz")
+    assert "is a directory" in refused(tmp_path)
+    (tmp_path / "empty.npz").touch()
+    assert "is damaged or not" in refused(tmp_path / "empty.npz")
+    for path in (tmp_path / "nothing.npz", tmp_path, tmp_path / "empty.npz"):
+        assert kind_of(path) is None
+
+
+def _foreign(path, name):
+    if name == "text":
+        path.write_text("speaker,score\n19,0.5\n")
+    elif name == "npy":
+        with path.open("wb") as file:
+            np.save(file, np.arange(3))
+    elif name == "pickle":
+        with path.open("wb") as file:
+            np.save(file, np.array([{}], dtype=object), allow_pickle=True)
+    elif name == "npz without a header":
+        np.savez(path, scores=np.arange(3))
+    elif name == "zip":
+        with zipfile.ZipFile(path, "w") as archive:
+            archive.writestr("header.npy", "hello")
+    else:
+        np.savez(path, header=np.frombuffer(name.encode(), dtype=np.uint8))
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["text", "npy", "pickle", "npz without a header", "zip", "[]", "{", '"x"', "{}", "\udcff",
+     '{"kind": "population"}', '{"kind": "population", "schema": "new"}', "null"],
+)  # fmt: skip
+def test_foreign_files(tmp_path, name):
+    path = tmp_path / "foreign.npz"
+    _foreign(path, name.encode("utf-8", "surrogateescape").decode("latin-1"))
+    refused(path)
+    kind_of(path)
+
+
+def test_any_truncation_is_noticed(store):
+    whole = store.read_bytes()
+    for size in np.linspace(0, len(whole) - 1, 150).astype(int):
+        store.write_bytes(whole[:size])
+        refused(store)
+
+
+def test_damage_is_noticed_or_harmless(store):
+    whole, generator = store.read_bytes(), np.random.default_rng(0)
+    said = []
+    for i in range(600):
+        damaged = bytearray(whole)
+        for _ in range(1 + 7 * (i % 2)):
+            damaged[generator.integers(len(damaged))] ^= 1 << int(generator.integers(8))
+        store.write_bytes(damaged)
+        kind_of(store)
+        try:
+            _, arrays = read_store(store, "population")
+        except StoreError as error:
+            said.append(str(error))
+            continue
+        # zip keeps fields, dates for one, that nobody reads
+        for name in set(arrays) & set(ARRAYS):
+            assert_array_equal(arrays[name], ARRAYS[name])
+    assert len(said) > 400
+    assert all(line.startswith(str(store)) and "\n" not in line for line in said)
+
+
+def test_the_header_is_json_without_escapes(store):
+    with np.load(store) as file:
+        text = bytes(file["header"]).decode()
+    assert "Zoë" in text
+    assert json.loads(text)["nested"] == HEADER["nested"]

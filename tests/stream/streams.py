@@ -1,0 +1,167 @@
+"""What the tests of the stream share: streams in any cutting, and small populations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from functools import cache
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+
+from benchmarks.simulation import Simulation
+from monitor import Monitor, Population
+from monitor.population.law import Laws, RankLaw
+from monitor.population.population import FeatureTemplates, SourceNote, Speaker
+from monitor.sources.managed import Managed
+from monitor.stream.losses import GapEvent
+from monitor.stream.reading import Reading
+from monitor.stream.records import record_of
+from monitor.types import Block, FloatArray, Frames, Gap, Track
+from tests.contracts import voice
+
+Item = Block | Frames | Gap
+RATE = 16_000
+WATCHED = "19"
+sounds = cache(voice)
+
+
+class Listed(Managed):
+    """A source that gives what it was given."""
+
+    label = "listed"
+    seconds: float | None = None
+
+    def __init__(self, items: Iterable[Item]) -> None:
+        self._items = items
+
+    def __iter__(self) -> Iterator[Item]:
+        return iter(self._items)
+
+
+@cache
+def reference() -> Population:
+    return Population.reference()
+
+
+@cache
+def simulated(seconds: float = 20.0, speaker: int = 3) -> Frames:
+    """Pitch frames of a simulated reader."""
+    return Simulation(8, seed=1).frames(speaker, 0, seconds)
+
+
+def audio(samples: FloatArray, cuts: Sequence[int] = (), rate: int = RATE, recording: int = 0):
+    """Blocks of one recording."""
+    return [Block(part, rate, recording) for part in np.split(samples, cuts)]
+
+
+def frames(whole: Frames, cuts: Sequence[int] = ()) -> list[Frames]:
+    """Runs of ready-made frames; losses go with the run that their tick lies in."""
+    edges = [0, *cuts, len(whole.speech)]
+    runs = []
+    for low, high in pairwise(edges):
+        tracks = {}
+        for name, track in whole.tracks.items():
+            inside = (track.ticks > low) & (track.ticks <= high)
+            tracks[name] = Track(track.ticks[inside], track.values[inside])
+        gaps = tuple((tick, gap) for tick, gap in whole.gaps if low < tick <= high)
+        runs.append(Frames(whole.speech[low:high], tracks, gaps))
+    return runs
+
+
+@st.composite
+def cuts(draw: st.DrawFn, size: int) -> list[int]:
+    """Places to cut at: a few anywhere, and sometimes one every so often."""
+    points = draw(st.lists(st.integers(0, size), max_size=6))
+    every = draw(st.sampled_from([0, size // 50 + 1, size // 7 + 3]))
+    return sorted([*points, *(range(every, size, every) if every else [])])
+
+
+def told(events: Iterable[Reading | GapEvent], labels: Sequence[str] = ()) -> list[dict[str, Any]]:
+    """Events as records, readings with their whole posterior: equal means bit for bit."""
+    found = []
+    for event in events:
+        record = record_of(event, labels)
+        if isinstance(event, Reading):
+            record["posterior"] = event.posterior.tolist()
+        found.append(record)
+    return found
+
+
+def hear(items: Iterable[Item], **options: Any) -> list[dict[str, Any]]:
+    """All that a fresh monitor tells of a stream."""
+    population = options.pop("population", None) or reference()
+    return told(Monitor(population, **options).events(Listed(items)))
+
+
+def readings(records: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [record for record in records if record["type"] == "reading"]
+
+
+def gaps(records: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [record for record in records if record["type"] == "gap"]
+
+
+def law(features: tuple[str, ...], kinds: Sequence[str], session: str = "cross") -> RankLaw:
+    """A law made up: some certainty that grows with the length."""
+    lengths, templates, draws = np.array([0.3, 1.0, 10.0]), np.array([10.0]), 5
+    grow = np.array([0.9, 0.7, 0.4])[None, :, None] * np.linspace(1, 1.2, draws)[:, None, None]
+    weights = np.repeat(0.1 * (2 - grow)[..., None], len(features), axis=-1)
+    names = {"histogram": "log-likelihood", "embedding": "embedding-cosine"}
+    return RankLaw(
+        features=features,
+        session=session,
+        similarities=tuple(names[kind] for kind in kinds),
+        lengths=lengths,
+        template_lengths=templates,
+        alpha=grow,
+        beta=3 - grow,
+        binomial=np.zeros(grow.shape, bool),
+        weights=weights,
+        floor=np.full(grow.shape, 0.05),
+        rows=(),
+        speakers=12,
+        candidates=6,
+    )
+
+
+@cache
+def two_features() -> Population:
+    """Six speakers with templates of pitch and of an embedding, and laws for each and for both."""
+    generator = np.random.default_rng(5)
+    speakers = [Speaker(f"s{i}") for i in range(6)]
+    f0 = np.repeat(generator.integers(0, 40, (6, 10)), 2, axis=0)
+    identity = np.repeat(generator.normal(size=(6, 3)), 2, axis=0)
+    features = {
+        "f0": FeatureTemplates("histogram", 10, 0.01, f0),
+        "identity": FeatureTemplates("embedding", 3, 0.5, identity),
+    }
+    laws = [
+        law(("f0",), ["histogram"]),
+        law(("identity",), ["embedding"]),
+        law(("f0", "identity"), ["histogram", "embedding"]),
+    ]
+    return Population(speakers, np.arange(0, 13, 2), features, Laws(laws))
+
+
+def with_speakers(population: Population, **notes: tuple[SourceNote, ...]) -> Population:
+    """The population, and copies of its first speaker under other names."""
+    first = slice(*population.offsets[:2])
+    features = {
+        name: replace(templates, slices=np.tile(templates.slices[first], (len(notes), 1)))
+        for name, templates in population.features.items()
+    }
+    offsets = population.offsets[1] * np.arange(len(notes) + 1)
+    speakers = [Speaker(name, sources) for name, sources in notes.items()]
+    return population.joined(Population(speakers, offsets, features))
+
+
+def voice_file(path: Path, seconds: float = 4.0, **options: Any) -> Path:
+    """A recording of the synthetic voice."""
+    import soundfile
+
+    soundfile.write(path, sounds(seconds), RATE, **options)
+    return path

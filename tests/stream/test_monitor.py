@@ -1,0 +1,622 @@
+from __future__ import annotations
+
+import copy
+import json
+import math
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from monitor import Monitor, Population
+from monitor.errors import SourceError, StoreError, UsageError
+from monitor.features import registry
+from monitor.features.framing import Framer
+from monitor.population.law import Laws
+from monitor.population.population import FeatureTemplates
+from monitor.population.reference import DEMO_SPEAKER, demo_frames
+from monitor.sources import FramesFile
+from monitor.types import Block, Frames, Gap, Track
+from tests.contracts import KILOBYTE, growth
+from tests.stream.streams import (
+    RATE,
+    WATCHED,
+    Listed,
+    audio,
+    cuts,
+    frames,
+    gaps,
+    hear,
+    law,
+    readings,
+    reference,
+    simulated,
+    sounds,
+    told,
+    two_features,
+)
+
+BROKEN = Gap("broken file", None, 0, "it broke")
+some = settings(max_examples=25)
+
+
+# ------------------------------------------------------------------------------ chunk invariance
+
+
+@some
+@given(data=st.data())
+def test_any_cutting_of_audio_gives_the_same_readings(data):
+    rate = data.draw(st.sampled_from([8000, 16000, 44100]))
+    step = data.draw(st.sampled_from([0.13, 0.5, 1.0]))
+    watch = data.draw(st.sampled_from([None, WATCHED]))
+    samples = sounds(3.1, rate).copy()
+    for at in data.draw(st.lists(st.integers(0, samples.size - 1), max_size=4)):
+        samples[at] = data.draw(st.sampled_from([np.nan, np.inf]))
+    whole = hear(audio(samples, rate=rate), step_seconds=step, watch=watch)
+    parts = hear(
+        audio(samples, data.draw(cuts(samples.size)), rate), step_seconds=step, watch=watch
+    )
+    assert parts == whole
+    assert whole[-1]["features"]["f0"]["usable"] > 1
+
+
+@pytest.mark.parametrize("rate", [8000, 16000])
+@pytest.mark.parametrize("size", [80, 400, 1000, 1600])
+def test_no_frame_is_lost_between_blocks(rate, size):
+    # YIN completes a frame before the clock completes its tick
+    samples = sounds(2.0, rate)
+    whole = readings(hear(audio(samples, rate=rate)))
+    parts = readings(hear(audio(samples, range(size, samples.size, size), rate)))
+    usable = [reading["features"]["f0"]["usable"] for reading in whole]
+    assert [reading["features"]["f0"]["usable"] for reading in parts] == usable
+
+
+def marked() -> Frames:
+    """Frames with two losses."""
+    made = simulated(8.0)
+    losses = ((37, Gap("not a bin", 0.02)), (610, Gap("not finite", 0.01)))
+    return Frames(made.speech, made.tracks, losses)
+
+
+@some
+@given(data=st.data())
+def test_any_cutting_of_frames_gives_the_same_readings(data):
+    step = data.draw(st.sampled_from([0.07, 0.5, 1.0, 3.0]))
+    watch = data.draw(st.sampled_from([None, WATCHED]))
+    whole = hear([marked()], step_seconds=step, watch=watch)
+    parts = hear(frames(marked(), data.draw(cuts(800))), step_seconds=step, watch=watch)
+    assert parts == whole
+    assert len(gaps(whole)) == 2
+
+
+class Late:
+    """A feature at another rate that keeps a frame for the end of the recording."""
+
+    name, rate, size, kind, frame_seconds = "late", 8000, 10, "histogram", 0.3
+
+    def __init__(self) -> None:
+        self.reset()
+
+    def process(self, samples):
+        heard = self._framer.push(samples)
+        ticks = 30 * (self._frames + 1 + np.arange(len(heard)))
+        self._frames += len(heard)
+        return Track(ticks, np.minimum(9, 40 * np.abs(heard).mean(axis=1)).astype(int))
+
+    def flush(self):
+        return Track(np.array([30 * self._frames]), np.array([9]))
+
+    def skip_to(self, tick: int) -> None:
+        pass
+
+    def reset(self) -> None:
+        self._framer, self._frames = Framer(2400, 2400), 0
+
+
+@pytest.fixture
+def late(monkeypatch) -> Population:
+    monkeypatch.setitem(registry.FEATURES, "late", Late)
+    templates = two_features()
+    slices = templates.features["f0"].slices
+    return Population(
+        templates.speakers,
+        templates.offsets,
+        {"late": FeatureTemplates("histogram", 10, 0.3, slices)},
+        Laws([law(("late",), ["histogram"])]),
+    )
+
+
+@pytest.mark.parametrize("rate", [8000, 16000])
+def test_a_frame_that_only_the_end_completes_is_learnt(late, rate):
+    samples = sounds(3.0, rate)
+    for size in (80, 777, 3 * rate):
+        items = audio(samples, range(size, samples.size, size), rate)
+        items += audio(samples[: 6 * rate // 10], [], rate, recording=1)
+        made = readings(hear(items, population=late, step_seconds=0.25))
+        # ten frames and one at the end of the first recording, two and one of the second
+        usable = [round(reading["features"]["late"]["usable"] / 0.3) for reading in made]
+        assert usable[-1] == 14
+        assert usable[11] in (10, 11)
+        assert usable[12] == 11
+        if size == 80:
+            first = made
+        assert made == first
+
+
+# ------------------------------------------------------------------------------- when it reads
+
+
+@pytest.mark.parametrize("step", [0.01, 0.1, 0.25, 0.3, 1.0, 2.5, 60.0])
+def test_readings_come_every_step_and_once_at_the_end(step):
+    made = readings(hear([simulated(2.51)], step_seconds=step))
+    ticks = round(100 * step)
+    due = [*range(ticks, 252, ticks)]
+    due += [251] if due[-1:] != [251] else []
+    assert [reading["seconds"] for reading in made] == [tick / 100 for tick in due]
+    speech = np.cumsum(simulated(2.51).speech)
+    assert [reading["speech"] for reading in made] == [speech[tick - 1] / 100 for tick in due]
+
+
+def test_the_step_does_not_change_a_reading():
+    often = {r["seconds"]: r for r in readings(hear([simulated(3.0)], step_seconds=0.1))}
+    for reading in readings(hear([simulated(3.0)], step_seconds=0.5)):
+        same = often[reading["seconds"]]
+        assert {**reading, "peak_bits": None} == {**same, "peak_bits": None}
+
+
+@pytest.mark.parametrize("step", [0, -1, 0.005, 0.015, 1e-9, float("nan"), float("inf")])
+def test_steps_that_make_no_sense(step):
+    with pytest.raises(UsageError, match="positive multiple"):
+        Monitor(reference(), step_seconds=step)
+
+
+def test_nothing_heard_gives_no_reading():
+    assert hear([]) == []
+    assert hear([Frames(np.zeros(0, bool), {})]) == []
+    assert hear([Block(np.zeros(0, np.float32), RATE)]) == []
+
+
+def test_a_sample_is_a_tick():
+    (reading,) = hear([Block(np.zeros(1, np.float32), RATE)])
+    assert reading["seconds"] == 0.01
+
+
+def test_push_and_finish_equal_stream():
+    items = audio(sounds(2.6), [100, 9999, 20_000])
+    pushed, monitor = [], Monitor(reference(), watch=WATCHED)
+    for item in items:
+        pushed += monitor.push(item)
+    pushed += monitor.finish()
+    assert monitor.finish() == []
+    streamed = list(Monitor(reference(), watch=WATCHED).stream(Listed(items)))
+    assert told(pushed) == told(streamed)
+    assert [reading.seconds for reading in pushed] == [1.0, 2.0, 2.6]
+
+
+def test_leaving_a_stream_in_the_middle_of_a_block_loses_nothing():
+    whole = simulated(10.0)
+    expected = readings(hear([whole]))
+    monitor = Monitor(reference())
+    for reading in monitor.stream(Listed(frames(whole, [700]))):
+        if reading.seconds == 3.0:
+            break
+    rest = told([*monitor.push(frames(whole, [700])[1]), *monitor.finish()])
+    assert rest == expected[3:]
+
+
+def test_reset_forgets_everything():
+    monitor = Monitor(reference(), watch=WATCHED, step_seconds=0.5)
+    expected = told(monitor.events(Listed(audio(sounds(1.3)))))
+    monitor.push(Block(sounds(1.7)[::-1], RATE))
+    list(monitor._take(BROKEN))
+    monitor.reset()
+    assert told(monitor.events(Listed(audio(sounds(1.3))))) == expected
+
+
+# ------------------------------------------------------------------------------ what it reads
+
+
+def bits_of(reading: dict[str, Any]) -> list[Any]:
+    """Every figure of bits that changes with the stream."""
+    fixed = {"ceiling", "plateau"}
+    found = [value for key, value in reading.items() if "bits" in key and key not in fixed]
+    found += reading["guides"].values()
+    for feature in reading["features"].values():
+        found += [value for key, value in feature.items() if "bits" in key]
+    return found
+
+
+@pytest.mark.parametrize("watch", [None, WATCHED])
+@pytest.mark.parametrize(
+    "item",
+    [
+        Block(np.zeros(2 * RATE, np.float32), RATE),
+        Block(np.full(2 * RATE, np.nan, np.float32), RATE),
+        Frames(np.ones(200, bool), {"f0": Track(np.zeros(0, int), np.zeros(0, int))}),
+        Frames(np.ones(200, bool), {}),
+    ],
+    ids=["silence", "not finite", "unvoiced", "no track"],
+)
+def test_without_a_voiced_frame_every_figure_is_exactly_zero(watch, item):
+    made = readings(hear([item], watch=watch, step_seconds=0.5))
+    assert len(made) == 4
+    for reading in made:
+        figures = bits_of(reading)
+        assert len(figures) == 25
+        # rank and local bits are of somebody
+        assert figures.count(None) == (0 if watch else 6)
+        assert {str(value) for value in figures} - {"None"} == {"0.0"}  # and not -0.0
+        assert reading["features"]["f0"]["rank"] is None
+        assert reading["features"]["f0"]["usable"] == 0
+        assert len(set(reading["posterior"])) == 1
+        assert not reading["beyond_grid"]
+        assert reading["ceiling"] == np.log2(50)
+
+
+def test_the_first_voiced_frame_counts():
+    silence = Frames(np.ones(200, bool), {})
+    made = readings(hear([silence, simulated(4.0)], watch=WATCHED))
+    assert made[1]["bits"] == 0.0
+    assert made[-1]["bits"] != 0.0
+    assert made[-1]["expected_bits"] > 0
+    assert made[-1]["guides"]["linear"] > 0
+    assert 1 <= made[-1]["features"]["f0"]["rank"] <= 50
+
+
+def test_the_headline_is_local_bits_of_the_watched_else_the_attackers_confidence():
+    watched = list(Monitor(reference(), watch=WATCHED).stream(Listed([simulated()])))
+    nobody = list(Monitor(reference()).stream(Listed([simulated()])))
+    for one, other in zip(watched, nobody, strict=True):
+        assert one.local is not None
+        assert (one.bits, one.bits_low, one.bits_high) == one.local
+        assert (other.bits, other.bits_low, other.bits_high) == other.gain
+        assert other.local is None
+        assert one.gain == other.gain
+        assert one.expected == other.expected
+        assert (one.assumes_enrolled, other.assumes_enrolled) == (False, True)
+        assert np.array_equal(one.posterior, other.posterior)
+        place = one.names.index(WATCHED)
+        assert one.bits == pytest.approx(np.log2(50 * one.posterior[place]))
+        assert other.gain.value == pytest.approx(
+            np.log2(50) + (other.posterior * np.log2(other.posterior)).sum()
+        )
+    assert any(one.bits != other.bits for one, other in zip(watched, nobody, strict=True))
+
+
+@pytest.mark.parametrize("watch", [None, WATCHED, "163"])
+def test_the_peak_is_a_high_water_mark(watch):
+    made = readings(hear([simulated(30.0)], watch=watch))
+    bits = [reading["bits"] for reading in made]
+    assert [r["peak_bits"] for r in made] == [max(0.0, *bits[: i + 1]) for i in range(len(bits))]
+    assert any(later < earlier for earlier, later in pairwise(bits))
+
+
+def test_the_demo_of_the_reference():
+    made = list(Monitor(reference(), watch=DEMO_SPEAKER).stream(FramesFile(demo_frames())))
+    assert len(made) == 600
+    for reading in made:
+        assert reading.local is not None
+        assert reading.local.low <= reading.local.high <= reading.ceiling + 1e-9
+        assert 0 <= reading.expected.low <= reading.expected.value <= reading.expected.high
+        assert reading.expected.value <= reading.plateau + 1e-9 < reading.ceiling
+        assert 0 <= reading.gain.low <= reading.gain.high <= reading.ceiling + 1e-9
+        assert reading.session == "cross"
+    assert (made[-1].bits or 0) > 1  # the right speaker is disclosed
+    assert not made[100].beyond_grid
+
+
+def test_sum_bits_adds_the_features_and_one_without_frames_adds_nothing():
+    track = Track(np.arange(1, 201), np.arange(200) % 4)
+    other = Track(np.array([90, 180]), np.array([[1.0, 0.0, 0.2], [0.9, 0.1, 0.3]]))
+    population = two_features()
+    alone = Frames(np.ones(200, bool), {"f0": track})
+    both = Frames(np.ones(200, bool), {"f0": track, "identity": other})
+    for watch in (None, "s2"):
+        key = "gain_bits" if watch is None else "local_bits"
+        monitor = Monitor(population, watch=watch)
+        assert monitor.features == ("f0", "identity")
+        (first, last) = readings(told(monitor.events(Listed([both]))))
+        for reading in (first, last):
+            parts = [feature[key] for feature in reading["features"].values()]
+            assert reading["sum_bits"] == sum(parts)
+            assert 0 not in parts
+        assert last["features"]["identity"]["usable"] == 1.0
+        assert last["bits"] != last["sum_bits"]
+        (_, single) = readings(hear([alone], population=population, watch=watch))
+        assert single["features"]["identity"][key] == 0.0
+        assert single["sum_bits"] == single["features"]["f0"][key]
+    one = Monitor(population, ["identity"])
+    assert one.push(both)[-1].features.keys() == {"identity"}
+
+
+def test_a_population_without_laws_says_how_to_learn_one():
+    bare = reference().with_laws(Laws())
+    with pytest.raises(StoreError, match="monitor calibrate"):
+        Monitor(bare)
+    assert Monitor(bare, laws=reference().laws).features == ("f0",)
+
+
+# ----------------------------------------------------------------------------------- losses
+
+
+@pytest.mark.parametrize("rate", [8000, 16000, 44100])
+@pytest.mark.parametrize("after", [0.0, 0.7, 1.505, 2.0, 3.2])
+def test_a_loss_stands_between_the_readings_it_fell_between(rate, after):
+    samples, place = sounds(3.2, rate), round(after * rate)
+    made = []
+    for size in (rate // 100, 1234, len(samples)):
+        before = np.split(samples[:place], range(size, place, size))
+        behind = np.split(samples[place:], range(size, len(samples) - place, size))
+        items = [Block(x, rate) for x in before] + [BROKEN] + [Block(x, rate) for x in behind]
+        made.append(hear(items))
+    assert made[0] == made[1] == made[2]
+    order = [(record["type"], record["seconds"]) for record in made[0]]
+    after = math.ceil(place * 100 / rate) / 100  # a tick that has begun counts
+    assert ("gap", after) in order
+    at = order.index(("gap", after))
+    assert all(seconds <= after for _, seconds in order[:at])
+    assert all(seconds >= after for _, seconds in order[at + 1 :])
+    assert len(order) == 5
+
+
+def test_losses_among_ready_made_frames():
+    made = hear([*frames(marked(), [200])[:1], BROKEN, *frames(marked(), [200])[1:]])
+    order = [(record["type"], record["seconds"]) for record in made]
+    assert order[:5] == [
+        ("gap", 0.37),
+        ("reading", 1.0),
+        ("reading", 2.0),
+        ("gap", 2.0),
+        ("reading", 3.0),
+    ]
+    assert order[8:10] == [("gap", 6.1), ("reading", 7.0)]
+    assert made[0]["lost_seconds"] == 0.02
+
+
+def test_what_is_no_number_is_told_at_the_end_of_its_second():
+    samples = sounds(3.4).copy()
+    samples[[5, 6, RATE + 9, 3 * RATE + 1]] = np.nan
+    for size in (160, 5000, len(samples)):
+        made = hear(audio(samples, range(size, len(samples), size)))
+        order = [(record["type"], record["seconds"]) for record in made]
+        assert order == [
+            ("gap", 1.0),
+            ("reading", 1.0),
+            ("gap", 2.0),
+            ("reading", 2.0),
+            ("reading", 3.0),
+            ("gap", 3.4),
+            ("reading", 3.4),
+        ]
+        assert [g["lost_seconds"] for g in gaps(made)] == [2 / RATE, 1 / RATE, 1 / RATE]
+
+
+# ------------------------------------------------------------------- recordings and channels
+
+
+def test_recordings_follow_one_another_and_each_is_heard_afresh():
+    one, other = sounds(2.0), sounds(1.5, 8000)
+    both = Monitor(reference())
+    made = told(
+        both.events(Listed([*audio(one, [777]), *audio(other, [99], rate=8000, recording=1)]))
+    )
+    assert [record["seconds"] for record in made] == [1.0, 2.0, 3.0, 3.5]
+    totals, speech = [], []
+    for items in (audio(one), audio(other, rate=8000)):
+        alone = Monitor(reference())
+        *_, last = alone.stream(Listed(items))
+        totals.append(alone.state()[1]["sketch/f0"])
+        speech.append(last.speech)
+    assert np.array_equal(both.state()[1]["sketch/f0"], totals[0] + totals[1])
+    assert made[-1]["speech"] == pytest.approx(sum(speech))
+
+
+def test_a_channel_is_heard_alone():
+    left = sounds(2.0)
+    stereo = np.column_stack((left, np.zeros_like(left)))
+    mono = hear([Block(left, RATE)])
+    assert hear([Block(stereo, RATE)], channel=1) == mono
+    assert hear([Block(stereo, RATE)], channel=2)[-1]["bits"] == 0.0
+    assert hear([Block(np.column_stack((left, left)), RATE)]) == mono
+    with pytest.raises(UsageError, match="counted from 1"):
+        Monitor(reference(), channel=0)
+    with pytest.raises(SourceError, match="channel"):
+        hear([Block(stereo, RATE)], channel=3)
+
+
+# ------------------------------------------------------------------------- frames that do not fit
+
+
+class Labelled(Listed):
+    def __init__(self, features: dict[str, tuple[int, str, float]]) -> None:
+        super().__init__([simulated(1.0)])
+        self.features = features
+
+
+@pytest.mark.parametrize(
+    ("features", "words"),
+    [
+        ({"pitch": (104, "histogram", 0.01)}, "no frames of f0, only of pitch"),
+        ({"f0": (105, "histogram", 0.01)}, "size 105"),
+        ({"f0": (104, "embedding", 0.01)}, "embedding"),
+    ],
+)
+def test_frames_that_the_templates_know_nothing_of(features, words):
+    monitor = Monitor(reference())
+    with pytest.raises(UsageError, match=words):
+        list(monitor.stream(Labelled(features)))
+    with pytest.raises(UsageError, match=words):
+        monitor.check(Labelled(features))
+
+
+def test_frames_may_use_fewer_bins_and_more_features():
+    given_features = {"f0": (60, "histogram", 0.01), "phones": (40, "histogram", 0.1)}
+    assert len(list(Monitor(reference()).stream(Labelled(given_features)))) == 1
+
+
+def test_a_stream_is_of_one_kind():
+    monitor = Monitor(reference())
+    monitor.push(simulated(1.0))
+    with pytest.raises(UsageError, match="not of both"):
+        monitor.push(Block(sounds(1.0), RATE))
+    monitor.reset()
+    monitor.push(Block(sounds(1.0), RATE))
+    with pytest.raises(UsageError, match="not of both"):
+        monitor.push(simulated(1.0))
+
+
+def test_bins_that_the_templates_do_not_have_are_refused():
+    bad = Frames(np.ones(9, bool), {"f0": Track(np.arange(1, 10), np.full(9, 104))})
+    with pytest.raises(UsageError, match="bins"):
+        Monitor(reference(), step_seconds=0.01).push(bad)
+
+
+# ------------------------------------------------------------------------------ stop and resume
+
+
+def through_a_file(plain: Any, arrays: Any) -> tuple[Any, Any]:
+    return json.loads(json.dumps(plain)), {name: array.copy() for name, array in arrays.items()}
+
+
+def resumed(items: list[Any], again: list[Any], stop: int, **options: Any) -> list[Any]:
+    """Hear until reading number ``stop``, then go on with a new monitor from the first sample."""
+    first = Monitor(options.pop("population", None) or reference(), **options)
+    made = []
+    for event in first.events(Listed(items)):
+        made.append(event)
+        if len(readings(told([event]))) and len(readings(told(made))) == stop:
+            break
+    plain, arrays = through_a_file(*first.state())
+    second = Monitor(first.population, **options)
+    second.restore(plain, arrays)
+    restored, now = second.state()
+    assert restored == plain
+    assert all(np.array_equal(now[name], arrays[name]) for name in arrays)
+    return told(made) + told(second.events(Listed(again)))
+
+
+@some
+@given(data=st.data())
+def test_stop_and_resume_equals_never_stopped_on_audio(data):
+    rate = data.draw(st.sampled_from([8000, 16000, 44100]))
+    step = data.draw(st.sampled_from([0.21, 0.5]))
+    samples = sounds(2.1, rate).copy()
+    samples[[rate // 3, rate // 2, 3 * rate // 2]] = np.nan
+
+    def items() -> list[Any]:
+        made: list[Any] = audio(samples, data.draw(cuts(samples.size)), rate)
+        made.append(BROKEN)
+        made += audio(samples[: rate + 55], data.draw(cuts(rate + 55)), rate, recording=1)
+        return [*made, BROKEN]
+
+    options = {"step_seconds": step, "watch": data.draw(st.sampled_from([None, WATCHED]))}
+    expected = hear(items(), **options)
+    assert len(gaps(expected)) == 5
+    stop = data.draw(st.integers(1, len(readings(expected))))
+    assert resumed(items(), items(), stop, **options) == expected
+
+
+@some
+@given(data=st.data())
+def test_stop_and_resume_equals_never_stopped_on_frames(data):
+    def items() -> list[Any]:
+        first, *rest = frames(marked(), [300])
+        return [*frames(first, data.draw(cuts(300))), BROKEN, *rest]
+
+    step = data.draw(st.sampled_from([0.37, 1.0, 1.5]))
+    expected = hear(items(), step_seconds=step, watch=WATCHED)
+    stop = data.draw(st.integers(1, len(readings(expected))))
+    assert resumed(items(), items(), stop, step_seconds=step, watch=WATCHED) == expected
+
+
+@pytest.mark.parametrize("rate", [8000, 16000])
+def test_resume_with_frames_that_only_the_end_completes(late, rate):
+    items = audio(sounds(1.5, rate), [4000], rate) + audio(sounds(1.0, rate), [], rate, 1)
+    expected = hear(items, population=late, step_seconds=0.25)
+    for stop in range(1, 11):
+        assert resumed(items, items, stop, population=late, step_seconds=0.25) == expected
+
+
+def test_resume_with_embeddings_and_twice():
+    generator = np.random.default_rng(2)
+    whole = Frames(
+        generator.random(900) < 0.7,
+        {
+            "f0": Track(np.arange(1, 901), generator.integers(0, 10, 900)),
+            "identity": Track(np.arange(50, 901, 50), generator.normal(size=(18, 3))),
+        },
+    )
+    expected = hear([whole], population=two_features())
+    items = frames(whole, [250, 333])
+    assert resumed(items, [whole], 4, population=two_features()) == expected
+    monitor = Monitor(two_features())
+    made: list[Any] = []
+    for stop in (2, 5):
+        for event in monitor.events(Listed(items)):
+            made.append(event)
+            if len(made) == stop:
+                break
+        state = through_a_file(*monitor.state())
+        monitor = Monitor(two_features())
+        monitor.restore(*state)
+    assert told(made) + told(monitor.events(Listed([whole]))) == expected
+
+
+def test_state_is_not_shared():
+    monitor = Monitor(reference())
+    monitor.push(simulated(2.0))
+    plain, arrays = through_a_file(*monitor.state())
+    other = Monitor(reference())
+    other.restore(plain, arrays)
+    kept = copy.deepcopy(arrays)
+    other.push(simulated(5.0))
+    assert all(np.array_equal(arrays[name], kept[name]) for name in arrays)
+
+
+def test_a_state_of_something_else_is_refused():
+    plain, arrays = Monitor(reference()).state()
+    with pytest.raises(StoreError, match="does not fit"):
+        Monitor(two_features()).restore(plain, arrays)
+    with pytest.raises(StoreError, match="does not fit"):
+        Monitor(two_features(), ["f0"]).restore(plain, arrays)
+    with pytest.raises(StoreError, match="does not fit"):
+        Monitor(reference()).restore(plain, {})
+    with pytest.raises(StoreError, match="does not fit"):
+        Monitor(reference()).restore(*Monitor(two_features()).state())
+
+
+# ---------------------------------------------------------------------------------- for ever
+
+
+def test_memory_does_not_grow_with_frames():
+    run, monitor = simulated(5.0), Monitor(reference(), watch=WATCHED, step_seconds=2.5)
+    assert growth(40, lambda _: monitor.push(run)) < 16 * KILOBYTE
+
+
+def test_memory_does_not_grow_with_audio():
+    block, monitor = Block(sounds(2.5), RATE), Monitor(reference(), step_seconds=2.5)
+    assert growth(6, lambda _: monitor.push(block)) < 16 * KILOBYTE  # a block is 160 kB
+
+
+def test_memory_does_not_grow_with_losses():
+    samples = sounds(0.5).copy()
+    samples[7] = np.nan
+    monitor = Monitor(reference(), step_seconds=5.0)
+
+    def step(_: int) -> None:
+        monitor.push(Block(samples, RATE))
+        list(monitor._take(BROKEN))
+
+    assert growth(15, step) < 16 * KILOBYTE
+
+
+def test_a_long_block_is_not_kept_alive():
+    monitor = Monitor(reference(), step_seconds=60.0)
+    made = simulated(5.0)
+    ahead = Track(np.append(made.tracks["f0"].ticks, 600), np.append(made.tracks["f0"].values, 3))
+    monitor.push(Frames(made.speech, {"f0": ahead}))
+    assert [track.ticks.base is None for track in monitor._early.values()] == [True]
+    assert monitor._ahead.base is None

@@ -1,0 +1,439 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.stats import betabinom
+
+from monitor.errors import StoreError, UsageError
+from monitor.maths.bootstrap import limits
+from monitor.maths.sketch import EmbeddingSum, Histogram
+from monitor.population.law import Laws
+from monitor.population.population import FeatureTemplates, Population, Speaker
+from monitor.stream.reading import ZERO
+from monitor.stream.recogniser import Recogniser
+from tests.population.laws import population, rank_law
+
+SIZE = 12
+BOTH = ("f0", "phones")
+
+
+def people(seconds=(20,) * 9, features=BOTH, sessions=("cross", "same"), **law):
+    """Nine speakers, two features, laws for each and for both."""
+    sets = [(name,) for name in features] + ([features] if len(features) > 1 else [])
+    laws = [
+        rank_law(each, session, seed=seed, **law)
+        for seed, (each, session) in enumerate((e, s) for e in sets for s in sessions)
+    ]
+    return population(seconds, features, laws)
+
+
+def heard(*counts):
+    """Sketches that have heard so many frames of each bin."""
+    sketches = {}
+    for name, bins in zip(BOTH, counts, strict=False):
+        sketches[name] = Histogram(SIZE)
+        sketches[name].learn_many(np.repeat(np.arange(SIZE), bins))
+    return sketches
+
+
+def voice(made, name, speaker, frames, seed=0):
+    """Frames drawn from a speaker's own template."""
+    template = made.features[name].slices[made.offsets[speaker]].astype(float) + 0.5
+    return np.random.default_rng(seed).multinomial(frames, template / template.sum())
+
+
+def log_likelihoods(made, name, counts, seconds=20):
+    """Scores, speaker by speaker, bin by bin."""
+    scores = []
+    for j in range(len(made)):
+        start = made.offsets[j]
+        c = made.features[name].slices[start : start + seconds // 5].sum(axis=0)
+        p = (c + 0.5) / (c.sum() + 0.5 * SIZE)
+        scores.append(sum(h * np.log(each) for h, each in zip(counts, p, strict=True)))
+    return np.array(scores)
+
+
+def posterior(evidence, floor):
+    weights = np.exp(evidence - evidence.max())
+    return (1 - floor) * weights / weights.sum() + floor / len(evidence)
+
+
+def only(figure):
+    """The figure without its limits."""
+    assert figure is not None
+    return figure.value
+
+
+def gain(p):
+    return np.log2(p.size) + (p * np.log2(p)).sum()
+
+
+def bits_of(assessment):
+    """Every figure of an assessment that is in bits."""
+    figures = [assessment.local, assessment.gain, assessment.expected]
+    for feature in assessment.features.values():
+        figures += [feature.expected, feature.rank_bits, feature.local, feature.gain]
+    return figures
+
+
+@pytest.mark.parametrize("features", [("f0",), BOTH])
+@pytest.mark.parametrize("watch", ["s3", None])
+@pytest.mark.parametrize("seconds", [0.0, 0.2, 7.0, 1000.0])
+def test_no_frames_no_bits(features, watch, seconds):
+    made = Recogniser(people(), features, watch)
+    nothing = made.assess(heard(*[np.zeros(SIZE, int)] * len(features)), seconds)
+    for figure in bits_of(nothing):
+        assert figure == (ZERO if watch or figure is not None else None)
+    assert (nothing.posterior == 1 / 9).all()
+    assert not nothing.beyond_grid
+    for feature in nothing.features.values():
+        assert (feature.rank, feature.usable_seconds) == (None, 0.0)
+
+
+def test_frames_but_no_speech_no_bits():
+    sketches = heard(np.arange(SIZE), np.arange(SIZE))
+    for figure in bits_of(Recogniser(people(), BOTH, "s3").assess(sketches, 0.0)):
+        assert figure == ZERO
+
+
+def test_one_feature_heard_the_other_not():
+    made = people()
+    counts = voice(made, "phones", 2, 40)
+    assessment = Recogniser(made, BOTH, "s2").assess(heard(np.zeros(SIZE, int), counts), 8.0)
+    silent, spoken = assessment.features["f0"], assessment.features["phones"]
+    assert [silent.expected, silent.rank_bits, silent.local, silent.gain] == [ZERO] * 4
+    assert silent.rank is None
+    assert spoken.local is not None
+    assert only(spoken.local) > 0
+    assert spoken.usable_seconds == pytest.approx(0.4)
+    assert assessment.expected.value > 0
+    law = made.laws.find(BOTH, "cross")
+    lam, e = law.weights[0, :, 0, 1], law.floor[0, :, 0]
+    between = np.interp(np.log(8), np.log([2, 10]), [0, 1])
+    lam, e = (np.exp((1 - between) * np.log(v[1]) + between * np.log(v[2])) for v in (lam, e))
+    expected = posterior(lam * log_likelihoods(made, "phones", counts), e)
+    assert_allclose(assessment.posterior, expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("seconds", [0.2, 2.0, 5.0, 60.0, 240.0])
+@pytest.mark.parametrize("watched", [0, 4, 8])
+def test_posteriors_by_brute_force(seconds, watched):
+    made = people()
+    counts = [voice(made, name, 4, 60) for name in BOTH]
+    recogniser = Recogniser(made, BOTH, f"s{watched}")
+    assessment = recogniser.assess(heard(*counts), seconds)
+    raw = np.stack([log_likelihoods(made, name, c) for name, c in zip(BOTH, counts, strict=True)])
+
+    def check(features, scores, local, attacker, full=None):
+        law = made.laws.find(features, "cross")
+        t = np.clip(seconds, law.lengths[0], law.lengths[-1])
+        fade = min(seconds / law.lengths[0], 1)
+        locals_, gains = [], []
+        for row in range(law.alpha.shape[0]):
+            lam = [
+                np.exp(np.interp(np.log(t), np.log(law.lengths), np.log(w)))
+                for w in law.weights[row, :, 0].T
+            ]
+            e = np.exp(np.interp(np.log(t), np.log(law.lengths), np.log(law.floor[row, :, 0])))
+            # beyond the grid the last law holds: evidence as of its length
+            evidence = np.array(lam) @ scores * min(1, 60 / seconds)
+            p = posterior(evidence, 1 - fade * (1 - e))
+            if row == 0 and full is not None:
+                assert_allclose(full, p, rtol=1e-5)
+            locals_.append(np.log2(9 * p[watched]))
+            gains.append(gain(p))
+        assert local == pytest.approx((locals_[0], *limits(np.array(locals_[1:]))), abs=1e-5)
+        assert attacker == pytest.approx((gains[0], *limits(np.array(gains[1:]))), abs=1e-5)
+
+    check(BOTH, raw, assessment.local, assessment.gain, assessment.posterior)
+    for f, name in enumerate(BOTH):
+        feature = assessment.features[name]
+        check((name,), raw[f : f + 1], feature.local, feature.gain)
+    assert assessment.posterior.sum() == pytest.approx(1)
+    assert assessment.beyond_grid == (seconds > 60)
+
+
+def test_local_bits_are_those_of_the_posterior():
+    made = people()
+    counts = [voice(made, name, 4, 60) for name in BOTH]
+    for watched in range(9):
+        assessment = Recogniser(made, BOTH, f"s{watched}").assess(heard(*counts), 10.0)
+        expected = np.log2(9 * assessment.posterior[watched])
+        assert only(assessment.local) == pytest.approx(expected, abs=1e-12)
+
+
+def test_ranks_and_rank_bits_by_brute_force():
+    made = people(features=("f0",))
+    counts = voice(made, "f0", 4, 25)
+    scores = log_likelihoods(made, "f0", counts)
+    law = made.laws.find(("f0",), "cross")
+    for watched in range(9):
+        recogniser = Recogniser(made, ["f0"], f"s{watched}")
+        feature = recogniser.assess(heard(counts), 10.0).features["f0"]
+        rank = 1 + int((scores > scores[watched]).sum())
+        assert feature.rank == rank
+        bits = []
+        for a, b, e in zip(law.alpha[:, 2, 0], law.beta[:, 2, 0], law.floor[:, 2, 0], strict=True):
+            gamma = betabinom.pmf(rank - 1, 8, a, b)
+            bits.append(np.log2(9 * ((1 - e) * gamma + e / 9)))
+        assert feature.rank_bits == pytest.approx((bits[0], *limits(np.array(bits[1:]))), abs=1e-8)
+
+
+def twins():
+    """Speakers 1, 2 and 5 have one template."""
+    made = people(features=("f0",))
+    slices = made.features["f0"].slices
+    for j in (2, 5):
+        slices[4 * j : 4 * j + 4] = slices[4:8]
+    return made
+
+
+def test_tied_speakers_share_their_ranks():
+    made = twins()
+    counts = voice(made, "f0", 1, 200)
+    law = made.laws.find(("f0",), "cross")
+    readings = [
+        Recogniser(made, ["f0"], f"s{j}").assess(heard(counts), 10.0).features["f0"]
+        for j in (1, 2, 5)
+    ]
+    assert readings[0] == readings[1] == readings[2]
+    assert readings[0].rank == 2.0
+    gamma = betabinom.pmf(np.arange(3), 8, law.alpha[0, 2, 0], law.beta[0, 2, 0]).mean()
+    e = law.floor[0, 2, 0]
+    expected = np.log2(9 * ((1 - e) * gamma + e / 9))
+    assert only(readings[0].rank_bits) == pytest.approx(expected, abs=1e-9)
+
+
+def test_frames_that_tell_nobody_apart_are_no_evidence():
+    made = people(features=("f0",))
+    made.features["f0"].slices[:] = 5
+    assessment = Recogniser(made, ["f0"], "s3").assess(heard(np.arange(SIZE)), 10.0)
+    feature = assessment.features["f0"]
+    assert (feature.rank, feature.rank_bits) == (5.0, ZERO)
+    assert (assessment.local, assessment.gain) == (ZERO, ZERO)
+    assert assessment.expected.value > 0
+
+
+def test_nobody_watched():
+    made = people()
+    counts = [voice(made, name, 4, 60) for name in BOTH]
+    alone = Recogniser(made, BOTH)
+    watching = Recogniser(made, BOTH, "s4")
+    assert (alone.watched, watching.watched) == (False, True)
+    one, other = alone.assess(heard(*counts), 10.0), watching.assess(heard(*counts), 10.0)
+    assert one.local is None
+    assert one.gain == other.gain
+    assert one.expected == other.expected
+    assert_array_equal(one.posterior, other.posterior)
+    for name in BOTH:
+        feature = one.features[name]
+        assert (feature.rank, feature.rank_bits, feature.local) == (None, None, None)
+        assert feature.gain == other.features[name].gain
+
+
+@pytest.mark.parametrize("seconds", [0.2, 10.0, 500.0])
+def test_the_rank_posterior_is_gamma_at_everybodys_rank(seconds):
+    made = people(features=("f0",))
+    recogniser = Recogniser(made, ["f0"])
+    counts = voice(made, "f0", 4, 60)
+    p = recogniser.rank_posterior(heard(counts)["f0"], "f0", seconds)
+    assert p.sum() == pytest.approx(1)
+    pmf = recogniser.joint.law.at(seconds).pmf(9, slice(0, 1), floor=True)[0]
+    order = np.argsort(-log_likelihoods(made, "f0", counts))
+    assert_allclose(p[order], pmf, rtol=1e-9)
+    watched = Recogniser(made, ["f0"], "s4").assess(heard(counts), seconds).features["f0"]
+    assert only(watched.rank_bits) == pytest.approx(np.log2(9 * p[4]), abs=1e-9)
+
+
+def test_the_rank_posterior_of_twins_and_of_nothing():
+    made = twins()
+    recogniser = Recogniser(made, ["f0"])
+    sketch = heard(voice(made, "f0", 1, 200))["f0"]
+    p = recogniser.rank_posterior(sketch, "f0", 10.0)
+    assert p.sum() == pytest.approx(1)
+    assert p[1] == p[2] == p[5] == p.max()
+    pmf = recogniser.joint.law.at(10.0).pmf(9, slice(0, 1), floor=True)[0]
+    assert p[1] == pytest.approx(pmf[:3].mean())
+    even = recogniser.rank_posterior(Histogram(SIZE), "f0", 10.0)
+    assert_allclose(even, 1 / 9, rtol=1e-12)
+
+
+def test_a_short_watched_template_is_withheld():
+    made = people((100, 100, 75, 100, 80))
+    recogniser = Recogniser(made, BOTH, "s2")
+    assert not recogniser.watched
+    assert recogniser.withheld.startswith("template_mismatch: s2 has 75 s of enrolled speech")
+    assert "--template-seconds 75" in recogniser.withheld
+    assert recogniser.names == ("s0", "s1", "s3", "s4")
+    assert recogniser.left_out == ("s2",)
+    assert recogniser.speakers == 4
+    assert recogniser.ceiling == 2.0
+    assessment = recogniser.assess(heard(np.arange(SIZE), np.arange(SIZE)), 10.0)
+    assert assessment.local is None
+    assert assessment.posterior.shape == (4,)
+    for feature in assessment.features.values():
+        assert (feature.rank, feature.rank_bits, feature.local) == (None, None, None)
+
+
+def test_another_short_template_is_left_out():
+    made = people((100, 100, 75, 100, 80))
+    recogniser = Recogniser(made, BOTH, "s3")
+    assert (recogniser.watched, recogniser.withheld) == (True, "")
+    assert recogniser.left_out == ("s2",)
+    counts = [voice(made, name, 3, 300) for name in BOTH]
+    assessment = recogniser.assess(heard(*counts), 10.0)
+    assert recogniser.names[int(assessment.posterior.argmax())] == "s3"
+    assert only(assessment.local) == pytest.approx(np.log2(4 * assessment.posterior[2]))
+    kept = [j for j in range(5) if j != 2]
+    single = assessment.features["f0"]
+    scores = log_likelihoods(made, "f0", counts[0], 80)[kept]
+    assert single.rank == 1 + (scores > scores[2]).sum()
+
+
+def test_cutting_all_templates_brings_everybody_in():
+    made = people((100, 100, 75, 100, 80), template_lengths=(10, 100))
+    recogniser = Recogniser(made, BOTH, "s2", template_seconds=75)
+    assert (recogniser.withheld, recogniser.left_out) == ("", ())
+    assert (recogniser.speakers, recogniser.scoring.seconds) == (5, 75.0)
+    longer = Recogniser(made, BOTH, "s0", template_seconds=80)
+    assert longer.left_out == ("s2",)
+    # the law is taken at that D, at that N
+    law = made.laws.find(BOTH, "cross")
+    w = np.log(75 / 10) / np.log(100 / 10)
+    alpha = np.exp((1 - w) * np.log(law.alpha[0, 2, 0]) + w * np.log(law.alpha[0, 2, 1]))
+    assert recogniser.joint.law.at(10.0).alpha[0, 0] == pytest.approx(alpha)
+
+
+def test_without_a_law():
+    made = people(features=("f0",))
+    bare = Population(made.speakers, made.offsets, made.features)
+    with pytest.raises(StoreError, match="no rank law for f0; learn one with: monitor calibrate"):
+        Recogniser(bare, ["f0"])
+    # the joint law alone is not enough: every feature has figures of its own
+    made = people()
+    joint = Laws([made.laws.find(BOTH, "cross")])
+    with pytest.raises(StoreError, match="no rank law for f0;"):
+        Recogniser(made, BOTH, laws=joint)
+    with pytest.raises(StoreError, match="no rank law for f0"):
+        Recogniser(made, ["f0"], laws=Laws())
+
+
+def test_other_laws_than_the_populations_own():
+    made = people(features=("f0",))
+    other = rank_law(seed=9)
+    assert Recogniser(made, ["f0"], laws=Laws([other])).law is other
+
+
+@pytest.mark.parametrize(
+    ("there", "asked", "used", "flatters"),
+    [
+        (("cross", "same"), "cross", "cross", False),
+        (("cross", "same"), "same", "same", False),
+        (("same",), "cross", "same", True),
+        (("same",), "same", "same", False),
+        (("cross",), "same", "cross", False),
+    ],
+)
+def test_which_session_is_used_and_whether_it_flatters(there, asked, used, flatters):
+    made = people(sessions=there)
+    for features in (("f0",), BOTH):
+        recogniser = Recogniser(made, features, session=asked)
+        assert (recogniser.session, recogniser.flatters) == (used, flatters)
+        assert recogniser.law.session == used
+
+
+def test_a_feature_whose_own_law_flatters_says_so():
+    laws = Laws([rank_law(BOTH), rank_law(("f0",), "same"), rank_law(("phones",))])
+    recogniser = Recogniser(people(), BOTH, laws=laws)
+    assert (recogniser.session, recogniser.flatters) == ("cross", True)
+
+
+def test_features_in_any_order():
+    made = people()
+    counts = [voice(made, name, 4, 60) for name in BOTH]
+    one = Recogniser(made, BOTH, "s4").assess(heard(*counts), 10.0)
+    turned = Recogniser(made, BOTH[::-1], "s4")
+    assert turned.features == BOTH
+    assert turned.assess(heard(*counts), 10.0).local == one.local
+
+
+@pytest.mark.parametrize(
+    ("features", "watch", "message"),
+    [
+        ((), None, "at least one"),
+        (("f0", "f0"), None, "each feature once"),
+        (("f0", "style"), None, "no templates of style; it has f0, phones"),
+        (("f0",), "s33", "nobody called 's33' is enrolled; did you mean 's3'"),
+    ],
+)
+def test_what_makes_no_sense(features, watch, message):
+    with pytest.raises(UsageError, match=message):
+        Recogniser(people(), features, watch)
+
+
+def test_laws_of_different_scores_do_not_mix():
+    laws = Laws([
+        rank_law(BOTH), rank_law(("f0",), similarities=("l1",)), rank_law(("phones",)),
+    ])  # fmt: skip
+    with pytest.raises(StoreError, match="law of f0 alone is for l1 scores"):
+        Recogniser(people(), BOTH, laws=laws)
+
+
+def test_the_law_names_the_similarity():
+    made = people(features=("f0",))
+    law = replace(made.laws.find(("f0",), "cross"), similarities=("l1",))
+    recogniser = Recogniser(made, ["f0"], "s0", laws=Laws([law]))
+    counts = voice(made, "f0", 4, 60)
+    scores = []
+    for j in range(9):
+        c = made.features["f0"].slices[4 * j : 4 * j + 4].sum(axis=0) + 0.5
+        scores.append(-np.abs(c / c.sum() - counts / 60).sum())
+    feature = recogniser.assess(heard(counts), 10.0).features["f0"]
+    assert feature.rank == 1 + (np.array(scores) > scores[0]).sum()
+    # not additive: nothing is scaled beyond the grid
+    beyond = recogniser.joint.law.at(600.0)
+    assert_array_equal(beyond.weights, law.weights[:, -1, 0])
+
+
+def test_embeddings():
+    vectors = np.random.default_rng(0).normal(size=(5, 3))
+    made = Population(
+        [Speaker(f"s{i}") for i in range(5)],
+        np.arange(6),
+        {"identity": FeatureTemplates("embedding", 3, 1.5, vectors)},
+        Laws([rank_law(("identity",), similarities=("embedding-cosine",))]),
+    )
+    recogniser = Recogniser(made, ["identity"], "s2")
+    sketch = EmbeddingSum(3)
+    sketch.learn_many(vectors[2:3] * [[2.0], [7.0]])
+    feature = recogniser.assess({"identity": sketch}, 10.0).features["identity"]
+    assert feature.rank == 1
+    assert feature.usable_seconds == 3.0
+    unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    law = recogniser.law
+    expected = posterior(law.weights[0, 2, 0, 0] * unit @ unit[2], law.floor[0, 2, 0])
+    assert only(feature.local) == pytest.approx(np.log2(5 * expected[2]))
+
+
+def test_assessing_changes_nothing():
+    made = people()
+    recogniser = Recogniser(made, BOTH, "s4")
+    sketches = heard(*[voice(made, name, 4, 60) for name in BOTH])
+    first = recogniser.assess(sketches, 10.0)
+    recogniser.assess(sketches, 90.0)
+    recogniser.rank_posterior(sketches["f0"], "f0", 3.0)
+    again = recogniser.assess(sketches, 10.0)
+    assert bits_of(first) == bits_of(again)
+    assert_array_equal(first.posterior, again.posterior)
+    assert sketches["f0"].frames == 60
+
+
+def test_limits_hold_the_figure():
+    made = people()
+    counts = [voice(made, name, 4, 60) for name in BOTH]
+    for seconds in (0.3, 3.0, 30.0):
+        for figure in bits_of(Recogniser(made, BOTH, "s4").assess(heard(*counts), seconds)):
+            assert figure.low <= figure.value <= figure.high

@@ -1,0 +1,251 @@
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import Any
+
+import jsonschema
+import numpy as np
+
+from monitor import Monitor, Population
+from monitor.population.law import Laws
+from monitor.population.population import FeatureTemplates
+from monitor.sinks.schema import SCHEMA
+from monitor.stream.losses import GapEvent
+from monitor.stream.records import RUN_SCHEMA, Tally, gap_record, record_of, start_record
+from monitor.types import Frames, Gap
+from monitor.version import __version__
+from tests.stream.streams import (
+    WATCHED,
+    Listed,
+    law,
+    reference,
+    simulated,
+    two_features,
+    with_speakers,
+)
+
+VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)
+
+
+def start(population: Population, *arguments: Any, **options: Any) -> dict[str, Any]:
+    record = start_record(Monitor(population, *arguments, **options), ["a.flac"])
+    VALIDATOR.validate(record)
+    return record
+
+
+def test_the_start_record_says_what_a_reader_needs():
+    record = start(reference(), watch=WATCHED, step_seconds=0.5)
+    assert next(iter(record)) == "type"
+    used = reference().laws.find(("f0",), "cross")
+    assert used is not None
+    assert re.fullmatch(r"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\dZ", record.pop("time"))
+    assert all(re.fullmatch("[0-9a-f]{16}", value) for value in record["fingerprint"].values())
+    assert 0 < record.pop("plateau") < record["ceiling"]
+    assert record == {
+        "type": "start",
+        "schema": RUN_SCHEMA,
+        "version": __version__,
+        "features": ["f0"],
+        "speakers": 50,
+        "ceiling": np.log2(50),
+        "watch": WATCHED,
+        "headline": "local",
+        "assumes_enrolled": False,
+        "step_seconds": 0.5,
+        "template_seconds": record["template_seconds"],
+        "similarity": {"f0": "log-likelihood"},
+        "ties": "spread",
+        "law": "own",
+        "law_session": "cross",
+        "law_speakers": used.speakers,
+        "law_candidates": 50,
+        "recordings": ["a.flac"],
+        "fingerprint": record["fingerprint"],
+        "notices": [],
+    }
+
+
+def test_nobody_watched():
+    record = start(reference())
+    assert (record["watch"], record["headline"]) == (None, "gain")
+    assert record["assumes_enrolled"] is True
+
+
+def test_a_borrowed_law_is_marked_and_told():
+    record = start(with_speakers(reference(), me=()))
+    assert record["law"] == "borrowed"
+    assert record["speakers"] == 51
+    assert record["ceiling"] == np.log2(51)
+    (notice,) = record["notices"]
+    assert "borrowed" in notice
+    assert "another microphone" in notice
+
+
+def shortened(population: Population, name: str, slices: int) -> Population:
+    """The population, where one speaker's template has only so many slices left."""
+    counts = np.diff(population.offsets)
+    place = population.index(name)
+    first, last = population.offsets[place] + slices, population.offsets[place + 1]
+    keep = np.ones(population.offsets[-1], bool)
+    keep[first:last] = False
+    counts[place] = slices
+    features = {
+        key: FeatureTemplates(t.kind, t.size, t.frame_seconds, t.slices[keep])
+        for key, t in population.features.items()
+    }
+    return Population(
+        population.speakers, np.concatenate([[0], np.cumsum(counts)]), features, population.laws
+    )
+
+
+def test_a_template_much_shorter_than_the_others_is_left_out_and_told():
+    population = shortened(reference(), WATCHED, 2)
+    record = start(population)
+    assert record["speakers"] == 49
+    (notice,) = record["notices"]
+    assert notice.endswith(f": {WATCHED}")
+    record = start(population, watch=WATCHED)
+    mismatch, left_out = record["notices"]
+    assert mismatch.startswith(f"template_mismatch: {WATCHED} has 10 s")
+    assert "--template-seconds 10" in mismatch
+    assert left_out == notice
+    assert start(population, watch=WATCHED, template_seconds=10)["notices"] == []
+
+
+def test_what_is_withheld_is_null_and_says_why():
+    monitor = Monitor(shortened(reference(), WATCHED, 2), watch=WATCHED)
+    for reading in monitor.push(simulated(5.0)):
+        record = reading.record()
+        VALIDATOR.validate(record)
+        names = ("bits", "bits_low", "bits_high", "sum_bits")
+        assert [record[name] for name in names] == [None] * 4
+        feature = record["features"]["f0"]
+        assert (feature["rank"], feature["rank_bits"], feature["local_bits"]) == (None,) * 3
+        assert record["withheld"].startswith("template_mismatch")
+        assert record["gain_bits"] > 0
+
+
+def laws_of(population: Population, *sessions: str) -> Population:
+    return population.with_laws(Laws(law for law in population.laws if law.session in sessions))
+
+
+def test_a_law_that_flatters_the_attacker_is_told():
+    record = start(laws_of(reference(), "same"))
+    assert record["law_session"] == "same"
+    (notice,) = record["notices"]
+    assert "flatters the attacker" in notice
+
+
+def test_the_same_session_is_told():
+    record = start(reference(), session="same")
+    assert record["law_session"] == "same"
+    (notice,) = record["notices"]
+    assert "enrolled too" in notice
+    record = start(laws_of(reference(), "cross"), session="same")
+    assert record["law_session"] == "cross"
+    (notice,) = record["notices"]
+    assert "there is no same-session law" in notice
+    assert start(laws_of(reference(), "cross"))["notices"] == []
+
+
+def test_more_than_ten_times_the_calibrations_speakers_are_told():
+    few = replace(law(("f0",), ["histogram"]), candidates=5)
+    sized = Laws([replace(few, features=("f0",))])
+    population = reference().with_laws(sized)
+    assert start(population)["notices"] == []
+    more = with_speakers(population, me=())
+    assert [n for n in start(more)["notices"] if "more than ten times the 5" in n]
+
+
+def test_fingerprints_tell_populations_and_laws_apart():
+    plain = start(reference())["fingerprint"]
+    assert start(reference(), watch=WATCHED, step_seconds=9.0)["fingerprint"] == plain
+    more = start(with_speakers(reference(), me=()))["fingerprint"]
+    assert more["population"] != plain["population"]
+    assert more["law"] == plain["law"]
+    used = reference().laws.find(("f0",), "cross")
+    assert used is not None
+    for name in ("alpha", "beta", "weights", "floor", "lengths", "template_lengths"):
+        other = replace(used, **{name: getattr(used, name) * 1.01})
+        found = start(reference(), laws=Laws([other]))["fingerprint"]
+        assert found["law"] != plain["law"], name
+        assert found["population"] == plain["population"]
+    assert start(reference(), session="same")["fingerprint"]["law"] != plain["law"]
+
+
+def test_a_gap_names_its_recording():
+    event = GapEvent(12.0, Gap("broken file", None, 1, "b.flac: broke"))
+    record = gap_record(event, ["a.flac", "b.flac"])
+    VALIDATOR.validate(record)
+    assert record == {
+        "type": "gap",
+        "seconds": 12.0,
+        "reason": "broken file",
+        "lost_seconds": None,
+        "recording": "b.flac",
+        "detail": "b.flac: broke",
+    }
+    assert gap_record(event, ["a.flac"])["recording"] == ""
+    assert record_of(event, ["a.flac", "b.flac"]) == record
+
+
+def tallied(*records: dict[str, Any]) -> Tally:
+    tally = Tally()
+    for record in records:
+        tally.count(record)
+    return tally
+
+
+GAPS: list[dict[str, Any]] = [{"type": "gap", "lost_seconds": lost} for lost in (0.25, None, 0.5)]
+ALERTS: list[dict[str, Any]] = [
+    {"type": "alert", "state": state} for state in ("raised", "cleared", "raised")
+]
+
+
+def test_the_tally_counts_for_the_end_record():
+    monitor = Monitor(two_features(), watch="s1")
+    made = [reading.record() for reading in monitor.push(simulated_small())]
+    tally = tallied({"type": "start"}, *made, *GAPS, *ALERTS)
+    end = tally.end_record(monitor, complete=False)
+    VALIDATOR.validate(end)
+    assert end.pop("time").endswith("Z")
+    assert end == {
+        "type": "end",
+        "seconds": 3.0,
+        "speech": made[-1]["speech"],
+        "readings": 3,
+        "bits": made[-1]["bits"],
+        "peak_bits": made[-1]["peak_bits"],
+        "gaps": 3,
+        "lost_seconds": 0.75,
+        "alerts": 2,
+        "complete": False,
+        "watch": "s1",
+        "top": made[-1]["top"],
+    }
+
+
+def simulated_small() -> Frames:
+    """Three seconds that a small population understands."""
+    whole = simulated(3.0)
+    track = whole.tracks["f0"]
+    return Frames(whole.speech, {"f0": replace(track, values=track.values % 10)})
+
+
+def test_the_end_of_a_run_in_which_nothing_was_heard():
+    end = Tally().end_record(Monitor(reference()), complete=True)
+    VALIDATOR.validate(end)
+    assert (end["seconds"], end["readings"], end["bits"], end["top"]) == (0.0, 0, 0.0, [])
+
+
+def test_the_tally_survives_a_checkpoint():
+    made = [r.record() for r in Monitor(reference()).stream(Listed([simulated(3.0)]))]
+    whole = tallied(*made, *GAPS, *ALERTS)
+    first = tallied(*made, GAPS[0])
+    second = Tally()
+    second.restore(first.state())
+    for record in (*GAPS[1:], *ALERTS):
+        second.count(record)
+    assert vars(second) == vars(whole)
+    assert second.state() == whole.state()

@@ -1,0 +1,333 @@
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from monitor import Monitor
+from monitor.alerts import Threshold
+from monitor.protocols import Source
+from monitor.sinks.jsonl import JsonLines
+from monitor.sinks.kept import Kept
+from monitor.sinks.schema import SCHEMA, read_run
+from monitor.sources import Chain, File, FramesFile
+from monitor.sources.frames import write_frames
+from monitor.stream.checkpoint import Checkpoint, state_path
+from monitor.stream.records import Tally
+from monitor.stream.run import run
+from monitor.types import Frames, Gap
+from tests.stream.streams import (
+    RATE,
+    WATCHED,
+    Listed,
+    audio,
+    frames,
+    reference,
+    simulated,
+    sounds,
+    voice_file,
+)
+
+VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)
+LABELS = ("a.flac", "b.flac")
+
+
+def items(step: int = 4000) -> list[Any]:
+    """Audio with everything that can happen to it."""
+    samples = sounds(3.3).copy()
+    samples[[999, 40_000]] = np.nan
+    first: list[Any] = audio(samples, range(step, samples.size, step))
+    second = sounds(2.0, 8000)
+    first += [Gap("broken file", 0.5, 0, "a.flac: broke")]
+    first += audio(second, range(step, second.size, step), rate=8000, recording=1)
+    return [*first, Gap("broken file", None, 1, "b.flac: broke")]
+
+
+def fresh(**options: Any) -> Monitor:
+    return Monitor(reference(), watch=WATCHED, **{"step_seconds": 0.5, **options})
+
+
+def rules() -> list[Threshold]:
+    return [Threshold("bits", -4.5, 0.5, 0.1), Threshold("f0.gain_bits", 0.5, 0.0)]
+
+
+def lines(path: Path) -> list[dict[str, Any]]:
+    """The records of a run, but for the times of day."""
+    found = [json.loads(line) for line in path.read_text().splitlines()]
+    return [{k: v for k, v in record.items() if k != "time"} for record in found]
+
+
+def test_a_run_has_a_beginning_an_end_and_valid_records(tmp_path):
+    kept, log = Kept(), JsonLines(tmp_path / "run.jsonl")
+    tally = run(fresh(), Listed(items()), LABELS, sinks=[kept], rules=rules(), log=log)
+    log.close()
+    records = read_run(tmp_path / "run.jsonl")
+    for record in records:
+        VALIDATOR.validate(record)
+    kinds = [record["type"] for record in records]
+    assert (kinds[0], kinds[-1]) == ("start", "end")
+    assert set(kinds[1:-1]) == {"reading", "gap", "alert"}
+    assert kinds.count("start") == kinds.count("end") == 1
+    assert [record["type"] for record in kept.records] == kinds
+    seconds = [record["seconds"] for record in records[1:]]
+    assert seconds == sorted(seconds)
+    end = records[-1]
+    assert end["readings"] == kinds.count("reading") == tally.readings == 11
+    assert end["gaps"] == kinds.count("gap") == tally.gaps == 4
+    assert end["lost_seconds"] == pytest.approx(0.5 + 2 / RATE, abs=1e-5)
+    raised = [r for r in records if r["type"] == "alert" and r["state"] == "raised"]
+    assert end["alerts"] == len(raised) == tally.alerts > 0
+    assert end["complete"] is False
+    last = next(r for r in reversed(records) if r["type"] == "reading")
+    for key in ("seconds", "speech", "bits", "peak_bits", "top"):
+        assert end[key] == last[key]
+
+
+@pytest.mark.parametrize("watch", [None, WATCHED])
+def test_records_of_files_are_valid(tmp_path, watch):
+    chain = Chain([File(voice_file(tmp_path / "a.flac")), File(voice_file(tmp_path / "b.wav"))])
+    kept = Kept()
+    tally = run(Monitor(reference(), watch=watch), chain, chain.labels, sinks=[kept])
+    made = simulated(7.5)
+    write_frames(tmp_path / "c.npz", made.speech, made.tracks, {"f0": 104}, {"f0": 0.01})
+    source = FramesFile(tmp_path / "c.npz")
+    run(Monitor(reference(), watch=watch), source, [source.label], sinks=[kept])
+    for record in kept.records:
+        VALIDATOR.validate(json.loads(json.dumps(record)))
+    assert kept.records[0]["recordings"] == ["a.flac", "b.wav"]
+    assert (tally.gaps, tally.readings) == (0, 8)
+    assert [r["complete"] for r in kept.records if r["type"] == "end"] == [True, True]
+
+
+def test_a_broken_file_is_a_gap_and_the_run_goes_on(tmp_path):
+    path = voice_file(tmp_path / "a.flac", subtype="PCM_16")
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+    chain = Chain([File(path), File(voice_file(tmp_path / "b.flac"))])
+    kept = Kept()
+    tally = run(fresh(), chain, chain.labels, sinks=[kept])
+    (gap,) = [record for record in kept.records if record["type"] == "gap"]
+    assert (gap["recording"], gap["reason"]) == ("a.flac", "broken file")
+    assert tally.lost_seconds == gap["lost_seconds"] > 1
+    assert kept.records[-1]["complete"] is False
+    assert kept.records[-1]["seconds"] > 4
+
+
+def test_alerts_follow_the_reading_they_are_of():
+    kept = Kept()
+    run(fresh(), Listed([simulated(20.0)]), LABELS, sinks=[kept], rules=rules())
+    for before, record in itertools.pairwise(kept.records):
+        if record["type"] == "alert":
+            assert before["type"] in ("reading", "alert")
+            assert before["seconds"] == record["seconds"]
+
+
+def test_a_record_is_in_the_log_before_anybody_sees_it(tmp_path):
+    log = JsonLines(tmp_path / "run.jsonl")
+
+    class Seeing(Kept):
+        def write(self, record: Any) -> None:
+            written = read_run(tmp_path / "run.jsonl")[-1]
+            assert (written["type"], written.get("seconds")) == (
+                record["type"],
+                record.get("seconds"),
+            )
+
+    run(fresh(), Listed([simulated(2.0)]), LABELS, sinks=[Seeing()], log=log)
+    log.close()
+
+
+class Watched(JsonLines):
+    """A log that writes down when it is flushed."""
+
+    def __init__(self, path: Path, notes: list[str], append_at: int | None = None) -> None:
+        super().__init__(path, append_at)
+        self._notes = notes
+
+    def flush(self) -> None:
+        self._notes.append(f"flush {self.offset}")
+        super().flush()
+
+
+class Noted(Checkpoint):
+    notes: list[str] = []  # noqa: RUF012
+
+    def save(self, monitor: Any, tally: Any, rules: Any, offset: int) -> None:
+        self.notes.append(f"save {offset}")
+        super().save(monitor, tally, rules, offset)
+
+    def remove(self) -> None:
+        self.notes.append("remove")
+        super().remove()
+
+
+def ticking(seconds: float) -> Callable[[], float]:
+    """A clock that goes on so far at every look."""
+    return itertools.count(step=seconds).__next__
+
+
+def test_checkpoints_come_once_a_second_and_only_of_what_is_on_disk(tmp_path):
+    path = tmp_path / "run.jsonl"
+    notes: list[str] = []
+    log = Watched(path, notes)
+    checkpoint = Noted(state_path(path), {})
+    checkpoint.notes.clear()
+    now = [0.0]
+    made = iter(frames(simulated(10.0), range(50, 1000, 50)))
+
+    def paced() -> Iterator[Frames]:
+        for each in made:
+            now[0] += 0.3
+            yield each
+
+    run(fresh(), Listed(paced()), LABELS, log=log, checkpoint=checkpoint, clock=lambda: now[0])
+    log.close()
+    flushed = [note.split()[1] for note in notes]
+    saved = [note.split()[1] for note in checkpoint.notes if note.startswith("save")]
+    assert saved == flushed[:-1]  # and before it goes away
+    assert checkpoint.notes[-1] == "remove"
+    # twenty readings at 0.3 s: the first, then every fourth
+    assert len(saved) == 5
+    assert flushed[-1] == str(path.stat().st_size)
+    assert not checkpoint.path.exists()
+
+
+def test_a_finished_run_leaves_no_checkpoint_and_a_broken_one_does(tmp_path):
+    path = tmp_path / "run.jsonl"
+
+    def broken() -> Iterator[Any]:
+        yield from frames(simulated(3.0), [])
+        raise KeyboardInterrupt
+
+    log = JsonLines(path)
+    checkpoint = Checkpoint(state_path(path), {})
+    with pytest.raises(KeyboardInterrupt):
+        run(fresh(), Listed(broken()), LABELS, log=log, checkpoint=checkpoint)
+    log.close()
+    assert checkpoint.path.exists()
+    assert read_run(path)[-1]["type"] != "end"
+
+
+class KilledError(Exception):
+    """The process is gone."""
+
+
+class Dying(Kept):
+    """A sink in which the process dies at a certain record."""
+
+    def __init__(self, at: int) -> None:
+        super().__init__()
+        self._left = at
+
+    def write(self, record: Any) -> None:  # noqa: ARG002
+        self._left -= 1
+        if self._left < 0:
+            raise KilledError
+
+
+def go(path: Path, source: Source, kill: int | None, seconds: float) -> None:
+    """Start or resume a run as `monitor replay` does, and perhaps die at a record."""
+    monitor, tally, watching = fresh(), Tally(), rules()
+    checkpoint = Checkpoint(state_path(path), {"a": 1})
+    resume = checkpoint.path.exists()
+    offset = checkpoint.load(monitor, tally, watching) if resume else None
+    log = JsonLines(path, offset)
+    sinks = [Kept()] if kill is None else [Dying(kill)]
+    try:
+        run(
+            monitor,
+            source,
+            LABELS,
+            sinks=sinks,
+            rules=watching,
+            tally=tally,
+            resumed=resume,
+            log=log,
+            checkpoint=checkpoint,
+            clock=ticking(seconds),
+        )
+    finally:
+        log.close()
+
+
+@settings(max_examples=20)
+@given(
+    kills=st.lists(st.integers(2, 25), min_size=1, max_size=3),
+    seconds=st.sampled_from([0.2, 0.5, 2.0]),
+    steps=st.lists(st.sampled_from([160, 4000, 100_000]), min_size=4, max_size=4),
+)
+def test_killed_anywhere_and_resumed_the_file_is_the_same(tmp_path_factory, kills, seconds, steps):
+    folder = tmp_path_factory.mktemp("run")
+    go(folder / "whole.jsonl", Listed(items()), None, seconds)
+    path = folder / "run.jsonl"
+    for kill, step in zip(kills, steps, strict=False):
+        try:
+            go(path, Listed(items(step)), kill, seconds)
+        except KilledError:
+            continue
+        break
+    else:
+        go(path, Listed(items(steps[-1])), None, seconds)
+    assert lines(path) == lines(folder / "whole.jsonl")
+    assert sorted(each.name for each in folder.iterdir()) == ["run.jsonl", "whole.jsonl"]
+
+
+def test_a_resumed_run_shows_people_its_start_but_writes_none(tmp_path):
+    path = tmp_path / "run.jsonl"
+    with pytest.raises(KilledError):
+        go(path, Listed(items()), 12, 2.0)
+    kept, monitor, tally, watching = Kept(), fresh(), Tally(), rules()
+    checkpoint = Checkpoint(state_path(path), {"a": 1})
+    log = JsonLines(path, checkpoint.load(monitor, tally, watching))
+    before = tally.readings
+    assert before > 2
+    run(
+        monitor,
+        Listed(items()),
+        LABELS,
+        sinks=[kept],
+        rules=watching,
+        tally=tally,
+        resumed=True,
+        log=log,
+        checkpoint=checkpoint,
+    )
+    log.close()
+    records = read_run(path)
+    assert [record["type"] for record in records].count("start") == 1
+    assert kept.records[0]["type"] == "start"
+    assert len([r for r in kept.records if r["type"] == "reading"]) == 11 - before
+    assert kept.records[-1] == {**records[-1], **kept.records[-1]}
+    assert kept.records[-1]["readings"] == 11
+
+
+def test_kept_keeps_the_shape_of_a_long_run():
+    kept = Kept()
+    kept.write({"type": "start"})
+    for second in range(1, 36_001):
+        kept.write({"type": "reading", "seconds": float(second)})
+        kept.write({"type": "gap", "seconds": float(second)})
+    kept.write({"type": "end"})
+    kinds = [record["type"] for record in kept.records]
+    assert (kinds[0], kinds[-1]) == ("start", "end")
+    assert kinds.count("gap") == kept.MOST_OTHERS
+    seconds = [r["seconds"] for r in kept.records if r["type"] == "reading"]
+    assert seconds[:600] == [float(second) for second in range(1, 601)]
+    assert seconds[-1] == 36_000
+    # beside the gaps that are kept stands the reading before them
+    assert len(seconds) < 2500
+    assert max(b / a for a, b in itertools.pairwise(seconds[600:])) < 1.006
+
+
+def test_the_last_reading_is_kept_at_any_moment():
+    kept = Kept()
+    for second in range(1, 3000):
+        kept.write({"type": "reading", "seconds": float(second)})
+        assert kept.records[-1]["seconds"] == second

@@ -1,0 +1,459 @@
+"""The laws of DESIGN, over every implementation listed in contracts.py."""
+
+from __future__ import annotations
+
+import copy
+import itertools
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import monitor.sources
+from monitor import Monitor, Population
+from monitor.alerts import Threshold
+from monitor.errors import UsageError
+from monitor.features.extractor import Extractor
+from monitor.features.registry import FEATURES as REGISTERED
+from monitor.maths.scores import SIMILARITIES, similarity
+from monitor.protocols import Feature, Sink, Sketch, Source
+from monitor.stream.losses import GapEvent
+from monitor.stream.records import Tally, gap_record, start_record
+from monitor.types import Block, Frames, Gap, Track
+from tests.contracts import (
+    FEATURES,
+    KILOBYTE,
+    LONG_SECONDS,
+    SECONDS,
+    SINKS,
+    SKETCHES,
+    SOURCES,
+    growth,
+    heard,
+    listened,
+)
+
+COMPUTED = [name for name, case in FEATURES.items() if case.sound is not None]
+few = settings(max_examples=25)
+
+
+def same(left: Any, right: Any, tolerance: float) -> bool:
+    if tolerance:
+        return bool(np.allclose(left, right, rtol=0, atol=tolerance))
+    return np.array_equal(left, right)
+
+
+# ---------------------------------------------------------------------------------------- features
+
+
+@cache
+def sound(name: str) -> np.ndarray:
+    make = FEATURES[name].sound
+    assert make is not None
+    return make()
+
+
+def assert_same_track(left: Track, right: Track, tolerance: float = 0.0) -> None:
+    assert np.array_equal(left.ticks, right.ticks)
+    assert left.values.dtype == right.values.dtype
+    assert same(left.values, right.values, tolerance)
+
+
+@pytest.mark.parametrize("name", FEATURES)
+def test_feature_offers_what_the_protocol_asks(name):
+    feature = FEATURES[name].make()
+    assert isinstance(feature, Feature)
+    assert feature.name.isidentifier()
+    assert feature.rate > 0
+    assert feature.size > 0
+    assert feature.frame_seconds > 0
+    assert feature.kind in ("histogram", "embedding")
+    feature.reset()
+    feature.skip_to(10)
+    track = feature.flush()
+    shape = (0,) if feature.kind == "histogram" else (0, feature.size)
+    assert track.ticks.shape == (0,)
+    assert track.values.shape == shape
+    assert track.ticks.dtype.kind == "i"
+
+
+def test_every_registered_feature_is_under_contract():
+    assert set(REGISTERED) <= {case.make().name for case in FEATURES.values()}
+
+
+@pytest.mark.parametrize("name", sorted(FEATURES.keys() - set(COMPUTED)))
+def test_feature_that_cannot_be_computed_says_so(name):
+    with pytest.raises(UsageError, match="only as frames"):
+        FEATURES[name].make().process(np.zeros(80, np.float32))
+
+
+@pytest.mark.parametrize("name", COMPUTED)
+def test_feature_frames_are_well_formed(name):
+    feature = FEATURES[name].make()
+    samples = sound(name)
+    before = samples.copy()
+    track = heard(feature, [samples])
+    assert np.array_equal(samples, before)
+    usable = track.ticks.size * feature.frame_seconds
+    assert usable > 0.25 * len(samples) / feature.rate
+    assert (np.diff(track.ticks) >= 0).all()
+    assert track.ticks[0] >= 1
+    assert track.ticks[-1] <= -(-100 * len(samples) // feature.rate)
+    if feature.kind == "histogram":
+        assert track.values.dtype.kind in "iu"
+        assert ((track.values >= 0) & (track.values < feature.size)).all()
+        assert len(np.unique(track.values)) > 5
+    else:
+        assert track.values.shape == (track.ticks.size, feature.size)
+        assert np.isfinite(track.values).all()
+
+
+@pytest.mark.parametrize("name", COMPUTED)
+@few
+@given(data=st.data())
+def test_feature_frames_are_the_same_for_any_cutting(name, data):
+    samples = sound(name)
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(samples)), max_size=8)))
+    whole = heard(FEATURES[name].make(), [samples])
+    parts = heard(FEATURES[name].make(), np.split(samples, cuts))
+    assert_same_track(parts, whole, FEATURES[name].tolerance)
+
+
+@pytest.mark.parametrize("name", COMPUTED)
+def test_feature_forgets_at_a_reset(name):
+    samples, feature = sound(name), FEATURES[name].make()
+    fresh = heard(feature, [samples])
+    feature.reset()
+    feature.skip_to(100)
+    feature.process(samples[: len(samples) // 2 + 17])
+    feature.reset()
+    assert_same_track(heard(feature, [samples]), fresh, FEATURES[name].tolerance)
+
+
+@pytest.mark.parametrize("name", COMPUTED)
+@few
+@given(data=st.data())
+def test_feature_skips_nothing_but_what_it_was_told(name, data):
+    samples, feature = sound(name), FEATURES[name].make()
+    whole = heard(FEATURES[name].make(), [samples])
+    last = int(whole.ticks[-1])
+    skip = data.draw(st.integers(0, last + 50))
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(samples)), max_size=4)))
+    feature.skip_to(skip)
+    track = heard(feature, np.split(samples, cuts))
+    kept, due = track.ticks > skip, whole.ticks > skip
+    assert_same_track(
+        Track(track.ticks[kept], track.values[kept]),
+        Track(whole.ticks[due], whole.values[due]),
+        FEATURES[name].tolerance,
+    )
+
+
+@pytest.mark.parametrize("name", COMPUTED)
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_what_is_no_number_is_counted_and_heard_as_silence(name, bad):
+    feature = FEATURES[name].make()
+    holes = slice(feature.rate, feature.rate + 40)
+    silent, broken = sound(name).copy(), sound(name).copy()
+    silent[holes], broken[holes] = 0, bad
+    expected = listened(extracted(name, silent))
+    found = listened(extracted(name, broken))
+    assert found.tracks == expected.tracks
+    assert found.speech == expected.speech
+    assert expected.gaps == []
+    ((_, gap),) = found.gaps
+    assert gap.reason == "not finite"
+    assert gap.lost_seconds == pytest.approx(40 / feature.rate)
+
+
+def extracted(name: str, samples: np.ndarray) -> list[Frames]:
+    feature = FEATURES[name].make()
+    extractor = Extractor([feature])
+    return [extractor.process(Block(samples, feature.rate)), extractor.flush()]
+
+
+@pytest.mark.parametrize("name", COMPUTED)
+def test_feature_keeps_no_audio(name):
+    feature, samples = FEATURES[name].make(), sound(name)
+    block = samples[: feature.rate // 2]  # half a second is 16 kB
+    assert growth(20, lambda _: feature.process(block)) < 16 * KILOBYTE
+
+
+# ---------------------------------------------------------------------------------------- sketches
+
+
+def learnt(name: str, count: int, seed: int) -> Sketch:
+    sketch = SKETCHES[name].make()
+    sketch.learn_many(SKETCHES[name].values(count, seed))
+    return sketch
+
+
+def assert_same_sketch(left: Sketch, right: Sketch, tolerance: float = 0.0) -> None:
+    assert left.frames == right.frames
+    assert left.total.dtype == right.total.dtype
+    assert same(left.total, right.total, tolerance)
+
+
+@pytest.mark.parametrize("name", SKETCHES)
+def test_sketch_offers_what_the_protocol_asks(name):
+    sketch = SKETCHES[name].make()
+    assert isinstance(sketch, Sketch)
+    assert sketch.frames == 0
+    assert not sketch.total.any()
+
+
+@pytest.mark.parametrize("name", SKETCHES)
+@few
+@given(sizes=st.lists(st.integers(0, 12), min_size=3, max_size=3), seed=st.integers(0, 999))
+def test_sketches_are_a_commutative_monoid(name, sizes, seed):
+    case = SKETCHES[name]
+    a, b, c = (learnt(name, size, seed + i) for i, size in enumerate(sizes))
+    kept = copy.deepcopy([x.total for x in (a, b, c)])
+    both = case.make()
+    for i, size in enumerate(sizes[:2]):
+        both.learn_many(case.values(size, seed + i))
+    assert_same_sketch(a + b, b + a)
+    assert_same_sketch(a + b, both, case.tolerance)
+    assert_same_sketch((a + b) + c, a + (b + c), case.tolerance)
+    assert_same_sketch(a + case.make(), a)
+    assert_same_sketch(case.make() + a, a)
+    assert type(a + b) is type(a)
+    (a + b).learn_many(case.values(3, seed))  # a sum shares nothing with its parts
+    assert all(np.array_equal(x.total, t) for x, t in zip((a, b, c), kept, strict=True))
+
+
+@pytest.mark.parametrize("name", SKETCHES)
+@few
+@given(
+    count=st.integers(0, 30),
+    cuts=st.lists(st.integers(0, 30), max_size=4).map(sorted),
+    seed=st.integers(0, 999),
+)
+def test_many_equals_the_loop(name, count, cuts, seed):
+    case = SKETCHES[name]
+    values = case.values(count, seed)
+    before = values.copy()
+    many, loop, pieces = case.make(), case.make(), case.make()
+    assert many.learn_many(values) is None  # type: ignore[func-returns-value]
+    for value in values:
+        assert loop.learn_one(value) is None  # type: ignore[func-returns-value]
+    for part in np.split(values, cuts):
+        pieces.learn_many(part)
+    assert_same_sketch(many, loop)
+    assert_same_sketch(many, pieces)
+    assert many.frames == count
+    assert np.array_equal(values, before)
+
+
+@pytest.mark.parametrize("name", [name for name, case in SKETCHES.items() if case.unusable])
+def test_sketch_learns_nothing_from_what_is_no_number(name):
+    case = SKETCHES[name]
+    assert case.unusable is not None
+    sketch, clean = learnt(name, 9, 1), learnt(name, 9, 1)
+    sketch.learn_many(case.unusable())
+    for value in case.unusable():
+        sketch.learn_one(value)
+    assert_same_sketch(sketch, clean)
+
+
+@pytest.mark.parametrize("name", SKETCHES)
+def test_sketch_has_one_size(name):
+    sketch, values = SKETCHES[name].make(), SKETCHES[name].values(500, 0)
+    assert growth(30, lambda _: sketch.learn_many(values)) < KILOBYTE
+
+
+@pytest.mark.parametrize("name", SIMILARITIES)
+def test_similarity_changes_neither_sketch_nor_templates(name):
+    measure = SIMILARITIES[name]
+    total = np.array([3.0, 0.0, 5.0, 1.0])
+    raw = np.random.default_rng(0).integers(1, 9, (6, 4)).astype(float)
+    kept = raw.copy()
+    made = similarity(name, measure.kind)
+    templates = made.prepare(raw)
+    prepared = templates.copy()
+    first = made.score(templates, total)
+    assert np.array_equal(made.score(templates, total), first)
+    assert np.array_equal(total, [3.0, 0.0, 5.0, 1.0])
+    assert np.array_equal(raw, kept)
+    assert np.array_equal(templates, prepared)
+
+
+# ----------------------------------------------------------------------------------------- sources
+
+
+@pytest.fixture(params=SOURCES)
+def source_case(request):
+    return SOURCES[request.param]
+
+
+def test_every_source_is_under_contract(tmp_path):
+    made = {type(case.cuttings(tmp_path)[-1]()).__name__ for case in SOURCES.values()}
+    assert made == {name for name in monitor.sources.__all__ if name[0].isupper()}
+
+
+def test_source_offers_what_the_protocol_asks(source_case, tmp_path):
+    for opens in source_case.cuttings(tmp_path):
+        source = opens()
+        assert isinstance(source, Source)
+        assert "/" not in source.label
+        assert str(tmp_path) not in source.label
+        with source as entered:
+            assert entered is source
+            items = list(source)
+        assert all(isinstance(item, Block | Frames | Gap) for item in items)
+        assert not any(isinstance(item, Gap) for item in items)
+        found = listened(items)
+        audio = sum(len(x) / rate for (_, rate), x in found.samples.items())
+        assert audio + len(found.speech) / 100 == pytest.approx(SECONDS)
+        assert source.seconds == pytest.approx(SECONDS)
+        assert all(x.dtype == np.float32 and np.abs(x).max() > 0.1 for x in found.samples.values())
+
+
+def test_source_gives_the_same_stream_for_any_cutting(source_case, tmp_path):
+    streams = []
+    for opens in source_case.cuttings(tmp_path):
+        with opens() as source:
+            streams.append(listened(source))
+    assert streams
+    for other in streams[1:]:
+        assert other.samples.keys() == streams[0].samples.keys()
+        for key, samples in streams[0].samples.items():
+            assert np.array_equal(other.samples[key], samples)
+        assert other.speech == streams[0].speech
+        assert other.tracks == streams[0].tracks
+        assert other.gaps == streams[0].gaps
+
+
+def test_source_begins_again(source_case, tmp_path):
+    source = source_case.cuttings(tmp_path)[-1]()
+    iterator = iter(source)
+    next(iterator)
+    if not source_case.again:
+        return
+    first, second = listened(source), listened(source)
+    assert first.samples.keys() == second.samples.keys()
+    assert all(np.array_equal(first.samples[key], second.samples[key]) for key in first.samples)
+    assert (first.speech, first.tracks) == (second.speech, second.tracks)
+
+
+@pytest.mark.parametrize("name", [name for name, case in SOURCES.items() if case.damaged])
+def test_source_counts_and_drops_frames_that_are_no_numbers(name, tmp_path):
+    damaged = SOURCES[name].damaged
+    assert damaged is not None
+    with damaged(tmp_path) as source:
+        found = listened(source)
+    assert {gap.reason for _, gap in found.gaps} == {"not finite", "not a bin"}
+    assert all(gap.lost_seconds and gap.lost_seconds > 0 for _, gap in found.gaps)
+    for feature, (ticks, values) in found.tracks.items():
+        assert len(ticks) == len(values)
+        assert np.isfinite(np.array(values)).all(), feature
+    assert all(0 <= value < 104 for value in found.tracks["f0"][1])
+
+
+@pytest.mark.parametrize("name", [name for name, case in SOURCES.items() if case.endless])
+def test_source_keeps_nothing_of_what_it_gave(name, tmp_path):
+    endless = SOURCES[name].endless
+    assert endless is not None
+    with endless(tmp_path) as source:
+        assert source.seconds == pytest.approx(LONG_SECONDS)
+        blocks = iter(source)
+        for _ in range(4):
+            next(blocks)
+        left = [0]
+
+        def step(_: int) -> None:
+            block = next(blocks)
+            assert isinstance(block, Block)
+            left[0] += len(block.samples)
+
+        # half a second a step is 32 kB
+        assert growth(8, step) < 48 * KILOBYTE
+        assert left[0] > 0
+
+
+# ------------------------------------------------------------------------------------------- sinks
+
+
+@pytest.fixture(scope="module")
+def records() -> list[dict[str, Any]]:
+    """Of every type, from a real run."""
+    monitor = Monitor(Population.reference(), watch="19")
+    tally, rule = Tally(), Threshold("bits", -9.0, hold_seconds=0.0)
+    frames = Frames(np.ones(400, bool), {"f0": Track(np.arange(1, 401), np.arange(400) % 104)})
+    made = [start_record(monitor, ["a.flac"])]
+    for reading in monitor.push(frames):
+        made += [reading.record(), *rule.update(reading)]
+    gap = GapEvent(2.0, Gap("broken file", None, 0, "a.flac: broke"))
+    made.append(gap_record(gap, ["a.flac"]))
+    for record in made:
+        tally.count(record)
+    made.append(tally.end_record(monitor, complete=False))
+    assert {record["type"] for record in made} == {"start", "reading", "gap", "alert", "end"}
+    return made
+
+
+@pytest.fixture(params=SINKS)
+def sink_case(request):
+    return SINKS[request.param]
+
+
+def test_sink_takes_every_record_and_changes_none(sink_case, records, tmp_path):
+    sink = sink_case.make(tmp_path)
+    assert isinstance(sink, Sink)
+    before = copy.deepcopy(records)
+    for record in records:
+        assert sink.write(record) is None  # type: ignore[func-returns-value]
+    withheld = {
+        **next(r for r in records if r["type"] == "reading"),
+        **dict.fromkeys(("bits", "bits_low", "bits_high", "sum_bits", "peak_bits")),
+        "withheld": "template_mismatch: too short",
+    }
+    sink.write(withheld)
+    assert records == before
+    assert sink.close() is None  # type: ignore[func-returns-value]
+    sink.close()
+
+
+def test_sink_does_not_grow_with_the_stream(sink_case, records, tmp_path):
+    sink = sink_case.make(tmp_path)
+    reading = next(record for record in records if record["type"] == "reading")
+    gap = next(record for record in records if record["type"] == "gap")
+    sink.write(records[0])
+
+    def step(second: int) -> None:
+        sink.write({**reading, "seconds": second + 1.0, "speech": 0.8 * second + 0.1})
+        sink.write({**gap, "seconds": second + 1.0})
+
+    assert growth(1000, step) < sink_case.growth
+    sink.close()
+
+
+# ----------------------------------------------------------------------------------------- monitor
+
+
+def test_assessing_changes_nothing():
+    monitor = Monitor(Population.reference(), watch="19")
+    monitor.push(Frames(np.ones(150, bool), {"f0": Track(np.arange(1, 151), np.arange(150) % 60)}))
+    plain, arrays = copy.deepcopy(monitor.state())
+    sketches = monitor._sketches
+    first = monitor.recogniser.assess(sketches, 1.5)
+    monitor.recogniser.assess(sketches, 77.0)
+    second = monitor.recogniser.assess(sketches, 1.5)
+    monitor.recogniser.rank_posterior(sketches["f0"], "f0", 1.5)
+    assert first.local == second.local
+    assert first.gain == second.gain
+    assert first.features == second.features
+    assert np.array_equal(first.posterior, second.posterior)
+    after, now = monitor.state()
+    assert plain == after
+    assert all(np.array_equal(arrays[key], now[key]) for key in arrays)
+
+
+def test_the_contracts_can_fail():
+    kept: list[bytes] = []
+    assert growth(10, lambda i: kept.append(bytes(2000 + i))) > 20 * 2000
+    counter = itertools.count()
+    assert growth(10, lambda _: next(counter)) < KILOBYTE

@@ -1,0 +1,68 @@
+"""What the documents say is what the program does."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+import numpy as np
+import soundfile
+
+from monitor.cli import COMMANDS, cli
+
+ROOT = Path(__file__).resolve().parents[1]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def reference() -> str:
+    """docs/cli.md, made from --help."""
+    parts = ["# Command line\n\nMade from `--help`; `python tests/test_docs.py` writes it anew.\n"]
+    for name in ("", *COMMANDS):
+        words = ["monitor", *([name] if name else [])]
+        command = cli if not name else cli.get_command(click.Context(cli), name)
+        assert command is not None
+        context = click.Context(command, info_name=" ".join(words), max_content_width=100)
+        context.terminal_width = 100
+        text = "\n".join(line.rstrip() for line in command.get_help(context).splitlines())
+        parts.append(f"## {' '.join(words)}\n\n```text\n{text}\n```\n")
+    return "\n".join(parts)
+
+
+def test_the_command_line_reference_is_true():
+    assert (ROOT / "docs" / "cli.md").read_text(encoding="utf-8") == reference()
+
+
+def test_the_ten_lines_of_the_readme_run(tmp_path):
+    (code,) = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
+    assert len([line for line in code.splitlines() if line.strip()]) <= 10
+    seconds = np.arange(5 * 16000) / 16000
+    voice = np.sin(2 * np.pi * 120 * seconds + np.sin(2 * np.pi * 3 * seconds)) * 0.3
+    soundfile.write(tmp_path / "talk.flac", voice, 16000)
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, check=True, stdout=subprocess.PIPE, text=True
+    )
+    lines = done.stdout.splitlines()
+    assert len(lines) == 5
+    assert all(re.fullmatch(r" +\d\.0 s +\d\.\d\d of 5\.64 bits", line) for line in lines)
+
+
+def test_the_readme_names_nothing_that_is_not_there():
+    assert "@" not in re.sub(r"`[^`]*`", "", README), "a figure was never filled in"
+    for target in re.findall(r"\]\(([^)#]+)\)", README):
+        assert (ROOT / target).exists(), target
+    for command in re.findall(r"^monitor (\w+)", README, flags=re.MULTILINE):
+        assert command in COMMANDS
+
+
+def test_ci_runs_the_test_command_of_the_readme():
+    script = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+    (install,) = re.findall(r"pip install -e '(\.\[[a-z,]+\])'", README)
+    assert f"pip install -q -e '{install}'" in script
+    assert "-m pytest" in script
+
+
+if __name__ == "__main__":
+    (ROOT / "docs" / "cli.md").write_text(reference(), encoding="utf-8")

@@ -1,0 +1,61 @@
+"""What a stranger installs: the built wheel, alone in a folder of its own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("wheel")
+    build = "from hatchling.build import build_wheel; import sys; build_wheel(sys.argv[1])"
+    subprocess.run([sys.executable, "-c", build, str(folder)], cwd=ROOT, check=True)
+    (made,) = folder.glob("*.whl")
+    return made
+
+
+def test_the_population_and_the_demo_travel_in_the_wheel(wheel):
+    with zipfile.ZipFile(wheel) as archive:
+        sizes = {info.filename: info.file_size for info in archive.infolist()}
+    home = "monitor/population/reference"
+    assert 100_000 < sizes[f"{home}/population.npz"] < 5_000_000
+    assert 10_000 < sizes[f"{home}/demo.npz"] < 1_000_000
+    assert "monitor/py.typed" in sizes
+    outside = [name for name in sizes if not name.startswith(("monitor/", "speaker_disclosure_"))]
+    assert not outside
+
+
+def test_the_default_install_needs_no_torch(wheel):
+    with zipfile.ZipFile(wheel) as archive:
+        (name,) = [n for n in archive.namelist() if n.endswith("METADATA")]
+        lines = archive.read(name).decode().splitlines()
+    needed = [line for line in lines if line.startswith("Requires-Dist") and "extra ==" not in line]
+    assert needed
+    assert not [line for line in needed if "torch" in line or "speechbrain" in line]
+
+
+def test_the_wheel_runs_on_its_own(wheel, tmp_path):
+    home = tmp_path / "site"
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(home)
+    code = (
+        "from monitor import Population; import monitor; p = Population.reference(); "
+        "print(len(p), sorted({law.session for law in p.laws}), monitor.__file__)"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(home)}
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", code],
+        cwd=tmp_path, env=environment, check=True, stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    count, rest = done.stdout.split(" ", 1)
+    assert int(count) >= 45
+    assert "['cross', 'same']" in rest
+    assert str(home) in rest

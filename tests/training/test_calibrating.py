@@ -1,0 +1,212 @@
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from monitor.errors import CalibrationError, UsageError
+from monitor.maths.betabinomial import mean_disclosure_bits
+from monitor.maths.windows import Session
+from monitor.training.calibrating import calibrate
+from monitor.training.listening import Shape
+from monitor.training.voices import Voice
+
+F0 = {"f0": Shape("histogram", 104, 0.01)}
+KEYS = [
+    *["feature", "session", "T", "D", "speakers", "candidates", "trials", "ties"],
+    *["alpha", "beta", "binomial", "mean_bits_raw", "mean_bits_miller_madow", "mean_bits_model"],
+    *["mean_bits_low", "mean_bits_high", "identification_rate", "std_bits", "max_bits", "max_rank"],
+    *["rank1_bits", "spread", "ceiling_bits", "kl_bits", "rank1_match_bits", "null_low"],
+    *["null_high", "null_raw_low", "null_raw_high", "held_out_local_bits", "weights", "floor"],
+    *["losses", "notes"],
+]
+"""Keys are stable: added, never renamed."""
+
+pytestmark = pytest.mark.usefixtures("quick")
+
+
+@pytest.fixture(scope="module")
+def voices(simulated):
+    return simulated(12, 2, 30.0)
+
+
+def small(voices, shapes=F0, **options):
+    given = {"lengths": [1.0, 3.0], "template_lengths": [6.0], "draws": 20, "trials": 3}
+    return calibrate(voices, shapes, **{**given, **options})
+
+
+def test_rows_and_laws(voices):
+    made = small(voices, lengths=[3, 1, 1.0], template_lengths=[6.0, 4.0])
+    assert all(list(row) == KEYS for row in made.rows)
+    cells = [(row["session"], row["D"], row["T"]) for row in made.rows]
+    assert cells == [(s, d, t) for s in ("same", "cross") for d in (4.0, 6.0) for t in (1.0, 3.0)]
+    json.dumps(made.rows, allow_nan=False)
+    for session in ("same", "cross"):
+        law = made.laws.find(("f0",), session)
+        assert law.lengths.tolist() == [1.0, 3.0]
+        assert law.template_lengths.tolist() == [4.0, 6.0]
+        assert law.alpha.shape == (21, 2, 2)
+        assert law.weights.shape == (21, 2, 2, 1)
+        assert law.similarities == ("log-likelihood",)
+        assert (law.speakers, law.candidates) == (12, 12)
+        for row in law.rows:
+            place = 0, int(row["T"] == 3.0), int(row["D"] == 6.0)
+            assert law.alpha[place] == row["alpha"]
+            assert law.floor[place] == row["floor"]
+            assert row["trials"] == 36
+            assert row["ties"] == "spread"
+    assert len(made.laws) == 2
+
+
+def test_longer_is_better_and_same_session_flatters(simulated):
+    made = small(simulated(30, 2, 30.0), lengths=[0.5, 5.0], trials=5)
+    bits = {(row["session"], row["T"]): row["mean_bits_model"] for row in made.rows}
+    assert bits["same", 5.0] > bits["same", 0.5] + 0.5
+    assert bits["cross", 5.0] > bits["cross", 0.5] + 0.3
+    assert bits["same", 5.0] > bits["cross", 5.0]
+
+
+def test_deterministic_for_a_seed(voices):
+    one, two, other = small(voices), small(voices), small(voices, seed=1)
+    assert one.rows == two.rows
+    for a, b, c in zip(one.laws, two.laws, other.laws, strict=True):
+        np.testing.assert_array_equal(a.alpha, b.alpha)
+        np.testing.assert_array_equal(a.weights, b.weights)
+        assert (a.alpha[0] == c.alpha[0]).all()  # the law itself has no chance in it
+        assert (a.alpha[1:] != c.alpha[1:]).any()
+
+
+def test_lengths_nobody_reaches_are_dropped(voices):
+    made = small(voices, lengths=[1.0, 3.0, 300.0], template_lengths=[6.0, 120.0])
+    assert {(row["T"], row["D"]) for row in made.rows} == {(1.0, 6.0), (3.0, 6.0)}
+    assert all(law.lengths.tolist() == [1.0, 3.0] for law in made.laws)
+
+
+def test_cells_out_of_reach_are_nan(voices):
+    shortest = min(v.length(i) for v in voices for i in range(2)) / 10
+    made = small(voices, lengths=[1.0, 12.0], template_lengths=[4.0, np.floor(shortest - 1.5)])
+    same = made.laws.find(("f0",), "same")
+    assert np.isfinite(same.alpha).all(axis=0).tolist() == [[True, True], [True, False]]
+    assert made.laws.find(("f0",), "cross").alpha.shape == (21, 2, 2)
+
+
+def test_no_cross_session_law_from_one_session(simulated):
+    made = small(simulated(12, 1, 30.0))
+    assert [(law.features, law.session) for law in made.laws] == [(("f0",), "same")]
+
+
+def test_progress(voices):
+    seen = []
+    small(voices, progress=lambda done, of: seen.append((done, of)))
+    assert seen == [(1, 4), (2, 4), (3, 4), (4, 4)]
+
+
+def test_too_few_speakers(voices):
+    with pytest.raises(CalibrationError, match=r"9 speakers are too few .* at least 10"):
+        small(voices[:9])
+    assert small(voices[:10]).rows[0]["speakers"] == 10
+
+
+def test_too_little_speech(simulated):
+    with pytest.raises(CalibrationError, match=r"a test of 1 s and a template of 6 s .* shorter"):
+        small(simulated(12, 2, 4.0))
+
+
+def test_ten_speakers_in_a_cell_not_only_in_the_corpus(simulated):
+    # three of twelve are long enough
+    voices = simulated(9, 2, 4.0) + simulated(12, 2, 30.0)[9:]
+    with pytest.raises(CalibrationError, match="fewer than 10 speakers"):
+        small(voices)
+
+
+@pytest.mark.parametrize("length", [0.0, -1.0, 0.25, float("nan"), float("inf")])
+def test_lengths_that_make_no_sense(voices, length):
+    with pytest.raises(UsageError, match=r"positive multiple of 0\.1 s"):
+        small(voices, lengths=[1.0, length])
+    with pytest.raises(UsageError, match=r"positive multiple of 0\.1 s"):
+        small(voices, template_lengths=[length])
+
+
+def test_no_lengths(voices):
+    with pytest.raises(UsageError, match="at least one"):
+        small(voices, lengths=[])
+
+
+def test_similarities(voices):
+    made = small(voices, lengths=[1.0], similarities={"f0": "hellinger"})
+    assert {law.similarities for law in made.laws} == {("hellinger",)}
+    plain = small(voices, lengths=[1.0])
+    assert made.rows[0]["weights"] != plain.rows[0]["weights"]
+    with pytest.raises(UsageError, match="no similarity for 'fo': calibrating f0"):
+        small(voices, similarities={"fo": "hellinger"})
+    with pytest.raises(UsageError, match="not one of"):
+        small(voices, similarities={"f0": "embedding-cosine"})
+
+
+def embedded(speakers: int, spread: float, seed: int = 0) -> list[Voice]:
+    """Two sessions of 20 s each, an embedding every half second, and 5 bins that say nothing."""
+    generator = np.random.default_rng(seed)
+    voices = []
+    for j in range(speakers):
+        centre = generator.normal(size=8)
+        sessions = []
+        for _ in range(2):
+            values = (centre + spread * generator.normal(size=(40, 8))).astype(np.float32)
+            noise = generator.integers(0, 5, 200)
+            sessions.append(
+                {
+                    "identity": Session(values, 5 * np.arange(40), 200, 8),
+                    "noise": Session(noise, np.arange(200), 200, 5),
+                }
+            )
+        voices.append(Voice(f"{j:02d}", tuple(sessions)))
+    return voices
+
+
+def test_two_features_have_laws_of_their_own_and_together():
+    shapes = {"identity": Shape("embedding", 8, 0.5), "noise": Shape("histogram", 5, 0.1)}
+    made = small(embedded(15, 2.0), shapes, lengths=[2.0], trials=5)
+    sets = {("identity",), ("noise",), ("identity", "noise")}
+    assert {law.features for law in made.laws} == sets
+    assert {law.session for law in made.laws} == {"same", "cross"}
+    joint = made.laws.find(("identity", "noise"), "cross")
+    assert joint.similarities == ("embedding-cosine", "log-likelihood")
+    assert joint.weights.shape == (21, 1, 1, 2)
+    rows = {row["feature"]: row for row in made.rows if row["session"] == "cross"}
+    assert rows["identity"]["mean_bits_low"] > rows["identity"]["null_high"]
+    assert rows["noise"]["mean_bits_model"] < 0.3
+    # what says nothing takes nothing away
+    alone, both = (rows[name]["held_out_local_bits"] for name in ("identity", "identity+noise"))
+    assert both == pytest.approx(alone, abs=0.2)
+
+
+def test_speakers_who_are_all_alike_read_nothing(simulated):
+    """Zero information: every voice is a recording of the same person."""
+    (person,) = simulated(1, 60, 25.0)
+    voices = [Voice(f"{j:02d}", person.sessions[3 * j : 3 * j + 3]) for j in range(20)]
+    for row in small(voices, lengths=[2.0], trials=6, draws=40).rows:
+        if row["session"] == "cross":  # within a session even one person is easier to know again
+            assert row["null_low"] <= row["mean_bits_model"] <= row["null_high"]
+            assert row["null_raw_low"] <= row["mean_bits_raw"] <= row["null_raw_high"]
+            assert row["mean_bits_model"] < 0.2
+            assert row["held_out_local_bits"] < 0.1
+
+
+def test_the_law_of_forty_predicts_the_bits_among_four_hundred(simulated):
+    everybody = simulated(400, 2, 25.0, 7)
+    grid = {"lengths": [3.0], "template_lengths": [12.0]}
+    large = small(everybody, **grid)
+    for session in ("same", "cross"):
+        measured = next(r for r in large.rows if r["session"] == session)
+        assert measured["candidates"] == 400
+        predicted, among_forty = [], []
+        for first in range(0, 400, 80):
+            law = small(everybody[first : first + 40], **grid).laws.find(("f0",), session)
+            parameters = law.alpha[0], law.beta[0]
+            predicted.append(mean_disclosure_bits(*parameters, 400).item())
+            among_forty.append(mean_disclosure_bits(*parameters, 40).item())
+        assert np.mean(predicted) == pytest.approx(measured["mean_bits_raw"], abs=0.3)
+        assert max(abs(p - measured["mean_bits_raw"]) for p in predicted) < 0.8
+        # N matters: it is the parameters that carry over, not the bits
+        assert np.mean(predicted) > np.mean(among_forty) + 0.1
