@@ -1,0 +1,1 @@
+"""Side by side with public peers: run with `python -m benchmarks.NAME` from the repository."""

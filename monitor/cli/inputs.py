@@ -11,10 +11,8 @@ from monitor.errors import UsageError
 
 if TYPE_CHECKING:
     from monitor.protocols import Source
-    from monitor.sources.chain import Chain
-    from monitor.stream.monitor import Monitor
 
-__all__ = ["check_frames", "identity", "open_all", "spare"]
+__all__ = ["identity", "open_all", "spare"]
 
 
 def open_all(
@@ -42,23 +40,6 @@ def open_all(
             what = "frames, no audio" if has is None else f"{has} channel{'s' if has > 1 else ''}"
             raise UsageError(f"--channel {channel}: {source.label} has {what}")
     return sources
-
-
-def check_frames(chain: Chain, monitor: Monitor) -> None:
-    """Ready-made frames must be of what the templates are of: no reading would tell otherwise."""
-    for name in monitor.features if chain.features else ():
-        if name not in chain.features:
-            raise UsageError(
-                f"{chain.label} holds no frames of {name}, only of {', '.join(chain.features)}; "
-                "choose with --features"
-            )
-        size, kind, _ = chain.features[name]
-        own = monitor.population.features[name]
-        if kind != own.kind or size > own.size:
-            raise UsageError(
-                f"{chain.label}: {name} comes as {kind} of size {size}, the population has it as "
-                f"{own.kind} of size {own.size}; make both with the same program"
-            )
 
 
 def spare(output: Path, inputs: Sequence[str | None]) -> None:

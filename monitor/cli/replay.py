@@ -119,7 +119,7 @@ def command(
     """
     from monitor.alerts.rules import Threshold
     from monitor.cli import INCOMPLETE, RAISED
-    from monitor.cli.inputs import check_frames, identity, open_all, spare
+    from monitor.cli.inputs import identity, open_all, spare
     from monitor.errors import UsageError
     from monitor.figures.canvas import check_suffix
     from monitor.population.lawfile import load_laws
@@ -160,7 +160,7 @@ def command(
         channel=channel,
     )
     chain = Chain(sources)
-    check_frames(chain, monitor)
+    monitor.check(chain)
     source: Source = chain if math.isinf(speed) else Paced(chain, speed)
     first = start_record(monitor, chain.labels)
     for rule in rules:

@@ -10,12 +10,36 @@ from numpy.typing import ArrayLike, NDArray
 from monitor.errors import UsageError
 from monitor.types import FloatArray, IntArray
 
-__all__ = ["TIE_RULES", "rank_bounds", "rank_histogram", "rank_histograms"]
+__all__ = ["TIE_RULES", "rank_bounds", "rank_histogram", "rank_histograms", "score_gaps"]
 
 TIE_RULES = ("spread", "optimistic", "pessimistic", "mid")
 """Where a trial whose score is shared by several templates is counted."""
 
 _Doubles: TypeAlias = NDArray[np.float64]
+_ROUNDING = 1e-12
+
+
+def score_gaps(scores: FloatArray, target: int | IntArray) -> FloatArray:
+    """Scores minus the target's; what is no more than rounding is a tie.
+
+    A matrix product need not give equal templates equal scores to the last bit.
+
+    Args:
+        scores: shape (..., N), higher is more alike.
+        target: position of the target, broadcast with shape (...).
+
+    Returns:
+        shape (..., N), 0 where a template ties with the target.
+
+    Example:
+        >>> score_gaps(np.array([0.3, 0.1 + 0.2, 0.5]), 0)
+        array([0. , 0. , 0.2])
+    """
+    place = np.broadcast_to(np.asarray(target), scores.shape[:-1])[..., None]
+    gaps = scores - np.take_along_axis(scores, place, axis=-1)
+    noise = _ROUNDING * np.abs(scores).max(axis=-1, keepdims=True)
+    gaps[np.abs(gaps) <= noise] = 0.0
+    return gaps
 
 
 def rank_bounds(scores: FloatArray, target: int | IntArray) -> tuple[IntArray, IntArray]:

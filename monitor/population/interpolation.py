@@ -122,6 +122,10 @@ class LengthLaw:
     zero bits at T = 0. Beyond it the last law holds: a similarity that grows with the evidence is
     weighed as if it had been heard for the last length, so that an hour claims no more certainty
     than calibration has seen.
+
+    Attributes:
+        lengths: T of the grid, shape (nT,).
+        degenerate: shape (nT,), True where the law or one of its resamples is.
     """
 
     def __init__(
@@ -135,6 +139,7 @@ class LengthLaw:
         additive: BoolArray,
     ) -> None:
         self.lengths = lengths
+        self.degenerate: BoolArray = np.logical_or.reduce(binomial, axis=0)
         self._log_lengths = np.log(lengths)
         self._alpha, self._beta, self._binomial = alpha, beta, binomial
         self._weights, self._floor, self._additive = weights, floor, additive

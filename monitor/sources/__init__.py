@@ -9,8 +9,8 @@ if TYPE_CHECKING:
     from monitor.sources.chain import Chain
     from monitor.sources.file import File
     from monitor.sources.frames import FramesFile
-    from monitor.sources.paced import Paced
     from monitor.sources.opening import open_recording
+    from monitor.sources.paced import Paced
     from monitor.sources.pipe import Pipe
 
 __all__ = ["Chain", "File", "FramesFile", "Paced", "Pipe", "open_recording"]

@@ -14,6 +14,7 @@ from monitor.types import FloatArray
 __all__ = ["ExpectedBits"]
 
 _NODES_PER_OCTAVE = 6
+_NODES_PER_OCTAVE_MIXED = 12
 _LAW = slice(0, 1)
 _DRAWS = slice(1, None)
 
@@ -23,7 +24,8 @@ class ExpectedBits:
 
     The figure itself is exact at every T. Its limits need MeanD under every draw, which is dear for
     thousands of speakers: how far they lie from the figure is worked out at six lengths an
-    octave, the grid of the law among them, when first needed, and interpolated in log T between.
+    octave (twelve beside a degenerate law), the grid of the law among them, when first needed, and
+    interpolated in log T between.
 
     Args:
         law: the law at one template length.
@@ -34,7 +36,7 @@ class ExpectedBits:
         self._law, self._speakers = law, speakers
         self._offsets: dict[int, tuple[float, float]] = {}
         self._latest = (0.0, ZERO)
-        self._nodes = _nodes(law.lengths)
+        self._nodes = _nodes(law)
         grid = [self._value(float(t)) for t in law.lengths]
         self.first_bits = grid[0]
         self.plateau_bits = max(grid)
@@ -73,10 +75,12 @@ class ExpectedBits:
         return self._offsets[node]
 
 
-def _nodes(lengths: FloatArray) -> FloatArray:
-    """The grid of the law, and lengths between."""
-    nodes = [float(lengths[0])]
-    for low, high in pairwise(lengths.tolist()):
-        count = int(np.ceil(np.log2(high / low) * _NODES_PER_OCTAVE))
+def _nodes(law: LengthLaw) -> FloatArray:
+    """The grid of the law, and lengths between: more where pmfs are mixed, which bends faster."""
+    nodes = [float(law.lengths[0])]
+    for left, (low, high) in enumerate(pairwise(law.lengths.tolist())):
+        mixed = law.degenerate[left : left + 2].any()
+        dense = _NODES_PER_OCTAVE_MIXED if mixed else _NODES_PER_OCTAVE
+        count = int(np.ceil(np.log2(high / low) * dense))
         nodes += np.geomspace(low, high, count + 1)[1:].tolist()
     return np.array(nodes)

@@ -148,14 +148,14 @@ class Monitor:
             if name not in given:
                 raise UsageError(
                     f"{source.label} holds no frames of {name}, only of {', '.join(given)}; "
-                    "listen for other features"
+                    "choose others (--features)"
                 )
             size, kind, _ = given[name]
             own = self.population.features[name]
             if kind != own.kind or size > own.size:
                 raise UsageError(
-                    f"{source.label}: its {name} is a {kind} of size {size}, that of the "
-                    f"population a {own.kind} of size {own.size}; make both with the same program"
+                    f"{source.label}: {name} comes as {kind} of size {size}, the population has it "
+                    f"as {own.kind} of size {own.size}; make both with the same program"
                 )
 
     def _take(self, block: Block | Frames | Gap) -> Iterator[Reading | GapEvent]:
@@ -261,7 +261,7 @@ class Monitor:
             local=made.local,
             expected=made.expected,
             sum_bits=total,
-            peak_bits=self._peak,
+            peak_bits=None if headline is None else self._peak,
             ceiling=recogniser.ceiling,
             plateau=expected.plateau_bits,
             guides=(float(linear), float(root)),

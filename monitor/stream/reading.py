@@ -56,7 +56,7 @@ class Reading:
         bits_low, bits_high: its limits.
         gain, local, expected: the joint figures with limits.
         sum_bits: sum over features, as if they were independent.
-        peak_bits: the largest headline so far.
+        peak_bits: the largest headline so far; None where it is withheld.
         ceiling: log2 N.
         plateau: the largest expected bits over T at these templates.
         guides: basic (``linear``) and advanced (``sqrt``) composition scaling, capped at the
@@ -79,7 +79,7 @@ class Reading:
     local: Bits | None
     expected: Bits
     sum_bits: float | None
-    peak_bits: float
+    peak_bits: float | None
     ceiling: float
     plateau: float
     guides: tuple[float, float]
@@ -127,7 +127,7 @@ class Reading:
             "features": {
                 name: {
                     "usable": feature.usable_seconds,
-                    "rank": feature.rank,
+                    "rank": _whole(feature.rank),
                     **_spelled("expected_bits", feature.expected),
                     **_spelled("rank_bits", feature.rank_bits),
                     **_spelled("local_bits", feature.local),
@@ -145,3 +145,8 @@ class Reading:
 def _spelled(name: str, bits: Bits | None) -> dict[str, float | None]:
     value, low, high = (None, None, None) if bits is None else bits
     return {name: value, f"{name}_low": low, f"{name}_high": high}
+
+
+def _whole(rank: float | None) -> float | int | None:
+    """A rank is a whole number wherever nobody ties."""
+    return int(rank) if rank is not None and rank == int(rank) else rank

@@ -10,6 +10,7 @@ import numpy as np
 from monitor.errors import StoreError, UsageError
 from monitor.maths.bootstrap import limits
 from monitor.maths.posterior import condense, gain_bits, local_bits, score_posterior
+from monitor.maths.ranks import score_gaps
 from monitor.maths.scores import Similarity, similarity
 from monitor.maths.sketch import AnySketch
 from monitor.population.interpolation import LawPoint, LengthLaw, at_template
@@ -209,9 +210,8 @@ class Recogniser:
         weighed = judgement.weigh(point, scores, self._watched)
         rank, rank_bits = None, None
         if self._watched is not None:
-            own = scores[0, self._watched]
-            better = int(np.count_nonzero(scores[0] > own))
-            tied = int(np.count_nonzero(scores[0] == own))
+            gaps = score_gaps(scores[0], self._watched)
+            better, tied = int(np.count_nonzero(gaps > 0)), int(np.count_nonzero(gaps == 0))
             rank = better + (tied + 1) / 2
             draws = point.rank_bits(self.speakers, better, tied)
             rank_bits = Bits(float(draws[0]), *limits(draws[1:]))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from monitor.maths.ranks import rank_bounds
+from monitor.maths.ranks import rank_bounds, score_gaps
 from monitor.maths.scores import Similarity
 from monitor.maths.windows import Session, window_starts
 from monitor.training.voices import UNITS_PER_SECOND, Voice, join
@@ -18,7 +18,6 @@ __all__ = ["MOST_SCORES", "Cell", "Plan", "plans"]
 MOST_SCORES = 4_000_000
 """Raw scores kept for the conditional logit and the null band; ranks use every trial."""
 _CHUNK = 256
-_ROUNDING = 1e-12
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +89,7 @@ class Plan:
                 scores = np.stack(
                     [s.score(prepared[f], tests[f][rows]) for f, s in similarities.items()]
                 )
-                gaps = _gaps(scores, target)
+                gaps = score_gaps(scores, target)
                 bounds = [rank_bounds(each, target) for each in gaps]
                 better.append(np.stack([b for b, _ in bounds]))
                 tied.append(np.stack([t for _, t in bounds]))
@@ -123,17 +122,6 @@ class Plan:
             for feature, made in rows.items():
                 made.append(session[feature].total(start, units))
         return {feature: np.stack(made) for feature, made in rows.items()}
-
-
-def _gaps(scores: FloatArray, target: IntArray) -> FloatArray:
-    """Scores minus the true speaker's, shape (F, rows, N).
-
-    A matrix product need not give equal templates equal scores to the last bit: what is no more
-    than its rounding is a tie.
-    """
-    gaps = scores - np.take_along_axis(scores, target[None, :, None], axis=2)
-    noise = _ROUNDING * np.abs(scores).max(axis=(1, 2), keepdims=True)
-    return np.asarray(np.where(np.abs(gaps) <= noise, 0.0, gaps))
 
 
 class _Same(Plan):
