@@ -8,6 +8,7 @@ the law is Binomial(n, p). Everything is natural logarithms but the names that e
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TypeAlias
 
 import numpy as np
@@ -26,11 +27,10 @@ __all__ = [
 ]
 
 _Doubles: TypeAlias = NDArray[np.float64]
+_FEW = 8
 _LARGE = 1e5
 """Differences of log-gammas above this lose digits that matter: error 1e-10 here."""
 _SHIFT = 16
-_THIN_WORK = 50_000
-"""Ranks times laws; a single law is summed faster in full."""
 _THIN_FROM = 2048
 _CHUNK = 1 << 19
 """Most numbers worked on at once, so that memory stays small."""
@@ -81,14 +81,8 @@ def log_pmf_at(alpha: ArrayLike, beta: ArrayLike, speakers: int, rank: ArrayLike
     """
     a, b = _parameters(alpha, beta)
     last, j = _impostors(speakers), _beaten_by(rank, speakers)
-    if max(a.max(), b.max()) + last > _LARGE:
-        return _log_at(a, b, last, j)
-    # this stands in every reading: log-gammas are ten times as fast, and exact enough down here
-    from scipy.special import gammaln
-
-    ways = gammaln(last + 1.0) - gammaln(j + 1.0) - gammaln(last - j + 1.0)
-    won = gammaln(a + j) - gammaln(a) + gammaln(b + (last - j)) - gammaln(b)
-    return np.asarray(ways + won + gammaln(a + b) - gammaln(a + b + last))
+    large = max(a.max(), b.max()) + last > _LARGE
+    return _log_at(a, b, last, j) if large else _log_at_small(a, b, last, j)
 
 
 def binomial_log_pmf(p: ArrayLike, speakers: int) -> _Doubles:
@@ -145,8 +139,7 @@ def mean_disclosure_bits(alpha: ArrayLike, beta: ArrayLike, speakers: int) -> _D
     Args:
         alpha: first parameter, > 0, shape (...).
         beta: second parameter, > 0; broadcast with alpha.
-        speakers: N >= 2. Above 2048, for many laws, the sum runs over a few hundred nodes (error
-            below 1e-6 bits).
+        speakers: N >= 2. Above 2048 the sum runs over a few hundred nodes (error below 1e-6 bits).
 
     Returns:
         the broadcast shape of the parameters.
@@ -162,7 +155,7 @@ def mean_disclosure_bits(alpha: ArrayLike, beta: ArrayLike, speakers: int) -> _D
     last = _impostors(speakers)
     flat = np.stack([a.ravel(), b.ravel()])
     entropy = np.full(flat.shape[1], np.nan)
-    if speakers > _THIN_FROM and a.size * speakers > _THIN_WORK:
+    if speakers > _THIN_FROM:
         entropy = _thinned_entropy(flat[0], flat[1], last)
     left = np.flatnonzero(np.isnan(entropy))
     step = max(_CHUNK // speakers, 1)
@@ -215,12 +208,19 @@ def _beaten_by(rank: ArrayLike, speakers: int) -> _Doubles:
     return ranks.astype(np.float64) - 1.0
 
 
+@lru_cache(maxsize=4)
+def _ladder(last: int) -> tuple[_Doubles, _Doubles, _Doubles]:
+    """j, n - 1 - j and (n - j) / (j + 1) for j in 0..n - 1."""
+    j = np.arange(last, dtype=np.float64)
+    return j, last - 1 - j, (last - j) / (j + 1)
+
+
 def _relative(a: _Doubles, b: _Doubles, last: int) -> _Doubles:
     """Log-probability of every rank against that of the likeliest, shape (..., N)."""
-    j = np.arange(last, dtype=np.float64)
+    j, back, ways = _ladder(last)
     # Neighbours differ by a simple factor: no special function, and nothing that cancels.
-    steps = (a[..., None] + j) / (b[..., None] + (last - 1 - j))
-    steps *= (last - j) / (j + 1)
+    steps = (a[..., None] + j) / (b[..., None] + back)
+    steps *= ways
     np.log(steps, out=steps)
     log = np.zeros((*steps.shape[:-1], last + 1))
     np.cumsum(steps, axis=-1, out=log[..., 1:])
@@ -232,6 +232,15 @@ def _log_at(a: _Doubles, b: _Doubles, last: int, j: _Doubles) -> _Doubles:
     # j need not be whole: the thinned sums evaluate the law between two ranks.
     one = _rise(a, j) + _rise(b, last - j) - _rise(a + b, np.float64(last))
     return np.asarray(_log_choose(last, j) + one)
+
+
+def _log_at_small(a: _Doubles, b: _Doubles, last: int, j: _Doubles) -> _Doubles:
+    # this stands in every reading: log-gammas are faster, and exact enough for small parameters
+    from scipy.special import gammaln
+
+    ways = gammaln(last + 1.0) - gammaln(j + 1.0) - gammaln(last - j + 1.0)
+    won = gammaln(a + j) - gammaln(a) + gammaln(b + (last - j)) - gammaln(b)
+    return np.asarray(ways + won + gammaln(a + b) - gammaln(a + b + last))
 
 
 def _log_choose(last: int, j: _Doubles) -> _Doubles:
@@ -281,16 +290,18 @@ def _thinned_entropy(a: _Doubles, b: _Doubles, last: int) -> _Doubles:
     j = np.concatenate([thinning.nodes(lower), last - thinning.nodes(upper)])
     weight = np.concatenate([thinning.weights(lower), thinning.weights(upper)])
     entropy = np.empty(a.shape)
+    few = a.size < _FEW and max(a.max(), b.max()) + last < _LARGE
+    at, near = (_log_at_small, 1e-8) if few else (_log_at, 1e-9)
     step = max(_CHUNK // j.size, 1)
     for start in range(0, a.size, step):
         some = slice(start, start + step)
-        log = _log_at(a[some, None], b[some, None], last, j)
+        log = at(a[some, None], b[some, None], last, j)
         mass = np.exp(log)
         # Nodes that give the right mass and the right mean give the right entropy; where a law is
         # so narrow that it falls between them, the caller sums over every rank.
         share = a[some] / (a[some] + b[some])
         mean = mass @ (weight * j) / last
-        seen = (np.abs(mass @ weight - 1.0) < 1e-9) & (np.abs(mean / share - 1.0) < 1e-9)
+        seen = (np.abs(mass @ weight - 1.0) < near) & (np.abs(mean / share - 1.0) < near)
         entropy[some] = np.where(seen, -(mass * log) @ weight, np.nan)
     return entropy
 

@@ -6,17 +6,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from monitor.types import FloatArray, IntArray
+from monitor.types import FloatArray
 
 __all__ = ["Candidates", "condense", "gain_bits", "local_bits", "score_posterior"]
 
-_SHARE = np.array([1.0, 0.5, 0.25])
-_TINY = np.float32(1e-30)
-FAR_NATS = 30.0
+_SHARE = np.array([1.0, 0.5, 0.125], np.float32)
+FAR_NATS = 20.0
 """Candidates this far behind another under every draw hold no mass."""
 EXACT_CANDIDATES = 256
 """Up to so many candidates each stands alone."""
-CELL_NATS = 0.5
+CELL_NATS = 0.6
 """Of more, those that differ by less in every feature are one group ..."""
 LEVEL_NATS = 5.0
 """... by twice as much this far behind the best, by four times beyond twice as far."""
@@ -38,8 +37,7 @@ def score_posterior(evidence: FloatArray, floor: float) -> FloatArray:
     """
     weights: FloatArray = np.exp(evidence - evidence.max())
     # in units of 1 / N, so that no evidence, and a floor of 1, are even to the last bit
-    weights *= evidence.shape[0] / weights.sum()
-    weights *= 1.0 - floor
+    weights *= evidence.shape[0] / weights.sum() * (1.0 - floor)
     weights += floor
     weights /= evidence.shape[0]
     return weights
@@ -54,9 +52,9 @@ def local_bits(probability: float, speakers: int) -> float:
 def gain_bits(posterior: FloatArray) -> float:
     """The attacker's confidence ``log2 N - H(p)``, in [0, log2 N]."""
     speakers = posterior.shape[0]
-    seen = posterior[posterior > 0]
-    gain = (seen * np.log2(seen / (1.0 / speakers))).sum()
-    return float(np.clip(gain, 0.0, np.log2(speakers)))
+    seen = posterior if posterior.min() > 0 else posterior[posterior > 0]
+    gain = float(seen @ np.log(seen / (1.0 / speakers))) / np.log(2.0)
+    return float(min(max(gain, 0.0), np.log2(speakers)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,17 +93,19 @@ class Candidates:
         Returns:
             local bits, shape (B,), or None; gain bits, shape (B,).
         """
-        # single precision is 1e-6 bits, and half to a fifth of the time
+        # single precision is 1e-6 bits and a fifth of the time; so is working in place
         floor = floors.astype(np.float32)[:, None]
-        left = np.float32(1.0) - floor
         share = _product(weights, self.scores)
-        top = share.max(axis=1, keepdims=True)
-        share -= top
+        spread = None if self.spread is None else _quadratic(weights, 0.5 * self.spread)
+        # with one feature nobody overtakes the best candidate
+        top = np.zeros((1, 1), np.float32) if len(self.scores) == 1 else share.max(1, keepdims=True)
+        if len(self.scores) > 1:
+            share -= top
+        if spread is not None:
+            share += spread
+        # beyond this there is no mass, and denormal numbers are ten times as slow
+        np.maximum(share, np.float32(-40.0), out=share)
         np.exp(share, out=share)
-        variance = None
-        if self.spread is not None:
-            variance = _quadratic(weights, self.spread)
-            share *= 1.0 + 0.5 * variance  # a group is narrow: exp(v / 2) to 1e-4
         counts = self.counts.astype(np.float32)
         # everything in units of 1 / N, as in score_posterior
         scale = np.float32(self.speakers) / (share @ counts)[:, None]
@@ -114,17 +114,17 @@ class Candidates:
             own = np.exp((weights @ (target - self.best)) - top[:, 0])
             local = np.log2((1.0 - floors) * (own * scale[:, 0]) + floors)
             local = np.minimum(local, np.log2(self.speakers))
-        share *= scale * left
-        ratio = np.maximum(share + floor, _TINY)
-        terms = ratio * np.log2(ratio)
-        if variance is not None:
+        share *= scale * (np.float32(1.0) - floor)
+        ratio = share + floor
+        terms = np.log(ratio)
+        terms *= ratio
+        if spread is not None:
             # x log x is convex: its mean over a group lies above its value at the mean
             share *= share
-            share *= variance
+            share *= spread
             share /= ratio
-            share *= np.float32(0.5 / np.log(2.0))
             terms += share
-        gain = (terms @ counts).astype(np.float64)
+        gain = (terms @ counts).astype(np.float64) / np.log(2.0)
         lost = self.speakers - self.counts.sum()
         gain += lost * floors * np.log2(np.maximum(floors, 1e-300))
         gain /= self.speakers
@@ -141,35 +141,33 @@ def condense(scores: FloatArray, weights: FloatArray) -> Candidates:
     speakers = scores.shape[1]
     best = scores[:, int((weights[0] @ scores).argmax())]
     behind = scores - best[:, None]
-    low, high = weights.min(axis=0)[:, None], weights.max(axis=0)[:, None]
-    if speakers > EXACT_CANDIDATES:
-        # the best that any draw between the extremes could make of a candidate
-        reach = np.maximum(low * behind, high * behind).sum(axis=0)
-        near = reach > -FAR_NATS
+    if speakers <= EXACT_CANDIDATES:
+        return Candidates(behind, None, np.ones(speakers), best, speakers)
+    behind = behind.astype(np.float32)
+    low, high = (w.astype(np.float32)[:, None] for w in (weights.min(axis=0), weights.max(axis=0)))
+    # the best that any draw between the extremes could make of a candidate
+    reach = np.maximum(low * behind, high * behind).sum(axis=0)
+    near = reach > -FAR_NATS
+    if not near.all():
         behind, reach = behind[:, near], reach[near]
     if behind.shape[1] <= EXACT_CANDIDATES:
         return Candidates(behind, None, np.ones(behind.shape[1]), best, speakers)
-    level = np.clip(reach * (-1.0 / LEVEL_NATS), 0.0, 2.0).astype(np.intp)
-    cells = np.floor(behind * (high * (1.0 / CELL_NATS)) * _SHARE[level])
+    level = np.clip(reach * np.float32(-1.0 / LEVEL_NATS), 0.0, 2.0).astype(np.intp)
+    cells = np.floor(behind * (high * np.float32(1.0 / CELL_NATS)) * _SHARE[level])
     cells -= cells.min(axis=1, keepdims=True)
     key = level.astype(np.float64)
     for row in cells:
-        key = key * (row.max() + 1.0) + row
-    group = _numbered(key)
-    counts = np.bincount(group).astype(np.float64)
-    means = np.stack([np.bincount(group, row) for row in behind]) / counts
-    off = behind - means[:, group]
-    spread = np.stack([[np.bincount(group, a * b) for b in off] for a in off]) / counts
-    return Candidates(means, spread, counts, best, speakers)
-
-
-def _numbered(key: FloatArray) -> IntArray:
-    """Whole numbers to 0, 1, ... in order, without a sort where they are few."""
-    if key.max() < 4 * key.size:
-        whole = key.astype(np.intp)
-        used = np.bincount(whole) > 0
-        return np.asarray((np.cumsum(used) - 1)[whole])
-    return np.unique(key, return_inverse=True)[1]
+        key = key * (float(row.max()) + 1.0) + row
+    # few keys are counted as they are; only a wide range is worth a sort
+    few = key.max() < 4 * key.size
+    group = key.astype(np.intp) if few else np.unique(key, return_inverse=True)[1]
+    counts = np.bincount(group)
+    used = np.flatnonzero(counts)
+    share = counts[used].astype(np.float64)
+    means = np.stack([np.bincount(group, row)[used] for row in behind]) / share
+    products = [[np.bincount(group, a * b)[used] for b in behind] for a in behind]
+    spread = np.asarray(products) / share - means[:, None] * means[None]
+    return Candidates(means, spread, share, best, speakers)
 
 
 def _product(weights: FloatArray, scores: FloatArray) -> FloatArray:

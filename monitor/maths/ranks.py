@@ -10,7 +10,14 @@ from numpy.typing import ArrayLike, NDArray
 from monitor.errors import UsageError
 from monitor.types import FloatArray, IntArray
 
-__all__ = ["TIE_RULES", "rank_bounds", "rank_histogram", "rank_histograms", "score_gaps"]
+__all__ = [
+    "TIE_RULES",
+    "rank_bounds",
+    "rank_histogram",
+    "rank_histograms",
+    "rank_now",
+    "score_gaps",
+]
 
 TIE_RULES = ("spread", "optimistic", "pessimistic", "mid")
 """Where a trial whose score is shared by several templates is counted."""
@@ -40,6 +47,25 @@ def score_gaps(scores: FloatArray, target: int | IntArray) -> FloatArray:
     noise = _ROUNDING * np.abs(scores).max(axis=-1, keepdims=True)
     gaps[np.abs(gaps) <= noise] = 0.0
     return gaps
+
+
+def rank_now(scores: FloatArray, target: int) -> tuple[int, int]:
+    """``rank_bounds`` of one stream, with ``score_gaps``' rule that rounding is a tie.
+
+    Args:
+        scores: shape (N,), higher is more alike.
+        target: position of the target.
+
+    Returns:
+        ``better`` and ``tied``.
+
+    Example:
+        >>> rank_now(np.array([0.3, 0.1 + 0.2, 0.5]), 0)
+        (1, 2)
+    """
+    noise = _ROUNDING * max(scores.max(), -scores.min())
+    better = int(np.count_nonzero(scores > scores[target] + noise))
+    return better, int(np.count_nonzero(scores >= scores[target] - noise)) - better
 
 
 def rank_bounds(scores: FloatArray, target: int | IntArray) -> tuple[IntArray, IntArray]:

@@ -143,6 +143,9 @@ class LengthLaw:
         self._log_lengths = np.log(lengths)
         self._alpha, self._beta, self._binomial = alpha, beta, binomial
         self._weights, self._floor, self._additive = weights, floor, additive
+        # alpha, beta, e and every lambda, by length; p = 0 of a perfect cell is never mixed
+        every = np.stack([alpha, beta, floor, *np.moveaxis(weights, -1, 0)])
+        self._logs = np.log(np.maximum(np.moveaxis(every, -1, 0), 1e-300))
         self._last: tuple[float, LawPoint] | None = None
 
     def at(self, seconds: float) -> LawPoint:
@@ -162,14 +165,13 @@ class LengthLaw:
             return self._cell(self.lengths.size - 1, shrink=shrink, beyond=seconds > last)
         right = int(np.searchsorted(self.lengths, seconds, side="right"))
         left = right - 1
+        if seconds == self.lengths[left]:
+            return self._cell(left)
         w = (np.log(seconds) - self._log_lengths[left]) / (
             self._log_lengths[right] - self._log_lengths[left]
         )
-
-        def between(values: FloatArray) -> FloatArray:
-            return _between(values[:, left], values[:, right], w)
-
-        alpha, beta = between(self._alpha)[None], between(self._beta)[None]
+        mixed = np.exp((1.0 - w) * self._logs[left] + w * self._logs[right])
+        alpha, beta, floor, weights = mixed[:1], mixed[1:2], mixed[2], mixed[3:].T
         share = np.ones(alpha.shape)
         binomial = np.zeros(alpha.shape, dtype=bool)
         beside = self._binomial[:, left] | self._binomial[:, right]
@@ -178,9 +180,7 @@ class LengthLaw:
             alpha = np.where(beside, self._alpha[:, [left, right]].T, alpha)
             beta = np.where(beside, self._beta[:, [left, right]].T, beta)
             binomial = beside & self._binomial[:, [left, right]].T
-        return LawPoint(
-            share, alpha, beta, binomial, between(self._weights), between(self._floor), 1.0, False
-        )
+        return LawPoint(share, alpha, beta, binomial, weights, floor, 1.0, False)
 
     def _cell(
         self,

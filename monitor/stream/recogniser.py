@@ -10,7 +10,7 @@ import numpy as np
 from monitor.errors import StoreError, UsageError
 from monitor.maths.bootstrap import limits
 from monitor.maths.posterior import condense, gain_bits, local_bits, score_posterior
-from monitor.maths.ranks import score_gaps
+from monitor.maths.ranks import rank_now
 from monitor.maths.scores import Similarity, similarity
 from monitor.maths.sketch import AnySketch
 from monitor.population.interpolation import LawPoint, LengthLaw, at_template
@@ -23,6 +23,7 @@ from monitor.types import FloatArray
 __all__ = ["Assessment", "Recogniser"]
 
 _DRAWS = slice(1, None)
+_MOST_RANKS = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +57,18 @@ class _Judgement:
         )
         self.law: LengthLaw = at_template(law, seconds, additive)
         self.expected = ExpectedBits(self.law, speakers)
+        # beyond the grid the rank law stands still, for hours: the same ranks say the same
+        self._beyond: dict[tuple[int, int], Bits] = {}
+
+    def rank_bits(self, point: LawPoint, speakers: int, better: int, tied: int) -> Bits:
+        """Rank bits with limits."""
+        if point.beyond and (better, tied) in self._beyond:
+            return self._beyond[better, tied]
+        draws = point.rank_bits(speakers, better, tied)
+        bits = Bits(float(draws[0]), *limits(draws[1:]))
+        if point.beyond and len(self._beyond) < _MOST_RANKS:
+            self._beyond[better, tied] = bits
+        return bits
 
     def weigh(
         self, point: LawPoint, scores: FloatArray, watched: int | None
@@ -210,11 +223,9 @@ class Recogniser:
         weighed = judgement.weigh(point, scores, self._watched)
         rank, rank_bits = None, None
         if self._watched is not None:
-            gaps = score_gaps(scores[0], self._watched)
-            better, tied = int(np.count_nonzero(gaps > 0)), int(np.count_nonzero(gaps == 0))
+            better, tied = rank_now(scores[0], self._watched)
             rank = better + (tied + 1) / 2
-            draws = point.rank_bits(self.speakers, better, tied)
-            rank_bits = Bits(float(draws[0]), *limits(draws[1:]))
+            rank_bits = judgement.rank_bits(point, self.speakers, better, tied)
         usable = frames * self._frame_seconds[name]
         expected = judgement.expected.at(seconds)
         return FeatureReading(usable, rank, expected, rank_bits, *weighed[1:]), weighed
