@@ -12,6 +12,7 @@ import numpy as np
 import soundfile
 
 from monitor.cli import COMMANDS, cli
+from monitor.sinks.schema import SCHEMA
 
 ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -55,6 +56,15 @@ def test_the_readme_names_nothing_that_is_not_there():
         assert (ROOT / target).exists(), target
     for command in re.findall(r"^monitor (\w+)", README, flags=re.MULTILINE):
         assert command in COMMANDS
+
+
+def test_every_key_of_every_record_is_documented():
+    text = (ROOT / "docs" / "records.md").read_text(encoding="utf-8")
+    for schema in SCHEMA["oneOf"]:
+        section = text.split(f"## {schema['title']}\n")[1].split("\n## ")[0]
+        for key in schema["properties"]:
+            if key.removesuffix("_low").removesuffix("_high") == key:
+                assert f"`{key}`" in section, (schema["title"], key)
 
 
 def test_ci_runs_the_test_command_of_the_readme():

@@ -12,7 +12,28 @@ from monitor.types import AnyArray
 __all__ = ["AnySketch", "EmbeddingSum", "Histogram", "make_sketch"]
 
 
-class Histogram:
+class _Sum:
+    """What the sketches share: a total, and how it adds up."""
+
+    __slots__ = ("frames", "total")
+    _type: type[np.int64 | np.float64]
+
+    def __init__(self, size: int) -> None:
+        if size < 1:
+            raise UsageError(f"size={size} must be a positive number of bins or dimensions")
+        self.total: AnyArray = np.zeros(size, dtype=self._type)
+        self.frames = 0
+
+    def __add__(self, other: Self) -> Self:
+        if type(self) is not type(other) or self.total.shape != other.total.shape:
+            raise UsageError("only sketches of one kind and size can be added")
+        merged = type(self)(self.total.size)
+        np.add(self.total, other.total, out=merged.total)
+        merged.frames = self.frames + other.frames
+        return merged
+
+
+class Histogram(_Sum):
     """Counts of the bins heard so far.
 
     Args:
@@ -30,13 +51,8 @@ class Histogram:
         array([1, 0, 2, 1])
     """
 
-    __slots__ = ("frames", "total")
-
-    def __init__(self, size: int) -> None:
-        if size < 1:
-            raise UsageError(f"size={size} must be a positive number of bins")
-        self.total = np.zeros(size, dtype=np.int64)
-        self.frames = 0
+    __slots__ = ()
+    _type = np.int64
 
     def learn_one(self, value: Any) -> None:
         """Count one bin, 0 <= value < M."""
@@ -54,15 +70,8 @@ class Histogram:
         self.total += np.bincount(values.astype(np.intp, copy=False), minlength=size)
         self.frames += int(values.shape[0])
 
-    def __add__(self, other: Self) -> Self:
-        _match(self, other)
-        merged = type(self)(self.total.size)
-        np.add(self.total, other.total, out=merged.total)
-        merged.frames = self.frames + other.frames
-        return merged
 
-
-class EmbeddingSum:
+class EmbeddingSum(_Sum):
     """Sum of the length-normalised embeddings heard so far; its direction is their mean's.
 
     Args:
@@ -73,13 +82,8 @@ class EmbeddingSum:
         frames: embeddings behind it.
     """
 
-    __slots__ = ("frames", "total")
-
-    def __init__(self, size: int) -> None:
-        if size < 1:
-            raise UsageError(f"size={size} must be a positive number of dimensions")
-        self.total = np.zeros(size, dtype=np.float64)
-        self.frames = 0
+    __slots__ = ()
+    _type = np.float64
 
     def learn_one(self, value: Any) -> None:
         """Add one embedding, shape (d,)."""
@@ -99,20 +103,8 @@ class EmbeddingSum:
                 self.total += row / length
                 self.frames += 1
 
-    def __add__(self, other: Self) -> Self:
-        _match(self, other)
-        merged = type(self)(self.total.size)
-        np.add(self.total, other.total, out=merged.total)
-        merged.frames = self.frames + other.frames
-        return merged
-
 
 AnySketch: TypeAlias = Histogram | EmbeddingSum
-
-
-def _match(one: AnySketch, other: AnySketch) -> None:
-    if type(one) is not type(other) or one.total.shape != other.total.shape:
-        raise UsageError("only sketches of one kind and size can be added")
 
 
 def make_sketch(kind: str, size: int) -> AnySketch:
