@@ -3,9 +3,10 @@
     python -m benchmarks.replay ../shared/speech [--hours 10] [--runs 3]
 
 The peer decodes the same file with soundfile, resamples it to 8 kHz with soxr and computes pitch
-with torch-yin, and nothing else: no voice activity, no ranks, no posterior, no JSON lines. Both run
-in turn, each alone on one core. The memory of `monitor replay` is sampled along the way. Prints
-JSON.
+with torch-yin, and nothing else: no voice activity, no ranks, no posterior, no JSON lines. It takes
+the file in blocks of a minute (torch-yin's best case: all in cache), ten minutes and an hour; the
+whole at once does not fit into memory. All run in turn, each alone on one core; resident memory is
+sampled along the way. Prints JSON.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from pathlib import Path
 import psutil
 import soundfile
 
+PEER_MINUTES = ("1", "10", "60")
 PEER = """
 import sys
 import numpy as np, soundfile, soxr, torch, torchyin
@@ -30,7 +32,8 @@ torch.set_num_threads(1)
 info = soundfile.info(sys.argv[1])
 stream = soxr.ResampleStream(info.samplerate, 8000, 1, dtype="float32")
 frames = 0
-for block in soundfile.blocks(sys.argv[1], 60 * info.samplerate, dtype="float32"):
+size = int(sys.argv[2]) * 60 * info.samplerate
+for block in soundfile.blocks(sys.argv[1], size, dtype="float32"):
     frames += len(torchyin.estimate(torch.from_numpy(stream.resample_chunk(block)), 8000, 65, 450))
 print(frames)
 """
@@ -81,13 +84,17 @@ def main() -> None:
         flac, run = Path(folder) / "long.flac", Path(folder) / "run.jsonl"
         seconds = ten_hours(arguments.speech, flac, arguments.hours)
         ours = [sys.executable, "-m", "monitor", "replay", str(flac), "--jsonl", str(run)]
-        peer = [sys.executable, "-c", PEER, str(flac)]
-        pairs: list[tuple[float, float]] = []
+        mine: list[float] = []
         memory: list[float] = []
+        peers: dict[str, list[float]] = {minutes: [] for minutes in PEER_MINUTES}
+        peer_memory = dict.fromkeys(PEER_MINUTES, 0.0)
         for _ in range(arguments.runs):
-            mine, memory = timed(ours, arguments.core)
-            theirs, _ = timed(peer, arguments.core)
-            pairs.append((mine, theirs))
+            took, memory = timed(ours, arguments.core)
+            mine.append(took)
+            for minutes, taken in peers.items():
+                took, used = timed([sys.executable, "-c", PEER, str(flac), minutes], arguments.core)
+                taken.append(took)
+                peer_memory[minutes] = max(used)
         readings = run.read_bytes().count(b'"type":"reading"')
     early = memory[len(memory) // 10 : len(memory) // 5] or memory
     print(
@@ -95,10 +102,16 @@ def main() -> None:
             {
                 "hours": arguments.hours,
                 "readings": readings,
-                "monitor_seconds": [round(mine, 1) for mine, _ in pairs],
-                "peer_seconds": [round(theirs, 1) for _, theirs in pairs],
-                "monitor_times_real_time": round(seconds / statistics.median(m for m, _ in pairs)),
-                "ratio": [round(theirs / mine, 2) for mine, theirs in pairs],
+                "monitor_seconds": [round(took, 1) for took in mine],
+                "monitor_times_real_time": round(seconds / statistics.median(mine)),
+                "peer": {
+                    f"blocks of {minutes} min": {
+                        "seconds": [round(took, 1) for took in taken],
+                        "ratio": [round(b / a, 2) for a, b in zip(mine, taken, strict=True)],
+                        "memory_mb_most": round(peer_memory[minutes]),
+                    }
+                    for minutes, taken in peers.items()
+                },
                 "memory_mb_after_tenth": round(statistics.median(early), 1),
                 "memory_mb_at_end": round(
                     statistics.median(memory[-max(len(memory) // 10, 1) :]), 1
