@@ -6,8 +6,8 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
-import click
 import numpy as np
 import soundfile
 
@@ -21,14 +21,16 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 def reference() -> str:
     """docs/cli.md, made from --help."""
     parts = ["# Command line\n\nMade from `--help`; `python tests/test_docs.py` writes it anew.\n"]
-    for name in ("", *COMMANDS):
-        words = ["monitor", *([name] if name else [])]
-        command = cli if not name else cli.get_command(click.Context(cli), name)
+    width: dict[str, Any] = {"terminal_width": 100, "max_content_width": 100, "resilient_parsing": True}
+    top = cli.make_context("monitor", [], **width)
+    contexts = [top]
+    for name in COMMANDS:
+        command = cli.get_command(top, name)
         assert command is not None
-        context = click.Context(command, info_name=" ".join(words), max_content_width=100)
-        context.terminal_width = 100
-        text = "\n".join(line.rstrip() for line in command.get_help(context).splitlines())
-        parts.append(f"## {' '.join(words)}\n\n```text\n{text}\n```\n")
+        contexts.append(command.make_context(name, [], parent=top, **width))
+    for context in contexts:
+        text = "\n".join(line.rstrip() for line in context.get_help().splitlines())
+        parts.append(f"## {context.command_path}\n\n```text\n{text}\n```\n")
     return "\n".join(parts)
 
 
