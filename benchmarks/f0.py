@@ -1,6 +1,6 @@
 """The f0 feature beside torch-yin: the same audio, one thread, taking turns.
 
-python -m benchmarks.f0 [--minutes 10] [--runs 5]
+python -m benchmarks.f0 [--minutes 60] [--runs 5]
 
 Real readers are used where ../shared/speech lies beside the repository, else a synthetic voice.
 Prints one JSON object: seconds and times real time of both, the ratio of each pair of runs, and
@@ -78,7 +78,7 @@ def seconds(work: Callable[[Audio], object], audio: Audio) -> float:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="f0 beside torch-yin, on one thread")
-    parser.add_argument("--minutes", type=float, default=10, help="audio minutes (default 10)")
+    parser.add_argument("--minutes", type=float, default=60, help="audio minutes (default 60)")
     parser.add_argument("--runs", type=int, default=5, help="timed pairs of runs (default 5)")
     options = parser.parse_args()
     torch.set_num_threads(1)

@@ -9,7 +9,12 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 # the machines are shared: a slow example is no failure
-settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile(
+    "patient",
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+    derandomize=bool(os.environ.get("CI")),  # the same examples for the same code
+)
 settings.load_profile("patient")
 
 SHARED = Path(__file__).resolve().parents[2] / "shared"
