@@ -21,7 +21,11 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 def reference() -> str:
     """docs/cli.md, made from --help."""
     parts = ["# Command line\n\nMade from `--help`; `python tests/test_docs.py` writes it anew.\n"]
-    width: dict[str, Any] = {"terminal_width": 100, "max_content_width": 100, "resilient_parsing": True}
+    width: dict[str, Any] = {
+        "terminal_width": 100,
+        "max_content_width": 100,
+        "resilient_parsing": True,
+    }
     top = cli.make_context("monitor", [], **width)
     contexts = [top]
     for name in COMMANDS:
