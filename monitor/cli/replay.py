@@ -205,6 +205,7 @@ def command(
             sinks=sinks,
             rules=rules,
             tally=tally,
+            start=first,
             resumed=resume,
             log=log,
             checkpoint=checkpoint,

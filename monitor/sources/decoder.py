@@ -19,13 +19,12 @@ import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 import numpy as np
 import soundfile
 
 from monitor.errors import SourceError
+from monitor.sources.managed import Managed
 from monitor.types import FloatArray
 
 __all__ = ["Decoder"]
@@ -61,7 +60,7 @@ def _silenced_stderr() -> Iterator[None]:
         os.close(nowhere)
 
 
-class Decoder:
+class Decoder(Managed):
     """Reads a recording once, from its beginning to its end or to where it breaks.
 
     Args:
@@ -115,17 +114,6 @@ class Decoder:
         """Close the file."""
         with self._quiet():
             self._file.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def _promise(self) -> int | None:
         frames: int = self._file.frames

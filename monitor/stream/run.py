@@ -43,6 +43,7 @@ def run(
     sinks: Sequence[Sink] = (),
     rules: Sequence[Rule] = (),
     tally: Tally | None = None,
+    start: Mapping[str, Any] | None = None,
     resumed: bool = False,
     log: Log | None = None,
     checkpoint: Checkpoint | None = None,
@@ -57,6 +58,7 @@ def run(
         sinks: get every record.
         rules: get every record; their alerts follow it.
         tally: counts so far.
+        start: the ``start`` record, where it has been made already.
         resumed: True where the first records have been written before.
         log: the JSON lines, which also get every record; needed for ``checkpoint``.
         checkpoint: where to remember the run about once a second; removed at the end.
@@ -77,7 +79,7 @@ def run(
             for sink in outlets:
                 sink.write(each)
 
-    start = start_record(monitor, recordings)
+    start = start_record(monitor, recordings) if start is None else start
     if resumed:
         # people see where they are; the log has it already
         for sink in sinks:

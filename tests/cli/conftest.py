@@ -27,8 +27,7 @@ from monitor.training import fitted
 from monitor.training.calibrating import calibrate
 from monitor.training.enrolling import enrol
 from monitor.training.voices import collect
-
-RATE = 16_000
+from tests.sounds import RATE, synthetic
 
 
 @dataclass(frozen=True)
@@ -138,18 +137,6 @@ def population(people: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def talk(people: Path) -> Path:
     """Frames of speaker 000003 of that corpus, from a session that was not enrolled."""
     return people / "000003" / "s1.npz"
-
-
-def synthetic(seconds: float, pitch: float = 120.0, seed: int = 0) -> np.ndarray:
-    """Something that a voice activity detector takes for speech, float: a buzz in syllables."""
-    t = np.arange(round(seconds * RATE)) / RATE
-    generator = np.random.default_rng(seed)
-    bend = 1 + 0.1 * np.sin(2 * np.pi * 0.7 * t + generator.uniform(0, 6))
-    phase = 2 * np.pi * np.cumsum(pitch * bend) / RATE
-    tone = sum(np.sin(k * phase) / k**0.7 for k in range(1, 25))
-    loudness = np.clip(np.sin(2 * np.pi * 1.3 * t) + 0.6, 0, 1)
-    samples = 0.08 * tone * loudness + 1e-4 * generator.standard_normal(t.size)
-    return np.asarray(samples, np.float32)
 
 
 @pytest.fixture(scope="session")
