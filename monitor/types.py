@@ -73,10 +73,14 @@ class Track:
         ticks: shape (k,), non-decreasing; the frame is complete once that many ticks of the
             stream have been heard.
         values: shape (k,) integers (bins of a histogram) or (k, d) floats (embeddings).
+        spans: shape (k, 2), the stretch of audio [begin, end) each frame was made of, in ticks of
+            the stream; None where a frame stands for its feature's ``frame_seconds``, complete as
+            soon as it was heard.
     """
 
     ticks: IntArray
     values: AnyArray
+    spans: IntArray | None = None
 
 
 @dataclass(frozen=True, slots=True)

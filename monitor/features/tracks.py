@@ -26,7 +26,10 @@ def join_tracks(before: Track, after: Track) -> Track:
     if not len(after.ticks):
         return before
     ticks = np.concatenate((before.ticks, after.ticks))
-    return Track(ticks, np.concatenate((before.values, after.values)))
+    values = np.concatenate((before.values, after.values))
+    if before.spans is None or after.spans is None:
+        return Track(ticks, values)
+    return Track(ticks, values, np.concatenate((before.spans, after.spans)))
 
 
 def join_frames(before: Frames, after: Frames) -> Frames:
@@ -40,4 +43,7 @@ def join_frames(before: Frames, after: Frames) -> Frames:
 
 def shift_track(track: Track, ticks: int) -> Track:
     """The same frames, so many ticks later."""
-    return Track(track.ticks + ticks, track.values) if ticks else track
+    if not ticks:
+        return track
+    spans = None if track.spans is None else track.spans + ticks
+    return Track(track.ticks + ticks, track.values, spans)
