@@ -14,7 +14,7 @@ import numpy as np
 
 from monitor.types import FloatArray, IntArray
 
-__all__ = ["LogitFit", "Trials", "fit", "fit_draws", "held_out_bits", "smallest_floor"]
+__all__ = ["LogitFit", "Trials", "fit", "fit_draws", "held_out", "held_out_bits", "smallest_floor"]
 
 _STEPS = 33
 _REACH = 256.0
@@ -39,6 +39,20 @@ class Trials:
     def speakers(self) -> int:
         """S, the calibration speakers behind the trials."""
         return int(np.unique(self.speaker).size)
+
+    def posterior(self, weights: FloatArray, floor: FloatArray) -> FloatArray:
+        """Every candidate's probability in every trial, shape (n, N).
+
+        Args:
+            weights: lambda of each trial, shape (n, F).
+            floor: e of each trial, shape (n,).
+        """
+        evidence = np.einsum("nf,nfj->nj", weights, self.behind)
+        evidence -= evidence.max(axis=1, keepdims=True)
+        np.exp(evidence, out=evidence)
+        evidence *= ((1.0 - floor) / evidence.sum(axis=1))[:, None]
+        evidence += (floor / evidence.shape[1])[:, None]
+        return np.asarray(evidence)
 
     def true_share(self, weights: FloatArray) -> FloatArray:
         """The true speaker's softmax for weights, shape (F,): shape (n,), in (0, 1]."""
@@ -253,8 +267,8 @@ def fit_draws(
     return found, np.clip(floors, lowest_floor, 1.0)
 
 
-def held_out_bits(trials: Trials, centre: FloatArray, speakers: int) -> float:
-    """Mean local bits on speakers the fit has not seen: each speaker left out in turn.
+def held_out(trials: Trials, centre: FloatArray, speakers: int) -> tuple[FloatArray, FloatArray]:
+    """Lambda and e for every speaker, fitted without that speaker: cross-fitting.
 
     Args:
         trials: the calibration trials.
@@ -263,22 +277,34 @@ def held_out_bits(trials: Trials, centre: FloatArray, speakers: int) -> float:
         speakers: S, with ``trials.speaker`` in 0..S-1.
 
     Returns:
-        bits; every speaker weighs the same. At most log2 N; negative where the fit misleads.
+        lambda, shape (S, F), and e, shape (S,).
+    """
+    if trials.speakers > _FEW_SPEAKERS:
+        lowest = smallest_floor(trials.speakers - 1)
+        return fit_draws(trials, centre, 1.0 - np.eye(speakers), lowest)
+    fits = []
+    for speaker in range(speakers):
+        rest = trials.speaker != speaker
+        fits.append(fit(Trials(trials.behind[rest], trials.speaker[rest])))
+    return np.stack([each.weights for each in fits]), np.array([each.floor for each in fits])
+
+
+def held_out_bits(trials: Trials, weights: FloatArray, floor: FloatArray) -> float:
+    """Mean local bits, every speaker weighing the same.
+
+    Args:
+        trials: the calibration trials.
+        weights: lambda of each speaker, shape (S, F), from ``held_out``.
+        floor: e of each speaker, shape (S,).
+
+    Returns:
+        bits: at most log2 N; negative where the fit misleads.
     """
     candidates = trials.behind.shape[2]
-    few = trials.speakers <= _FEW_SPEAKERS
-    if not few:
-        lowest = smallest_floor(trials.speakers - 1)
-        weights, floors = fit_draws(trials, centre, 1.0 - np.eye(speakers), lowest)
     bits = []
     for speaker in np.unique(trials.speaker):
         mine = trials.speaker == speaker
-        if few:
-            rest = fit(Trials(trials.behind[~mine], trials.speaker[~mine]))
-            weight, floor = rest.weights, rest.floor
-        else:
-            weight, floor = weights[speaker], float(floors[speaker])
-        share = Trials(trials.behind[mine], trials.speaker[mine]).true_share(weight)
-        loss = _loss(share, floor, candidates).mean()
+        share = Trials(trials.behind[mine], trials.speaker[mine]).true_share(weights[speaker])
+        loss = _loss(share, float(floor[speaker]), candidates).mean()
         bits.append((np.log(candidates) - loss) / np.log(2.0))
     return float(np.mean(bits))

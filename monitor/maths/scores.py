@@ -31,6 +31,7 @@ class Similarity:
         kind: the sketches it is for, ``"histogram"`` or ``"embedding"``.
         additive: True where the score grows with the evidence (a log-likelihood does).
         prepare: templates, shape (N, M) counts or sums -> prepared templates, shape (N, M).
+            With ``by_slice`` shape (N, S, M): the template's slices, each for itself.
         score: prepared templates and totals, shape (M,) or (n, M) -> (N,) or (n, N). Totals of zero
             score zero everywhere: no frames, no score.
     """
@@ -40,6 +41,7 @@ class Similarity:
     additive: bool
     prepare: Callable[[AnyArray], FloatArray]
     score: Callable[[FloatArray, AnyArray], FloatArray]
+    by_slice: bool = False
 
 
 def _smoothed(templates: AnyArray) -> FloatArray:
@@ -74,6 +76,12 @@ def _product(prepared: FloatArray, totals: AnyArray) -> FloatArray:
 
 def _cosine(prepared: FloatArray, totals: AnyArray) -> FloatArray:
     return _product(prepared, _unit(totals))
+
+
+def _largest_cosine(prepared: FloatArray, totals: AnyArray) -> FloatArray:
+    speakers, slices, size = prepared.shape
+    each = _cosine(prepared.reshape(-1, size), totals)
+    return np.asarray(each.reshape(*each.shape[:-1], speakers, slices).max(axis=-1))
 
 
 def _hellinger(prepared: FloatArray, totals: AnyArray) -> FloatArray:
@@ -128,6 +136,8 @@ SIMILARITIES: dict[str, Similarity] = {
         Similarity("cosine", "histogram", False, lambda t: _unit(_smoothed(t)), _cosine),
         Similarity("wasserstein", "histogram", False, _smoothed, _rowwise(_wasserstein)),
         Similarity("embedding-cosine", "embedding", False, _unit, _cosine),
+        # VoxGuard's max scoring, over the slices of 5 s that a template is kept in
+        Similarity("embedding-max", "embedding", False, _unit, _largest_cosine, by_slice=True),
     )
 }
 

@@ -13,7 +13,10 @@ from monitor.types import AnyArray, BoolArray, FloatArray
 
 __all__ = ["Laws", "RankLaw"]
 
-_ARRAYS = ("lengths", "template_lengths", "alpha", "beta", "binomial", "weights", "floor")
+_ARRAYS = (
+    *("lengths", "template_lengths", "alpha", "beta", "binomial", "weights", "floor"),
+    "open_set",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +37,8 @@ class RankLaw:
         binomial: shape (1 + B, nT, nD), the degenerate (under-dispersed) cells.
         weights: lambda, shape (1 + B, nT, nD, F).
         floor: e, shape (1 + B, nT, nD).
+        open_set: shape (nT, nD, 1 + F): log odds of being enrolled, at even odds before, are the
+            first plus the others times the favourite's absolute scores.
         rows: one dict a cell, what the calibration table shows.
         speakers: mated speakers behind the law.
         candidates: N of the calibration.
@@ -49,6 +54,7 @@ class RankLaw:
     binomial: BoolArray
     weights: FloatArray
     floor: FloatArray
+    open_set: FloatArray
     rows: tuple[Mapping[str, Any], ...]
     speakers: int
     candidates: int
@@ -62,6 +68,8 @@ class RankLaw:
             raise StoreError(f"a law needs arrays of shape {cells}, has {shapes}")
         if self.weights.shape != (*cells, len(self.features)):
             raise StoreError(f"a law's weights have shape {self.weights.shape}")
+        if self.open_set.shape != (*cells[1:], 1 + len(self.features)):
+            raise StoreError(f"a law's open-set coefficients have shape {self.open_set.shape}")
         if len(self.similarities) != len(self.features):
             raise StoreError("a law needs one similarity for each feature")
         for axis in (self.lengths, self.template_lengths):
@@ -111,7 +119,15 @@ class Laws:
         """The reverse of ``pack``."""
         laws = []
         for i, entry in enumerate(header):
-            values: dict[str, Any] = {name: arrays[f"law/{i}/{name}"] for name in _ARRAYS}
+            values: dict[str, Any] = {
+                name: arrays[f"law/{i}/{name}"]
+                for name in _ARRAYS
+                if f"law/{i}/open_set" in arrays or name != "open_set"  # TEMPORARY
+            }
+            values.setdefault(  # TEMPORARY until the reference is rebuilt
+                "open_set",
+                np.zeros((*values["floor"].shape[1:], 1 + len(entry["features"]))),
+            )
             values = {
                 n: v.astype(np.float64) if v.dtype.kind == "f" else v for n, v in values.items()
             }

@@ -174,8 +174,12 @@ class Population:
             )
         return Scoring(common, members)
 
-    def templates(self, feature: str, scoring: Scoring) -> AnyArray:
-        """Templates of the scoring's members cut to its length, shape (members, M)."""
+    def templates(self, feature: str, scoring: Scoring, *, by_slice: bool = False) -> AnyArray:
+        """Templates of the scoring's members cut to its length.
+
+        Returns:
+            shape (members, M); with ``by_slice`` the slices they are made of, (members, S, M).
+        """
         if feature not in self.features:
             known = ", ".join(sorted(self.features))
             raise UsageError(f"the population has no templates of {feature!r}, only of {known}")
@@ -186,7 +190,10 @@ class Population:
         owner = np.repeat(np.arange(len(self)), np.diff(self.offsets))[keep]
         starts = np.flatnonzero(np.diff(owner, prepend=-1))
         wide = np.int64 if slices.dtype.kind in "iu" else np.float64
-        return np.add.reduceat(slices[keep].astype(wide), starts, axis=0)
+        kept = slices[keep].astype(wide)
+        if by_slice:
+            return kept.reshape(starts.size, -1, slices.shape[1])
+        return np.add.reduceat(kept, starts, axis=0)
 
     def fingerprint(self) -> str:
         """A hash over names and templates: two runs with the same one had the same population."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from monitor.types import FloatArray
 
 __all__ = ["FEWEST_SPEAKERS", "LENGTHS", "TEMPLATE_LENGTHS", "TRIALS", "Calibration", "calibrate"]
 
-LENGTHS = (0.3, 1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 300.0)
+LENGTHS = (0.3, 1.0, 2.0, 3.0, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 300.0)
 """Test lengths T, speech seconds."""
 TEMPLATE_LENGTHS = (10.0, 30.0, 60.0, 120.0, 300.0)
 """Template lengths D, speech seconds."""
@@ -28,6 +29,8 @@ FEWEST_SPEAKERS = 10
 TRIALS = 20
 """Tests of each speaker in a cell; fewer where the speakers are thousands."""
 _MOST_TRIALS = 30_000
+_MOST_SETS = 3
+"""Features of which every set gets a law; of more there would be too many."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +53,9 @@ def calibrate(
     seed: int = 0,
     progress: Callable[[int, int], None] = lambda _done, _all: None,
 ) -> Calibration:
-    """Fit a law for every feature, and for all of them together, on the grid of lengths.
+    """Fit a law for every feature, and for features together, on the grid of lengths.
+
+    Of up to three features every set gets a law of its own, of more only each and all.
 
     Args:
         voices: calibration speech, from ``collect``.
@@ -80,7 +85,8 @@ def calibrate(
         name: similarity(chosen.get(name, default_similarity(shape.kind)), shape.kind)
         for name, shape in shapes.items()
     }
-    sets = [(name,) for name in scorers] + ([tuple(scorers)] if len(scorers) > 1 else [])
+    sizes = range(1, len(scorers) + 1) if len(scorers) <= _MOST_SETS else (1, len(scorers))
+    sets = [names for size in sizes for names in combinations(scorers, size)]
     weights = speaker_weights(len(voices), draws, seed)
     shifts = int(np.clip(_MOST_TRIALS // len(voices), 1, trials))
     found: dict[tuple[tuple[str, ...], str], dict[tuple[int, int], FittedCell]] = {}
@@ -94,8 +100,9 @@ def calibrate(
             )
             for features in sets:
                 axis = [list(scorers).index(name) for name in features]
-                fitted = fit_cell(cell, axis, weights, seed)
-                found.setdefault((features, session), {})[t, d] = fitted
+                additive = np.array([scorers[name].additive for name in features])
+                if (fitted := fit_cell(cell, axis, weights, additive, seed)) is not None:
+                    found.setdefault((features, session), {})[t, d] = fitted
         progress(done + 1, len(cells))
     if not found:
         raise CalibrationError(
@@ -162,9 +169,21 @@ def _assemble(
         arrange(lambda cell: cell.alpha),
         arrange(lambda cell: cell.beta),
         arrange(lambda cell: cell.binomial.astype(float)) == 1.0,
-        arrange(lambda cell: cell.weights, len(features)),
+        _heard(arrange(lambda cell: cell.weights, len(features))),
         arrange(lambda cell: cell.floor),
+        arrange(lambda cell: cell.open_set[None], 1 + len(features))[0],
         rows,
         max(int(row["speakers"]) for row in rows),
         max(int(row["candidates"]) for row in rows),
     )
+
+
+def _heard(weights: FloatArray) -> FloatArray:
+    """Lambda, shape (1 + B, nT, nD, F), where a feature had no frame yet: the next longer test's.
+
+    So that it is right from the first frame on.
+    """
+    for t in range(weights.shape[1] - 2, -1, -1):
+        missing = np.isnan(weights[:, t])
+        weights[:, t][missing] = weights[:, t + 1][missing]
+    return weights

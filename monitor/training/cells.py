@@ -10,6 +10,7 @@ import numpy as np
 from monitor.maths.ranks import rank_bounds, score_gaps
 from monitor.maths.scores import Similarity
 from monitor.maths.windows import Session, window_starts
+from monitor.population.population import SLICE_SECONDS
 from monitor.training.voices import UNITS_PER_SECOND, Voice, join
 from monitor.types import FloatArray, IntArray
 
@@ -18,6 +19,7 @@ __all__ = ["MOST_SCORES", "Cell", "Plan", "plans"]
 MOST_SCORES = 4_000_000
 """Raw scores kept for the conditional logit and the null band; ranks use every trial."""
 _CHUNK = 256
+_SLICE_UNITS = round(SLICE_SECONDS * UNITS_PER_SECOND)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +33,8 @@ class Cell:
         behind: shape (n', F, N), raw scores minus the true speaker's, of an even part of them.
         behind_speaker: shape (n',), as ``speaker``.
         own: shape (n',), position of the true speaker among the N templates.
+        mated: shape (n', F), the true speaker's raw score.
+        frames: shape (n', F), usable frames of the test.
     """
 
     speaker: IntArray
@@ -40,6 +44,8 @@ class Cell:
     behind: FloatArray
     behind_speaker: IntArray
     own: IntArray
+    mated: FloatArray
+    frames: FloatArray
 
 
 class Plan:
@@ -75,13 +81,12 @@ class Plan:
         trials = self.mated.size * self.shifts
         stride = max(1, -(-trials * self.candidates.size * len(similarities) // MOST_SCORES))
         speaker, better, tied, behind, kept, own = [], [], [], [], [], []
+        mated, frames = [], []
         for shift in range(self.shifts):
-            templates = self._windows(
-                self.template, self.candidates, shift, template_units, similarities
-            )
-            tests = self._windows(
-                self.test, self.candidates[self.mated], shift, test_units, similarities
-            )
+            sliced = {f: s.by_slice for f, s in similarities.items()}
+            templates = self._windows(self.template, self.candidates, shift, template_units, sliced)
+            whole = dict.fromkeys(similarities, False)
+            tests = self._windows(self.test, self.candidates[self.mated], shift, test_units, whole)
             prepared = {f: s.prepare(templates[f]) for f, s in similarities.items()}
             for start in range(0, self.mated.size, _CHUNK):
                 rows = np.arange(start, min(start + _CHUNK, self.mated.size))
@@ -98,6 +103,9 @@ class Plan:
                 behind.append(np.moveaxis(gaps, 0, 1)[some])
                 kept.append(self.candidates[target[some]])
                 own.append(target[some])
+                mated.append(scores[:, some, target[some]].T)
+                heard = [np.abs(tests[f][rows]).sum(axis=1) for f in similarities]
+                frames.append(np.stack(heard, axis=1)[some])
         return Cell(
             np.concatenate(speaker),
             np.concatenate(better, axis=1),
@@ -106,6 +114,8 @@ class Plan:
             np.concatenate(behind),
             np.concatenate(kept),
             np.concatenate(own),
+            np.concatenate(mated),
+            np.concatenate(frames),
         )
 
     @staticmethod
@@ -114,13 +124,19 @@ class Plan:
         voices: IntArray,
         shift: int,
         units: int,
-        features: dict[str, Similarity],
+        sliced: dict[str, bool],
     ) -> dict[str, FloatArray]:
-        rows: dict[str, list[FloatArray]] = {feature: [] for feature in features}
+        """Total of each window by feature, shape (n, M), or of its slices, (n, S, M)."""
+        rows: dict[str, list[FloatArray]] = {feature: [] for feature in sliced}
+        step = min(_SLICE_UNITS, units)
         for voice in voices:
             session, start = where(int(voice), shift)
+            firsts = range(start, start + units - step + 1, step)
             for feature, made in rows.items():
-                made.append(session[feature].total(start, units))
+                if sliced[feature]:
+                    made.append(np.stack([session[feature].total(at, step) for at in firsts]))
+                else:
+                    made.append(session[feature].total(start, units))
         return {feature: np.stack(made) for feature, made in rows.items()}
 
 
@@ -130,7 +146,9 @@ class _Same(Plan):
     def __init__(self, voices: Sequence[Voice], test: int, template: int, shifts: int) -> None:
         self._sessions = [max(v.sessions, key=_length) for v in voices]
         self._test, self._template = test, template
-        fits = [_length(session) >= test + template for session in self._sessions]
+        # a long frame of the one may have begun in the other: keep them that far apart
+        guard = max((s.span for v in voices for s in v.sessions[0].values()), default=0)
+        fits = [_length(s) >= test + template + 2 * guard for s in self._sessions]
         candidates = np.flatnonzero(fits)
         super().__init__(candidates, np.arange(candidates.size), shifts)
 

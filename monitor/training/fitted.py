@@ -14,7 +14,9 @@ from monitor.maths.bootstrap import limits
 from monitor.maths.disclosure import kl_bits, rank1_match_bits, rank_statistics
 from monitor.maths.fitting import LOSSES, fit, fit_many
 from monitor.maths.ranks import rank_histogram, rank_histograms
+from monitor.maths.reliability import reliability
 from monitor.training.cells import Cell
+from monitor.training.strangers import learn_strangers
 from monitor.types import BoolArray, FloatArray, IntArray
 
 __all__ = ["FittedCell", "fit_cell"]
@@ -28,7 +30,8 @@ class FittedCell:
 
     Attributes:
         alpha, beta, binomial, floor: shape (1 + B,).
-        weights: shape (1 + B, F).
+        weights: shape (1 + B, F); NaN for a feature that no trial had a frame of.
+        open_set: shape (1 + F,), see ``RankLaw``.
         row: the cell's line in the calibration table.
     """
 
@@ -37,27 +40,45 @@ class FittedCell:
     binomial: BoolArray
     weights: FloatArray
     floor: FloatArray
+    open_set: FloatArray
     row: dict[str, Any]
 
 
 def fit_cell(
-    cell: Cell, axis: Sequence[int], speaker_weights: FloatArray, seed: int = 0
-) -> FittedCell:
+    cell: Cell,
+    axis: Sequence[int],
+    speaker_weights: FloatArray,
+    additive: BoolArray,
+    seed: int = 0,
+) -> FittedCell | None:
     """Fit one cell for one set of features.
 
     Args:
         cell: its trials.
         axis: which features, as places on the cell's axis F.
         speaker_weights: how often each voice is drawn, shape (B, voices).
+        additive: shape (F,), which of those features' scores grow with the evidence.
         seed: of the permutations of the null band.
+
+    Returns:
+        None where no score ever differed, as with embeddings of windows longer than the test.
     """
     voices, place = np.unique(cell.behind_speaker, return_inverse=True)
-    trials = logit.Trials(cell.behind[:, list(axis)], place)
+    behind = cell.behind[:, list(axis)]
+    heard = behind.any(axis=(0, 2))
+    if not heard.any():
+        return None
+    trials = logit.Trials(behind[:, heard], place)
     posterior = logit.fit(trials)
     drawn = _never_empty(speaker_weights[:, voices])
     draw_weights, draw_floor = logit.fit_draws(trials, posterior.weights, drawn)
 
+    held_weights, held_floor = logit.held_out(trials, posterior.weights, voices.size)
+    held = trials.posterior(held_weights[place], held_floor[place])
+    diagram = reliability(held, cell.own, 1.0 / np.bincount(place)[place])
+
     evidence = np.einsum("f,nfj->nj", posterior.weights, trials.behind)
+    strangers = learn_strangers(cell, axis, evidence, additive)
     if len(axis) == 1:
         speaker, better, tied = cell.speaker, cell.better[axis[0]], cell.tied[axis[0]]
     else:
@@ -72,6 +93,8 @@ def fit_cell(
     means = _mean_bits(alpha, beta, binomial, n)
     low, high = limits(means)
     null = _null_band(evidence, cell.own, seed)
+    weights = np.full((1 + len(speaker_weights), len(axis)), np.nan)
+    weights[:, heard] = np.concatenate([posterior.weights[None], draw_weights])
     statistics = rank_statistics(histogram, trials=better.size)
     gamma = np.exp(law.log_pmf(n))
     pmf = histogram / histogram.sum()
@@ -98,18 +121,31 @@ def fit_cell(
         "kl_bits": _finite(kl_bits(pmf, gamma)),
         "rank1_match_bits": _finite(rank1_match_bits(pmf, gamma)),
         **null,
-        "held_out_local_bits": logit.held_out_bits(trials, posterior.weights, voices.size),
-        "weights": posterior.weights.tolist(),
+        "held_out_local_bits": logit.held_out_bits(trials, held_weights, held_floor),
+        "calibration_error": diagram.top_error,
+        "reliability": {
+            "given": diagram.given.tolist(),
+            "true": diagram.true.tolist(),
+            "share": diagram.share.tolist(),
+            "error": diagram.all_error,
+        },
+        "weights": [w if np.isfinite(w) else None for w in weights[0].tolist()],
         "floor": posterior.floor,
         "losses": _losses(histogram, pmf),
         "notes": list(law.notes),
+        "open_set": {
+            "enrolled_kept": strangers.enrolled_kept,
+            "strangers_found": strangers.strangers_found,
+            "area": strangers.area,
+        },
     }
     return FittedCell(
         np.append(law.alpha, alpha),
         np.append(law.beta, beta),
         np.append(law.binomial, binomial),
-        np.concatenate([posterior.weights[None], draw_weights]),
+        weights,
         np.append(posterior.floor, draw_floor),
+        np.append(strangers.bias, strangers.slopes),
         row,
     )
 

@@ -29,10 +29,18 @@ class Shape:
 
 @dataclass(frozen=True, slots=True)
 class HeardTrack:
-    """The frames of one feature: ``at`` is how many ticks of speech had been heard by then."""
+    """The frames of one feature.
+
+    Attributes:
+        values: as in ``Track``.
+        at: ticks of speech that had been heard when each was complete.
+        since: ticks of speech that had been heard when its audio began; None where it is heard at
+            once.
+    """
 
     values: AnyArray
     at: IntArray
+    since: IntArray | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +141,11 @@ class Listener:
             parts = [run.tracks[name] for run in runs if name in run.tracks]
             ticks = np.concatenate([part.ticks for part in parts]).astype(np.int64)
             values = np.concatenate([part.values for part in parts])
-            tracks[name] = HeardTrack(values, clock[np.minimum(ticks, speech.size)])
+            since = None
+            if all(part.spans is not None for part in parts):
+                begins = np.concatenate([part.spans[:, 0] for part in parts])  # type: ignore[index]
+                since = clock[np.minimum(begins, speech.size)]
+            tracks[name] = HeardTrack(values, clock[np.minimum(ticks, speech.size)], since)
         gaps = [gap for run in runs for _, gap in run.gaps]
         lost = sum(gap.lost_seconds or 0.0 for gap in gaps)
         return Heard(

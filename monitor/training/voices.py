@@ -68,7 +68,7 @@ def collect(
                 except MonitorError as error:
                     problems.append(str(error))
                 progress(recording)
-            session = {f: _session(heard, f, shape.size) for f, shape in listener.shapes.items()}
+            session = {f: _session(heard, f, shape) for f, shape in listener.shapes.items()}
             if heard and next(iter(session.values())).length > 0:
                 sessions.append(session)
         if sessions:
@@ -76,22 +76,37 @@ def collect(
     return voices, listener.shapes, tuple(problems)
 
 
-def _session(heard: Sequence[Heard], feature: str, size: int) -> Session:
-    values, units, before = [], [], 0
+def _session(heard: Sequence[Heard], feature: str, shape: Shape) -> Session:
+    values, units, begins, before = [], [], [], 0
     for each in heard:
         track = each.tracks[feature]
         values.append(track.values)
         units.append(np.maximum(track.at + before - 1, 0) // _UNIT_TICKS)
+        if track.since is not None:
+            begins.append((track.since + before) // _UNIT_TICKS)
         before += each.speech_ticks
     length = before // _UNIT_TICKS
     if not values:
-        return Session(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64), 0, size)
+        return Session(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64), 0, shape.size)
     all_units = np.concatenate(units)
     keep = slice(0, int(np.searchsorted(all_units, length)))
     all_values = np.concatenate(values)[keep]
     if all_values.dtype.kind in "iu":
-        all_values = all_values.astype(np.min_scalar_type(max(size - 1, 1)))
-    return Session(all_values, all_units[keep].astype(np.int32), length, size)
+        all_values = all_values.astype(np.min_scalar_type(max(shape.size - 1, 1)))
+    return Session(
+        all_values,
+        all_units[keep].astype(np.int32),
+        length,
+        shape.size,
+        np.concatenate(begins)[keep].astype(np.int32) if len(begins) == len(values) else None,
+        _span(shape),
+    )
+
+
+def _span(shape: Shape) -> int:
+    """Units that one embedding takes; 0 where it is no longer than a unit."""
+    units = round(shape.frame_seconds * UNITS_PER_SECOND)
+    return units if shape.kind == "embedding" and units > 1 else 0
 
 
 def join(sessions: Sequence[Session]) -> Session:
@@ -99,9 +114,13 @@ def join(sessions: Sequence[Session]) -> Session:
     if len(sessions) == 1:
         return sessions[0]
     starts = np.cumsum([0] + [session.length for session in sessions])
+    placed = list(zip(sessions, starts[:-1], strict=True))
+    begins = [s.begins + start for s, start in placed if s.begins is not None]
     return Session(
         np.concatenate([session.values for session in sessions]),
-        np.concatenate([s.units + start for s, start in zip(sessions, starts[:-1], strict=True)]),
+        np.concatenate([s.units + start for s, start in placed]),
         int(starts[-1]),
         sessions[0].size,
+        np.concatenate(begins) if len(begins) == len(sessions) else None,
+        sessions[0].span,
     )

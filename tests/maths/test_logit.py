@@ -6,9 +6,14 @@ from numpy.testing import assert_allclose
 
 from monitor.maths import logit
 from monitor.maths.bootstrap import speaker_weights
-from monitor.maths.logit import Trials, fit, fit_draws, held_out_bits, smallest_floor
+from monitor.maths.logit import Trials, fit, fit_draws, held_out, smallest_floor
+from monitor.maths.logit import held_out_bits as bits_of
 
 LN2 = np.log(2)
+
+
+def held_out_bits(trials, centre, speakers):
+    return bits_of(trials, *held_out(trials, centre, speakers))
 
 
 def simulated(seed, speakers, each, candidates, shift, weights, speaker_spread=0.0):

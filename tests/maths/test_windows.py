@@ -118,3 +118,20 @@ def test_a_window_longer_than_the_session_is_refused():
     session = Session(np.array([0, 1]), np.array([0, 1]), 2, 2)
     with pytest.raises(UsageError, match="2 units has no window of 3"):
         session.total(0, 3)
+
+
+def test_a_frame_that_began_before_the_window_is_not_heard():
+    session = Session(np.array([0, 1, 2, 3]), np.array([2, 5, 5, 8]), 9, 4, np.array([0, 1, 4, 6]))
+    assert_array_equal(session.total(0, 9), [1, 1, 1, 1])
+    assert_array_equal(session.total(4, 5), [0, 0, 1, 1])
+    assert_array_equal(session.total(4, 2), [0, 0, 1, 0])
+    assert_array_equal(session.total(6, 6), [1, 0, 0, 1])  # round the end, and from 0 again
+
+
+@given(st.integers(0, 89), st.integers(0, 90))
+def test_long_frames_are_as_many_as_a_listener_would_have(start, length):
+    ends = np.arange(29, 90, 30)
+    session = Session(np.eye(3), ends, 90, 3, span=30)
+    total = session.total(start, length)
+    assert total.sum() == length // 30
+    assert total.max(initial=0) <= 1

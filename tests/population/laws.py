@@ -39,6 +39,7 @@ def rank_law(
         "binomial": np.zeros(shape, dtype=bool),
         "weights": weights * strewn[2][..., None],
         "floor": np.clip(0.1 / (1 + growth) * strewn[3], 0.01, 1),
+        "open_set": np.ones((t.size, d.size, 1 + len(features))) * growth[..., None],
         "rows": ({"T": 0.5, "D": 10.0, "notes": ["sparse"], "floor": 0.1},),
         "speakers": 12,
         "candidates": 14,

@@ -122,6 +122,7 @@ def law(features: tuple[str, ...], kinds: Sequence[str], session: str = "cross")
         binomial=np.zeros(grow.shape, bool),
         weights=weights,
         floor=np.full(grow.shape, 0.05),
+        open_set=np.ones((lengths.size, 1, 1 + len(features))),
         rows=(),
         speakers=12,
         candidates=6,

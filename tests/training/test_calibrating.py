@@ -18,8 +18,8 @@ KEYS = [
     *["alpha", "beta", "binomial", "mean_bits_raw", "mean_bits_miller_madow", "mean_bits_model"],
     *["mean_bits_low", "mean_bits_high", "identification_rate", "std_bits", "max_bits", "max_rank"],
     *["rank1_bits", "spread", "ceiling_bits", "kl_bits", "rank1_match_bits", "null_low"],
-    *["null_high", "null_raw_low", "null_raw_high", "held_out_local_bits", "weights", "floor"],
-    *["losses", "notes"],
+    *["null_high", "null_raw_low", "null_raw_high", "held_out_local_bits"],
+    *["calibration_error", "reliability", "weights", "floor", "losses", "notes", "open_set"],
 ]
 """Keys are stable: added, never renamed."""
 
