@@ -29,12 +29,14 @@ _COLUMNS = (
     ("KL", "kl_bits", ".3f"),
     ("rank-1", "rank1_match_bits", ".2f"),
     ("local", "held_out_local_bits", ".2f"),
+    ("ECE", "calibration_error", ".2f"),
+    ("strangers", "open_set_area", ".2f"),
     ("notes", "notes", ""),
 )
 
 
 _FIRST_TO_GO = (
-    *("KL", "rank-1", "Spread", "@rank", "MaxD", "StDD", "alpha", "beta"),
+    *("strangers", "ECE", "KL", "rank-1", "Spread", "@rank", "MaxD", "StDD", "alpha", "beta"),
     *("M-M", "MeanD raw", "speakers", "trials", "N"),
 )
 """Columns that a narrow terminal does without, in this order."""
@@ -72,7 +74,8 @@ def print_laws(rows: Sequence[Mapping[str, Any]]) -> None:
         "MeanD raw, M-M, model: mean bits by plug-in, Miller-Madow and the beta-binomial law; only "
         "the last has limits (95 %, over resampled speakers). null: what no evidence would read "
         "(speakers permuted). KL, rank-1: misfit of the law, bits. local: mean local bits of "
-        "speakers not used for fitting.",
+        "speakers not used for fitting; ECE: how far its best guess is from as right as it claims. "
+        "strangers: how often an enrolled voice looks more enrolled than a stranger's.",
         soft_wrap=not console.is_terminal,
     )
     if left_out:

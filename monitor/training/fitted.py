@@ -133,11 +133,9 @@ def fit_cell(
         "floor": posterior.floor,
         "losses": _losses(histogram, pmf),
         "notes": list(law.notes),
-        "open_set": {
-            "enrolled_kept": strangers.enrolled_kept,
-            "strangers_found": strangers.strangers_found,
-            "area": strangers.area,
-        },
+        "open_set_area": strangers.area,
+        "open_set_enrolled_kept": strangers.enrolled_kept,
+        "open_set_strangers_found": strangers.strangers_found,
     }
     return FittedCell(
         np.append(law.alpha, alpha),

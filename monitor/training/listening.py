@@ -8,9 +8,10 @@ from pathlib import Path
 
 import numpy as np
 
-from monitor.errors import SourceError
+from monitor.errors import MonitorError, SourceError, UsageError
 from monitor.features.extractor import Extractor
 from monitor.features.registry import FEATURES, make
+from monitor.protocols import Feature
 from monitor.sources.frames import FramesFile
 from monitor.sources.opening import open_recording
 from monitor.types import TICKS_PER_SECOND, AnyArray, BoolArray, Frames, Gap, IntArray
@@ -72,13 +73,13 @@ class Listener:
     """Hears recordings with one set of features, and sees to it that they agree in shape.
 
     Args:
-        names: features; None takes ``f0`` for audio and whatever a frames file holds.
+        features: names, or features; None takes ``f0`` for audio and whatever a frames file holds.
     """
 
-    def __init__(self, names: Sequence[str] | None = None) -> None:
-        self._names = tuple(names) if names is not None else None
+    def __init__(self, features: Sequence[str | Feature] | None = None) -> None:
+        self._wanted = tuple(features) if features is not None else None
+        self._made: list[Feature] | None = None
         self.shapes: dict[str, Shape] = {}
-        self._extractor: Extractor | None = None
 
     def hear(self, path: Path, *, speech_seconds: float | None = None) -> Heard:
         """Hear a recording.
@@ -95,7 +96,7 @@ class Listener:
         if isinstance(source, FramesFile):
             shapes = {name: _shape(name, *about) for name, about in source.features.items()}
         else:
-            features = make(self._names or ("f0",))
+            features = self._features()
             extractor = Extractor(features)
             shapes = {f.name: Shape(f.kind, f.size, f.frame_seconds) for f in features}
         self._agree(path, shapes)
@@ -117,9 +118,18 @@ class Listener:
             runs.append(extractor.flush())
         return self._join(path, runs)
 
+    def _features(self) -> list[Feature]:
+        """Those for audio, made for the first of it and reset for each."""
+        if self._made is None:
+            try:
+                self._made = make(self._wanted or ("f0",))
+            except MonitorError as error:  # the call cannot be met, whatever the recording
+                raise UsageError(str(error)) from None
+        return self._made
+
     def _agree(self, path: Path, shapes: dict[str, Shape]) -> None:
         if not self.shapes:
-            names = self._names or tuple(shapes)
+            names = [w if isinstance(w, str) else w.name for w in self._wanted or shapes]
             missing = [name for name in names if name not in shapes]
             if missing:
                 raise SourceError(f"{path.name}: holds no frames of {', '.join(missing)}")
@@ -154,8 +164,8 @@ class Listener:
 
 
 def _shape(name: str, size: int, kind: str, frame_seconds: float) -> Shape:
-    """The shape of ready-made frames; a feature of our own has its own size."""
-    if name in FEATURES and kind == "histogram":
+    """The shape of ready-made frames; a histogram of our own has its own size."""
+    if name in FEATURES and name != "identity" and kind == "histogram":
         own = make((name,))[0]
         return Shape(own.kind, max(own.size, size), own.frame_seconds)
     return Shape(kind, size, frame_seconds)

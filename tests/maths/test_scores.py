@@ -12,6 +12,7 @@ from monitor.errors import UsageError
 from monitor.maths.scores import SIMILARITIES, default_similarity, similarity
 
 HISTOGRAMS = [name for name, each in SIMILARITIES.items() if each.kind == "histogram"]
+WHOLE = [name for name, each in SIMILARITIES.items() if not each.by_slice]
 N, M = 7, 12
 
 
@@ -84,7 +85,7 @@ def test_the_default_is_the_log_likelihood():
 
 
 def test_only_the_log_likelihood_grows_with_the_evidence(templates, heard):
-    for each in SIMILARITIES.values():
+    for each in (SIMILARITIES[name] for name in WHOLE):
         prepared = each.prepare(templates)
         one, two = each.score(prepared, heard), each.score(prepared, 2 * heard)
         assert each.additive == (each.name == "log-likelihood")
@@ -117,7 +118,7 @@ def test_equal_templates_tie_and_a_batch_scores_like_single_streams(seed, n, m):
         assert set(row[1::2].tolist()) == {row[0]}
 
 
-@pytest.mark.parametrize("name", SIMILARITIES)
+@pytest.mark.parametrize("name", WHOLE)
 def test_a_batch_scores_like_single_streams(name, templates, heard):
     each = SIMILARITIES[name]
     prepared = each.prepare(templates)
@@ -129,7 +130,7 @@ def test_a_batch_scores_like_single_streams(name, templates, heard):
     assert each.score(prepared, streams[:0]).shape == (0, N)
 
 
-@pytest.mark.parametrize("name", SIMILARITIES)
+@pytest.mark.parametrize("name", WHOLE)
 def test_no_frames_no_score(name, templates):
     each = SIMILARITIES[name]
     prepared = each.prepare(templates)
@@ -147,7 +148,7 @@ def test_a_voice_is_most_like_itself(name):
     assert scores.argmax(axis=1).tolist() == [0, 1, 2]
 
 
-@pytest.mark.parametrize("name", SIMILARITIES)
+@pytest.mark.parametrize("name", WHOLE)
 def test_scores_are_finite_even_for_empty_templates_and_single_frames(name):
     each = SIMILARITIES[name]
     prepared = each.prepare(np.vstack([np.zeros((2, M)), np.eye(2, M) * 1e6]))
@@ -161,3 +162,21 @@ def test_scores_are_finite_even_for_empty_templates_and_single_frames(name):
 def test_unknown_names_are_refused_with_those_that_exist(name, kind):
     with pytest.raises(UsageError, match=f"{name!r} is not one of .*{default_similarity(kind)}"):
         similarity(name, kind)
+
+
+def test_max_scoring_is_the_best_of_the_slices():
+    generator = np.random.default_rng(2)
+    slices, heard = generator.normal(size=(4, 3, 5)), generator.normal(size=(2, 5))
+    largest, mean = (
+        similarity("embedding-max", "embedding"),
+        similarity("embedding-cosine", "embedding"),
+    )
+    expected = [[max(1 - cosine(h, s) for s in speaker) for speaker in slices] for h in heard]
+    prepared = largest.prepare(slices)
+    assert_allclose(largest.score(prepared, heard), expected)
+    assert_allclose(largest.score(prepared, heard[0]), expected[0])
+    one = slices[:, :1]  # one slice: nothing to choose from
+    assert_allclose(
+        largest.score(largest.prepare(one), heard), mean.score(mean.prepare(one[:, 0]), heard)
+    )
+    assert_array_equal(largest.score(prepared, np.zeros(5)), np.zeros(4))

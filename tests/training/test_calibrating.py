@@ -19,7 +19,8 @@ KEYS = [
     *["mean_bits_low", "mean_bits_high", "identification_rate", "std_bits", "max_bits", "max_rank"],
     *["rank1_bits", "spread", "ceiling_bits", "kl_bits", "rank1_match_bits", "null_low"],
     *["null_high", "null_raw_low", "null_raw_high", "held_out_local_bits"],
-    *["calibration_error", "reliability", "weights", "floor", "losses", "notes", "open_set"],
+    *["calibration_error", "reliability", "weights", "floor", "losses", "notes"],
+    *["open_set_area", "open_set_enrolled_kept", "open_set_strangers_found"],
 ]
 """Keys are stable: added, never renamed."""
 

@@ -1,0 +1,81 @@
+"""What each feature, and each set of them, discloses: the tables of the README.
+
+    python -m benchmarks.features                       # the shipped laws
+    python -m benchmarks.features FRAMES [--features phones] [--corpora dev-clean]
+
+Without a folder the laws of the shipped population are printed. With one, made by
+`benchmarks.hear`, laws are learnt from it first: to compare corpora, or 8 with 16 kHz.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from monitor.corpus.finding import find
+from monitor.population.population import Population
+from monitor.training.calibrating import calibrate
+from monitor.training.voices import collect
+
+LENGTHS = (3.0, 10.0, 30.0, 60.0, 120.0)
+TEMPLATE_SECONDS = 100.0
+COLUMNS = (
+    ("mean local bits, readers left out", "held_out_local_bits", ".2f"),
+    ("MeanD of the law, bits", "mean_bits_model", ".2f"),
+    ("IdR", "identification_rate", ".2f"),
+    ("expected calibration error of the best guess", "calibration_error", ".2f"),
+    ("strangers told from enrolled readers (area under the ROC curve)", "open_set_area", ".2f"),
+)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="What each feature discloses.")
+    parser.add_argument("frames", type=Path, nargs="?")
+    parser.add_argument("--features")
+    parser.add_argument("--corpora", default="train-clean-5,train-clean-100,dev-clean")
+    given = parser.parse_args()
+    if given.frames is None:
+        print_tables(row for law in Population.reference().laws for row in law.rows)
+        return
+    features = given.features.split(",") if given.features else None
+    with tempfile.TemporaryDirectory() as folder:
+        manifest = Path(folder) / "all.csv"
+        files = [
+            path
+            for corpus in given.corpora.split(",")
+            for path in sorted((given.frames / corpus).rglob("*.npz"))
+        ]
+        lines = [f"{path.resolve()},{path.parent.name},{path.stem}" for path in files]
+        manifest.write_text("\n".join(["path,speaker,session", *lines, ""]), encoding="utf-8")
+        voices, shapes, problems = collect(find(manifest), features=features)
+    for problem in problems:
+        raise SystemExit(problem)
+    made = calibrate(voices, shapes, lengths=LENGTHS, template_lengths=(TEMPLATE_SECONDS,))
+    print_tables(made.rows)
+
+
+def print_tables(rows: Iterable[Mapping[str, Any]]) -> None:
+    """One table a figure: a line for each set of features and session, a column for each T."""
+    kept = [row for row in rows if row["D"] == TEMPLATE_SECONDS and row["T"] in LENGTHS]
+    names = dict.fromkeys((row["session"], row["feature"]) for row in kept)
+    lengths = sorted({row["T"] for row in kept})
+    for title, key, style in COLUMNS:
+        print(f"\n{title} (templates of {TEMPLATE_SECONDS:g} s)\n")
+        print("| session | features | " + " | ".join(f"{t:g} s" for t in lengths) + " |")
+        print("| --- | --- |" + " ---: |" * len(lengths))
+        for session, feature in sorted(names):
+            cells = {row["T"]: row for row in kept if row["feature"] == feature
+                     and row["session"] == session}  # fmt: skip
+            texts = [format(cells[t][key], style) if t in cells else "" for t in lengths]
+            print(f"| {session} | {feature} | " + " | ".join(texts) + " |")
+    sizes = {(row["session"], row["T"]): (row["speakers"], row["candidates"]) for row in kept}
+    for (session, t), (speakers, candidates) in sorted(sizes.items()):
+        print(f"\n{session}, {t:g} s: {speakers} readers tested, N = {candidates}", end="")
+    print()
+
+
+if __name__ == "__main__":
+    main()

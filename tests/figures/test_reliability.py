@@ -1,0 +1,42 @@
+from __future__ import annotations
+
+import pytest
+
+from monitor.errors import UsageError
+from monitor.figures.reliability import plot_reliability
+
+
+def row(feature: str, session: str, length: float, template: float = 100.0) -> dict:
+    return {
+        "feature": feature,
+        "session": session,
+        "T": length,
+        "D": template,
+        "candidates": 50,
+        "calibration_error": length / 1000,
+        "reliability": {"given": [0.1, 0.9], "true": [0.2, 0.8], "share": [0.9, 0.1]},
+    }
+
+
+def test_the_largest_set_is_drawn_a_panel_a_session_and_a_line_a_length(tmp_path):
+    rows = [
+        row("f0", "same", 10.0),
+        row("f0+phones", "same", 30.0),
+        row("f0+phones", "cross", 60.0),
+    ]
+    rows += [row("f0+phones", "same", 10.0), row("f0+phones", "same", 10.0, 30.0)]
+    plot_reliability(rows, tmp_path / "a.svg")
+    text = (tmp_path / "a.svg").read_text(encoding="utf-8")
+    comments = [line for line in text.splitlines() if line.strip().startswith("<!--")]
+    shown = " ".join(comments)
+    assert "Does f0+phones claim as much as it knows?" in shown
+    assert "cross session, templates of 100 s" in shown
+    assert "same session, templates of 100 s" in shown
+    assert "10 s: off by 0.01" in shown
+    assert "30 s: off by 0.03" in shown
+    assert "1 min: off by 0.06" in shown
+
+
+def test_nothing_to_draw(tmp_path):
+    with pytest.raises(UsageError, match="at least one"):
+        plot_reliability([], tmp_path / "a.png")
