@@ -48,7 +48,9 @@ def hear(path: Path, features: Sequence[str], seconds: float, rate: int | None =
     extractor = Extractor(make(features))
     whole: Frames | None = None
     stream: soxr.ResampleStream | None = None
-    for block in File(path, end_seconds=seconds):
+    source = File(path)
+    longer = source.seconds is not None and source.seconds > seconds
+    for block in File(path, end_seconds=seconds) if longer else source:
         if not isinstance(block, Block):
             raise SystemExit(f"{path.name}: {block}")
         if rate is not None:
@@ -107,7 +109,7 @@ def main() -> None:
                 given.speech / row["path"],
                 target,
                 features,
-                min(float(row["seconds"]), LONGER.get(row["chapter"], MOST_SECONDS)),
+                LONGER.get(row["chapter"], MOST_SECONDS),
                 given.rate,
             ): row
             for row, target in todo

@@ -146,6 +146,7 @@ class LengthLaw:
         # alpha, beta, e and every lambda, by length; p = 0 of a perfect cell is never mixed
         every = np.stack([alpha, beta, floor, *np.moveaxis(weights, -1, 0)])
         self._logs = np.log(np.maximum(np.moveaxis(every, -1, 0), 1e-300))
+        self._alone = np.ones((1, alpha.shape[0]))
         self._last: tuple[float, LawPoint] | None = None
 
     def at(self, seconds: float) -> LawPoint:
@@ -156,12 +157,36 @@ class LengthLaw:
         self._last = (seconds, point)
         return point
 
+    def weighing(self, seconds: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """``weights`` and ``spread`` of ``at`` for each of R lengths, the very same numbers.
+
+        Args:
+            seconds: T, shape (R,).
+
+        Returns:
+            shapes (R, 1 + B, F) and (R, 1 + B).
+        """
+        weights = np.empty((seconds.size, *self._weights[:, -1].shape))
+        spread = np.empty(weights.shape[:2])
+        beyond = seconds > self.lengths[-1]
+        if beyond.any():
+            end = self._cell(self.lengths.size - 1)
+            weights[beyond] = end.weights * self._shrink(seconds[beyond, None])[:, None]
+            spread[beyond] = end.spread
+        for r in np.flatnonzero(~beyond):
+            point = self.at(float(seconds[r]))
+            weights[r], spread[r] = point.weights, point.spread
+        return weights, spread
+
+    def _shrink(self, seconds: FloatArray | float) -> FloatArray:
+        return np.where(self._additive, self.lengths[-1] / seconds, 1.0)
+
     def _at(self, seconds: float) -> LawPoint:
         first, last = float(self.lengths[0]), float(self.lengths[-1])
         if seconds <= first:
             return self._cell(0, fade=max(seconds, 0.0) / first)
         if seconds >= last:
-            shrink = np.where(self._additive, last / seconds, 1.0)
+            shrink = self._shrink(seconds)
             return self._cell(self.lengths.size - 1, shrink=shrink, beyond=seconds > last)
         right = int(np.searchsorted(self.lengths, seconds, side="right"))
         left = right - 1
@@ -191,7 +216,7 @@ class LengthLaw:
         beyond: bool = False,
     ) -> LawPoint:
         return LawPoint(
-            np.ones((1, self._alpha.shape[0])),
+            self._alone,
             self._alpha[None, :, index],
             self._beta[None, :, index],
             self._binomial[None, :, index],

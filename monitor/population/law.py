@@ -119,15 +119,7 @@ class Laws:
         """The reverse of ``pack``."""
         laws = []
         for i, entry in enumerate(header):
-            values: dict[str, Any] = {
-                name: arrays[f"law/{i}/{name}"]
-                for name in _ARRAYS
-                if f"law/{i}/open_set" in arrays or name != "open_set"  # TEMPORARY
-            }
-            values.setdefault(  # TEMPORARY until the reference is rebuilt
-                "open_set",
-                np.zeros((*values["floor"].shape[1:], 1 + len(entry["features"]))),
-            )
+            values: dict[str, Any] = {name: arrays[f"law/{i}/{name}"] for name in _ARRAYS}
             values = {
                 n: v.astype(np.float64) if v.dtype.kind == "f" else v for n, v in values.items()
             }

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
@@ -13,7 +15,7 @@ from monitor.errors import CalibrationError, UsageError
 from monitor.maths.bootstrap import DRAWS, speaker_weights
 from monitor.maths.scores import default_similarity, similarity
 from monitor.population.law import Laws, RankLaw
-from monitor.training.cells import plans
+from monitor.training.cells import Plan, plans
 from monitor.training.fitted import FittedCell, fit_cell
 from monitor.training.listening import Shape
 from monitor.training.voices import UNITS_PER_SECOND, Voice
@@ -87,23 +89,30 @@ def calibrate(
     }
     sizes = range(1, len(scorers) + 1) if len(scorers) <= _MOST_SETS else (1, len(scorers))
     sets = [names for size in sizes for names in combinations(scorers, size)]
+    axes = [[list(scorers).index(name) for name in features] for features in sets]
+    additive = np.array([scorer.additive for scorer in scorers.values()])
     weights = speaker_weights(len(voices), draws, seed)
     shifts = int(np.clip(_MOST_TRIALS // len(voices), 1, trials))
     found: dict[tuple[tuple[str, ...], str], dict[tuple[int, int], FittedCell]] = {}
     cells = list(plans(voices, lengths, template_lengths, shifts))
-    for done, (session, t, d, plan) in enumerate(cells):
-        if plan.mated.size >= FEWEST_SPEAKERS:
-            cell = plan.run(
-                scorers,
-                round(lengths[t] * UNITS_PER_SECOND),
-                round(template_lengths[d] * UNITS_PER_SECOND),
-            )
-            for features in sets:
-                axis = [list(scorers).index(name) for name in features]
-                additive = np.array([scorers[name].additive for name in features])
-                if (fitted := fit_cell(cell, axis, weights, additive, seed)) is not None:
+
+    def work(place: tuple[str, int, int, Plan]) -> list[FittedCell | None]:
+        _, t, d, plan = place
+        if plan.mated.size < FEWEST_SPEAKERS:
+            return []
+        units = [round(x * UNITS_PER_SECOND) for x in (lengths[t], template_lengths[d])]
+        cell = plan.run(scorers, *units)
+        return [fit_cell(cell, axis, weights, additive[axis], seed) for axis in axes]
+
+    # numpy works outside the interpreter's lock, so that threads do
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        for done, ((session, t, d, _), each) in enumerate(
+            zip(cells, pool.map(work, cells), strict=True)
+        ):
+            for features, fitted in zip(sets, each, strict=False):
+                if fitted is not None:
                     found.setdefault((features, session), {})[t, d] = fitted
-        progress(done + 1, len(cells))
+            progress(done + 1, len(cells))
     if not found:
         raise CalibrationError(
             f"fewer than {FEWEST_SPEAKERS} speakers have a test of {lengths[0]:g} s and a template "
