@@ -51,9 +51,10 @@ def ten_hours(speech: Path, target: Path, hours: float) -> float:
     return hours * 3600
 
 
-def timed(command: list[str], core: int) -> tuple[float, list[float]]:
-    """Wall seconds of a command on one core, and its resident memory in MB every half second."""
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+def timed(command: list[str], core: int | str) -> tuple[float, list[float]]:
+    """Wall seconds of a command on a core, or some, and its memory in MB every half second."""
+    threads = str(str(core).count(",") + 1)
+    environment = {**os.environ, "OMP_NUM_THREADS": threads, "OPENBLAS_NUM_THREADS": "1"}
     start = time.perf_counter()
     process = subprocess.Popen(
         ["taskset", "-c", str(core), *command],
@@ -83,7 +84,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         flac, run = Path(folder) / "long.flac", Path(folder) / "run.jsonl"
         seconds = ten_hours(arguments.speech, flac, arguments.hours)
-        ours = [sys.executable, "-m", "monitor", "replay", str(flac), "--jsonl", str(run)]
+        ours = [sys.executable, "-m", "monitor", "replay", str(flac), "--features", "f0"]
+        ours += ["--jsonl", str(run)]
         mine: list[float] = []
         memory: list[float] = []
         peers: dict[str, list[float]] = {minutes: [] for minutes in PEER_MINUTES}

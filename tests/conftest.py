@@ -17,6 +17,9 @@ settings.register_profile(
 )
 settings.load_profile("patient")
 
+ECAPA = os.environ.pop("MONITOR_ECAPA", None)
+"""Only the tests that ask for the network have it: by default nothing takes the time to load it."""
+
 SHARED = Path(__file__).resolve().parents[2] / "shared"
 
 

@@ -7,6 +7,7 @@ A new implementation is one more entry in `FEATURES`, `SKETCHES`, `SOURCES` or `
 from __future__ import annotations
 
 import gc
+import hashlib
 import io
 import json
 import tracemalloc
@@ -17,11 +18,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import scipy.signal
 import soundfile
 from rich.console import Console
 
 from monitor.features.f0 import F0
 from monitor.features.given import Given
+from monitor.features.identity import Identity
+from monitor.features.phones import Phones
 from monitor.maths.sketch import EmbeddingSum, Histogram
 from monitor.protocols import Feature, Sink, Sketch, Source
 from monitor.sinks.jsonl import JsonLines
@@ -30,6 +34,7 @@ from monitor.sinks.terminal import LiveCurve, ReplayProgress
 from monitor.sources import Chain, File, FramesFile, Paced, Pipe
 from monitor.sources.frames import write_frames
 from monitor.types import Block, FloatArray, Frames, Gap, Track
+from tests.weights import ecapa
 
 RATE = 16_000
 SECONDS = 4.0
@@ -49,6 +54,28 @@ def voice(seconds: float, rate: int = RATE, seed: int = 0) -> FloatArray:
     syllables *= np.sin(2 * np.pi * t / 2.9) > -0.7
     noise = np.random.default_rng(seed).standard_normal(t.size)
     return (0.12 * buzz * syllables + 0.002 * noise).astype(np.float32)
+
+
+def babble(syllables: int, pause_seconds: float = 0.0, repeats: int = 1) -> FloatArray:
+    """Vowels and hisses of a tenth of a second, then a pause, at 16 kHz; float32."""
+    generator = np.random.default_rng(0)
+    t = np.arange(RATE // 10) / RATE
+    vowels = [(730, 1090, 2440), (270, 2290, 3010), (530, 1840, 2480), (300, 870, 2240)]
+    parts = []
+    for i in range(syllables):
+        if i % 3 == 2:
+            sound, formants = generator.standard_normal(t.size), [(4500 - 500 * i % 2500, 600)]
+        else:
+            sound = ((t * 120) % 1 < 0.06).astype(float)
+            formants = list(zip(vowels[i % 4], (80, 100, 150), strict=True))
+        for hertz, width in formants:
+            r = np.exp(-np.pi * width / RATE)
+            poles = [1, -2 * r * np.cos(2 * np.pi * hertz / RATE), r * r]
+            sound = scipy.signal.lfilter([1 - r], poles, sound)
+        parts.append(0.3 * np.hanning(t.size) ** 0.3 * sound / np.abs(sound).max())
+    parts.append(np.zeros(round(pause_seconds * RATE)))
+    whole = np.tile(np.concatenate(parts), repeats)
+    return (whole + 1e-4 * generator.standard_normal(whole.size)).astype(np.float32)
 
 
 def growth(steps: int, step: Callable[[int], object]) -> int:
@@ -87,8 +114,33 @@ class FeatureCase:
     tolerance: float = 0.0
 
 
+class Remembering:
+    """The real network, asked once for each window: the laws are about what surrounds it."""
+
+    known: dict[bytes, FloatArray] = {}  # noqa: RUF012
+
+    def __init__(self, encoder: Any) -> None:
+        self._encoder = encoder
+
+    def embed(self, windows: FloatArray) -> FloatArray:
+        keys = [hashlib.sha256(window.tobytes()).digest() for window in windows]
+        new = [i for i, key in enumerate(keys) if key not in self.known]
+        if new:
+            for i, embedding in zip(new, self._encoder.embed(windows[new]), strict=True):
+                self.known[keys[i]] = embedding.copy()
+        return np.stack([self.known[key] for key in keys])
+
+
+def identity() -> Identity:
+    feature = Identity(ecapa())
+    feature._encoder = Remembering(feature._encoder)  # type: ignore[assignment]
+    return feature
+
+
 FEATURES = {
     "f0": FeatureCase(F0, lambda: voice(3.0, F0.rate)),
+    "phones": FeatureCase(Phones, lambda: babble(5, pause_seconds=0.3, repeats=2)),
+    "identity": FeatureCase(identity, lambda: voice(9.0), tolerance=1e-5),
     "given histogram": FeatureCase(lambda: Given("phones", 40, "histogram", 0.08)),
     "given embedding": FeatureCase(lambda: Given("identity", 192, "embedding", 1.5)),
 }

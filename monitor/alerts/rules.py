@@ -116,7 +116,7 @@ class Threshold:
         if not isinstance(record, Mapping):
             record = record.record()
         kind = record.get("type", "reading")
-        if kind == "gap":
+        if kind == "gap" or (kind == "change" and record["action"] != "note"):
             self._since = None
         elif kind == "start":
             self._check_stream(record)

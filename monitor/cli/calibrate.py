@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from monitor.cli.options import Names, Numbers, check_output
+from monitor.cli.options import Names, Numbers, check_output, ecapa_option
 
 __all__ = ["command"]
 
@@ -23,12 +23,14 @@ __all__ = ["command"]
 @click.option(
     "--features",
     type=Names(),
-    help="What to calibrate. [default: what the population in -o has, else f0]",
+    help="What to calibrate. [default: what the population in -o has, else what is installed and "
+    "configured]",
 )
+@ecapa_option
 @click.option(
     "--lengths",
     type=Numbers(),
-    help="Test lengths T, speech seconds. [default: 0.3,1,2,"
+    help="Test lengths T, speech seconds. [default: 0.3,1,2,3,"
     "5,10,20,30,60,120,300 as far as the corpus reaches]",
 )
 @click.option(
@@ -42,7 +44,8 @@ __all__ = ["command"]
     multiple=True,
     metavar="FEATURE=NAME",
     help="Score a feature by log-likelihood (default), hellinger, jensen-shannon, l1, l2, "
-    "cosine or wasserstein.",
+    "cosine or wasserstein; embeddings by embedding-cosine (default: average scoring) or "
+    "embedding-max (max scoring).",
 )
 @click.option(
     "--trials",
@@ -72,6 +75,13 @@ __all__ = ["command"]
     type=click.Path(path_type=Path),
     help="Draw expected bits against length.",
 )
+@click.option(
+    "--reliability",
+    metavar="FILE.png|.svg|.pdf",
+    type=click.Path(path_type=Path),
+    help="Draw the reliability diagram of all features together: of the candidates given "
+    "probability p, are a fraction p the speaker?",
+)
 def command(
     corpus: Path,
     output: Path | None,
@@ -84,6 +94,7 @@ def command(
     seed: int,
     as_json: bool,
     plot: Path | None,
+    reliability: Path | None,
 ) -> int:
     """Learn rank laws from DIR or MANIFEST (at least 10 speakers; layouts as for enroll).
 
@@ -98,6 +109,7 @@ def command(
     import json
 
     from monitor.cli import INCOMPLETE
+    from monitor.cli.inputs import load_identity
     from monitor.cli.progress import progress_over
     from monitor.cli.table import print_laws
     from monitor.corpus.finding import find
@@ -110,9 +122,10 @@ def command(
     from monitor.training.calibrating import LENGTHS, TEMPLATE_LENGTHS, calibrate
     from monitor.training.voices import collect
 
-    if plot is not None:
-        check_suffix(plot)
-        check_output(plot)
+    for picture in (plot, reliability):
+        if picture is not None:
+            check_suffix(picture)
+            check_output(picture)
     similarities = {}
     for text in chosen:
         name, _, value = text.partition("=")
@@ -134,6 +147,7 @@ def command(
         own = {population.scoring().seconds} if population is not None else set()
         template_lengths = tuple(sorted({*TEMPLATE_LENGTHS, *own}))
     found = find(corpus)
+    load_identity(features, (recording.path for recording in found.recordings))
     with progress_over(len(found.recordings), "listening") as step:
         voices, shapes, problems = collect(
             found, features=features, progress=lambda r: step(r.speaker)
@@ -174,6 +188,10 @@ def command(
         from monitor.figures.calibration import plot_laws
 
         plot_laws(made.rows, plot)
+    if reliability is not None:
+        from monitor.figures.reliability import plot_reliability
+
+        plot_reliability(made.rows, reliability)
     if output is not None:
         click.echo(f"the laws are in {output}", err=True)
     return INCOMPLETE if problems else 0

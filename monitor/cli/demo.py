@@ -51,8 +51,8 @@ def command(speed: float, folder: Path) -> int:
     if not folder.is_dir():
         raise UsageError(f"{folder} is not a folder; make it first, or leave -o out")
     population = Population.reference()
-    monitor = Monitor(population, watch=DEMO_SPEAKER)
     source = FramesFile(demo_frames())
+    monitor = Monitor(population, tuple(source.features), watch=DEMO_SPEAKER)
     log, kept = JsonLines(folder / "demo.jsonl"), Kept()
     view = LiveCurve(source.seconds, threshold_bits=THRESHOLD_BITS)
     try:
@@ -73,6 +73,9 @@ def command(speed: float, folder: Path) -> int:
     return 0
 
 
+_PLAIN = {"f0": "pitch", "phones": "the sounds of the language", "identity": "speaker embedding"}
+
+
 def _in_words(records: list[dict[str, Any]], reader: str) -> str:
     """Two sentences: what was just seen."""
     readings = [record for record in records if record["type"] == "reading"]
@@ -81,10 +84,14 @@ def _in_words(records: list[dict[str, Any]], reader: str) -> str:
     minutes = last["seconds"] / 60
     speakers = round(2 ** last["ceiling"])
     left = speakers / 2 ** last["bits"]
+    alone = ", ".join(
+        f"{_PLAIN.get(name, name)} {feature['local_bits']:.1f}"
+        for name, feature in last["features"].items()
+    )
     first = (
         f"In {minutes:.0f} minutes reader {reader} gave away {last['bits']:.1f} of "
-        f"{last['ceiling']:.1f} bits by pitch alone: of {speakers} people an attacker would "
-        f"consider, about {max(left, 1.0):.1f} {'is' if left < 1.5 else 'are'} left."
+        f"{last['ceiling']:.1f} bits (each feature alone: {alone}): of {speakers} people an "
+        f"attacker would consider, about {max(left, 1.0):.1f} {'is' if left < 1.5 else 'are'} left."
     )
     if raised is None:
         return f"{first} The alert at {THRESHOLD_BITS:g} bits stayed silent."

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from monitor.cli.options import Names, Seconds, check_output
+from monitor.cli.options import Names, Seconds, check_output, ecapa_option
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -45,8 +45,10 @@ __all__ = ["command"]
 @click.option(
     "--features",
     type=Names(),
-    help="What to enrol. [default: f0; of ready-made frames whatever they hold]",
+    help="What to enrol, of f0, phones, identity. [default: what is installed and configured; of "
+    "ready-made frames whatever they hold]",
 )
+@ecapa_option
 def command(
     corpus: Path,
     output: Path,
@@ -66,14 +68,17 @@ def command(
     \b
     monitor enroll voices/ -o us.npz
     monitor enroll me/ --base reference -o me.npz     among the shipped readers
+    monitor enroll voices/ --features f0 -o us.npz    the quickest
 
     A template is biometric data, even without the audio: keep the file private, and delete it when
     it is not needed any more. Nothing of the audio itself is stored.
     """
     from monitor.cli import INCOMPLETE
+    from monitor.cli.inputs import load_identity
     from monitor.cli.progress import progress_over
     from monitor.corpus.finding import find
     from monitor.errors import UsageError
+    from monitor.features.registry import ready
     from monitor.population.population import Population
     from monitor.training.enrolling import enrol
 
@@ -82,23 +87,34 @@ def command(
     if output.exists() and not (add or replace):
         raise UsageError(f"{output} exists; use --add to add speakers or --replace to overwrite it")
     check_output(output)
-    before = None
+    before, left_out = None, []
     if add:
         before = Population.load(output)
     elif base is not None:
         before = Population.reference() if base == "reference" else Population.load(base)
     found = find(corpus)
     if before is not None:
-        features = features or tuple(before.features)
+        if features is None:  # --add leaves nothing out of a file that is already there
+            features = tuple(name for name in before.features if add or ready(name))
+        if base is not None:
+            before, had = before.only(features), tuple(before.features)
+            left_out = [name for name in had if name not in features]
         twice = [name for name in found.speakers if name in before.names]
         if twice:
             raise UsageError(f"{', '.join(twice[:3])} enrolled already; choose another name")
+    load_identity(features, (recording.path for recording in found.recordings))
     with progress_over(len(found.recordings), "enrolling") as step:
         made = enrol(found, features=features, seconds=seconds, progress=lambda r: step(r.speaker))
     population = made.population if before is None else before.joined(made.population)
     population.save(output)
     for problem in made.problems:
         click.echo(f"monitor: skipped: {problem}", err=True)
+    if left_out:
+        click.echo(
+            f"monitor: note: {output} is without {', '.join(left_out)}; choose with --features "
+            "(identity needs the extra 'identity', and --ecapa or MONITOR_ECAPA)",
+            err=True,
+        )
     for line in _in_words(population, made.population, output, corpus):
         click.echo(line, err=True)
     return INCOMPLETE if made.problems else 0

@@ -1,18 +1,19 @@
-"""What `monitor replay` is asked to hear, checked before anything is written."""
+"""What a command is asked to hear, checked before the long work and before anything is written."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from monitor.errors import UsageError
 
 if TYPE_CHECKING:
+    from monitor.population.population import Population
     from monitor.protocols import Source
 
-__all__ = ["identity", "open_all", "spare"]
+__all__ = ["identity", "load_identity", "offered", "open_all", "spare"]
 
 
 def open_all(
@@ -40,6 +41,29 @@ def open_all(
             what = "frames, no audio" if has is None else f"{has} channel{'s' if has > 1 else ''}"
             raise UsageError(f"--channel {channel}: {source.label} has {what}")
     return sources
+
+
+def offered(sources: Iterable[Source], population: Population) -> tuple[str, ...] | None:
+    """The features that ready-made frames bring and the population has; None for audio."""
+    given = [features for each in sources if (features := getattr(each, "features", None))]
+    names = [name for name in population.features if given and all(name in f for f in given)]
+    return tuple(names) or None
+
+
+def load_identity(features: Iterable[str] | None, recordings: Iterable[str | Path]) -> None:
+    """Load the network of the feature identity, if it is wanted of any audio.
+
+    Raises:
+        UsageError: its extra is not installed, or there is no such folder.
+        StoreError: the network cannot be had.
+    """
+    frames = {".npz", ".jsonl"}
+    if "identity" in (features or ()) and any(
+        Path(r).suffix.lower() not in frames for r in recordings
+    ):
+        from monitor.features.registry import make
+
+        make(["identity"])
 
 
 def spare(output: Path, inputs: Sequence[str | None]) -> None:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
 
-__all__ = ["Names", "Numbers", "Raw", "Seconds", "Speed", "check_output"]
+__all__ = ["Names", "Numbers", "Raw", "Seconds", "Speed", "check_output", "ecapa_option"]
 
 
 if TYPE_CHECKING:
@@ -110,6 +112,35 @@ class Raw(_Type):
             return int(rate), int(channels), encoding
         except ValueError:
             self.fail(f"{value!r} is not like 16000:1:s16le", param, ctx)
+
+
+@contextmanager
+def _environment(name: str, value: str) -> Iterator[None]:
+    before = os.environ.get(name)
+    os.environ[name] = value
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[name]
+        else:
+            os.environ[name] = before
+
+
+def _use_ecapa(context: click.Context, _: click.Parameter, folder: str | None) -> None:
+    if folder is not None:
+        context.with_resource(_environment("MONITOR_ECAPA", folder))
+
+
+ecapa_option = click.option(
+    "--ecapa",
+    metavar="DIR",
+    expose_value=False,
+    callback=_use_ecapa,
+    help="A folder with SpeechBrain's spkrec-ecapa-voxceleb, for the feature identity. "
+    "[default: MONITOR_ECAPA, else the model hub]",
+)
+"""Says for the time of a command what the environment's ``MONITOR_ECAPA`` says for all."""
 
 
 def check_output(path: Path) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from monitor.cli.options import Names, Raw, Seconds, Speed, check_output
+from monitor.cli.options import Names, Raw, Seconds, Speed, check_output, ecapa_option
 
 if TYPE_CHECKING:
     from monitor.protocols import Sink, Source
@@ -40,6 +40,7 @@ __all__ = ["command"]
     "shown, which assumes that the speaker is enrolled.",
 )
 @click.option("--features", type=Names(), help="What to listen for. [default: all with a law]")
+@ecapa_option
 @click.option(
     "--step", type=Seconds(), default="1", show_default=True, help="Audio seconds between readings."
 )
@@ -66,6 +67,14 @@ __all__ = ["command"]
     "--allow-overlap",
     is_flag=True,
     help="Go on although this very audio was enrolled (the figures flatter the attacker).",
+)
+@click.option(
+    "--on-change",
+    type=click.Choice(["ignore", "note", "reset", "split"]),
+    default="note",
+    show_default=True,
+    help="When another person, or another channel, takes over: do not look; say so and carry on; "
+    "begin the evidence afresh, keeping the peak; or begin another stream.",
 )
 @click.option(
     "--alert",
@@ -100,6 +109,7 @@ def command(
     raw: tuple[int, int, str] | None,
     template_seconds: float | None,
     allow_overlap: bool,
+    on_change: str,
     alerts: tuple[str, ...],
     jsonl: str | None,
     plot: Path | None,
@@ -119,7 +129,7 @@ def command(
     """
     from monitor.alerts.rules import Threshold
     from monitor.cli import INCOMPLETE, RAISED
-    from monitor.cli.inputs import identity, open_all, spare
+    from monitor.cli.inputs import identity, load_identity, offered, open_all, spare
     from monitor.errors import UsageError
     from monitor.figures.canvas import check_suffix
     from monitor.population.lawfile import load_laws
@@ -151,16 +161,18 @@ def command(
     population = Population.reference() if store is None else Population.load(store)
     monitor = Monitor(
         population,
-        features,
+        features or offered(sources, population),
         watch,
         step_seconds=step,
         session=session_of(population, parts, allow_overlap=allow_overlap),
         laws=None if law_file is None else load_laws(Path(law_file)),
         template_seconds=template_seconds,
         channel=channel,
+        on_change=on_change,
     )
     chain = Chain(sources)
     monitor.check(chain)
+    load_identity(monitor.features, recordings)
     source: Source = chain if math.isinf(speed) else Paced(chain, speed)
     first = start_record(monitor, chain.labels)
     for rule in rules:
@@ -180,6 +192,7 @@ def command(
                 "step": step,
                 "interval": [start, end],
                 "channel": channel,
+                "on_change": on_change,
                 "raw": None if raw is None else list(raw),
                 "template_seconds": monitor.recogniser.scoring.seconds,
                 "alerts": [rule.rule for rule in rules],

@@ -10,7 +10,7 @@ from monitor.errors import SourceError, UsageError
 from monitor.features.losses import Losses
 from monitor.features.resampling import Resampler
 from monitor.features.tracks import empty_track, join_frames, join_tracks, shift_track
-from monitor.features.vad import VAD_RATE, VoiceActivity
+from monitor.features.vad import DECISION_TICKS, VAD_RATE, VoiceActivity
 from monitor.protocols import Feature
 from monitor.types import TICKS_PER_SECOND, Block, BoolArray, FloatArray, Frames, Track
 
@@ -21,8 +21,9 @@ class Extractor:
     """Feeds every feature and the voice activity detector from one stream.
 
     The concatenated output is the same for any cutting of the stream into blocks. A tick comes
-    out once every sample rate in use has been heard up to it; a feature frame complete by that
-    tick is in the same ``Frames`` or an earlier one. Ticks count from the start of the stream:
+    out once every sample rate in use has been heard up to it and voice activity has decided on it
+    (it decides on three ticks at a time); a feature frame complete by that tick is in the same
+    ``Frames`` or an earlier one. Ticks count from the start of the stream:
     another recording, or another rate, starts resampling, voice activity and features afresh
     at the next tick. The last tick of a recording is filled up with silence, so that no frame
     lies beyond its end.
@@ -44,9 +45,9 @@ class Extractor:
         >>> tone = np.sin(2 * np.pi * 100 * np.arange(8000) / 8000)
         >>> frames = extractor.process(Block(tone, rate=8000))
         >>> frames.speech.size, frames.tracks["f0"].values.size
-        (100, 97)
+        (99, 97)
         >>> extractor.flush().speech.size
-        0
+        1
     """
 
     def __init__(self, features: Sequence[Feature], channel: int | None = None) -> None:
@@ -128,7 +129,7 @@ class _Recording:
         self._heard = dict.fromkeys(rates, 0)  # samples, at each rate
         self._source_rate = block.rate
         self._source_heard = 0
-        self._waiting: BoolArray = np.empty(0, np.bool_)  # decisions on ticks not yet complete
+        self._waiting: BoolArray = np.empty(0, np.bool_)  # decisions on ticks not yet given
         self._ticks = 0
         for feature in features:
             feature.reset()
@@ -144,7 +145,7 @@ class _Recording:
         sounds = {rate: each.process(mono) for rate, each in self._resamplers.items()}
         tracks = self._feed(sounds)
         complete = min(heard * TICKS_PER_SECOND // rate for rate, heard in self._heard.items())
-        speech = self._due(complete)
+        speech = self._due(min(complete, self._ticks + self._waiting.size))
         return Frames(speech, tracks, self._losses.report(self._first_tick + self._ticks))
 
     def flush(self) -> Frames:
@@ -154,7 +155,8 @@ class _Recording:
             tracks[feature.name] = join_tracks(tracks[feature.name], last)
         ends = [(self._source_rate, self._source_heard), *self._heard.items()]
         total = max(-(-heard * TICKS_PER_SECOND // rate) for rate, heard in ends)
-        silence = total * VAD_RATE // TICKS_PER_SECOND - self._heard[VAD_RATE]
+        decided = -(-total // DECISION_TICKS) * DECISION_TICKS
+        silence = decided * VAD_RATE // TICKS_PER_SECOND - self._heard[VAD_RATE]
         self._decide(np.zeros(silence, np.float32))
         return Frames(self._due(total), tracks, self._losses.finish())
 

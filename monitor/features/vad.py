@@ -8,11 +8,13 @@ import webrtcvad
 from monitor.features.framing import Framer
 from monitor.types import TICKS_PER_SECOND, BoolArray, FloatArray
 
-__all__ = ["VAD_RATE", "VoiceActivity"]
+__all__ = ["DECISION_TICKS", "VAD_RATE", "VoiceActivity"]
 
 VAD_RATE = 8000
 """WebRTC's detector brings every rate down to 8 kHz inside, so nothing is lost by feeding that."""
-_TICK_SAMPLES = VAD_RATE // TICKS_PER_SECOND
+DECISION_TICKS = 3
+"""The detector hears 30 ms at a time: as good as 10 ms on readers, in half the time."""
+_SAMPLES = DECISION_TICKS * VAD_RATE // TICKS_PER_SECOND
 _FULL_SCALE = 32768.0
 # Of ten readers' voiced frames 2 leaves out hardly more than 0 does (1.9 % against 1.6 %, nearly
 # all of it one recording's hum) and 3 leaves out 2.7 %; white noise at -30 dBFS is speech to 0 and
@@ -21,24 +23,24 @@ _AGGRESSIVENESS = 2
 
 
 class VoiceActivity:
-    """WebRTC's voice activity detector, one decision a tick of 10 ms.
+    """WebRTC's voice activity detector, one decision for every three ticks of 10 ms.
 
     It adapts to what it hears, so it must hear a recording from its first sample.
 
     Example:
         >>> import numpy as np
         >>> detector = VoiceActivity()
-        >>> detector.process(np.zeros(200))
-        array([False, False])
-        >>> detector.process(np.zeros(40))
-        array([False])
+        >>> detector.process(np.zeros(400))
+        array([False, False, False])
+        >>> detector.process(np.zeros(80))
+        array([False, False, False])
     """
 
     def __init__(self) -> None:
         self.reset()
 
     def process(self, samples: FloatArray) -> BoolArray:
-        """Decide on every tick that these further samples complete.
+        """Decide on the ticks that these further samples complete, three at a time.
 
         Args:
             samples: shape (n,), mono at ``VAD_RATE``; beyond [-1, 1] they are clipped.
@@ -46,14 +48,15 @@ class VoiceActivity:
         Returns:
             Shape (ticks,), True where there is speech.
         """
-        ticks = self._framer.push(samples)
-        scaled = np.clip(np.rint(ticks * _FULL_SCALE), -_FULL_SCALE, _FULL_SCALE - 1)
+        scaled = self._framer.push(samples) * np.float32(_FULL_SCALE)
+        np.rint(scaled, out=scaled)
+        np.clip(scaled, -_FULL_SCALE, _FULL_SCALE - 1, out=scaled)
         heard = scaled.astype(np.int16).tobytes()
-        decide, step = self._detector.is_speech, 2 * _TICK_SAMPLES
+        decide, step = self._detector.is_speech, 2 * _SAMPLES
         decisions = [decide(heard[at : at + step], VAD_RATE) for at in range(0, len(heard), step)]
-        return np.array(decisions, dtype=np.bool_)
+        return np.repeat(np.array(decisions, dtype=np.bool_), DECISION_TICKS)
 
     def reset(self) -> None:
         """Forget everything heard: the next sample is the first of a recording."""
-        self._framer = Framer(_TICK_SAMPLES, _TICK_SAMPLES)
+        self._framer = Framer(_SAMPLES, _SAMPLES)
         self._detector = webrtcvad.Vad(_AGGRESSIVENESS)

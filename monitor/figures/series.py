@@ -22,7 +22,7 @@ class Run:
 
     Attributes:
         columns: figures of the readings by name, shape (n,), NaN where null; ``linear`` and
-            ``sqrt`` are the guides.
+            ``sqrt`` are the guides. Speech counts on where the evidence began afresh.
         speakers: N.
         ceiling: log2 N, in bits.
         plateau: the average plateau in bits, None where unknown.
@@ -66,6 +66,7 @@ def read_run(records: Sequence[Mapping[str, Any]]) -> Run:
     end = next((record for record in records if record.get("type") == "end"), {})
     last: Mapping[str, Any] = readings[-1] if readings else {}
     columns = {name: _column([r.get(name) for r in readings]) for name in COLUMNS}
+    columns["speech"] = _one_after_the_other(columns["speech"])
     for guide in ("linear", "sqrt"):
         columns[guide] = _column([(r.get("guides") or {}).get(guide) for r in readings])
     ceiling = float(last.get("ceiling") or start.get("ceiling") or 0.0)
@@ -120,6 +121,16 @@ def thin(x: FloatArray, y: FloatArray, limit: int = 1200) -> IntArray:
     finite = np.add.reduceat(np.isfinite(y[order]).astype(int), heads)
     highest = order[heads + np.maximum(finite - 1, 0)]
     return np.unique(np.concatenate([heads, tails, order[heads], highest]))
+
+
+def _one_after_the_other(speech: FloatArray) -> FloatArray:
+    """Where the evidence began afresh, the speech before it counts on: the axis never goes back."""
+    known = np.flatnonzero(np.isfinite(speech))
+    back = np.flatnonzero(np.diff(speech[known]) < 0)
+    result = speech.copy()
+    for at in back:
+        result[known[at + 1] :] += speech[known[at]]
+    return result
 
 
 def _column(values: Sequence[float | None]) -> FloatArray:

@@ -6,7 +6,7 @@ import numpy as np
 
 from monitor.types import FloatArray
 
-__all__ = ["DRAWS", "limits", "speaker_weights"]
+__all__ = ["DRAWS", "limits", "limits_of_each", "speaker_weights"]
 
 DRAWS = 200
 """B of METHOD section 5."""
@@ -31,8 +31,13 @@ def limits(values: FloatArray) -> tuple[float, float]:
     The two order statistics nearest to the percentiles, without interpolation: one partition, no
     sort, since this stands in every reading.
     """
-    count = values.shape[0]
+    low, high = limits_of_each(values).tolist()
+    return low, high
+
+
+def limits_of_each(values: FloatArray) -> FloatArray:
+    """``limits`` of many figures: shape (..., B) to shape (..., 2)."""
+    count = values.shape[-1]
     low = round(0.025 * (count - 1))
-    high = count - 1 - low
-    parted = np.partition(values, (low, high))
-    return float(parted[low]), float(parted[high])
+    both = (low, count - 1 - low)
+    return np.asarray(np.partition(values, both, axis=-1)[..., both])

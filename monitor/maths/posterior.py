@@ -8,7 +8,18 @@ import numpy as np
 
 from monitor.types import FloatArray
 
-__all__ = ["Candidates", "condense", "gain_bits", "local_bits", "score_posterior"]
+__all__ = [
+    "Candidates",
+    "condense",
+    "draw_bits",
+    "evidence_of",
+    "gain_bits",
+    "local_bits",
+    "score_posterior",
+]
+
+_CHUNK = 1 << 15
+"""Most numbers worked on at once, so that they stay in the cache."""
 
 _SHARE = np.array([1.0, 0.5, 0.125], np.float32)
 FAR_NATS = 20.0
@@ -21,40 +32,44 @@ LEVEL_NATS = 5.0
 """... by twice as much this far behind the best, by four times beyond twice as far."""
 
 
-def score_posterior(evidence: FloatArray, floor: float) -> FloatArray:
+def score_posterior(evidence: FloatArray, floor: float | FloatArray) -> FloatArray:
     """``(1 - e) softmax(LLR) + e / N``.
 
     Args:
-        evidence: tempered log-likelihood ratios, shape (N,), nats, up to a constant.
-        floor: e, in [0, 1].
+        evidence: tempered log-likelihood ratios, shape (..., N), nats, up to a constant.
+        floor: e, in [0, 1], shape (...).
 
     Returns:
-        shape (N,), sums to 1.
+        shape (..., N), rows sum to 1; a row does not depend on the others.
 
     Example:
         >>> score_posterior(np.array([0.0, np.log(3.0)]), 0.0)
         array([0.25, 0.75])
     """
-    weights: FloatArray = np.exp(evidence - evidence.max())
+    speakers = evidence.shape[-1]
+    e = np.asarray(floor)[..., None]
+    weights: FloatArray = np.exp(evidence - evidence.max(axis=-1, keepdims=True))
     # in units of 1 / N, so that no evidence, and a floor of 1, are even to the last bit
-    weights *= evidence.shape[0] / weights.sum() * (1.0 - floor)
-    weights += floor
-    weights /= evidence.shape[0]
+    weights *= speakers / weights.sum(axis=-1, keepdims=True) * (1.0 - e)
+    weights += e
+    weights /= speakers
     return weights
 
 
-def local_bits(probability: float, speakers: int) -> float:
+def local_bits(probability: float | FloatArray, speakers: int) -> FloatArray:
     """LID of one speaker: ``log2(N p)``; 0 where nothing was learnt, negative where misled."""
     # not N p: that is not exactly 1 for 1 / N at N = 49
-    return float(np.log2(probability / (1.0 / speakers)))
+    return np.asarray(np.log2(np.asarray(probability) / (1.0 / speakers)))
 
 
-def gain_bits(posterior: FloatArray) -> float:
-    """The attacker's confidence ``log2 N - H(p)``, in [0, log2 N]."""
-    speakers = posterior.shape[0]
-    seen = posterior if posterior.min() > 0 else posterior[posterior > 0]
-    gain = float(seen @ np.log(seen / (1.0 / speakers))) / np.log(2.0)
-    return float(min(max(gain, 0.0), np.log2(speakers)))
+def gain_bits(posterior: FloatArray) -> FloatArray:
+    """The attacker's confidence ``log2 N - H(p)``, in [0, log2 N]; shape (..., N) to (...)."""
+    speakers = posterior.shape[-1]
+    terms = np.maximum(posterior, 1e-300)
+    terms /= 1.0 / speakers
+    np.log(terms, out=terms)
+    terms *= posterior
+    return np.asarray(np.clip(terms.sum(axis=-1) / np.log(2.0), 0.0, np.log2(speakers)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,14 +78,15 @@ class Candidates:
 
     The limits evaluate one reading under every draw of the law: with N candidates and B draws that
     is B N exponentials. Among many candidates those that hardly differ in any feature are one group
-    here, counted with its mean and spread.
+    here, counted with its mean and spread. Few candidates each stand alone, and then several
+    readings go together, along leading axes written as ``...``.
 
     Attributes:
-        scores: shape (F, G), raw scores minus the best candidate's: of one, or a group's mean.
+        scores: shape (..., F, G), raw scores minus the best candidate's: of one, or a group's mean.
         spread: shape (F, F, G), covariance of the raw scores within each group; None where every
             candidate stands alone.
         counts: shape (G,), candidates in each group.
-        best: raw scores of the best candidate, shape (F,).
+        best: raw scores of the best candidate, shape (..., F).
         speakers: N, those counted nowhere included: they are too far behind to matter.
     """
 
@@ -86,36 +102,61 @@ class Candidates:
         """Local and gain bits under each draw.
 
         Args:
-            weights: lambda, shape (B, F).
-            floors: e, shape (B,).
-            target: raw scores of the watched speaker, shape (F,), or None.
+            weights: lambda, shape (..., B, F).
+            floors: e, shape (..., B).
+            target: raw scores of the watched speaker, shape (..., F), or None.
 
         Returns:
-            local bits, shape (B,), or None; gain bits, shape (B,).
+            local bits, shape (..., B), or None; gain bits, shape (..., B).
         """
-        # single precision is 1e-6 bits and a fifth of the time; so is working in place
-        floor = floors.astype(np.float32)[:, None]
-        share = _product(weights, self.scores)
-        spread = None if self.spread is None else _quadratic(weights, 0.5 * self.spread)
+        mass, top, gain = self._under(weights, floors)
+        local = None
+        if target is not None:
+            own = np.exp(_evidence(weights, target - self.best) - top)
+            # everything in units of 1 / N, as in score_posterior
+            local = np.log((1.0 - floors) * own * (self.speakers / mass) + floors)
+            local = np.minimum(local / np.log(2.0), np.log2(self.speakers))
+        if lost := self.speakers - self.counts.sum():
+            gain += lost * floors * np.log(np.maximum(floors, 1e-300))
+        gain /= self.speakers * np.log(2.0)
+        return local, np.clip(gain, 0.0, np.log2(self.speakers))
+
+    def _under(
+        self, weights: FloatArray, floors: FloatArray
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Sum of masses, largest evidence and N times the gain in nats, shape (..., B) each."""
+        if self.scores.ndim == 2:
+            return self._few(slice(None), weights, floors)
+        # a few readings at a time
+        step = max(_CHUNK // (self.scores.shape[-1] * floors.shape[-1]), 1)
+        parts = [
+            self._few(slice(start, start + step), weights, floors)
+            for start in range(0, len(floors), step)
+        ]
+        mass, top, gain = (np.concatenate(each) for each in zip(*parts, strict=True))
+        return mass, top, gain
+
+    def _few(
+        self, some: slice, weights: FloatArray, floors: FloatArray
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        # single precision is 1e-6 bits and a fifth of the time; so is working in place, on arrays
+        # (..., G, B) that have the draws last: there are more of them than of near candidates
+        floor = floors[some].astype(np.float32)
+        share = _product(self.scores[some], weights[some])
+        spread = None if self.spread is None else _quadratic(0.5 * self.spread, weights)
         # with one feature nobody overtakes the best candidate
-        top = np.zeros((1, 1), np.float32) if len(self.scores) == 1 else share.max(1, keepdims=True)
-        if len(self.scores) > 1:
-            share -= top
+        top = np.zeros_like(floor) if self.scores.shape[-2] == 1 else share.max(axis=-2)
+        if self.scores.shape[-2] > 1:
+            share -= top[..., None, :]
         if spread is not None:
             share += spread
         # beyond this there is no mass, and denormal numbers are ten times as slow
-        np.maximum(share, np.float32(-40.0), out=share)
+        np.clip(share, np.float32(-40.0), np.float32(np.inf), out=share)  # faster than maximum
         np.exp(share, out=share)
         counts = self.counts.astype(np.float32)
-        # everything in units of 1 / N, as in score_posterior
-        scale = np.float32(self.speakers) / (share @ counts)[:, None]
-        local = None
-        if target is not None:
-            own = np.exp((weights @ (target - self.best)) - top[:, 0])
-            local = np.log2((1.0 - floors) * (own * scale[:, 0]) + floors)
-            local = np.minimum(local, np.log2(self.speakers))
-        share *= scale * (np.float32(1.0) - floor)
-        ratio = share + floor
+        mass = counts @ share
+        share *= (np.float32(self.speakers) / mass * (np.float32(1.0) - floor))[..., None, :]
+        ratio = share + floor[..., None, :]
         terms = np.log(ratio)
         terms *= ratio
         if spread is not None:
@@ -124,23 +165,23 @@ class Candidates:
             share *= spread
             share /= ratio
             terms += share
-        gain = (terms @ counts).astype(np.float64) / np.log(2.0)
-        lost = self.speakers - self.counts.sum()
-        gain += lost * floors * np.log2(np.maximum(floors, 1e-300))
-        gain /= self.speakers
-        return local, np.clip(gain, 0.0, np.log2(self.speakers))
+        return mass, top, (counts @ terms).astype(np.float64)
 
 
 def condense(scores: FloatArray, weights: FloatArray) -> Candidates:
-    """Group the candidates of one reading.
+    """Group the candidates of one reading, or of several where they are few.
 
     Args:
-        scores: raw scores, shape (F, N).
-        weights: lambda of the law and of every draw that will be asked for, shape (1 + B, F).
+        scores: raw scores, shape (F, N); shape (..., F, N) up to 256 candidates.
+        weights: lambda of the law and of every draw that will be asked for, shape (..., 1 + B, F).
     """
-    speakers = scores.shape[1]
-    best = scores[:, int((weights[0] @ scores).argmax())]
-    behind = scores - best[:, None]
+    speakers = scores.shape[-1]
+    if scores.shape[-2] == 1:
+        best = scores.max(axis=-1)
+    else:
+        leader = evidence_of(scores, weights[..., 0, :]).argmax(axis=-1)
+        best = np.take_along_axis(scores, leader[..., None, None], axis=-1)[..., 0]
+    behind = scores - best[..., None]
     if speakers <= EXACT_CANDIDATES:
         return Candidates(behind, None, np.ones(speakers), best, speakers)
     behind = behind.astype(np.float32)
@@ -170,14 +211,60 @@ def condense(scores: FloatArray, weights: FloatArray) -> Candidates:
     return Candidates(means, spread, share, best, speakers)
 
 
-def _product(weights: FloatArray, scores: FloatArray) -> FloatArray:
-    """``weights @ scores``, shape (B, G), single precision; one feature needs no BLAS."""
-    weights, scores = weights.astype(np.float32), scores.astype(np.float32)
-    return weights * scores if scores.shape[0] == 1 else weights @ scores
+def draw_bits(
+    scores: FloatArray, weights: FloatArray, floors: FloatArray, target: int | None
+) -> tuple[FloatArray | None, FloatArray]:
+    """Local and gain bits of R readings under each draw; a reading does not depend on the others.
+
+    Args:
+        scores: raw scores, shape (R, F, N).
+        weights: lambda of the law and of every draw, shape (R, 1 + B, F).
+        floors: e of every draw, shape (R, B).
+        target: the watched speaker, or None.
+
+    Returns:
+        local bits, shape (R, B), or None; gain bits, shape (R, B).
+    """
+    own = None if target is None else scores[..., target]
+    if scores.shape[2] <= EXACT_CANDIDATES:
+        return condense(scores, weights).bits(weights[:, 1:], floors, own)
+    # grouping looks at one reading at a time
+    each = [
+        condense(scores[r], weights[r]).bits(
+            weights[r, 1:], floors[r], None if own is None else own[r]
+        )
+        for r in range(len(scores))
+    ]
+    gain = np.stack([found for _, found in each])
+    if own is None:
+        return None, gain
+    return np.stack([found for found, _ in each if found is not None]), gain
 
 
-def _quadratic(weights: FloatArray, spread: FloatArray) -> FloatArray:
-    """Variance of the evidence within each group under each draw, shape (B, G)."""
+def evidence_of(scores: FloatArray, weights: FloatArray) -> FloatArray:
+    """``sum_f lambda_f s_fj``: scores (..., F, N) and weights (..., F) to shape (..., N)."""
+    if scores.shape[-2] == 1:
+        return weights * scores[..., 0, :]
+    product: FloatArray = weights[..., None, :] @ scores
+    return product[..., 0, :]
+
+
+def _evidence(weights: FloatArray, scores: FloatArray) -> FloatArray:
+    """The same for one candidate under many draws: (..., B, F) and (..., F) to (..., B)."""
+    features = range(scores.shape[-1])
+    return np.asarray(sum(weights[..., f] * scores[..., f, None] for f in features))
+
+
+def _product(scores: FloatArray, weights: FloatArray) -> FloatArray:
+    """Evidence of every candidate under every draw, shape (..., G, B), single precision."""
+    rows = np.swapaxes(scores.astype(np.float32), -1, -2)
+    columns = np.swapaxes(weights.astype(np.float32), -1, -2)
+    # one feature needs no BLAS
+    return rows * columns if scores.shape[-2] == 1 else rows @ columns
+
+
+def _quadratic(spread: FloatArray, weights: FloatArray) -> FloatArray:
+    """Variance of the evidence within each group under each draw, shape (G, B)."""
     features, _, groups = spread.shape
     pairs = (weights[:, :, None] * weights[:, None, :]).reshape(-1, features**2)
-    return _product(pairs, spread.reshape(features**2, groups))
+    return _product(spread.reshape(features**2, groups), pairs)

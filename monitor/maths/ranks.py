@@ -49,23 +49,25 @@ def score_gaps(scores: FloatArray, target: int | IntArray) -> FloatArray:
     return gaps
 
 
-def rank_now(scores: FloatArray, target: int) -> tuple[int, int]:
-    """``rank_bounds`` of one stream, with ``score_gaps``' rule that rounding is a tie.
+def rank_now(scores: FloatArray, target: int) -> tuple[IntArray, IntArray]:
+    """``rank_bounds`` of streams, with ``score_gaps``' rule that rounding is a tie.
 
     Args:
-        scores: shape (N,), higher is more alike.
+        scores: shape (..., N), higher is more alike.
         target: position of the target.
 
     Returns:
-        ``better`` and ``tied``.
+        ``better`` and ``tied``, shape (...).
 
     Example:
-        >>> rank_now(np.array([0.3, 0.1 + 0.2, 0.5]), 0)
+        >>> better, tied = rank_now(np.array([0.3, 0.1 + 0.2, 0.5]), 0)
+        >>> int(better), int(tied)
         (1, 2)
     """
-    noise = _ROUNDING * max(scores.max(), -scores.min())
-    better = int(np.count_nonzero(scores > scores[target] + noise))
-    return better, int(np.count_nonzero(scores >= scores[target] - noise)) - better
+    own = scores[..., target, None]
+    noise = _ROUNDING * np.maximum(scores.max(axis=-1), -scores.min(axis=-1))[..., None]
+    better = np.count_nonzero(scores > own + noise, axis=-1)
+    return np.asarray(better), np.asarray(np.count_nonzero(scores >= own - noise, axis=-1) - better)
 
 
 def rank_bounds(scores: FloatArray, target: int | IntArray) -> tuple[IntArray, IntArray]:

@@ -7,7 +7,7 @@ from typing import Any, Self, TypeAlias
 import numpy as np
 
 from monitor.errors import UsageError
-from monitor.types import AnyArray
+from monitor.types import AnyArray, IntArray
 
 __all__ = ["AnySketch", "EmbeddingSum", "Histogram", "make_sketch"]
 
@@ -62,13 +62,36 @@ class Histogram(_Sum):
         """Count bins, shape (k,); anything outside 0..M-1 is a UsageError and counts nothing."""
         if values.shape[0] == 0:
             return
+        self._check(values)
+        self.total += np.bincount(values.astype(np.intp, copy=False), minlength=self.total.size)
+        self.frames += int(values.shape[0])
+
+    def after(self, values: AnyArray, ends: IntArray) -> tuple[AnyArray, IntArray]:
+        """What the sketch would hold after the first ``ends[r]`` of these values; it learns none.
+
+        Args:
+            values: shape (k,).
+            ends: shape (R,), non-decreasing, at most k.
+
+        Returns:
+            totals, shape (R, M), and frames, shape (R,).
+        """
+        if values.shape[0]:
+            self._check(values)
+        size, steps = self.total.size, ends.shape[0]
+        step = np.repeat(np.arange(steps), np.diff(ends, prepend=0))
+        places = step * size + values[: step.shape[0]].astype(np.intp, copy=False)
+        totals = np.bincount(places, minlength=steps * size).reshape(steps, size)
+        np.cumsum(totals, axis=0, out=totals)
+        totals += self.total
+        return totals, self.frames + ends
+
+    def _check(self, values: AnyArray) -> None:
         size = self.total.size
         if values.ndim != 1 or values.dtype.kind not in "iu":
             raise UsageError(f"bins must be whole numbers, shape (k,), in 0..{size - 1}")
         if values.min() < 0 or values.max() >= size:
             raise UsageError(f"bins must lie in 0..{size - 1}")
-        self.total += np.bincount(values.astype(np.intp, copy=False), minlength=size)
-        self.frames += int(values.shape[0])
 
 
 class EmbeddingSum(_Sum):
@@ -102,6 +125,17 @@ class EmbeddingSum(_Sum):
             if 0.0 < length < np.inf:
                 self.total += row / length
                 self.frames += 1
+
+    def after(self, values: AnyArray, ends: IntArray) -> tuple[AnyArray, IntArray]:
+        """As ``Histogram.after``: totals, shape (R, d), and frames, shape (R,)."""
+        trial = self + type(self)(self.total.size)
+        totals, frames = np.empty((ends.shape[0], self.total.size)), np.empty_like(ends)
+        start = 0
+        for r, end in enumerate(ends.tolist()):
+            if end > start:
+                trial.learn_many(values[start:end])
+            totals[r], frames[r], start = trial.total, trial.frames, end
+        return totals, frames
 
 
 AnySketch: TypeAlias = Histogram | EmbeddingSum

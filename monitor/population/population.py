@@ -240,6 +240,26 @@ class Population:
             about=self.about,
         )
 
+    def only(self, names: Iterable[str]) -> Population:
+        """The same speakers with these features alone, and the laws about no others.
+
+        Raises:
+            UsageError: there is no such feature.
+        """
+        kept = tuple(names)
+        if missing := [name for name in kept if name not in self.features]:
+            raise UsageError(
+                f"the population has no {', '.join(missing)}; it has {', '.join(self.features)}"
+            )
+        return Population(
+            self.speakers,
+            self.offsets,
+            {name: self.features[name] for name in self.features if name in kept},
+            Laws(law for law in self.laws if set(law.features) <= set(kept)),
+            borrowed=self.borrowed,
+            about=self.about,
+        )
+
     def with_laws(self, laws: Laws) -> Population:
         """The same speakers with freshly learnt laws."""
         return Population(self.speakers, self.offsets, self.features, laws, about=self.about)

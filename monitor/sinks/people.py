@@ -10,11 +10,24 @@ if TYPE_CHECKING:
     from rich.console import Console, RenderableType
     from rich.live import Live
 
-__all__ = ["TerminalSink", "bits_now", "clean", "clock_time", "number", "speed_text"]
+__all__ = [
+    "STRANGER",
+    "TerminalSink",
+    "bits_now",
+    "clean",
+    "clock_time",
+    "is_stranger",
+    "number",
+    "speed_text",
+]
 
+STRANGER = "probably nobody enrolled"
+NOBODY = 0.2
+"""Below this probability of being enrolled the views say so: four to one against."""
 REFRESH_SECONDS = 0.1
 LINE_SECONDS = 10.0
 SHOWN_GAPS = 5
+ACTIONS = {"reset": ", the evidence begins afresh", "split": ", another stream begins"}
 
 
 class TerminalSink:
@@ -36,7 +49,7 @@ class TerminalSink:
         self.watch: str | None = None
         self.raised: dict[str, float] = {}
         self._clock = clock
-        self._gaps = 0
+        self._gaps = self._changes = 0
         self._drawn = -math.inf
         self._live: Live | None = None
         self._closed = False
@@ -63,6 +76,8 @@ class TerminalSink:
             self._alert(record)
         elif kind == "gap":
             self._gap(record)
+        elif kind == "change":
+            self._change(record)
         self._refresh(record)
 
     def close(self) -> None:
@@ -124,6 +139,14 @@ class TerminalSink:
             at = clock_time(record.get("seconds") or 0.0)
             self._say(f"audio lost at {at}: {clean(record.get('reason'), 60)}{more}")
 
+    def _change(self, record: Mapping[str, Any]) -> None:
+        self._changes += 1
+        if self._changes <= SHOWN_GAPS:
+            more = " (further ones are only counted)" if self._changes == SHOWN_GAPS else ""
+            since = clock_time(record.get("since_seconds") or 0.0)
+            done = ACTIONS.get(record.get("action", ""), "")
+            self._say(f"another voice or channel since {since}{done}{more}")
+
     def _place(self) -> str:
         done = clock_time(self.reading.get("seconds") or 0.0)
         return done if self.total_seconds is None else f"{done} of {clock_time(self.total_seconds)}"
@@ -142,7 +165,19 @@ def bits_now(reading: Mapping[str, Any]) -> str:
         return "no figure yet" if withheld is None else f"withheld: {clean(withheld, 40)}"
     k = 2.0 ** (ceiling - bits)
     odds = f"{k:,.0f}" if k >= 9.95 else f"{k:.1f}".removesuffix(".0")
-    return f"{number(bits)} of {number(ceiling)} bits, 1 in {odds}"
+    words = f"{number(bits)} of {number(ceiling)} bits, 1 in {odds}"
+    return f"{words}, {STRANGER}" if is_stranger(reading) else words
+
+
+def is_stranger(reading: Mapping[str, Any]) -> bool:
+    """True where the open-set figure is four to one against anybody enrolled.
+
+    Examples:
+        >>> is_stranger({"enrolled": 0.1}), is_stranger({"enrolled": None}), is_stranger({})
+        (True, False, False)
+    """
+    enrolled = reading.get("enrolled")
+    return enrolled is not None and enrolled < NOBODY
 
 
 def number(value: float | None) -> str:

@@ -63,6 +63,7 @@ _START = _record(
         "law_session": _SESSION,
         "law_speakers": _COUNT,
         "plateau": _FIGURE,
+        "on_change": {"enum": ["ignore", "note", "reset", "split"]},
         "recordings": _TEXTS,
         "fingerprint": {"type": "object", "additionalProperties": _TEXT},
         "notices": _TEXTS,
@@ -85,6 +86,7 @@ _READING = _record(
     {
         "seconds": _SECONDS,
         "speech": _SECONDS,
+        "stream": {"type": "integer", "minimum": 1},
         **_limits("bits"),
         "sum_bits": _FIGURE,
         **_limits("gain_bits"),
@@ -99,6 +101,7 @@ _READING = _record(
         },
         "session": _SESSION,
         "assumes_enrolled": _FLAG,
+        "enrolled": {"type": ["number", "null"], "minimum": 0, "maximum": 1},
         "beyond_grid": _FLAG,
         "features": {"type": "object", "additionalProperties": _FEATURE},
         "top": _TOP,
@@ -114,6 +117,19 @@ _GAP = _record(
         "lost_seconds": {"type": ["number", "null"], "minimum": 0},
         "recording": _TEXT,
         "detail": _TEXT,
+    },
+    {},
+)
+
+_CHANGE = _record(
+    "change",
+    {
+        "seconds": _SECONDS,
+        "since_seconds": _SECONDS,
+        "features": _TEXTS,
+        "margin_before": _NUMBER,
+        "margin_after": _NUMBER,
+        "action": {"enum": ["note", "reset", "split"]},
     },
     {},
 )
@@ -142,6 +158,7 @@ _END = _record(
         "bits": _FIGURE,
         "peak_bits": _FIGURE,
         "gaps": _COUNT,
+        "changes": _COUNT,
         "lost_seconds": _FIGURE,
         "alerts": _COUNT,
         "complete": _FLAG,
@@ -154,7 +171,7 @@ _END = _record(
 SCHEMA: dict[str, Any] = {
     "$schema": "https://json-schema.org/draft/2020-12/schema",
     "title": "One record of a run of the disclosure monitor",
-    "oneOf": [_START, _READING, _GAP, _ALERT, _END],
+    "oneOf": [_START, _READING, _GAP, _CHANGE, _ALERT, _END],
 }
 """JSON Schema of every record. Keys are added, never renamed; figures are in bits or seconds."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from monitor.sinks.people import bits_now, clean, clock_time, number
+from monitor.sinks.people import STRANGER, bits_now, clean, clock_time, is_stranger, number
 
 __all__ = ["print_summary"]
 
@@ -56,7 +56,11 @@ def _bits(last: Mapping[str, Any], start: Mapping[str, Any]) -> list[tuple[str, 
         rank = "" if feature["rank"] is None else f", {clean(who, 20)} at rank {feature['rank']:g}"
         rows.append((f"by {clean(name, 17)}", f"{number(feature['usable'])} s usable{rank}"))
     likely = ", ".join(f"{clean(name, 20)} {p:.0%}" for name, p in last["top"])
-    return [*rows, ("most probable", likely)]
+    rows.append(("most probable", likely))
+    if last["enrolled"] is not None:
+        odds = f"{last['enrolled']:.0%} likely"
+        rows.append(("one of them at all", f"{odds}: {STRANGER}" if is_stranger(last) else odds))
+    return rows
 
 
 def _rest(last: Mapping[str, Any], records: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:

@@ -138,12 +138,16 @@ class LiveCurve(TerminalSink):
         self.threshold_bits = threshold_bits
         self._curve = TextCurve()
         self._lowest = 0.0
+        self._before = self._speech = 0.0
         super().__init__(total_seconds, console, clock)
 
     def _take(self, record: Mapping[str, Any]) -> None:
         bits, speech = record.get("bits"), record.get("speech")
         if bits is not None and speech is not None and math.isfinite(bits):
-            self._curve.add(speech, bits)
+            if speech < self._speech:  # the evidence began afresh: the axis does not go back
+                self._before += self._speech
+            self._speech = speech
+            self._curve.add(self._before + speech, bits)
             self._lowest = min(self._lowest, bits)
 
     def _now(self) -> float:

@@ -101,8 +101,9 @@ def _comparable(features: dict[str, tuple[int, str, float]]) -> dict[str, tuple[
 
 def _moved(frames: Frames, ticks: int, recording: int) -> Frames:
     """The same frames, that many ticks later."""
-    tracks = {
-        name: Track(track.ticks + ticks, track.values) for name, track in frames.tracks.items()
-    }
+    tracks = {}
+    for name, track in frames.tracks.items():
+        spans = None if track.spans is None else track.spans + ticks
+        tracks[name] = Track(track.ticks + ticks, track.values, spans)
     gaps = tuple((tick + ticks, replace(gap, recording=recording)) for tick, gap in frames.gaps)
     return Frames(frames.speech, tracks, gaps)

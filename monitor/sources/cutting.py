@@ -30,6 +30,7 @@ def cut_frames(frames: Frames, first: int, most: int) -> Iterator[Frames]:
         tracks = {}
         for name, track in frames.tracks.items():
             a, b = track.ticks.searchsorted([low, high], side="right")
-            tracks[name] = Track(track.ticks[a:b], track.values[a:b])
+            spans = None if track.spans is None else track.spans[a:b]
+            tracks[name] = Track(track.ticks[a:b], track.values[a:b], spans)
         gaps = tuple((tick, gap) for tick, gap in frames.gaps if low < tick <= high)
         yield Frames(speech, tracks, gaps)

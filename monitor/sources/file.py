@@ -29,7 +29,7 @@ class File(Managed):
         recording: number given to its blocks.
         start_seconds: where to begin.
         end_seconds: where to stop; None for the end of the file.
-        block_seconds: longest block.
+        block_seconds: longest block; readings of one block are worked out together.
 
     Attributes:
         label: the name of the file, without its folder.
@@ -56,7 +56,7 @@ class File(Managed):
         recording: int = 0,
         start_seconds: float = 0.0,
         end_seconds: float | None = None,
-        block_seconds: float = 10.0,
+        block_seconds: float = 30.0,
     ) -> None:
         if not 0 < block_seconds <= 3600:
             raise UsageError(f"block_seconds={block_seconds} must lie between 0 and 3600")

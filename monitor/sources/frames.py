@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from monitor.errors import SourceError, StoreError, UsageError
-from monitor.sources.given import MOST_TICKS, RESERVED, SCHEMA, Given, Header, read_header
+from monitor.sources.given import MOST_TICKS, RESERVED, SCHEMA, SUFFIXES, Given, Header, read_header
 from monitor.sources.jsonframes import read_json_lines
 from monitor.sources.managed import Managed
 from monitor.types import TICKS_PER_SECOND, AnyArray, BoolArray, Frames, Track
@@ -21,6 +21,7 @@ from monitor.types import TICKS_PER_SECOND, AnyArray, BoolArray, Frames, Track
 __all__ = ["FramesFile", "write_frames"]
 
 RUN_TICKS = 10 * TICKS_PER_SECOND
+_BESIDE = ("_ticks", "_spans")
 _BROKEN = (
     OSError,
     ValueError,
@@ -45,13 +46,14 @@ class FramesFile(Managed):
     An ``.npz`` holds, for each feature NAME, ``NAME`` as (k,) integer bins or (k, d) floats and
     ``NAME_ticks`` as (k,) integers: the frame is complete once so many ticks of 10 ms have been
     heard. ``speech`` is (n,) booleans, one a tick (default: all speech, up to the last frame). The
-    ticks may be left out where there is one frame a tick. ``header`` is an optional JSON string
+    ticks may be left out where there is one frame a tick. ``NAME_spans``, (k, 2) integers, may say
+    which ticks [begin, end) each frame was made of. ``header`` is an optional JSON string
     ``{"schema": 1, "sizes": {"f0": 107}, "frame_seconds": {"f0": 0.01}}``.
 
     JSON lines hold one object a line, in order: ``{"seconds": 0.01, "speech": true, "f0": 57}``.
     ``seconds`` is when the frame is complete, ``speech`` (default true) is of the time since the
-    line before, an embedding is a list, null is no usable frame. A first line with ``schema`` is
-    the header.
+    line before, an embedding is a list, null is no usable frame; ``"f0_span": [0.0, 0.01]`` may say
+    which seconds it was made of. A first line with ``schema`` is the header.
 
     Frames that are not finite, or not a bin, are dropped and reported as gaps.
 
@@ -63,6 +65,7 @@ class FramesFile(Managed):
         label: the name of the file, without its folder.
         features: for each feature its size (bins or dimensions), its kind (``"histogram"`` or
             ``"embedding"``) and the usable seconds of one frame.
+        header: what of that the file states; the rest was seen, or is the default.
 
     Raises:
         SourceError: the file is missing, damaged or malformed.
@@ -99,6 +102,7 @@ class FramesFile(Managed):
         given = Given(self.label, header, speech, tracks)
         self._given = given
         self.features = given.features
+        self.header = header
 
     @property
     def seconds(self) -> float:
@@ -121,7 +125,7 @@ def write_frames(
     Args:
         path: where to; must end in ``.npz``.
         speech: shape (n,), one decision for each tick of 10 ms.
-        tracks: ticks and values of each feature.
+        tracks: ticks, values and, where there are any, spans of each feature.
         sizes: bins or dimensions of each feature.
         frame_seconds: usable seconds of one frame of each feature.
 
@@ -133,7 +137,7 @@ def write_frames(
     if path.suffix.lower() != ".npz":
         raise UsageError(f"{path.name} must end in .npz")
     for name in tracks:
-        if name in RESERVED or name.endswith("_ticks") or not name.isidentifier():
+        if name in RESERVED or name.endswith(SUFFIXES) or not name.isidentifier():
             raise UsageError(f"a feature cannot be called {name!r}; use letters and digits")
     header = {"schema": SCHEMA, "sizes": dict(sizes), "frame_seconds": dict(frame_seconds)}
     try:
@@ -143,6 +147,8 @@ def write_frames(
     arrays: dict[str, AnyArray] = {"header": np.array(json.dumps(header)), "speech": speech}
     for name, track in tracks.items():
         arrays[name], arrays[f"{name}_ticks"] = track.values, track.ticks
+        if track.spans is not None:
+            arrays[f"{name}_spans"] = track.spans
     part: str | None = None
     try:
         handle, part = tempfile.mkstemp(prefix=".", suffix=".part", dir=path.parent)  # is 0600
@@ -175,9 +181,9 @@ def _read_npz(path: Path) -> tuple[Header, BoolArray, dict[str, Track]]:
             raise SourceError(f"{label}: header must be one JSON string; use write_frames")
         header = read_header(json.loads(text.item()), label)
     speech = arrays.pop("speech", None)
-    names = [name for name in arrays if not name.endswith("_ticks")]
+    names = [name for name in arrays if not name.endswith(_BESIDE)]
     for name in arrays.keys() - set(names):
-        if name.removesuffix("_ticks") not in arrays:
+        if name.rpartition("_")[0] not in names:
             raise SourceError(f"{label}: {name} belongs to no feature; add its frames")
     for name in names:
         if not arrays[name].ndim:
@@ -196,7 +202,7 @@ def _read_npz(path: Path) -> tuple[Header, BoolArray, dict[str, Track]]:
                     f"add {name}_ticks"
                 )
             ticks = np.arange(1, len(speech) + 1)
-        tracks[name] = Track(ticks, arrays[name])
+        tracks[name] = Track(ticks, arrays[name], arrays.get(f"{name}_spans"))
     return header, speech.astype(np.bool_), tracks
 
 

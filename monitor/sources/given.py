@@ -10,13 +10,15 @@ from typing import Any
 import numpy as np
 
 from monitor.errors import SourceError
-from monitor.types import AnyArray, BoolArray, Frames, Gap, Track
+from monitor.types import TICKS_PER_SECOND, AnyArray, BoolArray, Frames, Gap, IntArray, Track
 
-__all__ = ["MOST_TICKS", "RESERVED", "SCHEMA", "Given", "Header", "read_header"]
+__all__ = ["MOST_TICKS", "RESERVED", "SCHEMA", "SUFFIXES", "Given", "Header", "read_header"]
 
 SCHEMA = 1
 MOST_TICKS = 7 * 24 * 3600 * 100
 RESERVED = frozenset({"header", "speech", "seconds", "schema", "sizes", "frame_seconds"})
+"""What no feature can be called; nor can its name end in one of `SUFFIXES`."""
+SUFFIXES = ("_ticks", "_spans", "_span")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +61,7 @@ class Given:
         label: how messages call the file.
         header: what the maker says.
         speech: shape (n,), one decision a tick.
-        tracks: ticks and values of each feature as they were read, not yet trusted.
+        tracks: ticks, values and spans of each feature as they were read, not yet trusted.
 
     Attributes:
         features: (size, kind, frame_seconds) of each feature.
@@ -82,6 +84,10 @@ class Given:
             ticks, values = track.ticks, track.values
             kind = _kind(label, name, values)
             _check_ticks(label, name, ticks, len(values), len(speech))
+            spans = track.spans
+            if spans is not None:
+                _check_spans(label, name, spans, ticks)
+                spans = spans.astype(np.int64)
             size = _size(label, name, values, kind, header.sizes.get(name))
             self.features[name] = (size, kind, header.frame_seconds.get(name, 0.01))
             if kind == "histogram":
@@ -91,7 +97,7 @@ class Given:
                 values = values.astype(np.int64)
             else:
                 good = np.logical_and.reduce(np.isfinite(values), axis=1)
-            self._tracks[name] = Track(ticks.astype(np.int64), values), good
+            self._tracks[name] = Track(ticks.astype(np.int64), values, spans), good
 
     def runs(self, most_ticks: int, recording: int = 0) -> Iterator[Frames]:
         """The frames in runs of at most that many ticks; unusable ones become gaps."""
@@ -102,13 +108,14 @@ class Given:
             for name, (track, good) in self._tracks.items():
                 a, b = track.ticks.searchsorted([low, low + len(speech)], side="right")
                 ticks, values, keep = track.ticks[a:b], track.values[a:b], good[a:b]
-                tracks[name] = Track(ticks[keep], values[keep])
-                gaps += self._gaps(name, ticks, keep, recording)
+                spans = None if track.spans is None else track.spans[a:b]
+                tracks[name] = Track(ticks[keep], values[keep], _only(spans, keep))
+                gaps += self._gaps(name, Track(ticks, values, spans), keep, recording)
             gaps.sort(key=lambda gap: gap[0])
             yield Frames(speech, tracks, tuple(gaps))
 
     def _gaps(
-        self, name: str, ticks: AnyArray, keep: BoolArray, recording: int
+        self, name: str, track: Track, keep: BoolArray, recording: int
     ) -> Iterator[tuple[int, Gap]]:
         """One gap for each stretch of unusable frames, at the tick of its last one."""
         if keep.all():
@@ -118,7 +125,10 @@ class Given:
         edges = np.flatnonzero(np.diff(keep, prepend=True, append=True))
         for begin, end in list(pairwise(edges.tolist()))[::2]:
             detail = f"{name}: {end - begin} frames dropped"
-            yield int(ticks[end - 1]), Gap(reason, (end - begin) * seconds, recording, detail)
+            lost = (end - begin) * seconds
+            if track.spans is not None:
+                lost = int(np.diff(track.spans[begin:end]).sum()) / TICKS_PER_SECOND
+            yield int(track.ticks[end - 1]), Gap(reason, lost, recording, detail)
 
 
 def _kind(label: str, name: str, values: AnyArray) -> str:
@@ -135,6 +145,22 @@ def _check_ticks(label: str, name: str, ticks: AnyArray, frames: int, most: int)
         raise SourceError(f"{label}: {name}_ticks must be {frames} integers, one a frame")
     if frames and (np.any(ticks[1:] < ticks[:-1]) or ticks[0] < 1 or ticks[-1] > most):
         raise SourceError(f"{label}: {name}_ticks must not decrease and lie in 1 to {most}")
+
+
+def _check_spans(label: str, name: str, spans: AnyArray, ticks: AnyArray) -> None:
+    if spans.dtype.kind not in "iu" or spans.shape != (len(ticks), 2):
+        raise SourceError(
+            f"{label}: {name}_spans must be {len(ticks)} pairs of integers, one a frame"
+        )
+    begins, ends = spans.T
+    if np.any(begins < 0) or np.any(begins >= ends) or np.any(ends > ticks):
+        raise SourceError(
+            f"{label}: {name}_spans must be stretches [begin, end) that end by the frame's tick"
+        )
+
+
+def _only(spans: IntArray | None, keep: BoolArray) -> IntArray | None:
+    return None if spans is None else spans[keep]
 
 
 def _size(label: str, name: str, values: AnyArray, kind: str, stated: int | None) -> int:

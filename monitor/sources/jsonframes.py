@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from monitor.errors import SourceError
-from monitor.sources.given import MOST_TICKS, RESERVED, Header, read_header
+from monitor.sources.given import MOST_TICKS, RESERVED, SUFFIXES, Header, read_header
 from monitor.types import TICKS_PER_SECOND, AnyArray, BoolArray, Track
 
 __all__ = ["read_json_lines"]
@@ -29,6 +29,7 @@ class _Lines:
         self.speech: list[tuple[int, bool]] = []  # (ticks, decision)
         self.ticks: dict[str, list[int]] = {}
         self.values: dict[str, list[Any]] = {}
+        self.spans: dict[str, list[tuple[int, int]]] = {}
 
     def add(self, number: int, line: Mapping[str, Any]) -> None:
         """Take one line, whose number is for messages."""
@@ -50,10 +51,15 @@ class _Lines:
         for name, value in line.items():
             if name in {"seconds", "speech"} or value is None:
                 continue
-            if name in RESERVED or not name.isidentifier():
+            if name.endswith("_span") and name.removesuffix("_span") in line:
+                continue
+            if name in RESERVED or name.endswith(SUFFIXES) or not name.isidentifier():
                 raise SourceError(f"{where}: a feature cannot be called {name!r}")
             self.ticks.setdefault(name, []).append(tick)
             self.values.setdefault(name, []).append(_frame(where, name, value))
+            span = line.get(f"{name}_span")
+            if span is not None:
+                self.spans.setdefault(name, []).append(_span(where, name, span))
 
     def arrays(self) -> tuple[BoolArray, dict[str, Track]]:
         """All lines together."""
@@ -65,7 +71,11 @@ class _Lines:
             if len(shapes) > 1:
                 raise SourceError(f"{self.label}: the frames of {name} differ in length or kind")
             array: AnyArray = np.array(values, np.int64 if shapes == {None} else np.float64)
-            tracks[name] = Track(np.array(self.ticks[name], np.int64), array)
+            spans = self.spans.get(name)
+            if spans is not None and len(spans) != len(values):
+                raise SourceError(f"{self.label}: give {name}_span for all its frames or none")
+            stretches = None if spans is None else np.array(spans, np.int64)
+            tracks[name] = Track(np.array(self.ticks[name], np.int64), array, stretches)
         return speech, tracks
 
 
@@ -76,6 +86,16 @@ def _frame(where: str, name: str, value: Any) -> int | list[float]:
     if isinstance(value, list) and value and all(type(x) in (int, float) for x in value):
         return [float(x) if abs(x) < 1e300 or x != x else math.inf for x in value]
     raise SourceError(f"{where}: {name} must be an integer bin or a list of numbers")
+
+
+def _span(where: str, name: str, value: Any) -> tuple[int, int]:
+    """The ticks that a stretch of seconds touches."""
+    if isinstance(value, list) and [type(x) in (int, float) for x in value] == [True, True]:
+        begin, end = value
+        if 0 <= begin < end <= MOST_TICKS / TICKS_PER_SECOND:
+            first = math.floor(begin * TICKS_PER_SECOND + _SLACK)
+            return first, math.ceil(end * TICKS_PER_SECOND - _SLACK)
+    raise SourceError(f"{where}: {name}_span must be [begin, end] in seconds")
 
 
 def read_json_lines(path: Path) -> tuple[Header, BoolArray, dict[str, Track]]:

@@ -17,6 +17,7 @@ _NODES_PER_OCTAVE = 6
 _NODES_PER_OCTAVE_MIXED = 12
 _LAW = slice(0, 1)
 _DRAWS = slice(1, None)
+_LATEST = 64
 
 
 class ExpectedBits:
@@ -35,7 +36,7 @@ class ExpectedBits:
     def __init__(self, law: LengthLaw, speakers: int) -> None:
         self._law, self._speakers = law, speakers
         self._offsets: dict[int, tuple[float, float]] = {}
-        self._latest = (0.0, ZERO)
+        self._latest: dict[float, Bits] = {}  # of one block: a law may be asked twice
         self._nodes = _nodes(law)
         grid = [self._value(float(t)) for t in law.lengths]
         self.first_bits = grid[0]
@@ -44,9 +45,11 @@ class ExpectedBits:
     def at(self, seconds: float) -> Bits:
         """Expected bits with limits at T speech seconds; zero at T = 0."""
         seconds = min(max(seconds, 0.0), float(self._nodes[-1]))
-        if seconds != self._latest[0]:
-            self._latest = (seconds, self._at(seconds))
-        return self._latest[1]
+        if seconds not in self._latest:
+            if len(self._latest) >= _LATEST:
+                self._latest.clear()
+            self._latest[seconds] = self._at(seconds) if seconds else ZERO
+        return self._latest[seconds]
 
     def _at(self, seconds: float) -> Bits:
         value = self._value(seconds)

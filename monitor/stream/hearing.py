@@ -8,6 +8,7 @@ from dataclasses import replace
 from monitor.features.extractor import Extractor
 from monitor.features.registry import make
 from monitor.features.tracks import join_frames
+from monitor.protocols import Feature
 from monitor.types import TICKS_PER_SECOND, Block, Frames
 
 __all__ = ["Hearing"]
@@ -17,12 +18,12 @@ class Hearing:
     """Feeds the features of a monitor.
 
     Args:
-        features: names.
+        features: names, or features.
         channel: the channel to hear, counted from 1; None mixes all of them.
         skip: frames complete by this tick need not be computed.
     """
 
-    def __init__(self, features: Sequence[str], channel: int | None, skip: int) -> None:
+    def __init__(self, features: Sequence[str | Feature], channel: int | None, skip: int) -> None:
         self._extractor = Extractor(make(features), None if channel is None else channel - 1)
         self._extractor.skip_to(skip)
         self._ticks = 0  # that came out

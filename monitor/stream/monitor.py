@@ -4,26 +4,36 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from monitor.errors import StoreError, UsageError
-from monitor.features.tracks import join_tracks
+from monitor.features.registry import ready
 from monitor.maths.composition import guides
-from monitor.maths.sketch import AnySketch, make_sketch
 from monitor.population.law import Laws
 from monitor.population.population import Population
-from monitor.protocols import Source
+from monitor.protocols import Feature, Source
+from monitor.stream.change import Change, ChangeDetector
+from monitor.stream.intake import Intake, Moments
 from monitor.stream.losses import GapEvent, Losses
 from monitor.stream.reading import Reading
-from monitor.stream.recogniser import Recogniser
-from monitor.types import TICKS_PER_SECOND, AnyArray, Block, BoolArray, Frames, Gap, Track
+from monitor.stream.recogniser import Assessment, Recogniser
+from monitor.types import TICKS_PER_SECOND, AnyArray, Block, Frames, Gap
 
 if TYPE_CHECKING:
     from monitor.stream.hearing import Hearing
 
-__all__ = ["GapEvent", "Monitor"]
+__all__ = ["ON_CHANGE", "Event", "GapEvent", "Monitor"]
+
+ON_CHANGE = ("ignore", "note", "reset", "split")
+
+_MOST_READINGS = 32
+_MOST_SCORES = 1 << 16
+"""Readings worked out together: enough to be cheap, few enough to stay in the cache."""
+
+
+Event: TypeAlias = "Reading | GapEvent | Change"
 
 
 class Monitor:
@@ -31,7 +41,8 @@ class Monitor:
 
     Args:
         population: the N enrolled speakers, with rank laws.
-        features: names; None takes every feature that the population has a law for, together.
+        features: names, or features of your own; None takes every feature that the population has
+            a law for and that can be computed here, together.
         watch: the enrolled speaker to follow. Without one the headline is the attacker's
             confidence, which assumes that the speaker is enrolled.
         step_seconds: audio seconds from one reading to the next, a multiple of 0.01.
@@ -39,6 +50,9 @@ class Monitor:
         laws: laws to use instead of the population's own.
         template_seconds: D to cut all templates to; None for their common length.
         channel: the channel to hear, counted from 1; None mixes all of them.
+        on_change: what to do when another person, or channel, takes over: ``"ignore"`` (do not
+            look), ``"note"`` (say so and carry on), ``"reset"`` (begin the evidence afresh; the
+            peak stays) or ``"split"`` (what follows is another stream, with its own peak).
 
     Example:
         >>> from monitor import Monitor, Population
@@ -53,7 +67,7 @@ class Monitor:
     def __init__(
         self,
         population: Population,
-        features: Sequence[str] | None = None,
+        features: Sequence[str | Feature] | None = None,
         watch: str | None = None,
         *,
         step_seconds: float = 1.0,
@@ -61,16 +75,25 @@ class Monitor:
         laws: Laws | None = None,
         template_seconds: float | None = None,
         channel: int | None = None,
+        on_change: str = "ignore",
     ) -> None:
         step = round(step_seconds * TICKS_PER_SECOND) if math.isfinite(step_seconds) else 0
         if step < 1 or abs(step_seconds * TICKS_PER_SECOND - step) > 1e-6:
             raise UsageError(f"step_seconds={step_seconds:g} must be a positive multiple of 0.01")
         if channel is not None and channel < 1:
             raise UsageError(f"channel={channel} must be 1 or more: channels are counted from 1")
+        if on_change not in ON_CHANGE:
+            raise UsageError(f"on_change={on_change!r} must be one of {', '.join(ON_CHANGE)}")
         self.population = population
+        self.on_change = on_change
+        self.unheard: tuple[str, ...] = ()
+        if features is None:
+            features = _all_features(population, laws)
+            self.unheard = tuple(name for name in population.features if name not in features)
+        self._made = {each.name: each for each in features if not isinstance(each, str)}
         self.recogniser = Recogniser(
             population,
-            features if features is not None else _all_features(population, laws),
+            [each if isinstance(each, str) else each.name for each in features],
             watch,
             session=session,
             laws=laws,
@@ -80,29 +103,31 @@ class Monitor:
         self.session = session
         self.borrowed = population.borrowed or laws is not None
         self.features = self.recogniser.features
+        for name, feature in self._made.items():
+            self._compare("this feature", name, feature.size, feature.kind)
         self.step_seconds = step / TICKS_PER_SECOND
-        self._step = step
+        self._every = step
         self._channel = channel
-        self._sketches: dict[str, AnySketch] = {}
         self.reset()
 
     def reset(self) -> None:
         """Forget the stream; the next block starts a new one."""
-        self._sketches = {
-            name: make_sketch(
-                self.population.features[name].kind, self.population.features[name].size
-            )
-            for name in self.features
-        }
-        self._arrived = 0  # ticks that came in
-        self._tick = 0  # ticks that were learnt
-        self._ahead: BoolArray = np.empty(0, np.bool_)  # decisions on the ticks between the two
-        self._early: dict[str, Track] = {}  # frames that came before their tick
-        self._speech = 0
+        features = self.population.features
+        self._intake = Intake({name: features[name] for name in self.features})
         self._read = 0  # tick of the last reading
         self._peak = 0.0
+        self._stream = 1
+        self._step: list[dict[str, AnyArray]] = []  # frames since the last reading
+        self._detector = None if self.on_change == "ignore" else self._make_detector()
         self._losses = Losses()
         self._hearing: Hearing | None = None
+
+    def _make_detector(self) -> ChangeDetector:
+        scoring, features = self.recogniser.scoring, self.population.features
+        return ChangeDetector(
+            {name: self.population.templates(name, scoring) for name in self.features},
+            {name: features[name].kind for name in self.features},
+        )
 
     def stream(self, source: Source) -> Iterator[Reading]:
         """Hear a source to its end.
@@ -114,8 +139,8 @@ class Monitor:
             if isinstance(event, Reading):
                 yield event
 
-    def events(self, source: Source) -> Iterator[Reading | GapEvent]:
-        """As ``stream``, with the losses between the readings.
+    def events(self, source: Source) -> Iterator[Event]:
+        """As ``stream``, with the losses and changes between the readings.
 
         Raises:
             UsageError: the source brings frames, and not those of the population.
@@ -151,17 +176,21 @@ class Monitor:
                     "choose others (--features)"
                 )
             size, kind, _ = given[name]
-            own = self.population.features[name]
-            if kind != own.kind or size > own.size:
-                raise UsageError(
-                    f"{source.label}: {name} comes as {kind} of size {size}, the population has it "
-                    f"as {own.kind} of size {own.size}; make both with the same program"
-                )
+            self._compare(source.label, name, size, kind)
 
-    def _take(self, block: Block | Frames | Gap) -> Iterator[Reading | GapEvent]:
+    def _compare(self, label: str, name: str, size: int, kind: str) -> None:
+        own = self.population.features[name]
+        if kind != own.kind or size > own.size:
+            raise UsageError(
+                f"{label}: {name} comes as {kind} of size {size}, the population has it "
+                f"as {own.kind} of size {own.size}; make both with the same program"
+            )
+
+    def _take(self, block: Block | Frames | Gap) -> Iterator[Event]:
         if isinstance(block, Gap):
-            self._losses.add(self._arrived if self._hearing is None else self._hearing.ticks, block)
-            yield from self._losses.due(self._tick)
+            place = self._intake.arrived if self._hearing is None else self._hearing.ticks
+            self._losses.add(place, block)
+            yield from self._losses.due(self._intake.tick)
         elif isinstance(block, Frames):
             if self._hearing is not None:
                 raise UsageError("a stream is of audio or of ready-made frames, not of both")
@@ -171,77 +200,95 @@ class Monitor:
 
     def _hear(self) -> Hearing:
         if self._hearing is None:
-            if self._arrived:
+            if self._intake.arrived:
                 raise UsageError("a stream is of audio or of ready-made frames, not of both")
             # resampling and voice activity need libraries that ready-made frames do not
             from monitor.stream.hearing import Hearing
 
-            self._hearing = Hearing(self.features, self._channel, self._tick)
+            features = [self._made.get(name, name) for name in self.features]
+            self._hearing = Hearing(features, self._channel, self._intake.tick)
         return self._hearing
 
-    def _end(self) -> Iterator[Reading | GapEvent]:
+    def _end(self) -> Iterator[Event]:
         if self._hearing is not None:
             yield from self._advance(self._hearing.flush())
-        yield from self._losses.due(self._tick, last=True)
-        if self._tick > self._read:
-            for name, track in self._early.items():  # what came after its tick, at the very end
-                self._sketches[name].learn_many(track.values)
-            self._early = {}
-            yield self._reading()
+        yield from self._losses.due(self._intake.tick, last=True)
+        intake = self._intake
+        if intake.tick > self._read:  # with what came after its tick, at the very end
+            moments = intake.moments([intake.tick], everything=True)
+            intake.tidy(everything=True)
+            yield from self._readings(moments)
 
-    def _advance(self, frames: Frames) -> Iterator[Reading | GapEvent]:
-        start = self._arrived
-        self._arrived += frames.speech.shape[0]
-        unheard = frames.speech[max(self._tick - start, 0) :]  # all, unless resumed further on
-        self._ahead = np.concatenate((self._ahead, unheard))
-        for name, track in frames.tracks.items():
-            if name in self._sketches:
-                # features run ahead of the clock, or come after it at a recording's end
-                fresh = Track(np.maximum(track.ticks, start + 1), track.values)
-                early = self._early.get(name)
-                self._early[name] = fresh if early is None else join_tracks(early, fresh)
+    def _advance(self, frames: Frames) -> Iterator[Event]:
+        intake, start = self._intake, self._intake.arrived
+        intake.take(frames)
         for tick, gap in frames.gaps:
             self._losses.add(max(tick, start + 1), gap)
-        yield from self._losses.due(self._tick)
-        while self._ahead.size:
-            due = self._read + self._step
-            count = min(due - self._tick, self._ahead.size)
-            self._learn(self._tick + count)
-            yield from self._losses.due(self._tick)
-            if self._tick == due:
-                yield self._reading()
-        self._tidy()
+        yield from self._losses.due(intake.tick)
+        most = max(1, min(_MOST_READINGS, _MOST_SCORES // self.recogniser.speakers))
+        while intake.waiting:
+            due = (intake.tick + intake.waiting - self._read) // self._every
+            if due:
+                last = self._read + self._every * min(due, most)
+                ticks = list(range(self._read + self._every, last + 1, self._every))
+                yield from self._readings(intake.moments(ticks))
+            else:
+                moments = intake.moments([intake.tick + intake.waiting])
+                self._follow(moments, 0)
+                intake.learn(moments, 0)
+                yield from self._losses.due(intake.tick)
+        intake.tidy()
 
-    def _learn(self, tick: int) -> None:
-        """Learn everything up to a tick."""
-        for name, track in self._early.items():
-            first, last = np.searchsorted(track.ticks, [self._tick, tick], side="right")
-            self._sketches[name].learn_many(track.values[first:last])
-        count = tick - self._tick
-        self._speech += int(np.count_nonzero(self._ahead[:count]))
-        self._ahead = self._ahead[count:]
-        self._tick = tick
-
-    def _tidy(self) -> None:
-        """Let go of what was learnt; copies, so that a long block is not kept by its last tick."""
-        self._ahead = self._ahead.copy()
-        for name, track in self._early.items():
-            left = track.ticks > self._tick
-            self._early[name] = Track(track.ticks[left], track.values[left])
-
-    def _reading(self) -> Reading:
-        self._read = self._tick
+    def _readings(self, moments: Moments) -> Iterator[Event]:
+        """Work out these readings together, then give and learn them one by one."""
         recogniser = self.recogniser
-        speech = self._speech / TICKS_PER_SECOND
-        made = recogniser.assess(self._sketches, speech)
-        heard = any(sketch.frames for sketch in self._sketches.values())
-        expected = recogniser.joint.expected
+        speech = moments.speech / TICKS_PER_SECOND
+        made = recogniser.assess_each(moments.heard, speech)
+        frames = np.sum([each.frames for each in moments.heard.values()], axis=0)
         linear, root = guides(
-            speech if heard else 0.0,
+            np.where(frames > 0, speech, 0.0),
             float(recogniser.joint.law.lengths[0]),
-            expected.first_bits,
+            recogniser.joint.expected.first_bits,
             recogniser.ceiling,
         )
+        both = list(zip(linear.tolist(), root.tolist(), strict=True))
+        for r, seconds in enumerate(speech.tolist()):
+            self._follow(moments, r)
+            self._intake.learn(moments, r)
+            yield from self._losses.due(self._intake.tick)
+            reading, change = self._reading(made[r], seconds, both[r]), self._changed()
+            afresh = change is not None and self.on_change != "note"
+            if change is not None:
+                yield change
+            if afresh:  # before the reading, after which a run may be stopped and resumed
+                self._begin_afresh()
+            yield reading
+            if afresh:  # what was looked ahead to will not be so
+                return
+
+    def _follow(self, moments: Moments, r: int) -> None:
+        """Keep what the change detector will hear with the next reading."""
+        if self._detector is not None:
+            self._step.append(moments.step(r))
+
+    def _changed(self) -> Change | None:
+        """Whether somebody else speaks, as far as this reading tells."""
+        if self._detector is None:
+            return None
+        step = {
+            name: np.concatenate([part[name] for part in self._step]) for name in self._step[-1]
+        }
+        self._step = []
+        return self._detector.update(step, self._intake.tick)
+
+    def _begin_afresh(self) -> None:
+        self._intake.forget()
+        if self.on_change == "split":
+            self._stream, self._peak = self._stream + 1, 0.0
+
+    def _reading(self, made: Assessment, speech: float, lines: tuple[float, float]) -> Reading:
+        self._read = self._intake.tick
+        recogniser = self.recogniser
         headline = made.local if self.watch is not None else made.gain
         if self.watch is not None:
             parts = [feature.local for feature in made.features.values()]
@@ -252,7 +299,7 @@ class Monitor:
             self._peak = max(self._peak, headline.value)
         value, low, high = headline if headline is not None else (None, None, None)
         return Reading(
-            seconds=self._tick / TICKS_PER_SECOND,
+            seconds=self._read / TICKS_PER_SECOND,
             speech=speech,
             bits=value,
             bits_low=low,
@@ -263,28 +310,33 @@ class Monitor:
             sum_bits=total,
             peak_bits=None if headline is None else self._peak,
             ceiling=recogniser.ceiling,
-            plateau=expected.plateau_bits,
-            guides=(float(linear), float(root)),
+            plateau=recogniser.joint.expected.plateau_bits,
+            guides=lines,
             session=recogniser.session,
             assumes_enrolled=self.watch is None,
             beyond_grid=made.beyond_grid,
             features=made.features,
             names=recogniser.names,
             posterior=made.posterior,
+            top=made.top,
+            enrolled=made.enrolled,
             withheld=recogniser.withheld,
+            stream=self._stream,
         )
 
     def state(self) -> tuple[dict[str, Any], dict[str, AnyArray]]:
         """Everything needed to go on after the last reading: plain values and arrays."""
-        plain = {
-            "tick": self._tick,
-            "speech": self._speech,
+        plain, arrays = self._intake.state()
+        own: dict[str, Any] = {
             "read": self._read,
             "peak": self._peak,
+            "stream": self._stream,
             "losses": self._losses.count,
-            "frames": {name: sketch.frames for name, sketch in self._sketches.items()},
         }
-        return plain, {f"sketch/{name}": s.total for name, s in self._sketches.items()}
+        if self._detector is not None:
+            own["change"], more = self._detector.state()
+            arrays |= {f"change/{name}": array for name, array in more.items()}
+        return {**plain, **own}, arrays
 
     def restore(self, plain: Mapping[str, Any], arrays: Mapping[str, AnyArray]) -> None:
         """Take up a ``state``; the stream must then be fed from its first sample again.
@@ -293,25 +345,21 @@ class Monitor:
             StoreError: the state is of other features.
         """
         self.reset()
-        if set(plain["frames"]) != set(self.features):
-            raise StoreError(f"the checkpoint does not fit: it is not of {'+'.join(self.features)}")
-        for name, sketch in self._sketches.items():
-            total = arrays.get(f"sketch/{name}")
-            if total is None or total.shape != sketch.total.shape:
-                raise StoreError(f"the checkpoint does not fit: it has no such sketch of {name}")
-            sketch.total[:] = total
-            sketch.frames = int(plain["frames"][name])
-        self._tick, self._speech = int(plain["tick"]), int(plain["speech"])
+        self._intake.restore(plain, arrays)
+        if self._detector is not None:
+            mine = {n.removeprefix("change/"): a for n, a in arrays.items() if n[:7] == "change/"}
+            self._detector.restore(plain["change"], mine)
         self._read, self._peak = int(plain["read"]), float(plain["peak"])
+        self._stream = int(plain["stream"])
         self._losses.told = int(plain["losses"])
 
 
 def _all_features(population: Population, laws: Laws | None) -> tuple[str, ...]:
-    """The largest set of features that there is a law for."""
+    """The largest set of features that there is a law for and that can be computed here."""
     sets = [law.features for law in (laws if laws is not None else population.laws)]
     if not sets:
         raise StoreError(
             "the population has no rank law; learn one with: "
             "monitor calibrate CORPUS -o POPULATION.npz"
         )
-    return max(sets, key=len)
+    return max([names for names in sets if all(map(ready, names))] or sets, key=len)

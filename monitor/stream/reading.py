@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -67,7 +67,12 @@ class Reading:
         features: by name.
         names: the N candidates.
         posterior: the joint score posterior, shape (N,).
+        top: the five most probable speakers, best first; of equals, the first enrolled.
+        enrolled: probability that the speaker is one of the N at all, at even odds before; None
+            as long as there is nothing to go by. The other figures assume it.
         withheld: why figures are missing, or empty.
+        stream: which voice this is of, from 1; another one begins where the monitor is told to
+            split the stream when the speaker changes.
     """
 
     seconds: float
@@ -89,21 +94,10 @@ class Reading:
     features: Mapping[str, FeatureReading]
     names: tuple[str, ...]
     posterior: FloatArray
+    top: Sequence[tuple[str, float]]
+    enrolled: float | None = None
     withheld: str = ""
-
-    @property
-    def top(self) -> list[tuple[str, float]]:
-        """The five most probable speakers, best first; of equals, the first enrolled."""
-        import numpy as np
-
-        p = self.posterior
-        if p.size > 64:
-            edge = np.partition(p, p.size - 5)[p.size - 5]
-            few = np.flatnonzero(p >= edge)
-        else:
-            few = np.arange(p.size)
-        order = few[np.argsort(-p[few], kind="stable")][:5]
-        return [(self.names[i], float(p[i])) for i in order]
+    stream: int = 1
 
     def record(self) -> dict[str, Any]:
         """The reading as a JSON-able record."""
@@ -111,6 +105,7 @@ class Reading:
             "type": "reading",
             "seconds": self.seconds,
             "speech": self.speech,
+            "stream": self.stream,
             "bits": self.bits,
             "bits_low": self.bits_low,
             "bits_high": self.bits_high,
@@ -123,6 +118,7 @@ class Reading:
             "guides": {"linear": self.guides[0], "sqrt": self.guides[1]},
             "session": self.session,
             "assumes_enrolled": self.assumes_enrolled,
+            "enrolled": self.enrolled,
             "beyond_grid": self.beyond_grid,
             "features": {
                 name: {

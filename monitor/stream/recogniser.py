@@ -4,26 +4,52 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from monitor.errors import StoreError, UsageError
-from monitor.maths.bootstrap import limits
-from monitor.maths.posterior import condense, gain_bits, local_bits, score_posterior
+from monitor.maths.bootstrap import limits, limits_of_each
+from monitor.maths.posterior import (
+    draw_bits,
+    evidence_of,
+    gain_bits,
+    local_bits,
+    score_posterior,
+)
 from monitor.maths.ranks import rank_now
 from monitor.maths.scores import Similarity, similarity
 from monitor.maths.sketch import AnySketch
-from monitor.population.interpolation import LawPoint, LengthLaw, at_template
+from monitor.population.enrolled import EnrolledOdds
+from monitor.population.interpolation import LengthLaw, at_template
 from monitor.population.law import Laws, RankLaw
 from monitor.population.population import Population
 from monitor.stream.expected import ExpectedBits
 from monitor.stream.reading import ZERO, Bits, FeatureReading
-from monitor.types import FloatArray
+from monitor.types import AnyArray, BoolArray, FloatArray, IntArray
 
-__all__ = ["Assessment", "Recogniser"]
+__all__ = ["Assessment", "Heard", "Recogniser"]
 
-_DRAWS = slice(1, None)
 _MOST_RANKS = 1000
+_TOP = 5
+_SORTED = 64
+_EXACT = "log-likelihood"
+"""Scores that are exact sums: the same for one stream as for many at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """What was heard of one feature by each of R moments of a stream.
+
+    Attributes:
+        totals: shape (R, M), of its sketch.
+        frames: shape (R,), behind them.
+        usable_seconds: shape (R,).
+    """
+
+    totals: AnyArray
+    frames: IntArray
+    usable_seconds: FloatArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +60,9 @@ class Assessment:
         features: by name.
         local, gain, expected: of the joint posterior.
         posterior: shape (N,).
+        top: the five most probable speakers, best first; of equals, the first enrolled.
+        enrolled: probability that the speaker is one of the N at all, at even odds before; None
+            as long as no feature has a frame.
         beyond_grid: T is longer than anything calibrated.
     """
 
@@ -42,6 +71,8 @@ class Assessment:
     gain: Bits
     expected: Bits
     posterior: FloatArray
+    top: Sequence[tuple[str, float]]
+    enrolled: float | None
     beyond_grid: bool
 
 
@@ -55,38 +86,54 @@ class _Judgement:
                 for name, kind in zip(law.similarities, kinds, strict=True)
             ]
         )
+        self.features = law.features
         self.law: LengthLaw = at_template(law, seconds, additive)
+        self._additive, self._odds = additive, EnrolledOdds(law, seconds)
         self.expected = ExpectedBits(self.law, speakers)
         # beyond the grid the rank law stands still, for hours: the same ranks say the same
         self._beyond: dict[tuple[int, int], Bits] = {}
 
-    def rank_bits(self, point: LawPoint, speakers: int, better: int, tied: int) -> Bits:
-        """Rank bits with limits."""
-        if point.beyond and (better, tied) in self._beyond:
+    def rank_bits(self, seconds: float, speakers: int, better: int, tied: int) -> Bits:
+        """Rank bits with limits, at T speech seconds."""
+        beyond = seconds > self.law.lengths[-1]
+        if beyond and (better, tied) in self._beyond:
             return self._beyond[better, tied]
-        draws = point.rank_bits(speakers, better, tied)
+        draws = self.law.at(seconds).rank_bits(speakers, better, tied)
         bits = Bits(float(draws[0]), *limits(draws[1:]))
-        if point.beyond and len(self._beyond) < _MOST_RANKS:
+        if beyond and len(self._beyond) < _MOST_RANKS:
             self._beyond[better, tied] = bits
         return bits
 
-    def weigh(
-        self, point: LawPoint, scores: FloatArray, watched: int | None
-    ) -> tuple[FloatArray, Bits | None, Bits]:
-        """Posterior, local bits and gain bits for raw scores, shape (F, N)."""
-        speakers = scores.shape[1]
-        evidence = point.weights[0] @ scores
-        spread = point.spread
-        posterior = score_posterior(evidence, float(spread[0]))
-        target = None if watched is None else scores[:, watched]
-        local_draws, gain_draws = condense(scores, point.weights).bits(
-            point.weights[_DRAWS], spread[_DRAWS], target
-        )
-        gain = Bits(gain_bits(posterior), *limits(gain_draws))
-        if watched is None or local_draws is None:
-            return posterior, None, gain
-        value = local_bits(float(posterior[watched]), speakers)
-        return posterior, Bits(value, *limits(local_draws)), gain
+    def weigh(self, seconds: FloatArray, scores: FloatArray, watched: int | None) -> _Weighed:
+        """Posteriors, local and gain bits for T, shape (R,), and raw scores, shape (R, F, N)."""
+        weights, spread = self.law.weighing(seconds)
+        posterior = score_posterior(evidence_of(scores, weights[:, 0]), spread[:, 0])
+        local, gain = draw_bits(scores, weights, spread[:, 1:], watched)
+        gained = _with_limits(gain_bits(posterior), gain)
+        if watched is None or local is None:
+            return _Weighed(posterior, [None] * len(seconds), gained)
+        own = local_bits(posterior[:, watched], scores.shape[2])
+        return _Weighed(posterior, list(_with_limits(own, local)), gained)
+
+    def enrolled(
+        self, seconds: FloatArray, scores: FloatArray, frames: IntArray, posterior: FloatArray
+    ) -> FloatArray:
+        """Probability that the speaker is enrolled, shape (R,); frames have shape (R, F)."""
+        best = scores[np.arange(len(scores)), :, posterior.argmax(axis=1)]
+        return self._odds.at(seconds, best / np.where(self._additive, np.maximum(frames, 1), 1))
+
+
+class _Weighed(NamedTuple):
+    """The joint, or one feature's, figures of R readings."""
+
+    posterior: FloatArray
+    local: list[Bits | None]
+    gain: list[Bits]
+
+
+def _with_limits(values: FloatArray, draws: FloatArray) -> list[Bits]:
+    both = limits_of_each(draws).tolist()
+    return [Bits(value, *pair) for value, pair in zip(values.tolist(), both, strict=True)]
 
 
 class Recogniser:
@@ -169,9 +216,22 @@ class Recogniser:
                 own = _Judgement(single, self.scoring.seconds, self.speakers, [kind])
             self._single[name] = own
             self._similarity[name] = similarity(scorer, kind)
-            raw = population.templates(name, self.scoring)
+            by_slice = self._similarity[name].by_slice
+            raw = population.templates(name, self.scoring, by_slice=by_slice)
             self._templates[name] = self._similarity[name].prepare(raw)
-        self._frame_seconds = {
+        self._judgements = {frozenset([name]): own for name, own in self._single.items()}
+        self._judgements[frozenset(self.features)] = self.joint
+        for other in laws:
+            names = frozenset(other.features)
+            scorers = tuple(dict(zip(law.features, law.similarities, strict=True)).get(name)
+                            for name in other.features)  # fmt: skip
+            fits = other.session == self.session and other.similarities == scorers
+            if fits and names not in self._judgements:
+                kinds = [population.features[name].kind for name in other.features]
+                self._judgements[names] = _Judgement(
+                    other, self.scoring.seconds, self.speakers, kinds
+                )
+        self.frame_seconds = {
             name: population.features[name].frame_seconds for name in self.features
         }
 
@@ -190,45 +250,134 @@ class Recogniser:
         Returns:
             exact zeros, and an even posterior, as long as no feature has a frame.
         """
-        readings: dict[str, FeatureReading] = {}
-        scores = np.empty((len(self.features), self.speakers))
-        single = len(self.features) == 1
-        joint: tuple[FloatArray, Bits | None, Bits] | None = None
-        for f, name in enumerate(self.features):
-            sketch = sketches[name]
-            scores[f] = self._similarity[name].score(self._templates[name], sketch.total)
-            reading, weighed = self._one(name, scores[f : f + 1], sketch.frames, speech_seconds)
-            readings[name] = reading
-            joint = weighed if single else None
-        heard = any(sketches[name].frames for name in self.features)
-        point = self.joint.law.at(speech_seconds)
-        if not heard:
-            even = np.full(self.speakers, 1.0 / self.speakers)
-            local = ZERO if self.watched else None
-            return Assessment(readings, local, ZERO, ZERO, even, False)
-        if joint is None:
-            joint = self.joint.weigh(point, scores, self._watched)
-        posterior, local, gain = joint
-        expected = self.joint.expected.at(speech_seconds)
-        return Assessment(readings, local, gain, expected, posterior, point.beyond)
+        heard = {}
+        for name in self.features:
+            frames = np.array([sketches[name].frames])
+            usable = frames * self.frame_seconds[name]
+            heard[name] = Heard(sketches[name].total[None], frames, usable)
+        return self.assess_each(heard, np.array([speech_seconds]))[0]
 
-    def _one(
-        self, name: str, scores: FloatArray, frames: int, seconds: float
-    ) -> tuple[FeatureReading, tuple[FloatArray, Bits | None, Bits] | None]:
+    def assess_each(
+        self, heard: Mapping[str, Heard], speech_seconds: FloatArray
+    ) -> list[Assessment]:
+        """As ``assess``, at each of R moments; a moment does not depend on the others.
+
+        Args:
+            heard: for each feature.
+            speech_seconds: T, shape (R,).
+        """
+        moments = speech_seconds.size
+        scores = np.empty((moments, len(self.features), self.speakers))
+        readings: list[dict[str, FeatureReading]] = [{} for _ in range(moments)]
+        alone: _Weighed | None = None
+        for f, name in enumerate(self.features):
+            scores[:, f] = self._scores(name, heard[name].totals)
+            alone = self._feature(name, scores[:, f : f + 1], speech_seconds, heard[name], readings)
+        frames = np.stack([heard[name].frames for name in self.features], axis=1)
+        posterior = np.full((moments, self.speakers), 1.0 / self.speakers)
+        local: list[Bits | None] = [ZERO if self.watched else None] * moments
+        gain, expected = [ZERO] * moments, [ZERO] * moments
+        enrolled: list[float | None] = [None] * moments
+        for judgement, some in self._by_judgement(frames > 0):
+            axis = np.array([self.features.index(name) for name in judgement.features])
+            seconds, mine = speech_seconds[some], scores[np.ix_(some, axis)]
+            weighed = alone
+            if weighed is None or len(self.features) > 1:
+                weighed = judgement.weigh(seconds, mine, self._watched)
+            odds = judgement.enrolled(seconds, mine, frames[np.ix_(some, axis)], weighed.posterior)
+            posterior[some] = weighed.posterior
+            for i, r in enumerate(some.tolist()):
+                local[r], gain[r], enrolled[r] = weighed.local[i], weighed.gain[i], float(odds[i])
+                expected[r] = self.joint.expected.at(float(seconds[i]))
+        beyond = (speech_seconds > self.joint.law.lengths[-1]) & (frames > 0).any(axis=1)
+        return [
+            Assessment(*each)
+            for each in zip(
+                readings,
+                local,
+                gain,
+                expected,
+                [row.copy() for row in posterior],  # none keeps the others alive
+                self._top(posterior),
+                enrolled,
+                beyond.tolist(),
+                strict=True,
+            )
+        ]
+
+    def _by_judgement(self, heard: BoolArray) -> list[tuple[_Judgement, IntArray]]:
+        """Which law weighs which moments: that of the features heard by then, shape (R, F).
+
+        A feature that has not said anything yet leaves the others to a law of their own; where
+        there is none, the joint law weighs what there is.
+        """
+        if heard.all():
+            return [(self.joint, np.arange(len(heard)))]
+        groups: list[tuple[_Judgement, IntArray]] = []
+        for row in np.unique(heard, axis=0):
+            names = frozenset(np.array(self.features)[row].tolist())
+            if names:
+                some = np.flatnonzero((heard == row).all(axis=1))
+                groups.append((self._judgements.get(names, self.joint), some))
+        return groups
+
+    def _top(self, posterior: FloatArray) -> list[list[tuple[str, float]]]:
+        """The most probable speakers of each row, shape (R, N)."""
+        if self.speakers > _SORTED:
+            edge = np.partition(posterior, self.speakers - _TOP, axis=1)[:, self.speakers - _TOP]
+            few = [np.flatnonzero(row >= least) for row, least in zip(posterior, edge, strict=True)]
+            order = np.array([
+                places[np.argsort(-row[places], kind="stable")[:_TOP]]
+                for row, places in zip(posterior, few, strict=True)
+            ])  # fmt: skip
+        else:
+            order = np.argsort(-posterior, axis=1, kind="stable")[:, :_TOP]
+        values = posterior[np.arange(len(order))[:, None], order].tolist()
+        return [
+            [(self.names[j], p) for j, p in zip(*each, strict=True)]
+            for each in zip(order.tolist(), values, strict=True)
+        ]
+
+    def _scores(self, name: str, totals: AnyArray) -> FloatArray:
+        """Shape (R, N); each row as if it were alone."""
+        similarity, templates = self._similarity[name], self._templates[name]
+        if similarity.name == _EXACT and len(totals) > 1:
+            return similarity.score(templates, totals)
+        return np.stack([similarity.score(templates, total) for total in totals])
+
+    def _feature(
+        self,
+        name: str,
+        scores: FloatArray,
+        speech_seconds: FloatArray,
+        heard: Heard,
+        readings: list[dict[str, FeatureReading]],
+    ) -> _Weighed | None:
+        """Fill in the readings of one feature; what it says at the moments at which it has any."""
         zero = ZERO if self.watched else None
-        if frames == 0:
-            return FeatureReading(0.0, None, ZERO, zero, zero, ZERO), None
-        judgement = self._single[name]
-        point = judgement.law.at(seconds)
-        weighed = judgement.weigh(point, scores, self._watched)
-        rank, rank_bits = None, None
+        nothing = FeatureReading(0.0, None, ZERO, zero, zero, ZERO)
+        for reading in readings:
+            reading[name] = nothing
+        some = np.flatnonzero(heard.frames)
+        if not some.size:
+            return None
+        judgement, scores = self._single[name], scores[some]
+        seconds = speech_seconds[some].tolist()
+        weighed = judgement.weigh(speech_seconds[some], scores, self._watched)
+        ranks: list[tuple[float | None, Bits | None]] = [(None, None)] * some.size
         if self._watched is not None:
-            better, tied = rank_now(scores[0], self._watched)
-            rank = better + (tied + 1) / 2
-            rank_bits = judgement.rank_bits(point, self.speakers, better, tied)
-        usable = frames * self._frame_seconds[name]
-        expected = judgement.expected.at(seconds)
-        return FeatureReading(usable, rank, expected, rank_bits, *weighed[1:]), weighed
+            better, tied = rank_now(scores[:, 0], self._watched)
+            ranks = [
+                (b + (t + 1) / 2, judgement.rank_bits(at, self.speakers, b, t))
+                for at, b, t in zip(seconds, better.tolist(), tied.tolist(), strict=True)
+            ]
+        usable = heard.usable_seconds[some].tolist()
+        for i, r in enumerate(some.tolist()):
+            expected, (rank, rank_bits) = judgement.expected.at(seconds[i]), ranks[i]
+            readings[r][name] = FeatureReading(
+                usable[i], rank, expected, rank_bits, weighed.local[i], weighed.gain[i]
+            )
+        return weighed
 
     def rank_posterior(self, sketch: AnySketch, feature: str, speech_seconds: float) -> FloatArray:
         """``gamma_{r_j}`` of every candidate: what the rank alone says, shape (N,).

@@ -5,12 +5,14 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
 from monitor.population.law import RankLaw
+from monitor.stream.change import Change
 from monitor.stream.losses import GapEvent
-from monitor.stream.monitor import Monitor
+from monitor.stream.monitor import Event, Monitor
 from monitor.stream.reading import Reading
 from monitor.version import __version__
 
@@ -47,6 +49,7 @@ def start_record(monitor: Monitor, recordings: Sequence[str]) -> dict[str, Any]:
         "law_session": recogniser.session,
         "law_speakers": law.speakers,
         "law_candidates": law.candidates,
+        "on_change": monitor.on_change,
         "recordings": list(recordings),
         "fingerprint": {
             "population": population.fingerprint(),
@@ -74,6 +77,12 @@ def _notices(monitor: Monitor) -> list[str]:
             ", ..." if len(recogniser.left_out) > 5 else ""
         )
         notices.append(f"not ranked, their templates are much shorter than the others': {some}")
+    if monitor.unheard:
+        unheard = ", ".join(monitor.unheard)
+        notices.append(
+            f"not listened for: {unheard}; an attacker who does may know more (identity needs the "
+            "extra 'identity', and --ecapa or MONITOR_ECAPA)"
+        )
     if recogniser.flatters:
         notices.append(
             "no cross-session law could be learnt: the same-session law used here flatters the "
@@ -116,7 +125,7 @@ class Tally:
     """Counts what went by, for the ``end`` record; survives a checkpoint."""
 
     def __init__(self) -> None:
-        self.readings = self.gaps = self.alerts = 0
+        self.readings = self.gaps = self.changes = self.alerts = 0
         self.lost_seconds = 0.0
         self.last: Mapping[str, Any] = {}
 
@@ -131,6 +140,8 @@ class Tally:
         elif kind == "gap":
             self.gaps += 1
             self.lost_seconds += record["lost_seconds"] or 0.0
+        elif kind == "change":
+            self.changes += 1
         elif kind == "alert" and record["state"] == "raised":
             self.alerts += 1
 
@@ -144,6 +155,7 @@ class Tally:
             **self.last,
             "readings": self.readings,
             "gaps": self.gaps,
+            "changes": self.changes,
             "lost_seconds": self.lost_seconds,
             "alerts": self.alerts,
             "complete": complete,
@@ -159,6 +171,15 @@ class Tally:
         vars(self).update(json.loads(text))
 
 
-def record_of(event: Reading | GapEvent, recordings: Sequence[str]) -> dict[str, Any]:
-    """The record of whatever the monitor gave."""
-    return event.record() if isinstance(event, Reading) else gap_record(event, recordings)
+def change_record(change: Change, action: str) -> dict[str, Any]:
+    """Somebody else took over, and what the monitor did then."""
+    return {"type": "change", **asdict(change), "features": list(change.features), "action": action}
+
+
+def record_of(event: Event, recordings: Sequence[str], on_change: str = "note") -> dict[str, Any]:
+    """The record of whatever the monitor gave; ``on_change`` is what it does at a change."""
+    if isinstance(event, Reading):
+        return event.record()
+    if isinstance(event, Change):
+        return change_record(event, on_change)
+    return gap_record(event, recordings)

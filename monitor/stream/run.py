@@ -88,7 +88,7 @@ def run(
         give(start)
     saved = -math.inf  # the first reading can be resumed from
     for event in monitor.events(source):
-        give(record_of(event, recordings))
+        give(record_of(event, recordings, monitor.on_change))
         if checkpoint is None or log is None or not isinstance(event, Reading):
             continue
         if clock() - saved >= CHECKPOINT_SECONDS:

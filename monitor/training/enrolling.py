@@ -18,6 +18,7 @@ from monitor.population.population import (
     SourceNote,
     Speaker,
 )
+from monitor.protocols import Feature
 from monitor.sources.identity import recording_hashes
 from monitor.training.listening import Heard, Listener, Shape
 from monitor.types import TICKS_PER_SECOND, AnyArray
@@ -38,7 +39,7 @@ class Enrolment:
 def enrol(
     corpus: Corpus,
     *,
-    features: Sequence[str] | None = None,
+    features: Sequence[str | Feature] | None = None,
     seconds: float = 120.0,
     progress: Callable[[Recording], None] = lambda _: None,
 ) -> Enrolment:
@@ -49,7 +50,8 @@ def enrol(
 
     Args:
         corpus: recordings by speaker and session.
-        features: names; None takes f0 for audio, and what is there for ready-made frames.
+        features: names, or features; None takes all that are ready for audio, and what is there
+            for ready-made frames.
         seconds: D, speech seconds, rounded down to whole slices.
         progress: called after each recording.
 

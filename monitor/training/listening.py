@@ -10,7 +10,7 @@ import numpy as np
 
 from monitor.errors import MonitorError, SourceError, UsageError
 from monitor.features.extractor import Extractor
-from monitor.features.registry import FEATURES, make
+from monitor.features.registry import FEATURES, make, ready
 from monitor.protocols import Feature
 from monitor.sources.frames import FramesFile
 from monitor.sources.opening import open_recording
@@ -73,7 +73,8 @@ class Listener:
     """Hears recordings with one set of features, and sees to it that they agree in shape.
 
     Args:
-        features: names, or features; None takes ``f0`` for audio and whatever a frames file holds.
+        features: names, or features; None takes all that are ready for audio, and whatever a frames
+            file holds.
     """
 
     def __init__(self, features: Sequence[str | Feature] | None = None) -> None:
@@ -94,7 +95,7 @@ class Listener:
         source = open_recording(path)
         extractor: Extractor | None = None
         if isinstance(source, FramesFile):
-            shapes = {name: _shape(name, *about) for name, about in source.features.items()}
+            shapes = {name: _shape(source, name) for name in source.features}
         else:
             features = self._features()
             extractor = Extractor(features)
@@ -122,7 +123,8 @@ class Listener:
         """Those for audio, made for the first of it and reset for each."""
         if self._made is None:
             try:
-                self._made = make(self._wanted or ("f0",))
+                chosen = self._wanted or self.shapes or filter(ready, FEATURES)
+                self._made = make(chosen)
             except MonitorError as error:  # the call cannot be met, whatever the recording
                 raise UsageError(str(error)) from None
         return self._made
@@ -163,9 +165,11 @@ class Listener:
         )
 
 
-def _shape(name: str, size: int, kind: str, frame_seconds: float) -> Shape:
-    """The shape of ready-made frames; a histogram of our own has its own size."""
-    if name in FEATURES and name != "identity" and kind == "histogram":
+def _shape(source: FramesFile, name: str) -> Shape:
+    """The shape of ready-made frames; what the file leaves open is as our own feature has it."""
+    size, kind, frame_seconds = source.features[name]
+    if name in FEATURES and kind == "histogram":
         own = make((name,))[0]
-        return Shape(own.kind, max(own.size, size), own.frame_seconds)
+        size = max(own.size, size)
+        frame_seconds = source.header.frame_seconds.get(name, own.frame_seconds)
     return Shape(kind, size, frame_seconds)

@@ -153,7 +153,7 @@ def test_a_population_without_a_law(run, talk, people, tmp_path):
     run("enroll", people, "-o", tmp_path / "us.npz", "--seconds", 10)
     result = run("replay", talk, "-p", tmp_path / "us.npz")
     assert result.code == 1
-    assert "no rank law; learn one with: monitor calibrate" in result.complaint
+    assert "no rank law for f0; learn one with: monitor calibrate" in result.complaint
 
 
 def test_stores_that_cannot_be_used(run, talk, people, population, tmp_path):
@@ -228,7 +228,7 @@ def test_places_that_cannot_be_written_to(run, wav, people, tmp_path, monkeypatc
 
 
 def test_a_full_disk(run, wav, people, monkeypatch):
-    result = run("replay", wav, "--jsonl", "/dev/full")
+    result = run("replay", wav, "--features", "f0", "--jsonl", "/dev/full")
     assert result.code == 1
     assert "cannot write /dev/full: No space left on device" in result.complaint
     result = run("enroll", people, "--replace", "-o", "/dev/full/us.npz", "--seconds", 10)

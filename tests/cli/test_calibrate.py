@@ -62,7 +62,7 @@ def test_the_table(run, people):
     assert columns == [
         *["T", "D", "session", "speakers", "N", "trials", "alpha", "beta", "raw", "M-M", "model"],
         *["limits", "null", "IdR", "StDD", "MaxD", "@rank", "Spread", "KL", "rank-1", "local"],
-        "notes",
+        *["ECE", "strangers", "notes"],
     ]
     rows = [line.split() for line in rest[:4]]
     assert [row[:6] for row in rows] == [

@@ -128,20 +128,26 @@ def test_among_the_shipped_readers(run, tmp_path, reference):
             {"f0": 0.01},
         )  # fmt: skip
     path = tmp_path / "mix.npz"
-    result = run("enroll", tmp_path / "corpus", "--base", "reference", "-o", path)
+    corpus = tmp_path / "corpus"
+    without = run("enroll", corpus, "--base", "reference", "-o", path)
+    assert without.code == 1
+    assert "a.npz: holds no frames of phones" in without.complaint
+    result = run("enroll", corpus, "--base", "reference", "--features", "f0", "-o", path)
     assert result.code == 0
+    assert f"{path} is without phones, identity; choose with --features" in result.err
     made = Population.load(path)
     assert made.names == (*reference.names, "me", "you")
     assert made.borrowed
-    assert len(made.laws) == len(reference.laws)
+    assert set(made.features) == {"f0"}
+    assert {law.features for law in made.laws} == {("f0",)}
     assert f"holds {len(made)}" in result.err
     # 60 s of audio are less than the readers have: said once, with what to do
     (line,) = [line for line in result.err.splitlines() if "much less speech" in line]
     assert "me, you; enrol more, or cut all with replay --template-seconds" in line
-    again = run("enroll", tmp_path / "corpus", "--base", path, "-o", tmp_path / "x.npz")
+    again = run("enroll", corpus, "--base", path, "-o", tmp_path / "x.npz")
     assert again.code == 2
     assert "me, you enrolled already" in again.complaint
-    both = run("enroll", tmp_path / "corpus", "--base", "reference", "--add", "-o", path)
+    both = run("enroll", corpus, "--base", "reference", "--add", "-o", path)
     assert both.code == 2
     assert "leave out --base" in both.complaint
 

@@ -108,7 +108,8 @@ def test_what_comes_out_is_what_each_part_says_alone(speech, rate):
     frames = joined(run([Block(speech[rate], rate)]))
     sound = soxr.resample(speech[rate], rate, 8000, quality="HQ")
     expected = F0().process(sound)
-    assert np.array_equal(frames.speech, VoiceActivity().process(sound))
+    filled = np.concatenate((sound, np.zeros(160)))  # with silence, to a whole decision
+    assert np.array_equal(frames.speech, VoiceActivity().process(filled)[:400])
     assert frames.speech.size == 400
     assert np.array_equal(frames.tracks["f0"].ticks, expected.ticks)
     assert np.array_equal(frames.tracks["f0"].values, expected.values)

@@ -7,17 +7,27 @@ from monitor.errors import UsageError
 from monitor.features.given import Given
 from monitor.features.registry import FEATURES, make
 from monitor.protocols import Feature
+from tests.weights import ecapa
 
 
 @pytest.mark.parametrize("name", sorted(FEATURES))
-def test_every_name_makes_a_feature_of_that_name(name):
+def test_every_name_makes_a_feature_of_that_name(name, monkeypatch):
+    if name == "identity":
+        monkeypatch.setenv("MONITOR_ECAPA", ecapa())
     first, second = make([name, name])
     assert isinstance(first, Feature)
     assert first.name == name
     assert first is not second
 
 
-@pytest.mark.parametrize(("name", "hint"), [("f1", "did you mean f0"), ("loudness", "there is f0")])
+def test_a_feature_that_is_made_stays_as_it_is():
+    codes = Given("codes", 16, "histogram", 0.02)
+    made = make(["f0", codes])
+    assert [feature.name for feature in made] == ["f0", "codes"]
+    assert made[1] is codes
+
+
+@pytest.mark.parametrize(("name", "hint"), [("f1", "did you mean f0"), ("zzz", "there is f0, ")])
 def test_an_unknown_name_is_refused_with_a_hint(name, hint):
     with pytest.raises(UsageError, match=hint) as caught:
         make(["f0", name])

@@ -1,12 +1,14 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from monitor.errors import UsageError
 from monitor.figures.reliability import plot_reliability
 
 
-def row(feature: str, session: str, length: float, template: float = 100.0) -> dict:
+def row(feature: str, session: str, length: float, template: float = 100.0) -> dict[str, Any]:
     return {
         "feature": feature,
         "session": session,

@@ -9,6 +9,8 @@ from numpy.testing import assert_allclose
 from monitor.maths.posterior import (
     EXACT_CANDIDATES,
     condense,
+    draw_bits,
+    evidence_of,
     gain_bits,
     local_bits,
     score_posterior,
@@ -151,3 +153,28 @@ def test_nobody_watched_has_no_local_bits():
     local, gain = condense(np.arange(5.0)[None], weights).bits(weights[1:], floors, None)
     assert local is None
     assert gain.shape == floors.shape
+
+
+@pytest.mark.parametrize("features", [1, 2, 3])
+@pytest.mark.parametrize("speakers", [2, 49, 50, 256, 300])
+@pytest.mark.parametrize("target", [None, 1])
+def test_readings_worked_out_together_are_what_each_is_alone(features, speakers, target):
+    generator = np.random.default_rng(features)
+    weights, floors = (
+        np.stack(each) for each in zip(*(draws(s, features) for s in range(13)), strict=True)
+    )
+    scores = generator.normal(size=(13, features, speakers)) / weights[:, :1].swapaxes(1, 2) * 5
+    together = draw_bits(scores, weights, floors, target)
+    p = score_posterior(evidence_of(scores, weights[:, 0]), floors[:, 0])
+    gain = gain_bits(p)
+    for r in range(13):
+        some = slice(r, r + 1)
+        alone = draw_bits(scores[some], weights[some], floors[some], target)
+        for one, other in zip(alone, together, strict=True):
+            if one is None or other is None:
+                assert one is other is None
+            else:
+                assert np.array_equal(one[0], other[r])
+        single = score_posterior(evidence_of(scores[r], weights[r, 0]), floors[r, 0])
+        assert np.array_equal(single, p[r])
+        assert gain_bits(single) == gain[r]

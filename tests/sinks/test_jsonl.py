@@ -77,7 +77,7 @@ def test_what_is_not_finite_is_never_written(tmp_path, figure):
     assert (tmp_path / "a").read_bytes() == b""
 
 
-VALUES = st.none() | st.booleans() | st.integers() | st.text() | st.floats(-1e6, 1e6)
+VALUES = st.none() | st.booleans() | st.integers(-(2**63), 2**63) | st.text() | st.floats(-1e6, 1e6)
 
 
 @given(st.dictionaries(st.text(), VALUES | st.lists(VALUES, max_size=3)))

@@ -35,6 +35,7 @@ START = {
     "law_session": "cross",
     "law_speakers": 47,
     "plateau": 3.1,
+    "on_change": "note",
     "recordings": ["name.flac"],
     "fingerprint": {"population": "ab", "law": "cd"},
     "notices": [],
@@ -43,6 +44,7 @@ READING: dict[str, Any] = {
     "type": "reading",
     "seconds": 12.0,
     "speech": 9.87,
+    "stream": 1,
     **limits("bits", 2.1),
     "sum_bits": 2.1,
     **limits("gain_bits"),
@@ -53,6 +55,7 @@ READING: dict[str, Any] = {
     "guides": {"linear": 3.2, "sqrt": 1.1},
     "session": "cross",
     "assumes_enrolled": False,
+    "enrolled": 0.9,
     "beyond_grid": False,
     "features": {
         "f0": {
@@ -74,6 +77,15 @@ GAP = {
     "recording": "name.flac",
     "detail": "",
 }
+CHANGE = {
+    "type": "change",
+    "seconds": 20.0,
+    "since_seconds": 15.0,
+    "features": ["f0"],
+    "margin_before": 0.2,
+    "margin_after": -0.1,
+    "action": "reset",
+}
 ALERT = {
     "type": "alert",
     "seconds": 20.0,
@@ -93,13 +105,14 @@ END = {
     "bits": 2.0,
     "peak_bits": 2.3,
     "gaps": 0,
+    "changes": 0,
     "lost_seconds": 0.0,
     "alerts": 1,
     "complete": True,
     "watch": None,
     "top": [],
 }
-RECORDS: list[dict[str, Any]] = [START, READING, GAP, ALERT, END]
+RECORDS: list[dict[str, Any]] = [START, READING, GAP, CHANGE, ALERT, END]
 VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)
 
 

@@ -17,6 +17,7 @@ from monitor import Monitor, Population
 from monitor.population.law import Laws, RankLaw
 from monitor.population.population import FeatureTemplates, SourceNote, Speaker
 from monitor.sources.managed import Managed
+from monitor.stream.change import Change
 from monitor.stream.losses import GapEvent
 from monitor.stream.reading import Reading
 from monitor.stream.records import record_of
@@ -44,7 +45,8 @@ class Listed(Managed):
 
 @cache
 def reference() -> Population:
-    return Population.reference()
+    """The shipped readers, by pitch alone."""
+    return Population.reference().only(["f0"])
 
 
 @cache
@@ -80,7 +82,9 @@ def cuts(draw: st.DrawFn, size: int) -> list[int]:
     return sorted([*points, *(range(every, size, every) if every else [])])
 
 
-def told(events: Iterable[Reading | GapEvent], labels: Sequence[str] = ()) -> list[dict[str, Any]]:
+def told(
+    events: Iterable[Reading | GapEvent | Change], labels: Sequence[str] = ()
+) -> list[dict[str, Any]]:
     """Events as records, readings with their whole posterior: equal means bit for bit."""
     found = []
     for event in events:
@@ -138,12 +142,12 @@ def two_features() -> Population:
     identity = np.repeat(generator.normal(size=(6, 3)), 2, axis=0)
     features = {
         "f0": FeatureTemplates("histogram", 10, 0.01, f0),
-        "identity": FeatureTemplates("embedding", 3, 0.5, identity),
+        "style": FeatureTemplates("embedding", 3, 0.5, identity),
     }
     laws = [
         law(("f0",), ["histogram"]),
-        law(("identity",), ["embedding"]),
-        law(("f0", "identity"), ["histogram", "embedding"]),
+        law(("style",), ["embedding"]),
+        law(("f0", "style"), ["histogram", "embedding"]),
     ]
     return Population(speakers, np.arange(0, 13, 2), features, Laws(laws))
 

@@ -313,23 +313,23 @@ def test_sum_bits_adds_the_features_and_one_without_frames_adds_nothing():
     other = Track(np.array([90, 180]), np.array([[1.0, 0.0, 0.2], [0.9, 0.1, 0.3]]))
     population = two_features()
     alone = Frames(np.ones(200, bool), {"f0": track})
-    both = Frames(np.ones(200, bool), {"f0": track, "identity": other})
+    both = Frames(np.ones(200, bool), {"f0": track, "style": other})
     for watch in (None, "s2"):
         key = "gain_bits" if watch is None else "local_bits"
         monitor = Monitor(population, watch=watch)
-        assert monitor.features == ("f0", "identity")
+        assert monitor.features == ("f0", "style")
         (first, last) = readings(told(monitor.events(Listed([both]))))
         for reading in (first, last):
             parts = [feature[key] for feature in reading["features"].values()]
             assert reading["sum_bits"] == sum(parts)
             assert 0 not in parts
-        assert last["features"]["identity"]["usable"] == 1.0
+        assert last["features"]["style"]["usable"] == 1.0
         assert last["bits"] != last["sum_bits"]
         (_, single) = readings(hear([alone], population=population, watch=watch))
-        assert single["features"]["identity"][key] == 0.0
+        assert single["features"]["style"][key] == 0.0
         assert single["sum_bits"] == single["features"]["f0"][key]
-    one = Monitor(population, ["identity"])
-    assert one.push(both)[-1].features.keys() == {"identity"}
+    one = Monitor(population, ["style"])
+    assert one.push(both)[-1].features.keys() == {"style"}
 
 
 def test_a_population_without_laws_says_how_to_learn_one():
@@ -546,7 +546,7 @@ def test_resume_with_embeddings_and_twice():
         generator.random(900) < 0.7,
         {
             "f0": Track(np.arange(1, 901), generator.integers(0, 10, 900)),
-            "identity": Track(np.arange(50, 901, 50), generator.normal(size=(18, 3))),
+            "style": Track(np.arange(50, 901, 50), generator.normal(size=(18, 3))),
         },
     )
     expected = hear([whole], population=two_features())
@@ -610,7 +610,7 @@ def test_memory_does_not_grow_with_losses():
         monitor.push(Block(samples, RATE))
         list(monitor._take(BROKEN))
 
-    assert growth(15, step) < 16 * KILOBYTE
+    assert growth(60, step) < 32 * KILOBYTE
 
 
 def test_a_long_block_is_not_kept_alive():
@@ -618,5 +618,5 @@ def test_a_long_block_is_not_kept_alive():
     made = simulated(5.0)
     ahead = Track(np.append(made.tracks["f0"].ticks, 600), np.append(made.tracks["f0"].values, 3))
     monitor.push(Frames(made.speech, {"f0": ahead}))
-    assert [track.ticks.base is None for track in monitor._early.values()] == [True]
-    assert monitor._ahead.base is None
+    assert [track.ticks.base is None for track in monitor._intake._early.values()] == [True]
+    assert monitor._intake._ahead.base is None

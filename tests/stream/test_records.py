@@ -60,6 +60,7 @@ def test_the_start_record_says_what_a_reader_needs():
         "law_session": "cross",
         "law_speakers": used.speakers,
         "law_candidates": 50,
+        "on_change": "ignore",
         "recordings": ["a.flac"],
         "fingerprint": record["fingerprint"],
         "notices": [],
@@ -206,7 +207,7 @@ ALERTS: list[dict[str, Any]] = [
 def test_the_tally_counts_for_the_end_record():
     monitor = Monitor(two_features(), watch="s1")
     made = [reading.record() for reading in monitor.push(simulated_small())]
-    tally = tallied({"type": "start"}, *made, *GAPS, *ALERTS)
+    tally = tallied({"type": "start"}, *made, *GAPS, {"type": "change"}, *ALERTS)
     end = tally.end_record(monitor, complete=False)
     VALIDATOR.validate(end)
     assert end.pop("time").endswith("Z")
@@ -218,6 +219,7 @@ def test_the_tally_counts_for_the_end_record():
         "bits": made[-1]["bits"],
         "peak_bits": made[-1]["peak_bits"],
         "gaps": 3,
+        "changes": 1,
         "lost_seconds": 0.75,
         "alerts": 2,
         "complete": False,

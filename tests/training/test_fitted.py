@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from monitor.maths.fitting import LOSSES
 from monitor.maths.scores import similarity
 from monitor.training import fitted
 from monitor.training.cells import Cell, plans
-from monitor.training.fitted import fit_cell
+from monitor.training.fitted import FittedCell, fit_cell
 
 SPEAKERS, TRIALS = 20, 6
 ADDITIVE = np.ones(2, dtype=bool)
@@ -28,6 +29,13 @@ def cell_of(scores: np.ndarray, target: np.ndarray) -> Cell:
     return Cell(
         target, better[None], tied[None], scores.shape[1], behind, target, target, mated, ones
     )
+
+
+def fit(*arguments: Any, **settings: Any) -> FittedCell:
+    """Of a cell that is enough for a law."""
+    made = fit_cell(*arguments, **settings)
+    assert made is not None
+    return made
 
 
 @pytest.fixture
@@ -47,7 +55,7 @@ def weights() -> np.ndarray:
 
 @pytest.mark.usefixtures("quick")
 def test_the_row_says_what_the_ranks_say(noisy, weights):
-    row = fit_cell(noisy, [0], weights, ADDITIVE[:1]).row
+    row = fit(noisy, [0], weights, ADDITIVE[:1]).row
     histogram = np.bincount(noisy.better[0], minlength=SPEAKERS)  # no ties here
     statistics = rank_statistics(histogram)
     assert (row["speakers"], row["candidates"], row["trials"]) == (20, 20, 120)
@@ -63,7 +71,7 @@ def test_the_row_says_what_the_ranks_say(noisy, weights):
 
 @pytest.mark.usefixtures("quick")
 def test_held_out_bits_stay_below_the_ceiling_and_reward_evidence(noisy, weights):
-    found = fit_cell(noisy, [0], weights, ADDITIVE[:1])
+    found = fit(noisy, [0], weights, ADDITIVE[:1])
     assert 0 < found.row["held_out_local_bits"] < found.row["ceiling_bits"]
     # they are of speakers the fit has not seen: a little less than on those it has
     share = np.exp(-np.logaddexp.reduce(found.weights[0, 0] * noisy.behind[:, 0], axis=1))
@@ -74,20 +82,20 @@ def test_held_out_bits_stay_below_the_ceiling_and_reward_evidence(noisy, weights
 
 @pytest.mark.usefixtures("quick")
 def test_resamples_surround_the_law(noisy, weights):
-    found = fit_cell(noisy, [0], weights, ADDITIVE[:1])
+    found = fit(noisy, [0], weights, ADDITIVE[:1])
     for values in (found.alpha, found.beta, found.weights[:, 0], found.floor):
         assert values.shape == (41,)
         assert np.isfinite(values).all()
         assert values[1:].min() < values[0] < values[1:].max()
     np.testing.assert_array_equal(found.binomial, np.zeros(41))
-    again = fit_cell(noisy, [0], weights, ADDITIVE[:1])
+    again = fit(noisy, [0], weights, ADDITIVE[:1])
     np.testing.assert_array_equal(found.alpha, again.alpha)
     assert found.row == again.row
 
 
 @pytest.mark.usefixtures("quick")
 def test_the_null_band_brackets_permuted_data(noisy, weights):
-    row = fit_cell(noisy, [0], weights, ADDITIVE[:1], seed=3).row
+    row = fit(noisy, [0], weights, ADDITIVE[:1], seed=3).row
     generator = np.random.default_rng(99)
     means = []
     for _ in range(60):
@@ -107,9 +115,7 @@ def test_the_null_band_brackets_permuted_data(noisy, weights):
 def test_no_evidence_reads_nothing(weights):
     generator = np.random.default_rng(0)
     target = np.repeat(np.arange(SPEAKERS), TRIALS)
-    found = fit_cell(
-        cell_of(generator.normal(size=(120, SPEAKERS)), target), [0], weights, ADDITIVE[:1]
-    )
+    found = fit(cell_of(generator.normal(size=(120, SPEAKERS)), target), [0], weights, ADDITIVE[:1])
     row = found.row
     assert row["null_low"] <= row["mean_bits_model"] <= row["null_high"] + 1e-9
     assert row["null_raw_low"] <= row["mean_bits_raw"] <= row["null_raw_high"]
@@ -122,7 +128,7 @@ def test_perfect_recognition_is_finite_everywhere(weights):
     target = np.repeat(np.arange(SPEAKERS), TRIALS)
     scores = np.zeros((120, SPEAKERS))
     scores[np.arange(120), target] = 100.0
-    found = fit_cell(cell_of(scores, target), [0], weights, ADDITIVE[:1])
+    found = fit(cell_of(scores, target), [0], weights, ADDITIVE[:1])
     row = found.row
     assert row["binomial"]
     assert "perfect" in row["notes"]
@@ -140,11 +146,11 @@ def test_one_stray_rank_under_a_narrow_law_is_still_json(weights):
     scores = np.zeros((120, SPEAKERS))
     scores[np.arange(120), target] = 100.0
     scores[5, target[5]] = -100.0
-    json.dumps(fit_cell(cell_of(scores, target), [0], weights, ADDITIVE[:1]).row, allow_nan=False)
+    json.dumps(fit(cell_of(scores, target), [0], weights, ADDITIVE[:1]).row, allow_nan=False)
 
 
 def test_every_loss_is_reported(noisy, weights):
-    row = fit_cell(noisy, [0], weights, ADDITIVE[:1]).row
+    row = fit(noisy, [0], weights, ADDITIVE[:1]).row
     assert set(row["losses"]) == set(LOSSES)
     assert row["losses"]["LL"]["alpha"] == row["alpha"]
     assert row["losses"]["LL"]["kl_bits"] == row["kl_bits"]
@@ -174,9 +180,9 @@ def test_the_joint_of_two_features_beats_both(weights):
         np.concatenate([cell.mated for cell in cells], axis=1),
         np.concatenate([cell.frames for cell in cells], axis=1),
     )
-    one, two = (fit_cell(both, [f], weights, ADDITIVE[:1]) for f in (0, 1))
-    joint = fit_cell(both, [0, 1], weights, ADDITIVE[:2])
-    assert one.row == fit_cell(cells[0], [0], weights, ADDITIVE[:1]).row
+    one, two = (fit(both, [f], weights, ADDITIVE[:1]) for f in (0, 1))
+    joint = fit(both, [0, 1], weights, ADDITIVE[:2])
+    assert one.row == fit(cells[0], [0], weights, ADDITIVE[:1]).row
     assert joint.weights.shape == (41, 2)
     assert 20 < joint.weights[0, 0] / joint.weights[0, 1] < 100
     better = max(one.row["held_out_local_bits"], two.row["held_out_local_bits"])
@@ -189,7 +195,7 @@ def test_a_draw_without_the_speakers_of_a_cell_still_counts(noisy):
     weights = np.zeros((2, 30))
     weights[0, 25] = 30.0  # only speakers that have no trials here
     weights[1, :20] = 1.0
-    found = fit_cell(noisy, [0], weights, ADDITIVE[:1])
+    found = fit(noisy, [0], weights, ADDITIVE[:1])
     np.testing.assert_allclose(found.alpha[1], found.alpha[0], rtol=1e-3)
     np.testing.assert_allclose(found.alpha[2], found.alpha[0], rtol=1e-3)
 
@@ -208,7 +214,7 @@ def test_a_real_cell_of_a_simulation(simulated):
     voices = simulated(20, 2, 25.0)
     for _, _, _, plan in plans(voices, [2.0], [10.0], 4):
         cell = plan.run({"f0": similarity("log-likelihood")}, 20, 100)
-        row = fit_cell(cell, [0], speaker_weights(20, 30, 0), ADDITIVE[:1]).row
+        row = fit(cell, [0], speaker_weights(20, 30, 0), ADDITIVE[:1]).row
         assert row["null_high"] < row["mean_bits_low"]
         assert 1.0 < row["mean_bits_model"] < 3.5
         assert abs(row["held_out_local_bits"] - row["mean_bits_model"]) < 0.6

@@ -1,0 +1,90 @@
+"""Does this speech sound like that voice, or rather like somebody of the population?
+
+A margin needs no ground truth: it sets how well a stream's own past explains its newest speech
+against how well the population does. It is positive while one voice goes on, and falls when another
+voice, or another channel, takes over.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from monitor.types import AnyArray, FloatArray
+
+__all__ = ["embedding_margin", "histogram_margin", "split"]
+
+PSEUDO_FRAMES = 200.0
+"""Weight of the population in a voice's own distribution, as if so many frames had been heard."""
+
+
+def histogram_margin(
+    counts: AnyArray, own: AnyArray, log_templates: FloatArray, independent: float
+) -> float:
+    """Nats a frame by which a voice's own histogram explains new frames better than others do.
+
+    The voice's own distribution is its histogram drawn towards the population's average. The
+    population speaks as a mixture: one of its speakers, nobody knows which, made all of the new
+    frames.
+
+    Args:
+        counts: shape (M,), the new frames; at least one.
+        own: shape (M,), what the voice was heard to do before them.
+        log_templates: shape (N, M), logarithms of each speaker's probabilities.
+        independent: how many independent frames the new ones are worth (neighbours are alike):
+            with few the mixture is the average of the log-likelihoods, with many the largest.
+
+    Example:
+        >>> templates = np.log([[0.8, 0.1, 0.1], [0.1, 0.1, 0.8]])
+        >>> heard = np.array([1600, 200, 200])  # the first of the two
+        >>> same = histogram_margin(np.array([8, 1, 1]), heard, templates, 10)
+        >>> other = histogram_margin(np.array([1, 1, 8]), heard, templates, 10)
+        >>> round(same, 2), round(other, 2)
+        (0.06, -1.17)
+    """
+    share = counts / counts.sum()
+    prior = PSEUDO_FRAMES * np.exp(log_templates).mean(axis=0)
+    mine = float(share @ np.log((own + prior) / (own.sum() + PSEUDO_FRAMES)))
+    others = independent * (log_templates @ share)
+    best = float(others.max())
+    return mine - (best + float(np.log(np.exp(others - best).mean()))) / independent
+
+
+def embedding_margin(new: AnyArray, own: AnyArray, mean: FloatArray) -> float:
+    """Cosine of new embeddings with a voice's past, less their cosine with the population's mean.
+
+    Args:
+        new: shape (d,), the sum of the new embeddings.
+        own: shape (d,), the sum of the earlier ones.
+        mean: shape (d,), the population's mean; zeros where there is none.
+
+    Returns:
+        in [-2, 2].
+
+    Example:
+        >>> embedding_margin(np.array([3.0, 0]), np.array([2.0, 0]), np.array([0, 1.0]))
+        1.0
+    """
+    return _cosine(new, own) - _cosine(new, mean)
+
+
+def split(margins: FloatArray) -> int:
+    """Where two stretches of constant mean fit best, in the sense of least squares.
+
+    Args:
+        margins: shape (n,), at least two.
+
+    Returns:
+        how many of them stand before the change, 1 to n - 1.
+
+    Example:
+        >>> split(np.array([1.0, 1.2, 0.9, 0.2, 0.1]))
+        3
+    """
+    before = np.arange(1, margins.size)
+    excess = np.cumsum(margins - margins.mean())[:-1]
+    return int(before[np.argmax(excess**2 / (before * (margins.size - before)))])
+
+
+def _cosine(a: AnyArray, b: AnyArray) -> float:
+    lengths = float(np.sqrt(a @ a) * np.sqrt(b @ b))
+    return float(a @ b) / lengths if lengths > 0 else 0.0

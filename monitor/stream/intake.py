@@ -1,0 +1,191 @@
+"""Frames on their way into the running sketches."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from monitor.errors import StoreError
+from monitor.features.tracks import join_tracks
+from monitor.maths.sketch import AnySketch, make_sketch
+from monitor.population.population import FeatureTemplates
+from monitor.stream.recogniser import Heard
+from monitor.types import TICKS_PER_SECOND, AnyArray, BoolArray, Frames, IntArray, Track
+
+__all__ = ["Intake", "Moments"]
+
+_NOTHING = Track(np.empty(0, np.intp), np.empty(0, np.intp))
+_NONE: IntArray = np.empty((0, 2), np.intp)
+
+
+@dataclass(frozen=True, slots=True)
+class Moments:
+    """What will have been heard at each of R ticks.
+
+    Attributes:
+        ticks: where.
+        speech: shape (R,), ticks of speech.
+        heard: by feature.
+        usable: shape (R,), ticks behind the frames, of the features that give spans.
+        fresh: by feature the frames that have not been learnt, and how many of them each moment
+            will have heard, shape (R,).
+    """
+
+    ticks: list[int]
+    speech: IntArray
+    heard: dict[str, Heard]
+    usable: dict[str, IntArray]
+    fresh: dict[str, tuple[AnyArray, IntArray]]
+
+    def step(self, r: int) -> dict[str, AnyArray]:
+        """The frames that moment r brings beyond the one before."""
+        return {
+            name: values[counts[r - 1] if r else 0 : counts[r]]
+            for name, (values, counts) in self.fresh.items()
+        }
+
+
+class Intake:
+    """Takes frames in, looks ahead to the next readings, and learns up to each in turn.
+
+    Looking ahead and learning are apart so that many readings can be worked out together while
+    the sketches stand, at every reading that is given, where they would have stood alone.
+
+    Args:
+        features: those to learn, as the population has them.
+
+    Attributes:
+        sketches: by feature.
+        arrived: ticks that came in.
+        tick: ticks that were learnt.
+    """
+
+    def __init__(self, features: Mapping[str, FeatureTemplates]) -> None:
+        self._features = dict(features)
+        self.sketches: dict[str, AnySketch] = {
+            name: make_sketch(each.kind, each.size) for name, each in self._features.items()
+        }
+        self.arrived = self.tick = 0
+        self._ahead: BoolArray = np.empty(0, np.bool_)  # decisions on the ticks between the two
+        self._early: dict[str, Track] = {}  # frames that came before their tick
+        self._speech = 0
+        self._usable: dict[str, int] = {}
+
+    @property
+    def waiting(self) -> int:
+        """Ticks that came in and were not learnt."""
+        return int(self._ahead.shape[0])
+
+    def take(self, frames: Frames) -> None:
+        """Take in a further run of ticks."""
+        start = self.arrived
+        self.arrived += frames.speech.shape[0]
+        unheard = frames.speech[max(self.tick - start, 0) :]  # all, unless resumed further on
+        self._ahead = np.concatenate((self._ahead, unheard))
+        for name, track in frames.tracks.items():
+            if name in self.sketches:
+                # features run ahead of the clock, or come after it
+                fresh = replace(track, ticks=np.maximum(track.ticks, start + 1))
+                if self._features[name].kind == "embedding":
+                    fresh = _directed(fresh)
+                early = self._early.get(name)
+                self._early[name] = fresh if early is None else join_tracks(early, fresh)
+
+    def moments(self, ticks: list[int], *, everything: bool = False) -> Moments:
+        """What will have been heard at these ticks, all of which came in.
+
+        Args:
+            ticks: increasing.
+            everything: frames after the last tick count as heard then: the stream is over.
+        """
+        ahead = self._ahead[: ticks[-1] - self.tick]
+        speech = self._speech + np.concatenate(([0], np.cumsum(ahead)))
+        heard: dict[str, Heard] = {}
+        usable: dict[str, IntArray] = {}
+        fresh: dict[str, tuple[AnyArray, IntArray]] = {}
+        for name, sketch in self.sketches.items():
+            track = self._early.get(name, _NOTHING)
+            first, *ends = np.searchsorted(track.ticks, [self.tick, *ticks], side="right").tolist()
+            if everything:
+                ends[-1] = len(track.ticks)
+            counts = np.array(ends) - first
+            some = slice(first, ends[-1])
+            totals, frames = sketch.after(track.values[some], counts)
+            seconds = frames * self._features[name].frame_seconds
+            if track.spans is not None or name in self._usable:
+                spans = _NONE if track.spans is None else track.spans[some]
+                sums = np.concatenate(([0], np.cumsum(spans[:, 1] - spans[:, 0])))
+                usable[name] = self._usable.get(name, 0) + sums[counts]
+                seconds = usable[name] / TICKS_PER_SECOND
+            heard[name] = Heard(totals, frames, seconds)
+            fresh[name] = track.values[some], counts
+        return Moments(ticks, speech[np.array(ticks) - self.tick], heard, usable, fresh)
+
+    def learn(self, moments: Moments, r: int) -> None:
+        """Learn everything up to one of these moments."""
+        for name, sketch in self.sketches.items():
+            heard = moments.heard[name]
+            sketch.total[:] = heard.totals[r]
+            sketch.frames = int(heard.frames[r])
+        for name, ticks in moments.usable.items():
+            self._usable[name] = int(ticks[r])
+        self._ahead = self._ahead[moments.ticks[r] - self.tick :]
+        self.tick, self._speech = moments.ticks[r], int(moments.speech[r])
+
+    def forget(self) -> None:
+        """Begin the sketches, and the clock of speech, afresh; the stream goes on."""
+        for sketch in self.sketches.values():
+            sketch.total[:] = 0
+            sketch.frames = 0
+        self._usable, self._speech = {}, 0
+
+    def tidy(self, *, everything: bool = False) -> None:
+        """Let go of what was learnt; copies, so that a long block is not kept by its last tick."""
+        self._ahead = self._ahead.copy()
+        for name, track in self._early.items():
+            left = np.zeros(len(track.ticks), np.bool_) if everything else track.ticks > self.tick
+            self._early[name] = _picked(track, left)
+
+    def state(self) -> tuple[dict[str, Any], dict[str, AnyArray]]:
+        """What was learnt: plain values and arrays."""
+        plain = {
+            "tick": self.tick,
+            "speech": self._speech,
+            "frames": {name: sketch.frames for name, sketch in self.sketches.items()},
+            "usable": dict(self._usable),
+        }
+        return plain, {f"sketch/{name}": s.total for name, s in self.sketches.items()}
+
+    def restore(self, plain: Mapping[str, Any], arrays: Mapping[str, AnyArray]) -> None:
+        """Take up a ``state``, fresh; frames must then come in from the first tick again.
+
+        Raises:
+            StoreError: the state is of other features.
+        """
+        if set(plain["frames"]) != set(self.sketches):
+            raise StoreError(f"the checkpoint does not fit: it is not of {'+'.join(self.sketches)}")
+        for name, sketch in self.sketches.items():
+            total = arrays.get(f"sketch/{name}")
+            if total is None or total.shape != sketch.total.shape:
+                raise StoreError(f"the checkpoint does not fit: it has no such sketch of {name}")
+            sketch.total[:] = total
+            sketch.frames = int(plain["frames"][name])
+        self.tick, self._speech = int(plain["tick"]), int(plain["speech"])
+        self._usable = {name: int(ticks) for name, ticks in plain["usable"].items()}
+
+
+def _picked(track: Track, which: BoolArray) -> Track:
+    spans = None if track.spans is None else track.spans[which]
+    return Track(track.ticks[which], track.values[which], spans)
+
+
+def _directed(track: Track) -> Track:
+    """The embeddings that count: without a length, or a number, there is no direction."""
+    if track.values.ndim != 2:
+        return track  # which the sketch refuses
+    length = np.hypot.reduce(track.values, axis=1)
+    counts = (length > 0) & (length < np.inf)
+    return track if counts.all() else _picked(track, counts)

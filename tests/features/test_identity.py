@@ -1,0 +1,201 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import soundfile
+import webrtcvad
+
+from monitor.features.extractor import Extractor
+from monitor.features.identity import RATE, Identity
+from monitor.types import Block
+from tests.contracts import growth
+from tests.weights import ecapa
+
+WINDOW = 3 * RATE
+# of dev-clean: a chapter to enrol, another to test
+READERS = {
+    "1272": ("128104", "135031"),
+    "1993": ("147149", "147965"),
+    "2035": ("147960", "152373"),
+    "2412": ("153947", "153948"),
+    "1988": ("147956", "24833"),
+    "652": ("129742", "130737"),
+}
+
+
+@pytest.fixture(scope="module")
+def feature() -> Identity:
+    return Identity(ecapa())
+
+
+def reader(shared: Path, speaker: str, chapter: str, seconds: float) -> np.ndarray:
+    path = shared / "speech" / "dev-clean" / speaker / f"{chapter}.opus"
+    sound, rate = soundfile.read(path, frames=round(seconds * RATE), dtype="float32")
+    assert rate == RATE
+    return np.asarray(sound)
+
+
+def heard(feature: Any, *parts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    feature.reset()
+    tracks = [*map(feature.process, parts), feature.flush()]
+    return (
+        np.concatenate([track.ticks for track in tracks]),
+        np.concatenate([track.values for track in tracks]),
+    )
+
+
+class Counting:
+    """In place of the network: says which windows it was given."""
+
+    def __init__(self) -> None:
+        self.batches: list[np.ndarray] = []
+
+    def embed(self, windows: np.ndarray) -> np.ndarray:
+        self.batches.append(windows.copy())
+        return np.ones((len(windows), 192), np.float32)
+
+
+@pytest.fixture
+def counting() -> tuple[Identity, Counting]:
+    made = Identity(ecapa())
+    made._encoder = Counting()  # type: ignore[assignment]
+    return made, made._encoder  # type: ignore[return-value]
+
+
+def test_the_windows_are_the_speech_without_the_pauses(shared, counting):
+    feature, network = counting
+    sound = reader(shared, "1272", "128104", 16.0)
+    detector = webrtcvad.Vad(2)
+    ticks = sound[: len(sound) // 160 * 160].reshape(-1, 160)
+    whole = np.clip(np.rint(ticks * 32768), -32768, 32767).astype(np.int16)
+    spoken = [detector.is_speech(tick.tobytes(), RATE) for tick in whole]
+    assert 0.5 < np.mean(spoken) < 0.99
+    speech = ticks[spoken].ravel()
+    found, _ = heard(feature, sound)
+    windows, rest = divmod(speech.size, WINDOW)
+    given = np.concatenate([batch.ravel() for batch in network.batches])
+    np.testing.assert_array_equal(given, speech[: given.size])
+    assert given.size == windows * WINDOW + (rest if rest >= RATE else 0)
+    assert [int(np.sum(spoken[:tick])) for tick in found[:windows]] == [
+        300 * (i + 1) for i in range(windows)
+    ]
+    assert all(spoken[tick - 1] for tick in found[:windows])
+
+
+def test_embeddings_are_those_of_speechbrain(shared, feature, tmp_path):
+    import torch
+    from speechbrain.inference.classifiers import EncoderClassifier
+
+    bare = EncoderClassifier.from_hparams(
+        source=ecapa(), savedir=str(tmp_path), overrides={"pretrained_path": ecapa()}
+    )
+    loud = reader(shared, "1993", "147149", 6.0).reshape(2, WINDOW)
+    windows = np.stack([loud[0], loud[1], 0.002 * loud[0]])
+    theirs = bare.encode_batch(torch.from_numpy(windows))[:, 0].numpy()
+    theirs /= np.linalg.norm(theirs, axis=1, keepdims=True)
+    ours = feature._encoder.embed(windows)
+    assert ours.dtype == np.float32
+    np.testing.assert_allclose(ours, theirs, atol=1e-5)
+    front = feature._encoder._model.mods["compute_features"]
+    assert type(front.spectrogram).__module__.startswith("torchaudio")
+    sound = torch.from_numpy(windows)
+    np.testing.assert_allclose(front(sound), bare.mods.compute_features(sound), atol=1e-4)
+    assert feature._encoder._model.mods["compute_features"] is not bare.mods.compute_features
+
+
+def test_any_cutting_gives_the_same_up_to_the_last_bits(shared, feature):
+    sound = reader(shared, "2035", "147960", 14.0)
+    ticks, values = heard(feature, sound)
+    assert len(ticks) >= 4
+    np.testing.assert_allclose(np.linalg.norm(values, axis=1), 1, atol=1e-6)
+    cuts = np.sort(np.random.default_rng(0).integers(0, sound.size, 30))
+    for parts in (np.split(sound, cuts), np.split(sound, [WINDOW])):
+        again, others = heard(feature, *parts)
+        np.testing.assert_array_equal(again, ticks)
+        np.testing.assert_allclose(others, values, atol=1e-5)
+
+
+def test_a_replay_is_batched_and_a_live_stream_is_not(shared, counting):
+    feature, network = counting
+    sound = reader(shared, "2412", "153947", 30.0)
+    ticks, _ = heard(feature, sound)
+    assert max(len(batch) for batch in network.batches) == 4
+    together, network.batches = network.batches, []
+    assert len(ticks) == sum(map(len, together)) > 6
+    heard(feature, *np.split(sound, range(1600, sound.size, 1600)))
+    assert {len(batch) for batch in network.batches} == {1}
+    one_by_one = np.concatenate([batch.ravel() for batch in network.batches])
+    np.testing.assert_array_equal(one_by_one, np.concatenate([b.ravel() for b in together]))
+
+
+@pytest.mark.parametrize(("seconds", "frames"), [(0.9, 0), (1.1, 1), (2.9, 1), (3.2, 1), (4.3, 2)])
+def test_what_is_left_at_the_end_counts_from_a_second_on(counting, seconds, frames):
+    feature, network = counting
+    feature._detector = Always()
+    sound = np.zeros(round(seconds * RATE), np.float32)
+    tracks = [feature.process(sound), feature.flush(), feature.flush()]
+    assert [len(track.ticks) for track in tracks] == [int(seconds // 3), frames - seconds // 3, 0]
+    assert sum(batch.size for batch in network.batches) in (0, WINDOW, sound.size)
+    assert tracks[1].ticks.tolist() in ([], [round(100 * seconds)])
+
+
+class Always:
+    """Hears speech in everything."""
+
+    def is_speech(self, *_: object) -> bool:
+        return True
+
+
+def test_silence_makes_no_frames_and_costs_no_memory(counting):
+    feature, network = counting
+    silence = np.zeros(10 * RATE, np.float32)
+    assert growth(5, lambda _: feature.process(silence)) < 2048
+    assert feature.flush().ticks.size == 0
+    assert network.batches == []
+
+
+def test_what_is_skipped_is_never_embedded(shared, counting):
+    feature, network = counting
+    sound = reader(shared, "1272", "135031", 20.0)
+    ticks, _ = heard(feature, sound)
+    assert len(ticks) >= 5
+    network.batches = []
+    feature.reset()
+    feature.skip_to(int(ticks[2]))
+    tracks = [feature.process(sound), feature.flush()]
+    assert np.concatenate([track.ticks for track in tracks]).tolist() == ticks[3:].tolist()
+    assert sum(map(len, network.batches)) == len(ticks) - 3
+    feature.reset()
+    network.batches = []
+    feature.skip_to(10**6)
+    assert feature.process(sound).ticks.size == feature.flush().ticks.size == 0
+    assert network.batches == []
+
+
+def test_any_rate_is_heard_and_no_frame_lies_beyond_the_end(counting):
+    feature, _ = counting
+    feature.reset()
+    extractor = Extractor([feature])
+    feature_sound = np.sin(np.arange(44_100 * 5) * 2 * np.pi * 130 / 44_100).astype(np.float32)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(webrtcvad.Vad, "is_speech", lambda *_: True)
+        runs = [extractor.process(Block(feature_sound, 44_100)), extractor.flush()]
+    ticks = np.concatenate([run.tracks["identity"].ticks for run in runs])
+    assert ticks.tolist() == [300, 500]
+    assert sum(run.speech.size for run in runs) == 500
+
+
+def test_real_readers_are_recognised_in_another_chapter(shared, feature):
+    templates, tests = [], []
+    for speaker, (enrolled, tested) in READERS.items():
+        templates.append(heard(feature, reader(shared, speaker, enrolled, 12.0))[1].mean(axis=0))
+        tests.append(heard(feature, reader(shared, speaker, tested, 10.0))[1].mean(axis=0))
+    unit = [np.stack(e) / np.linalg.norm(e, axis=1, keepdims=True) for e in (tests, templates)]
+    scores = unit[0] @ unit[1].T
+    ranks = 1 + (scores > np.diag(scores)[:, None]).sum(axis=1)
+    assert (ranks == 1).sum() >= 5
+    assert np.diag(scores).mean() > 0.5
+    assert scores[~np.eye(len(scores), dtype=bool)].mean() < 0.3

@@ -1,0 +1,76 @@
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays
+
+from monitor.maths.margin import PSEUDO_FRAMES, embedding_margin, histogram_margin, split
+
+LOG_TEMPLATES = np.log([[0.7, 0.2, 0.1], [0.1, 0.2, 0.7]])
+counts = arrays.arrays(np.int64, 3, elements=st.integers(0, 1000))
+vectors = arrays.arrays(np.float64, 4, elements=st.floats(-10, 10))
+
+
+def naive(new, own, independent):
+    templates = np.exp(LOG_TEMPLATES)
+    average = templates.mean(axis=0)
+    mine = (own + PSEUDO_FRAMES * average) / (own.sum() + PSEUDO_FRAMES)
+    share = new / new.sum()
+    likelihoods = [math.prod(row**share) ** independent for row in templates]
+    return math.log(math.prod(mine**share)) - math.log(np.mean(likelihoods)) / independent
+
+
+@given(counts.filter(lambda c: c.sum() > 0), counts, st.floats(0.5, 30))
+def test_histogram_margin_is_the_mean_log_ratio_of_own_and_mixture(new, own, independent):
+    margin = histogram_margin(new, own, LOG_TEMPLATES, independent)
+    assert margin == pytest.approx(naive(new, own, independent), abs=1e-9)
+
+
+def test_an_unknown_voice_has_no_margin_over_a_population_of_one():
+    margin = histogram_margin(np.array([3, 1, 0]), np.zeros(3), LOG_TEMPLATES[:1], 10)
+    assert margin == pytest.approx(0, abs=1e-12)
+
+
+def test_a_known_voice_has_a_margin_for_its_own_frames_and_none_for_others():
+    own = np.array([0, 5000, 0])
+    assert histogram_margin(np.array([0, 9, 0]), own, LOG_TEMPLATES, 10) > 1
+    assert histogram_margin(np.array([9, 0, 0]), own, LOG_TEMPLATES, 10) < -1
+
+
+def test_the_mixture_lies_between_the_average_and_the_best_speaker():
+    new, own = np.array([9, 1, 0]), np.zeros(3)
+    share = new / new.sum()
+    mine = share @ np.log(np.exp(LOG_TEMPLATES).mean(axis=0))
+    average = histogram_margin(new, own, LOG_TEMPLATES, 1e-6)
+    best = histogram_margin(new, own, LOG_TEMPLATES, 1e6)
+    assert average == pytest.approx(mine - (LOG_TEMPLATES @ share).mean(), abs=1e-4)
+    assert best == pytest.approx(mine - (LOG_TEMPLATES @ share).max(), abs=1e-4)
+    assert best < histogram_margin(new, own, LOG_TEMPLATES, 10) < average
+
+
+@given(vectors, vectors, vectors)
+def test_embedding_margin_is_bounded_and_does_not_mind_lengths(new, own, mean):
+    margin = embedding_margin(new, own, mean)
+    assert -2 - 1e-9 <= margin <= 2 + 1e-9
+    assert embedding_margin(4 * new, 2 * own, 8 * mean) == pytest.approx(margin, abs=1e-9)
+
+
+def test_what_has_no_direction_has_no_cosine():
+    one, none = np.array([1.0, 0]), np.zeros(2)
+    assert embedding_margin(one, none, none) == 0
+    assert embedding_margin(one, none, one) == -1
+    assert embedding_margin(none, one, one) == 0
+
+
+@given(arrays.arrays(np.float64, st.integers(2, 30), elements=st.floats(-5, 5)))
+def test_split_is_the_best_of_all_cuts(margins):
+    def rest(at):
+        return sum(float(((part - part.mean()) ** 2).sum()) for part in np.split(margins, [at]))
+
+    at = split(margins)
+    assert 1 <= at < margins.size
+    assert rest(at) <= min(map(rest, range(1, margins.size))) + 1e-9

@@ -1,0 +1,324 @@
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from monitor.errors import StoreError, UsageError
+from monitor.features.extractor import Extractor
+from monitor.features.f0 import F0
+from monitor.features.tracks import join_frames
+from monitor.population.population import Population
+from monitor.sources.file import File
+from monitor.stream import change as module
+from monitor.stream.change import SENSITIVITY, ChangeDetector
+from monitor.types import Block
+from tests.contracts import KILOBYTE, growth
+
+BINS, DIMENSIONS = 30, 192
+KINDS = {"f0": "histogram", "phones": "histogram", "identity": "embedding"}
+FRAMES = {"f0": 40, "phones": 10}  # a second
+
+
+@cache
+def voices(count=8):
+    """What is typical of simulated people: shares of bins, and directions."""
+    rng = np.random.default_rng(1)
+    middles = rng.uniform(6, 24, (count, 1))
+    bumps = np.exp(-0.5 * ((np.arange(BINS) - middles) / 2.5) ** 2) + 0.01
+    return bumps / bumps.sum(axis=1, keepdims=True), rng.standard_normal((count, DIMENSIONS))
+
+
+def spoken(turns, seed=0, features=("f0",)):
+    """One step a second: turns are (person, seconds)."""
+    bins, directions = voices()
+    rng = np.random.default_rng(seed)
+    steps: list[dict[str, np.ndarray]] = []
+    for person in (person for person, seconds in turns for _ in range(seconds)):
+        step = {n: rng.choice(BINS, FRAMES[n], p=bins[person]) for n in features if n in FRAMES}
+        if "identity" in features:
+            lately = len(steps) % 3 == 2
+            near = directions[person] + rng.standard_normal((int(lately), DIMENSIONS))
+            step["identity"] = near
+        steps.append(step)
+    return steps
+
+
+def detector(*features, **settings):
+    bins, directions = voices()
+    known = {"f0": 1000 * bins, "phones": 1000 * bins, "identity": directions}
+    return ChangeDetector({name: known[name] for name in features}, KINDS, **settings)
+
+
+def heard(detector, steps, first=0, seconds=1.0):
+    found = []
+    for i, step in enumerate(steps, first + 1):
+        change = detector.update(step, round(100 * seconds * i))
+        if change is not None:
+            found.append(change)
+    return found
+
+
+def same(one, other):
+    """Two states are equal to the last bit."""
+    assert json.dumps(one[0]) == json.dumps(other[0])
+    assert one[1].keys() == other[1].keys()
+    for name, value in one[1].items():
+        np.testing.assert_array_equal(value, other[1][name])
+
+
+@pytest.mark.parametrize(
+    ("feature", "late", "blur"), [("f0", 12, 4), ("phones", 25, 8), ("identity", 10, 4)]
+)
+def test_another_person_is_noticed_soon(feature, late, blur):
+    for seed in range(5):
+        (change,) = heard(detector(feature), spoken([(0, 90), (1, 60)], seed, (feature,)))
+        assert 90 < change.seconds <= 90 + late
+        assert change.since_seconds == pytest.approx(90, abs=blur)
+        assert change.features == (feature,)
+        assert change.margin_after < change.margin_before
+
+
+def test_every_turn_is_noticed_once():
+    turns = [(0, 60), (1, 60), (0, 60), (2, 60)]
+    changes = heard(detector("f0", "identity"), spoken(turns, 0, ("f0", "identity")))
+    assert [change.seconds // 60 for change in changes] == [1, 2, 3]
+
+
+@pytest.mark.parametrize("feature", KINDS)
+def test_one_person_is_seldom_taken_for_two(feature):
+    hours = 4
+    reports = sum(
+        len(heard(detector(feature), spoken([(person, 1800)], person, (feature,))))
+        for person in range(2 * hours)
+    )
+    assert reports <= hours
+
+
+def test_a_voice_that_becomes_known_is_no_change():
+    # like nobody of the population, so that the margin rises for long
+    rng = np.random.default_rng(0)
+    follower = detector("f0")
+    steps = [{"f0": rng.integers(0, 4, 40)} for _ in range(300)]
+    assert heard(follower, steps) == []
+    _, arrays = follower.state()
+    margins = arrays["f0/margins"]
+    assert margins[-50:].mean() > 2.0
+
+
+def test_a_small_lasting_drop_of_an_embedding_is_the_same_person():
+    rng = np.random.default_rng(0)
+    _, directions = voices()
+    aside = directions[0] + 0.6 * rng.normal(size=DIMENSIONS)
+    means = np.array([directions[0]] * 60 + [aside] * 60)[:, None]
+    steps = [{"identity": mean + 0.1 * rng.normal(size=mean.shape)} for mean in means]
+    assert heard(detector("identity"), steps) == []
+    eager = {"identity": replace(SENSITIVITY["embedding"], least_drop=0.0)}
+    assert len(heard(detector("identity", sensitivity=eager), steps)) == 1
+
+
+def test_care_costs_delay():
+    def delays(**settings):
+        return [
+            heard(detector("f0", **settings), spoken([(0, 90), (1, 90)], seed))[0].seconds
+            for seed in range(5)
+        ]
+
+    assert sum(delays(careful=1e-3)) < sum(delays()) < sum(delays(careful=1e6))
+
+
+def test_histograms_are_more_careful_beside_an_embedding():
+    alone = detector("f0", careful=10)
+    beside = detector("f0", "identity")
+    for steps in (spoken([(0, 90), (1, 90)], seed) for seed in range(5)):
+        assert heard(beside, steps) == heard(alone, steps) != []
+        alone.reset()
+        beside.reset()
+
+
+# ----------------------------------------------------------------------------- streams as they are
+
+
+@given(st.integers(1, 149), st.sampled_from([("f0",), ("identity",), ("f0", "phones", "identity")]))
+@settings(max_examples=15)
+def test_stopped_and_resumed_equals_never_stopped(at, features):
+    steps = spoken([(0, 60), (1, 50), (2, 40)], at, features)
+    whole, begun, resumed = (detector(*features) for _ in range(3))
+    changes = heard(whole, steps)
+    before = heard(begun, steps[:at])
+    plain, arrays = begun.state()
+    resumed.restore(json.loads(json.dumps(plain)), {n: a.copy() for n, a in arrays.items()})
+    same(resumed.state(), begun.state())
+    assert before + heard(resumed, steps[at:], at) == changes
+    same(resumed.state(), whole.state())
+
+
+def test_resuming_a_long_voice_is_exact_and_its_memory_bounded(monkeypatch):
+    monkeypatch.setattr(module, "MOST_MARGINS", 40)
+    steps = spoken([(0, 400), (1, 40)])
+    whole, begun, resumed = (detector("f0") for _ in range(3))
+    changes = heard(whole, steps)
+    assert len(changes) == 1
+    assert heard(begun, steps[:350]) == []
+    assert begun.state()[1]["f0/margins"].size < 40
+    resumed.restore(*begun.state())
+    assert heard(resumed, steps[350:], 350) == changes
+
+
+@given(st.integers(0, 20))
+@settings(max_examples=5)
+def test_margins_do_not_depend_on_the_length_of_a_step(seed):
+    steps = spoken([(0, 120)], seed, ("f0", "identity"))
+    long = [
+        {name: np.concatenate([step[name] for step in steps[i : i + 5]]) for name in steps[0]}
+        for i in range(0, 120, 5)
+    ]
+    short = []
+    for step in steps:
+        short += [{"f0": step["f0"][:7]}, {"f0": step["f0"][7:], "identity": step["identity"]}]
+    states = []
+    for cutting, seconds in ((steps, 1), (long, 5), (short, 0.5)):
+        follower = detector("f0", "identity")
+        assert heard(follower, cutting, seconds=seconds) == []
+        states.append(follower.state()[1])
+    for state in states[1:]:
+        for key in ("f0/margins", "f0/own", "f0/held", "f0/part", "identity/margins"):
+            np.testing.assert_array_equal(state[key], states[0][key])
+
+
+def test_a_feature_that_falls_silent_leaves_the_others_working():
+    steps = spoken([(0, 90), (1, 60)], 0, ("f0", "identity"))
+    for name, other in (("f0", "identity"), ("identity", "f0")):
+        cut = [{other: step[other]} if i >= 70 else step for i, step in enumerate(steps)]
+        (change,) = heard(detector("f0", "identity"), cut)
+        assert change.features == (other,)
+        assert 90 < change.seconds < 110
+        gone = [step if not 40 <= i < 70 else {other: step[other]} for i, step in enumerate(steps)]
+        assert 90 < heard(detector(name), gone)[0].seconds < 110
+
+
+def test_nothing_and_nonsense_leave_no_trace():
+    steps = spoken([(0, 60), (1, 30)], 0, ("f0", "identity"))
+    noisy = []
+    for i, step in enumerate(steps):
+        bad = np.full((i % 3, DIMENSIONS), [np.nan, np.inf, 0.0][i % 3])
+        noisy.append(
+            {
+                "f0": step["f0"],
+                "identity": np.concatenate([bad, step["identity"]]),
+                "unknown": np.array([1.5]),
+            }
+        )
+    plain, dirty = detector("f0", "identity"), detector("f0", "identity")
+    assert heard(plain, steps) == heard(dirty, noisy)
+    same(plain.state(), dirty.state())
+    empty = {"f0": np.empty(0, np.intp), "identity": np.empty((0, DIMENSIONS))}
+    silent = detector("f0", "identity")
+    assert heard(silent, [empty, {}] * 100) == []
+    fresh = detector("f0", "identity")
+    fresh.update({}, 20_000)
+    same(silent.state(), fresh.state())
+
+
+def test_what_it_is_given_is_only_read():
+    bins, directions = voices()
+    counts = np.round(1000 * bins).astype(np.int64)
+    background = {"f0": counts.copy(), "identity": directions.copy()}
+    for array in background.values():
+        array.flags.writeable = False
+    steps = spoken([(0, 60), (1, 30)], 0, ("f0", "identity"))
+    for step in steps:
+        for array in step.values():
+            array.flags.writeable = False
+    assert heard(ChangeDetector(background, KINDS), steps)
+    np.testing.assert_array_equal(background["f0"], counts)
+
+
+def test_a_large_population_is_thinned():
+    counts = np.random.default_rng(0).integers(0, 50, (1000, BINS))
+    follower = ChangeDetector({"f0": counts}, KINDS)
+    assert heard(follower, spoken([(0, 90), (1, 60)]))
+
+
+def test_memory_does_not_grow(monkeypatch):
+    monkeypatch.setattr(module, "MOST_MARGINS", 60)
+    follower = detector("f0", "identity")
+    steps = spoken([(0, 100)], 0, ("f0", "identity"))
+    assert growth(300, lambda i: follower.update(steps[i % 100], 100 * i)) < 8 * KILOBYTE
+
+
+def test_reset_is_a_new_detector():
+    follower = detector("f0")
+    heard(follower, spoken([(0, 50)]))
+    follower.reset()
+    same(follower.state(), detector("f0").state())
+
+
+# -------------------------------------------------------------------------------------- wrong input
+
+
+@pytest.mark.parametrize(
+    ("step", "words"),
+    [
+        ({"f0": np.array([BINS])}, "bins must be"),
+        ({"f0": np.array([-1])}, "bins must be"),
+        ({"f0": np.array([0.5])}, "bins must be"),
+        ({"identity": np.zeros((1, 3))}, "embeddings must have shape"),
+        ({"identity": np.zeros(DIMENSIONS)}, "embeddings must have shape"),
+    ],
+)
+def test_other_frames_are_refused(step, words):
+    with pytest.raises(UsageError, match=words):
+        detector("f0", "identity").update(step, 100)
+
+
+def test_settings_without_meaning_are_refused():
+    with pytest.raises(UsageError, match="careful"):
+        detector("f0", careful=0)
+    with pytest.raises(UsageError, match="kind"):
+        ChangeDetector({"f0": np.ones((2, 3))}, {"f0": "picture"})
+
+
+def test_the_state_of_other_features_is_refused():
+    plain, arrays = detector("f0").state()
+    with pytest.raises(StoreError, match="identity"):
+        detector("f0", "identity").restore(plain, arrays)
+    smaller = ChangeDetector({"f0": np.ones((2, 3))}, KINDS)
+    with pytest.raises(StoreError, match="f0"):
+        smaller.restore(plain, arrays)
+
+
+# ------------------------------------------------------------------------------------ real readers
+
+
+def listened(paths, seconds):
+    """Steps of one second of pitch, one recording after the other."""
+    extractor = Extractor([F0()])
+    frames = None
+    for number, path in enumerate(paths):
+        for block in File(path, end_seconds=seconds):
+            assert isinstance(block, Block)
+            made = extractor.process(Block(block.samples, block.rate, number))
+            frames = made if frames is None else join_frames(frames, made)
+    assert frames is not None
+    track = frames.tracks["f0"]
+    ends = np.arange(100, frames.speech.size, 100)
+    return [{"f0": part} for part in np.split(track.values, np.searchsorted(track.ticks, ends))]
+
+
+def test_real_readers(shared):
+    man = shared / "speech/dev-clean/422/122949.opus"
+    woman = shared / "speech/dev-clean/1462/170138.opus"
+    population = Population.reference()
+    templates = population.templates("f0", population.scoring())
+    follower = ChangeDetector({"f0": templates}, KINDS)
+    (change,) = heard(follower, listened([man, woman], 90))
+    assert 90 < change.seconds <= 105
+    assert change.since_seconds == pytest.approx(90, abs=5)
+    follower.reset()
+    assert heard(follower, listened([man], 200)) == []

@@ -1,0 +1,135 @@
+"""What the monitor does when somebody else takes over."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+
+from monitor.alerts.rules import Threshold
+from monitor.errors import UsageError
+from monitor.stream.change import Change
+from monitor.stream.monitor import Monitor
+from monitor.stream.reading import Reading
+from monitor.stream.records import record_of
+from monitor.types import Frames, Track
+from tests.stream.streams import Listed, reference
+
+FIRST, SECOND = "19", "1088"
+TURN = 90  # seconds
+
+
+@cache
+def conversation() -> Frames:
+    """Two readers' pitch, one after the other, drawn from their templates."""
+    population, generator = reference(), np.random.default_rng(4)
+    templates = population.templates("f0", population.scoring())
+    bins = []
+    for name in (FIRST, SECOND):
+        shares = templates[population.index(name)] / templates[population.index(name)].sum()
+        bins.append(generator.choice(shares.size, 100 * TURN // 2, p=shares))
+    ticks = np.arange(1, 2 * TURN * 100 + 1, 2)
+    return Frames(np.ones(2 * TURN * 100, bool), {"f0": Track(ticks, np.concatenate(bins))})
+
+
+def cut(every: int) -> Listed:
+    whole = conversation()
+    track = whole.tracks["f0"]
+    runs = []
+    for start in range(0, whole.speech.size, every):
+        low, high = np.searchsorted(track.ticks, [start, start + every], side="right")
+        part = Track(track.ticks[low:high], track.values[low:high])
+        runs.append(Frames(whole.speech[start : start + every], {"f0": part}))
+    return Listed(runs)
+
+
+def events(on_change: str, every: int = 1000) -> list[Any]:
+    return list(Monitor(reference(), watch=SECOND, on_change=on_change).events(cut(every)))
+
+
+def readings(found: list[Any]) -> list[Reading]:
+    return [event for event in found if isinstance(event, Reading)]
+
+
+def changes(found: list[Any]) -> list[Change]:
+    return [event for event in found if isinstance(event, Change)]
+
+
+def test_nothing_is_looked_for_unless_asked():
+    assert not changes(events("ignore"))
+    with pytest.raises(UsageError, match="on_change='stop' must be one of ignore, note"):
+        Monitor(reference(), on_change="stop")
+
+
+def test_a_note_changes_nothing_else():
+    ignored, noted = events("ignore"), events("note")
+    [change] = changes(noted)
+    assert TURN < change.seconds < TURN + 20
+    assert abs(change.since_seconds - TURN) < 10
+    assert change.features == ("f0",)
+    assert change.margin_after < change.margin_before
+    assert [r.record() for r in readings(noted)] == [r.record() for r in readings(ignored)]
+
+
+def test_reset_begins_the_evidence_afresh_and_keeps_the_peak():
+    found = events("reset")
+    [change] = changes(found)
+    at = found.index(change)
+    before, after = found[at + 1], found[at + 2]
+    assert before.seconds == change.seconds
+    assert before.speech == change.seconds
+    assert after.speech == pytest.approx(1.0)
+    assert after.peak_bits == before.peak_bits or after.bits > before.peak_bits
+    assert {reading.stream for reading in readings(found)} == {1}
+    carried_on = readings(events("note"))[-1]
+    # the second reader is watched: with the first one's evidence gone there is more of hers
+    assert (readings(found)[-1].bits or 0.0) > (carried_on.bits or 0.0) + 0.5
+    assert readings(found)[-1].speech == pytest.approx(2 * TURN - change.seconds)
+
+
+def test_split_begins_another_stream_with_its_own_peak():
+    found = events("split")
+    [change] = changes(found)
+    streams = [reading.stream for reading in readings(found)]
+    assert streams == sorted(streams)
+    assert set(streams) == {1, 2}
+    first = next(reading for reading in readings(found) if reading.stream == 2)
+    assert first.peak_bits == max(first.bits or 0.0, 0.0)
+    assert first.seconds == pytest.approx(change.seconds + 1.0)
+
+
+@pytest.mark.parametrize("on_change", ["note", "reset", "split"])
+def test_any_cutting_gives_the_same(on_change):
+    whole = [record_of(event, ["a"], on_change) for event in events(on_change, 2 * TURN * 100)]
+    for every in (37, 250):
+        parts = [record_of(event, ["a"], on_change) for event in events(on_change, every)]
+        assert parts == whole
+
+
+@pytest.mark.parametrize("stop", [60, 95, 120])
+def test_stopped_and_resumed_equals_never_stopped(stop):
+    never = [record_of(event, ["a"], "split") for event in events("split")]
+    monitor = Monitor(reference(), watch=SECOND, on_change="split")
+    done = []
+    for event in monitor.events(cut(1000)):
+        done.append(record_of(event, ["a"], "split"))
+        if done[-1]["type"] == "reading" and done[-1]["seconds"] >= stop:
+            break
+    plain, arrays = monitor.state()
+    again = Monitor(reference(), watch=SECOND, on_change="split")
+    again.restore(plain, {name: array.copy() for name, array in arrays.items()})
+    done += [record_of(event, ["a"], "split") for event in again.events(cut(1000))]
+    assert done == never
+
+
+def test_an_alert_waits_for_the_new_voice():
+    rule = Threshold("bits", 1.0, hold_seconds=5.0)
+    reading = {"type": "reading", "seconds": 1.0, "speech": 1.0, "bits": 3.0, "bits_low": 3.0}
+    change = {"type": "change", "action": "reset"}
+    for second in range(1, 5):
+        assert rule.update({**reading, "seconds": float(second)}) == []
+    rule.update(change)
+    assert rule.update({**reading, "seconds": 6.5}) == []
+    assert rule.update({**reading, "seconds": 11.5})[0]["state"] == "raised"
