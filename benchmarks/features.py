@@ -2,6 +2,7 @@
 
     python -m benchmarks.features                       # the shipped laws
     python -m benchmarks.features FRAMES [--features phones] [--corpora dev-clean]
+    python -m benchmarks.features FRAMES --features identity --lengths 9 --template 30
 
 Without a folder the laws of the shipped population are printed. With one, made by
 `benchmarks.hear`, laws are learnt from it first: to compare corpora, or 8 with 16 kHz.
@@ -11,7 +12,7 @@ from __future__ import annotations
 
 import argparse
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -36,9 +37,13 @@ def main() -> None:
     parser.add_argument("frames", type=Path, nargs="?")
     parser.add_argument("--features")
     parser.add_argument("--corpora", default="train-clean-5,train-clean-100,dev-clean")
+    parser.add_argument("--lengths", default=",".join(f"{t:g}" for t in LENGTHS), help="T, seconds")
+    parser.add_argument("--template", type=float, default=TEMPLATE_SECONDS, help="D, seconds")
     given = parser.parse_args()
+    lengths = tuple(float(t) for t in given.lengths.split(","))
     if given.frames is None:
-        print_tables(row for law in Population.reference().laws for row in law.rows)
+        rows = [row for law in Population.reference().laws for row in law.rows]
+        print_tables(rows, lengths, given.template)
         return
     features = given.features.split(",") if given.features else None
     with tempfile.TemporaryDirectory() as folder:
@@ -53,17 +58,19 @@ def main() -> None:
         voices, shapes, problems = collect(find(manifest), features=features)
     for problem in problems:
         raise SystemExit(problem)
-    made = calibrate(voices, shapes, lengths=LENGTHS, template_lengths=(TEMPLATE_SECONDS,))
-    print_tables(made.rows)
+    made = calibrate(voices, shapes, lengths=lengths, template_lengths=(given.template,))
+    print_tables(made.rows, lengths, given.template)
 
 
-def print_tables(rows: Iterable[Mapping[str, Any]]) -> None:
+def print_tables(
+    rows: Iterable[Mapping[str, Any]], wanted: Sequence[float], template: float
+) -> None:
     """One table a figure: a line for each set of features and session, a column for each T."""
-    kept = [row for row in rows if row["D"] == TEMPLATE_SECONDS and row["T"] in LENGTHS]
+    kept = [row for row in rows if row["D"] == template and row["T"] in wanted]
     names = dict.fromkeys((row["session"], row["feature"]) for row in kept)
     lengths = sorted({row["T"] for row in kept})
     for title, key, style in COLUMNS:
-        print(f"\n{title} (templates of {TEMPLATE_SECONDS:g} s)\n")
+        print(f"\n{title} (templates of {template:g} s)\n")
         print("| session | features | " + " | ".join(f"{t:g} s" for t in lengths) + " |")
         print("| --- | --- |" + " ---: |" * len(lengths))
         for session, feature in sorted(names):

@@ -4,6 +4,10 @@ For a calibration trial with raw scores ``s_fj`` and true speaker w,
 ``p = (1 - e) / sum_j exp(sum_f lambda_f (s_fj - s_fw)) + e / N``; the fit minimises the mean of
 ``-log p``, which maximises exactly what the monitor shows: mean local bits are log2 N minus that
 loss in bits. The floor e keeps a reading from claiming more than the calibration speakers can back.
+
+Features overlap, and with some twenty speakers every lambda that is learnt costs a little on those
+who were not there. So the best single feature is free, and every other one must earn its lambda
+against an exponential prior that weighs as much as one speaker (``prior_of``).
 """
 
 from __future__ import annotations
@@ -14,13 +18,24 @@ import numpy as np
 
 from monitor.types import FloatArray, IntArray
 
-__all__ = ["LogitFit", "Trials", "fit", "fit_draws", "held_out", "held_out_bits", "smallest_floor"]
+__all__ = [
+    "LogitFit",
+    "Trials",
+    "fit",
+    "fit_draws",
+    "held_out",
+    "held_out_bits",
+    "prior_of",
+    "smallest_floor",
+]
 
 _STEPS = 33
 _REACH = 256.0
 _FLOORS = 24
 _FEW_SPEAKERS = 12
 _FLATTEST = 0.02
+_NO_SAY = 1e-3
+"""A lambda below this share of what the feature would get alone is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +111,11 @@ class _Table:
     """Every speaker's losses, summed over trials, on a grid of weights and floors."""
 
     def __init__(
-        self, trials: Trials, points: FloatArray, speakers: int, lowest_floor: float
+        self,
+        trials: Trials,
+        points: FloatArray,
+        speakers: int,
+        lowest_floor: float,
     ) -> None:
         self.floors = np.geomspace(lowest_floor, 1.0, _FLOORS)
         candidates = trials.behind.shape[2]
@@ -137,18 +156,19 @@ def _loss_and_slopes(
     return float(-(row_weights @ np.log(p))), slope, float(slope_floor)
 
 
-def _polish(trials: Trials, start: FloatArray, floor: float, row_weights: FloatArray) -> LogitFit:
+def _polish(trials: Trials, start: FloatArray, floor: float, prior: FloatArray) -> LogitFit:
     """Descend from the best grid point, in log lambda and log e."""
     from scipy.optimize import minimize
 
     lowest = np.log(smallest_floor(trials.speakers))
     origin = np.log(np.maximum(start, 1e-4 * _scale(trials)))
-    row_weights = row_weights / row_weights.sum()
+    row_weights = np.full(trials.speaker.size, 1.0 / trials.speaker.size)
+    pull = prior / trials.speakers
 
     def objective(x: FloatArray) -> tuple[float, FloatArray]:
         weights, e = np.exp(origin + x[:-1]), float(np.exp(min(x[-1], 0.0)))
         loss, slope, slope_floor = _loss_and_slopes(trials, weights, e, row_weights)
-        return loss, np.append(slope * weights, slope_floor * e)
+        return loss + pull @ weights, np.append((slope + pull) * weights, slope_floor * e)
 
     found = minimize(
         objective,
@@ -158,11 +178,32 @@ def _polish(trials: Trials, start: FloatArray, floor: float, row_weights: FloatA
         bounds=[(-12.0, 12.0)] * start.size + [(lowest, 0.0)],
         options={"maxfun": 400, "ftol": 1e-14, "gtol": 1e-9},
     )
-    return LogitFit(np.exp(origin + found.x[:-1]), float(np.exp(found.x[-1])), float(found.fun))
+    weights = np.exp(origin + found.x[:-1])
+    weights[(prior > 0.0) & (weights * prior < _NO_SAY)] = 0.0
+    return LogitFit(weights, float(np.exp(found.x[-1])), float(found.fun))
 
 
-def fit(trials: Trials) -> LogitFit:
+def prior_of(trials: Trials) -> FloatArray:
+    """What a lambda costs, shape (F,): nats of one speaker for each unit of it.
+
+    Nothing for the feature that does best alone; of the others, whose information may be the same,
+    one nat for the lambda that each would get alone.
+    """
+    count = trials.behind.shape[1]
+    if count == 1:
+        return np.zeros(1)
+    alone = [fit(Trials(trials.behind[:, f : f + 1], trials.speaker)) for f in range(count)]
+    prior = 1.0 / np.maximum([float(each.weights[0]) for each in alone], 1e-12)
+    prior[int(np.argmin([each.loss for each in alone]))] = 0.0
+    return np.asarray(prior)
+
+
+def fit(trials: Trials, prior: FloatArray | None = None) -> LogitFit:
     """Fit lambda and e on all trials.
+
+    Args:
+        trials: the calibration trials.
+        prior: shape (F,), from ``prior_of``; nothing where left out.
 
     Returns:
         the optimum. Where the scores say nothing (or mislead) the floor goes to 1, or lambda to
@@ -171,13 +212,19 @@ def fit(trials: Trials) -> LogitFit:
     lines = _start_lines(trials)
     points = lines.reshape(-1, lines.shape[2])
     table = _Table(trials, points, int(trials.speaker.max()) + 1, smallest_floor(trials.speakers))
-    even = np.ones(trials.speaker.size)
+    prior = np.zeros(lines.shape[2]) if prior is None else prior
+    total = table.loss.sum(axis=0) + _pull(trials, points, prior)[:, None]
     found = []
     # the loss has local optima, a feature alone among them: descend from the best of every line
-    for line, loss in zip(lines, np.split(table.loss.sum(axis=0), len(lines)), strict=True):
+    for line, loss in zip(lines, np.split(total, len(lines)), strict=True):
         point, floor = divmod(int(loss.argmin()), table.floors.size)
-        found.append(_polish(trials, line[point], float(table.floors[floor]), even))
+        found.append(_polish(trials, line[point], float(table.floors[floor]), prior))
     return min(found, key=lambda each: each.loss)
+
+
+def _pull(trials: Trials, points: FloatArray, prior: FloatArray) -> FloatArray:
+    """What the prior adds to a sum of losses over the trials, shape (points,)."""
+    return np.asarray(points @ prior * (trials.speaker.size / trials.speakers))
 
 
 def _near_grid(centre: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -230,7 +277,11 @@ def _offsets(total: FloatArray, index: IntArray) -> FloatArray:
 
 
 def fit_draws(
-    trials: Trials, centre: FloatArray, weights: FloatArray, lowest_floor: float | None = None
+    trials: Trials,
+    centre: FloatArray,
+    weights: FloatArray,
+    prior: FloatArray | None = None,
+    lowest_floor: float | None = None,
 ) -> tuple[FloatArray, FloatArray]:
     """Refit under resampled speakers.
 
@@ -241,6 +292,7 @@ def fit_draws(
         trials: the calibration trials.
         centre: lambda of the full fit, shape (F,).
         weights: how often each speaker is drawn, shape (B, S).
+        prior: that of the full fit.
         lowest_floor: what e may not fall below, where that is not ``smallest_floor`` of the trials.
 
     Returns:
@@ -254,7 +306,10 @@ def fit_draws(
     shape = (multipliers.size,) * centre.size + (table.floors.size,)
     # row 0: everybody once, whose optimum is known
     weights = np.concatenate([np.ones((1, speakers)), weights])
-    total = np.tensordot(weights, table.loss, axes=1).reshape(-1, *shape)
+    total = np.tensordot(weights, table.loss, axes=1)
+    if prior is not None:
+        total += _pull(trials, grid, prior)[:, None]
+    total = total.reshape(-1, *shape)
     best = total.reshape(total.shape[0], -1).argmin(axis=1)
     index = np.stack(np.unravel_index(best, shape))
     place = index + _offsets(total, index)
@@ -267,7 +322,9 @@ def fit_draws(
     return found, np.clip(floors, lowest_floor, 1.0)
 
 
-def held_out(trials: Trials, centre: FloatArray, speakers: int) -> tuple[FloatArray, FloatArray]:
+def held_out(
+    trials: Trials, centre: FloatArray, speakers: int, prior: FloatArray | None = None
+) -> tuple[FloatArray, FloatArray]:
     """Lambda and e for every speaker, fitted without that speaker: cross-fitting.
 
     Args:
@@ -275,22 +332,23 @@ def held_out(trials: Trials, centre: FloatArray, speakers: int) -> tuple[FloatAr
         centre: lambda of the full fit, shape (F,): where the refits look. It has seen everybody,
             so that with few speakers, where one matters, the refits start from nothing instead.
         speakers: S, with ``trials.speaker`` in 0..S-1.
+        prior: that of the full fit.
 
     Returns:
         lambda, shape (S, F), and e, shape (S,).
     """
     if trials.speakers > _FEW_SPEAKERS:
         lowest = smallest_floor(trials.speakers - 1)
-        return fit_draws(trials, centre, 1.0 - np.eye(speakers), lowest)
+        return fit_draws(trials, centre, 1.0 - np.eye(speakers), prior, lowest)
     fits = []
     for speaker in range(speakers):
         rest = trials.speaker != speaker
-        fits.append(fit(Trials(trials.behind[rest], trials.speaker[rest])))
+        fits.append(fit(Trials(trials.behind[rest], trials.speaker[rest]), prior))
     return np.stack([each.weights for each in fits]), np.array([each.floor for each in fits])
 
 
-def held_out_bits(trials: Trials, weights: FloatArray, floor: FloatArray) -> float:
-    """Mean local bits, every speaker weighing the same.
+def held_out_bits(trials: Trials, weights: FloatArray, floor: FloatArray) -> FloatArray:
+    """Mean local bits of each speaker.
 
     Args:
         trials: the calibration trials.
@@ -298,7 +356,7 @@ def held_out_bits(trials: Trials, weights: FloatArray, floor: FloatArray) -> flo
         floor: e of each speaker, shape (S,).
 
     Returns:
-        bits: at most log2 N; negative where the fit misleads.
+        shape (S,): at most log2 N; negative where the fit misleads.
     """
     candidates = trials.behind.shape[2]
     bits = []
@@ -307,4 +365,4 @@ def held_out_bits(trials: Trials, weights: FloatArray, floor: FloatArray) -> flo
         share = Trials(trials.behind[mine], trials.speaker[mine]).true_share(weights[speaker])
         loss = _loss(share, float(floor[speaker]), candidates).mean()
         bits.append((np.log(candidates) - loss) / np.log(2.0))
-    return float(np.mean(bits))
+    return np.array(bits)

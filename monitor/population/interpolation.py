@@ -196,7 +196,10 @@ class LengthLaw:
             self._log_lengths[right] - self._log_lengths[left]
         )
         mixed = np.exp((1.0 - w) * self._logs[left] + w * self._logs[right])
-        alpha, beta, floor, weights = mixed[:1], mixed[1:2], mixed[2], mixed[3:].T
+        alpha, beta, floor = mixed[:1], mixed[1:2], mixed[2]
+        ends = self._weights[:, [left, right]]
+        zero = (ends == 0.0).any(axis=1)  # which has no logarithm
+        weights = np.where(zero, (1.0 - w) * ends[:, 0] + w * ends[:, 1], mixed[3:].T)
         share = np.ones(alpha.shape)
         binomial = np.zeros(alpha.shape, dtype=bool)
         beside = self._binomial[:, left] | self._binomial[:, right]
@@ -274,5 +277,8 @@ def at_template(law: RankLaw, seconds: float, additive: BoolArray) -> LengthLaw:
 def _between(low: FloatArray, high: FloatArray, w: float) -> FloatArray:
     if w == 0.0 or w == 1.0:
         return high if w else low
-    with np.errstate(divide="ignore"):  # p = 0 of a perfect cell, which is then not used
-        return np.asarray(np.exp((1.0 - w) * np.log(low) + w * np.log(high)))
+    with np.errstate(divide="ignore"):
+        mixed = np.exp((1.0 - w) * np.log(low) + w * np.log(high))
+    # a lambda of 0 has no logarithm (nor the p = 0 of a perfect cell, which is then not used)
+    zero = (low == 0.0) | (high == 0.0)
+    return np.where(zero, (1.0 - w) * low + w * high, mixed)

@@ -57,7 +57,8 @@ def calibrate(
 ) -> Calibration:
     """Fit a law for every feature, and for features together, on the grid of lengths.
 
-    Of up to three features every set gets a law of its own, of more only each and all.
+    Of up to three features every set gets a law of its own, of more only each and all. In a joint
+    law a feature that brings nothing new at a length has no say there.
 
     Args:
         voices: calibration speech, from ``collect``.

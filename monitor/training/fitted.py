@@ -69,12 +69,14 @@ def fit_cell(
     if not heard.any():
         return None
     trials = logit.Trials(behind[:, heard], place)
-    posterior = logit.fit(trials)
+    prior = logit.prior_of(trials)
+    posterior = logit.fit(trials, prior)
     drawn = _never_empty(speaker_weights[:, voices])
-    draw_weights, draw_floor = logit.fit_draws(trials, posterior.weights, drawn)
+    draw_weights, draw_floor = logit.fit_draws(trials, posterior.weights, drawn, prior)
 
-    held_weights, held_floor = logit.held_out(trials, posterior.weights, voices.size)
+    held_weights, held_floor = logit.held_out(trials, posterior.weights, voices.size, prior)
     held = trials.posterior(held_weights[place], held_floor[place])
+    held_bits = logit.held_out_bits(trials, held_weights, held_floor)
     diagram = reliability(held, cell.own, 1.0 / np.bincount(place)[place])
 
     evidence = np.einsum("f,nfj->nj", posterior.weights, trials.behind)
@@ -121,7 +123,7 @@ def fit_cell(
         "kl_bits": _finite(kl_bits(pmf, gamma)),
         "rank1_match_bits": _finite(rank1_match_bits(pmf, gamma)),
         **null,
-        "held_out_local_bits": logit.held_out_bits(trials, held_weights, held_floor),
+        "held_out_local_bits": float(held_bits.mean()),
         "calibration_error": diagram.top_error,
         "reliability": {
             "given": diagram.given.tolist(),

@@ -6,14 +6,14 @@ from numpy.testing import assert_allclose
 
 from monitor.maths import logit
 from monitor.maths.bootstrap import speaker_weights
-from monitor.maths.logit import Trials, fit, fit_draws, held_out, smallest_floor
+from monitor.maths.logit import Trials, fit, fit_draws, held_out, prior_of, smallest_floor
 from monitor.maths.logit import held_out_bits as bits_of
 
 LN2 = np.log(2)
 
 
 def held_out_bits(trials, centre, speakers):
-    return bits_of(trials, *held_out(trials, centre, speakers))
+    return bits_of(trials, *held_out(trials, centre, speakers)).mean()
 
 
 def simulated(seed, speakers, each, candidates, shift, weights, speaker_spread=0.0):
@@ -112,10 +112,11 @@ def test_no_better_optimum_is_found_from_anywhere(seed):
         seed, 10, 6, 15, generator.uniform(0.3, 2, features), 10 ** generator.normal(size=features),
         0.4,
     )  # fmt: skip
-    best, even = fit(trials), np.ones(60)
+    prior = prior_of(trials) * (seed % 2)
+    best = fit(trials, prior)
     for _ in range(4):
         start = best.weights * np.exp(generator.uniform(-3, 3, features))
-        other = logit._polish(trials, start, generator.uniform(0.05, 1), even)
+        other = logit._polish(trials, start, generator.uniform(0.05, 1), prior)
         assert best.loss <= other.loss + 1e-4
 
 
@@ -215,6 +216,61 @@ def test_held_out_bits_lie_below_those_of_the_fit():
         behind.append(in_sample_bits(trials, found) - held_out_bits(trials, found.weights, 5))
     assert np.mean(behind) > 0.05
     assert np.mean(np.array(behind) > 0) >= 0.8
+
+
+def bits_on(trials, found):
+    """Mean local bits of a fit on other trials."""
+    count = trials.speakers
+    return bits_of(trials, np.tile(found.weights, (count, 1)), np.full(count, found.floor)).mean()
+
+
+def beside(trials, *others):
+    """The features of all of them, the same trials."""
+    return Trials(
+        np.concatenate([trials.behind, *(each.behind for each in others)], 1), trials.speaker
+    )
+
+
+def test_the_best_feature_alone_is_free():
+    strong, weak = simulated(0, 20, 10, 30, 3.0, 2.0), simulated(1, 20, 10, 30, 0.5, 4.0)
+    assert prior_of(strong).tolist() == [0.0]
+    prior = prior_of(beside(weak, strong))
+    assert prior[1] == 0.0
+    assert prior[0] == pytest.approx(1.0 / fit(weak).weights[0])
+
+
+def test_a_feature_that_says_nothing_new_gets_no_say():
+    strong = simulated(0, 20, 10, 30, 2.0, 1.0)
+    generator = np.random.default_rng(1)
+    noisy = strong.behind + generator.normal(0, 2.0, strong.behind.shape)
+    both = beside(strong, Trials(noisy - noisy[:, :, :1], strong.speaker))
+    found = fit(both, prior_of(both))
+    assert found.weights[1] == 0.0
+    assert_allclose(found.weights[0], fit(strong).weights[0], rtol=1e-3)
+    held, _ = held_out(both, found.weights, 20, prior_of(both))
+    assert (held[:, 1] == 0.0).all()
+    drawn, _ = fit_draws(both, found.weights, speaker_weights(20, 30), prior_of(both))
+    assert (drawn[:, 1] == 0.0).all()
+
+
+def test_a_feature_that_says_something_new_keeps_nearly_all_its_weight():
+    both = beside(simulated(0, 40, 20, 30, 2.0, 1.0), simulated(1, 40, 20, 30, 1.5, 1.0))
+    free, found = fit(both), fit(both, prior_of(both))
+    assert_allclose(found.weights, free.weights, rtol=0.1)
+    assert found.weights[1] < free.weights[1]
+
+
+def test_on_few_speakers_the_prior_helps_those_that_are_unseen():
+    gains = []
+    for seed in range(12):
+        trials = beside(simulated(seed, 15, 4, 30, 2.5, 1.0, 0.5), useless(seed + 50, 15, 4, 30, 2))
+        prior = prior_of(trials)
+        free, found = fit(trials), fit(trials, prior)
+        unseen = beside(
+            simulated(seed + 99, 30, 4, 30, 2.5, 1.0, 0.5), useless(seed + 70, 30, 4, 30, 2)
+        )
+        gains.append(bits_on(unseen, found) - bits_on(unseen, free))
+    assert np.mean(gains) > 0.003
 
 
 def test_every_speaker_weighs_the_same_in_held_out_bits():

@@ -68,6 +68,22 @@ def test_between_grid_points_logarithms_are_interpolated_in_log_t(seconds):
     assert not point.binomial.any()
 
 
+@given(st.floats(LENGTHS[0], LENGTHS[1]))
+def test_a_feature_without_a_say_at_one_length_gains_it_evenly(seconds):
+    law = rank_law()
+    law.weights[:, 0, :, 0] = 0.0
+    point = at_template(law, 10.0, ADDITIVE).at(seconds)
+    w = np.interp(np.log(seconds), np.log(LENGTHS[:2]), [0.0, 1.0])
+    assert_allclose(point.weights[:, 0], w * law.weights[:, 1, 0, 0], atol=1e-12)
+
+
+def test_a_feature_without_a_say_at_one_template_length_gains_it_evenly():
+    law = rank_law(template_lengths=(10.0, 40.0))
+    law.weights[:, :, 0, 0] = 0.0
+    point = at_template(law, 20.0, ADDITIVE).at(LENGTHS[1])
+    assert_allclose(point.weights[:, 0], 0.5 * law.weights[:, 1, 1, 0])
+
+
 @pytest.mark.parametrize("index", [1, 2])
 def test_continuous_at_grid_points(index):
     law = at_d()
