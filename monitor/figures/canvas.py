@@ -19,6 +19,7 @@ __all__ = [
     "BLUE",
     "GREEN",
     "GREY",
+    "LIGHT_BLUE",
     "ORANGE",
     "PURPLE",
     "RED",
@@ -31,6 +32,7 @@ __all__ = [
 
 # Okabe and Ito's palette: told apart with any colour vision.
 BLUE, GREEN, ORANGE, RED, PURPLE = "#0072B2", "#00795A", "#B26F00", "#C44E00", "#AA5A8C"
+LIGHT_BLUE = "#3D86B8"
 BLACK, GREY = "#222222", "#6B6B6B"
 
 SUFFIXES = {

@@ -13,6 +13,7 @@ from monitor.figures.canvas import (
     BLUE,
     GREEN,
     GREY,
+    LIGHT_BLUE,
     ORANGE,
     PURPLE,
     RED,
@@ -70,9 +71,12 @@ def plot_run(records: Sequence[Mapping[str, Any]], path: Path, *, title: str | N
 
     def paint(figure: Figure) -> None:
         axes = figure.add_axes((0.085, 0.135, 0.655, 0.715))
-        shown = {name: column[run.columns["speech"] > 0] for name, column in run.columns.items()}
-        _frame(axes, run, shown)
+        heard = run.columns["speech"] > 0
+        shown = {name: column[heard] for name, column in run.columns.items()}
+        alone = {name: column[heard] for name, column in run.alone.items()}
+        _frame(axes, run, shown, list(alone.values()))
         labels = _levels(axes, run) + _guides(axes, run, shown)
+        labels += _each_feature(axes, shown["speech"], alone)
         labels += _curves(axes, run, shown)
         _events(axes, run)
         _label_ends(axes, labels)
@@ -84,10 +88,14 @@ def plot_run(records: Sequence[Mapping[str, Any]], path: Path, *, title: str | N
     draw(path, paint, (12, 7.5))
 
 
-def _frame(axes: Axes, run: Run, shown: Mapping[str, FloatArray]) -> None:
+def _frame(
+    axes: Axes, run: Run, shown: Mapping[str, FloatArray], more: Sequence[FloatArray]
+) -> None:
     """Limits, ticks and grid."""
     speech = shown["speech"]
-    figures = np.concatenate([shown[n] for n in ("bits", "bits_low", "bits_high", "linear")])
+    figures = np.concatenate(
+        [*(shown[n] for n in ("bits", "bits_low", "bits_high", "linear")), *more]
+    )
     figures = np.append(figures[np.isfinite(figures)], [0.0, run.ceiling or 1.0])
     low, high = float(figures.min()), float(figures.max())
     axes.set_ylim(low - (high - low) * 0.07, high + (high - low) * 0.10)
@@ -161,6 +169,21 @@ def _guides(axes: Axes, run: Run, shown: Mapping[str, FloatArray]) -> list[tuple
             textcoords="offset points", ha="center", color=colour, fontsize=10, zorder=6,
             bbox={"facecolor": "white", "edgecolor": "none", "pad": 1},
         )  # fmt: skip
+    return labels
+
+
+def _each_feature(
+    axes: Axes, x: FloatArray, alone: Mapping[str, FloatArray]
+) -> list[tuple[float, str, str]]:
+    """Thin lines: what each feature would disclose alone."""
+    labels = []
+    for (name, y), dashes in zip(alone.items(), ("-", (0, (5, 2)), (0, (1, 1.5))), strict=False):
+        known = np.flatnonzero(np.isfinite(y))
+        if known.size:
+            keep = thin(x, y)
+            axes.plot(x[keep], y[keep], color=LIGHT_BLUE, linewidth=1.3, linestyle=dashes)
+            last = float(y[known[-1]])
+            labels.append((last, f"{in_words(name)} alone: {in_bits(last)}", LIGHT_BLUE))
     return labels
 
 

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["plot_reliability"]
 
 _MOST_LINES = 5
+_FEWEST = 8.0  # candidates behind a point: fewer say nothing
 
 
 def plot_reliability(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
@@ -61,7 +62,8 @@ def plot_reliability(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
             _panel(axes, session, [row for row in mine if row["session"] == session])
         figure.text(
             0.07, 0.02, "Each point: candidates given about that probability by a fit without "
-            "their speaker. Above the diagonal the posterior is too modest, below it boasts.",
+            "their speaker (of fewer than 8, none). Above the diagonal it is too modest, below it "
+            "boasts.",
             fontsize=10, color=GREY,
         )  # fmt: skip
 
@@ -77,11 +79,13 @@ def _panel(axes: Axes, session: str, rows: Sequence[Mapping[str, Any]]) -> None:
     axes.plot([0, 1], [0, 1], color=GREY, linewidth=1, linestyle=":")
     colours = (BLUE, GREEN, ORANGE, RED, PURPLE)
     for row, colour in zip([lines[int(i)] for i in picks], colours, strict=False):
-        diagram = row["reliability"]
+        given, true, share = (np.array(row["reliability"][n]) for n in ("given", "true", "share"))
+        many = share * row["trials"] * row["candidates"] >= _FEWEST
+        given, true, share = given[many], true[many], share[many]
         text = f"{format_seconds(row['T'])}: off by {row['calibration_error']:.2f}"
-        axes.plot(diagram["given"], diagram["true"], color=colour, linewidth=1.2, label=text)
-        sizes = 12 + 60 * np.sqrt(np.array(diagram["share"]) * row["candidates"])
-        axes.scatter(diagram["given"], diagram["true"], s=sizes, color=colour, alpha=0.6)
+        axes.plot(given, true, color=colour, linewidth=1.2, label=text)
+        sizes = 12 + 60 * np.sqrt(share * row["candidates"])
+        axes.scatter(given, true, s=sizes, color=colour, alpha=0.6)
     axes.set_xlim(-0.02, 1.02)
     axes.set_ylim(-0.02, 1.02)
     axes.set_xlabel("probability given")

@@ -31,6 +31,8 @@ class Run:
         gaps: (stream seconds, lost seconds or None).
         session: ``"same"``, ``"cross"`` or None.
         withheld: why the last reading gives no headline, if it says so.
+        alone: where there are several features, what each would disclose alone, in bits, shape
+            (n,): local bits, or the attacker's confidence where nobody is watched.
     """
 
     columns: Mapping[str, FloatArray]
@@ -42,6 +44,7 @@ class Run:
     gaps: Sequence[tuple[float, float | None]] = field(default=())
     session: str | None = None
     withheld: str | None = None
+    alone: Mapping[str, FloatArray] = field(default_factory=dict)
 
     def speech_at(self, seconds: float) -> float:
         """Speech seconds at a stream time."""
@@ -75,6 +78,10 @@ def read_run(records: Sequence[Mapping[str, Any]]) -> Run:
     watch = start.get("watch", end.get("watch"))
     if watch is None and last.get("assumes_enrolled") is False:
         watch = "the watched speaker"
+    names = tuple(last.get("features") or {})
+    key = "gain_bits" if watch is None else "local_bits"
+    each = [reading.get("features") or {} for reading in readings]
+    alone = {n: _column([(f.get(n) or {}).get(key) for f in each]) for n in names}
     return Run(
         columns=columns,
         speakers=speakers,
@@ -85,6 +92,7 @@ def read_run(records: Sequence[Mapping[str, Any]]) -> Run:
         gaps=[(r["seconds"], r.get("lost_seconds")) for r in records if r.get("type") == "gap"],
         session=last.get("session"),
         withheld=last.get("withheld"),
+        alone=alone if len(names) > 1 else {},
     )
 
 

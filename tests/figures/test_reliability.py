@@ -15,6 +15,7 @@ def row(feature: str, session: str, length: float, template: float = 100.0) -> d
         "T": length,
         "D": template,
         "candidates": 50,
+        "trials": 100,
         "calibration_error": length / 1000,
         "reliability": {"given": [0.1, 0.9], "true": [0.2, 0.8], "share": [0.9, 0.1]},
     }
