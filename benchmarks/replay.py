@@ -43,12 +43,13 @@ def ten_hours(speech: Path, target: Path, hours: float) -> float:
     """Real readers one after the other, as one FLAC at 16 kHz; seconds written."""
     left = int(hours * 3600 * 16000)
     with soundfile.SoundFile(target, "w", 16000, 1, "PCM_16", format="FLAC") as file:
-        while left > 0:
+        while True:
             for path in sorted(speech.glob("[dtl]*/*/*.opus")):
                 for block in soundfile.blocks(path, 60 * 16000, dtype="float32"):
                     file.write(block[:left])
                     left -= min(left, len(block))
-    return hours * 3600
+                    if left == 0:
+                        return hours * 3600
 
 
 def timed(command: list[str], core: int | str) -> tuple[float, list[float]]:
