@@ -19,14 +19,15 @@ from monitor.training.voices import collect
 if len(sys.argv) != 2:
     sys.exit(__doc__)
 corpus = find(Path(sys.argv[1]))
+features = ["f0"]  # the quickest; add "phones", and "identity" where its network is at hand
 
 # templates: one minute of speech of each speaker
-enrolment = enrol(corpus, seconds=60)
+enrolment = enrol(corpus, features=features, seconds=60)
 for problem in enrolment.problems:
     print("skipped:", problem)
 
 # what a rank among them means, at three lengths of speech
-voices, shapes, _ = collect(corpus)
+voices, shapes, _ = collect(corpus, features=features)
 calibration = calibrate(voices, shapes, lengths=(1, 10, 30), template_lengths=(60,))
 for row in calibration.rows:
     print(
