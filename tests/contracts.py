@@ -22,18 +22,26 @@ import scipy.signal
 import soundfile
 from rich.console import Console
 
+from monitor import Monitor, Population
+from monitor.alerts.actions.bell import Bell
+from monitor.alerts.actions.command import Command
+from monitor.alerts.actions.courier import Courier
 from monitor.features.f0 import F0
 from monitor.features.given import Given
 from monitor.features.identity import Identity
 from monitor.features.phones import Phones
+from monitor.ledger import Ledger, Session
 from monitor.maths.sketch import EmbeddingSum, Histogram
 from monitor.protocols import Feature, Sink, Sketch, Source
 from monitor.sinks.jsonl import JsonLines
 from monitor.sinks.kept import Kept
+from monitor.sinks.live import LiveView
 from monitor.sinks.terminal import LiveCurve, ReplayProgress
-from monitor.sources import Chain, File, FramesFile, Paced, Pipe
+from monitor.sources import Chain, File, FramesFile, Microphone, Paced, Pipe
 from monitor.sources.frames import write_frames
 from monitor.types import Block, FloatArray, Frames, Gap, Track
+from monitor.web.page import Page
+from tests.tapes import Tape
 from tests.weights import ecapa
 
 RATE = 16_000
@@ -326,6 +334,13 @@ def _chain(path: Path, block_seconds: float) -> Source:
     return Chain([File(path, block_seconds=block_seconds), File(path, block_seconds=3.0)])
 
 
+def _microphone(block_seconds: float) -> Source:
+    size = round(block_seconds * RATE)
+    sound = voice(SECONDS + 1)
+    parts = [sound[i : i + size] for i in range(0, len(sound), size)]
+    return Microphone(seconds=SECONDS, opens=Tape([parts] * 2, RATE).opens)
+
+
 SOURCES = {
     "File wav": _file("wav"),
     "File flac": _file("flac"),
@@ -334,6 +349,9 @@ SOURCES = {
         lambda _: [partial(_pipe, SECONDS, most) for most in (1 << 20, 4096, 333)],
         again=False,
         endless=lambda _: _pipe(LONG_SECONDS, RATE),
+    ),
+    "Microphone": SourceCase(
+        lambda _: [partial(_microphone, seconds) for seconds in (1.5, 0.02, 0.003)]
     ),
     "FramesFile npz": SourceCase(
         lambda folder: [partial(FramesFile, _npz(folder))], damaged=_damaged_npz
@@ -451,11 +469,26 @@ def _view(view: type[ReplayProgress | LiveCurve], terminal: bool) -> SinkCase:
     return SinkCase(lambda _: view(3600.0, _console(terminal=terminal), clock=_clock()), most)
 
 
+def _session(folder: Path) -> Session:
+    """Of the first speaker of the shipped population."""
+    population = Population.reference().only(["f0"])
+    monitor = Monitor(population, watch=population.speakers[0].name)
+    return Session(Ledger(folder / "ledger.db"), monitor)
+
+
 SINKS = {
     "JsonLines": SinkCase(lambda folder: JsonLines(folder / "run.jsonl")),
     "Kept": SinkCase(lambda _: Kept(), growth=1500 * KILOBYTE),
     "ReplayProgress": _view(ReplayProgress, terminal=False),
     "ReplayProgress on a terminal": _view(ReplayProgress, terminal=True),
+    "LiveView": SinkCase(lambda _: LiveView(_console(terminal=False), clock=_clock())),
+    "LiveView on a terminal": SinkCase(
+        lambda _: LiveView(_console(terminal=True), clock=_clock()), 1000 * KILOBYTE
+    ),
     "LiveCurve": _view(LiveCurve, terminal=False),
     "LiveCurve on a terminal": _view(LiveCurve, terminal=True),
+    "Bell": SinkCase(lambda _: Bell()),
+    "Courier": SinkCase(lambda _: Courier(Command("cat > /dev/null"))),
+    "Session": SinkCase(_session, growth=256 * KILOBYTE),
+    "Page": SinkCase(lambda _: Page(), growth=12_000 * KILOBYTE),
 }

@@ -31,7 +31,10 @@ def reference() -> str:
     for name in COMMANDS:
         command = cli.get_command(top, name)
         assert command is not None
-        contexts.append(command.make_context(name, [], parent=top, **width))
+        group = command.make_context(name, [], parent=top, **width)
+        contexts.append(group)
+        for part, each in sorted(getattr(command, "commands", {}).items()):
+            contexts.append(each.make_context(part, [], parent=group, **width))
     for context in contexts:
         text = "\n".join(line.rstrip() for line in context.get_help().splitlines())
         parts.append(f"## {context.command_path}\n\n```text\n{text}\n```\n")

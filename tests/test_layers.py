@@ -15,7 +15,7 @@ LAYERS = [
     {"maths", "protocols"},
     {"corpus", "features", "population", "sources", "sinks", "figures"},
     {"stream", "alerts", "evaluation"},
-    {"training"},
+    {"training", "ledger", "web"},
     {"cli"},
 ]
 LEVEL = {room: level for level, rooms in enumerate(LAYERS) for room in rooms}

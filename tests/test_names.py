@@ -28,7 +28,7 @@ NAMES = {
         "alerts",
         "sources",
     ],
-    "monitor.alerts": ["Forecast", "Threshold"],
+    "monitor.alerts": ["EarlyWarning", "Forecast", "Threshold", "budget"],
     "monitor.errors": [
         "CalibrationError",
         "CorpusError",
@@ -40,7 +40,15 @@ NAMES = {
         "UsageError",
     ],
     "monitor.protocols": ["Feature", "Sink", "Sketch", "Source"],
-    "monitor.sources": ["Chain", "File", "FramesFile", "Paced", "Pipe", "open_recording"],
+    "monitor.sources": [
+        "Chain",
+        "File",
+        "FramesFile",
+        "Microphone",
+        "Paced",
+        "Pipe",
+        "open_recording",
+    ],
     "monitor.types": [
         "AnyArray",
         "Block",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import zipfile
@@ -31,6 +32,17 @@ def test_the_population_and_the_demo_travel_in_the_wheel(wheel):
     assert "monitor/py.typed" in sizes
     outside = [name for name in sizes if not name.startswith(("monitor/", "speaker_disclosure_"))]
     assert not outside
+
+
+def test_the_page_travels_in_the_wheel_and_plotly_does_not(wheel):
+    with zipfile.ZipFile(wheel) as archive:
+        names = {name for name in archive.namelist() if name.startswith("monitor/web/static/")}
+        index = archive.read("monitor/web/static/index.html").decode()
+    static = ROOT / "monitor" / "web" / "static"
+    assert names == {f"monitor/web/static/{path.name}" for path in static.iterdir()}
+    assert "monitor/web/static/app.js" in names
+    for name in re.findall(r'(?:src|href)="/static/([^"]+)"', index):
+        assert name == "plotly.min.js" or (static / name).is_file()
 
 
 def test_the_default_install_needs_no_torch(wheel):

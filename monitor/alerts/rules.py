@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 import re
 from collections.abc import Mapping
 from typing import Any, Protocol
 
+from monitor.alerts.fields import check_field, check_stream, figures
 from monitor.errors import UsageError
 
-__all__ = ["Threshold"]
+__all__ = ["Recordable", "Threshold"]
 
-FIELDS = ("bits", "sum_bits", "gain_bits", "expected_bits")
-FEATURE_FIELDS = ("expected_bits", "rank_bits", "local_bits", "gain_bits")
-WATCHED_FIELDS = ("rank_bits", "local_bits")
 SLACK_SECONDS = 1e-6  # 0.1 + 0.2 s must hold for 0.3 s; far below one tick of 10 ms
 
 NUMBER = r"[+-]?(?:\d+\.?\d*|\.\d+)"
@@ -41,6 +38,9 @@ class Threshold:
     measured from the first to the last reading they contain. State is three numbers, however
     long the stream.
 
+    Attributes:
+        level: ``"alert"``, which ends in exit status 3, or ``"warning"``.
+
     Args:
         field: a figure of a reading (``bits``, ``sum_bits``, ``gain_bits``, ``expected_bits``),
             or of one of its features (``f0.rank_bits``).
@@ -61,6 +61,8 @@ class Threshold:
         'f0.rank_bits>1.5 for 10 s'
     """
 
+    level = "alert"
+
     def __init__(
         self,
         field: str,
@@ -68,7 +70,7 @@ class Threshold:
         hold_seconds: float = 5.0,
         clear_margin_bits: float = 0.25,
     ) -> None:
-        _check_field(field)
+        check_field(field)
         if not math.isfinite(bits):
             raise UsageError(f"bits={bits} must be a finite number of bits")
         for name, value in (
@@ -119,10 +121,10 @@ class Threshold:
         if kind == "gap" or (kind == "change" and record["action"] != "note"):
             self._since = None
         elif kind == "start":
-            self._check_stream(record)
+            check_stream(self.field, record)
         if kind != "reading":
             return []
-        value, low = self._figures(record)
+        value, low = figures(self.field, record)
         if value is None:
             self._since = None
             return []
@@ -148,6 +150,7 @@ class Threshold:
                 "rule": self.rule,
                 "field": self.field,
                 "threshold": self.bits,
+                "level": self.level,
                 "state": "raised" if self.raised else "cleared",
                 "value": value,
             }
@@ -171,54 +174,15 @@ class Threshold:
         self.raised = bool(state["raised"])
         self._since = state["since"]
 
-    def _figures(self, record: Mapping[str, Any]) -> tuple[float | None, float | None]:
-        name, _, figure = self.field.rpartition(".")
-        source = record
-        if name:
-            features = record.get("features") or {}
-            if features and name not in features:
-                raise UsageError(_no_feature(self.field, name, features))
-            source = features.get(name) or {}
-        return _number(source.get(figure)), _number(source.get(f"{figure}_low"))
-
-    def _check_stream(self, start: Mapping[str, Any]) -> None:
-        name, _, figure = self.field.rpartition(".")
-        features = start.get("features")
-        if name and features is not None and name not in features:
-            raise UsageError(_no_feature(self.field, name, features))
-        if figure in WATCHED_FIELDS and "watch" in start and start["watch"] is None:
-            raise UsageError(
-                f"the alert field {self.field} needs a watched speaker: name one, or use gain_bits"
-            )
-
-
-def _check_field(field: str) -> None:
-    name, dot, figure = field.rpartition(".")
-    known = FEATURE_FIELDS if dot else FIELDS
-    if figure in known and bool(name) == bool(dot):
-        return
-    if field == "peak_bits":
-        raise UsageError(
-            "peak_bits cannot carry an alert, bystanders' peaks reach 3 bits too: use bits"
+    def note(self, start: Mapping[str, Any]) -> str | None:
+        """What a person should know before the stream of this ``start`` begins; mostly nothing."""
+        ceiling = start.get("ceiling")
+        if ceiling is None or self.field == "sum_bits" or self.bits <= ceiling:
+            return None
+        return (
+            f"{self.rule}: can never be raised, {start.get('speakers')} speakers are worth "
+            f"{ceiling:.2f} bits at most"
         )
-    near = difflib.get_close_matches(figure, known, n=1)
-    if near:
-        hint = f"did you mean {name}{dot}{near[0]}?"
-    elif dot:
-        hint = f"a feature has {', '.join(FEATURE_FIELDS)}"
-    else:
-        hint = f"use one of {', '.join(FIELDS)}, or a feature's, such as f0.rank_bits"
-    raise UsageError(f"unknown alert field {field!r}: {hint}")
-
-
-def _no_feature(field: str, name: str, features: Any) -> str:
-    near = difflib.get_close_matches(name, list(features), n=1, cutoff=0.5)
-    hint = f"did you mean {near[0]}?" if near else f"it has {', '.join(features)}"
-    return f"the alert field {field} names a feature this stream does not have ({name}): {hint}"
-
-
-def _number(value: Any) -> float | None:
-    return None if value is None or math.isnan(value) else value
 
 
 def _plain(value: float) -> str:

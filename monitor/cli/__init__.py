@@ -16,7 +16,10 @@ from monitor.version import __version__
 __all__ = ["FAILED", "INCOMPLETE", "RAISED", "cli", "main"]
 
 FAILED, USAGE, RAISED, INCOMPLETE, INTERRUPTED = 1, 2, 3, 4, 130
-COMMANDS = ("demo", "replay", "enroll", "calibrate", "plot")
+COMMANDS = (
+    *("demo", "listen", "replay", "enroll", "calibrate", "plot", "view", "ledger"),
+    *("devices", "doctor"),
+)
 
 
 class _Lazy(click.Group):
@@ -43,6 +46,7 @@ def cli(debug: bool) -> None:
 
     \b
     monitor demo                        see it work, nothing else needed
+    monitor listen                      measure the voice at the microphone
     monitor replay talk.flac            measure a recording against the shipped readers
     monitor enroll PEOPLE -o us.npz     make templates of your own speakers
     monitor calibrate PEOPLE -o us.npz  learn what a rank among them means

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from monitor.cli.live import device_option
 from monitor.cli.options import Names, Seconds, check_output, ecapa_option
 
 if TYPE_CHECKING:
@@ -16,9 +17,14 @@ if TYPE_CHECKING:
 
 __all__ = ["command"]
 
+SECONDS = 120.0
+
 
 @click.command("enroll", short_help="Make templates of your own speakers.")
-@click.argument("corpus", type=click.Path(path_type=Path), metavar="DIR|MANIFEST")
+@click.argument("corpus", required=False, type=click.Path(path_type=Path), metavar="[DIR|MANIFEST]")
+@click.option("--microphone", is_flag=True, help="Hear the speaker now, instead of recordings.")
+@click.option("--speaker", metavar="NAME", help="Who speaks into the microphone.")
+@device_option
 @click.option(
     "-o",
     "--output",
@@ -30,10 +36,8 @@ __all__ = ["command"]
 @click.option(
     "--seconds",
     type=Seconds(),
-    default="120",
-    show_default=True,
     metavar="D",
-    help="Speech seconds of each speaker to use, at most.",
+    help="Speech seconds of each speaker to use, at most. [default: 120; 60 from a microphone]",
 )
 @click.option("--add", is_flag=True, help="Add these speakers to the population in -o.")
 @click.option(
@@ -50,9 +54,12 @@ __all__ = ["command"]
 )
 @ecapa_option
 def command(
-    corpus: Path,
+    corpus: Path | None,
+    microphone: bool,
+    speaker: str | None,
+    device: str | None,
     output: Path,
-    seconds: float,
+    seconds: float | None,
     add: bool,
     base: str | None,
     replace: bool,
@@ -69,6 +76,7 @@ def command(
     monitor enroll voices/ -o us.npz
     monitor enroll me/ --base reference -o me.npz     among the shipped readers
     monitor enroll voices/ --features f0 -o us.npz    the quickest
+    monitor enroll --microphone --speaker me --base reference -o me.npz
 
     A template is biometric data, even without the audio: keep the file private, and delete it when
     it is not needed any more. Nothing of the audio itself is stored.
@@ -76,12 +84,17 @@ def command(
     from monitor.cli import INCOMPLETE
     from monitor.cli.inputs import load_identity
     from monitor.cli.progress import progress_over
+    from monitor.cli.taking import MICROPHONE_SECONDS, enrol_from_microphone
     from monitor.corpus.finding import find
     from monitor.errors import UsageError
     from monitor.features.registry import ready
     from monitor.population.population import Population
     from monitor.training.enrolling import enrol
 
+    if microphone and (corpus is not None or not speaker):
+        raise UsageError("--microphone hears one speaker: give --speaker NAME and no DIR")
+    if not microphone and (corpus is None or speaker or device):
+        raise UsageError("name a DIR or a MANIFEST; --speaker and --device go with --microphone")
     if add and base is not None:
         raise UsageError("--add goes into -o itself; leave out --base")
     if output.exists() and not (add or replace):
@@ -92,19 +105,29 @@ def command(
         before = Population.load(output)
     elif base is not None:
         before = Population.reference() if base == "reference" else Population.load(base)
-    found = find(corpus)
+    found = None if corpus is None else find(corpus)
+    speakers = (speaker or "",) if found is None else found.speakers
     if before is not None:
         if features is None:  # --add leaves nothing out of a file that is already there
             features = tuple(name for name in before.features if add or ready(name))
         if base is not None:
             before, had = before.only(features), tuple(before.features)
             left_out = [name for name in had if name not in features]
-        twice = [name for name in found.speakers if name in before.names]
+        twice = [name for name in speakers if name in before.names]
         if twice:
             raise UsageError(f"{', '.join(twice[:3])} enrolled already; choose another name")
-    load_identity(features, (recording.path for recording in found.recordings))
-    with progress_over(len(found.recordings), "enrolling") as step:
-        made = enrol(found, features=features, seconds=seconds, progress=lambda r: step(r.speaker))
+    load_identity(features, ["-"] if found is None else [each.path for each in found.recordings])
+    if found is None:
+        seconds = MICROPHONE_SECONDS if seconds is None else seconds
+        made = enrol_from_microphone(speakers[0], device, features, seconds)
+    else:
+        with progress_over(len(found.recordings), "enrolling") as step:
+            made = enrol(
+                found,
+                features=features,
+                seconds=SECONDS if seconds is None else seconds,
+                progress=lambda r: step(r.speaker),
+            )
     population = made.population if before is None else before.joined(made.population)
     population.save(output)
     for problem in made.problems:
@@ -120,7 +143,9 @@ def command(
     return INCOMPLETE if made.problems else 0
 
 
-def _in_words(population: Population, new: Population, output: Path, corpus: Path) -> Iterator[str]:
+def _in_words(
+    population: Population, new: Population, output: Path, corpus: Path | None
+) -> Iterator[str]:
     """What was enrolled, and what to mind or to do next."""
     from monitor.errors import UsageError
 
@@ -139,7 +164,7 @@ def _in_words(population: Population, new: Population, output: Path, corpus: Pat
         yield f"next: add whom it could be taken for:  monitor enroll PEOPLE --add -o {output}"
         return
     elif not len(population.laws):
-        yield f"next: learn what a rank means:  monitor calibrate {corpus} -o {output}"
+        yield f"next: learn what a rank means:  monitor calibrate {corpus or 'PEOPLE'} -o {output}"
     try:
         scoring = population.scoring()
     except UsageError as error:

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 from monitor.errors import UsageError
 
 if TYPE_CHECKING:
+    from monitor.ledger.ledger import Heard
     from monitor.population.population import Population
     from monitor.protocols import Source
 
-__all__ = ["identity", "load_identity", "offered", "open_all", "spare"]
+__all__ = ["heard", "identity", "load_identity", "offered", "open_all", "spare"]
 
 
 def open_all(
@@ -64,6 +65,18 @@ def load_identity(features: Iterable[str] | None, recordings: Iterable[str | Pat
         from monitor.features.registry import make
 
         make(["identity"])
+
+
+def heard(recordings: Sequence[str], start: float, end: float | None) -> list[Heard]:
+    """What a ledger knows these recordings by; standard input cannot be known again."""
+    from monitor.ledger.ledger import Heard
+    from monitor.sources.identity import recording_hashes
+
+    return [
+        Heard(Path(name).name, recording_hashes(name), start, end)
+        for name in recordings
+        if name != "-"
+    ]
 
 
 def spare(output: Path, inputs: Sequence[str | None]) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
 
-__all__ = ["Names", "Numbers", "Raw", "Seconds", "Speed", "check_output", "ecapa_option"]
+__all__ = ["Bits", "Names", "Numbers", "Raw", "Seconds", "Speed", "check_output", "ecapa_option"]
 
 
 if TYPE_CHECKING:
@@ -76,6 +76,24 @@ class Seconds(_Type):
         if not 0 <= total < math.inf:
             self.fail(f"{value!r} is not a length such as 90, 1.5m or 1:30", param, ctx)
         return total
+
+
+class Bits(_Type):
+    """A positive number of bits, as 8 or 8bits."""
+
+    name = "BITS"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+        """The bits."""
+        if not isinstance(value, str):
+            return value
+        try:
+            bits = float(value.strip().removesuffix("s").removesuffix("bit"))
+        except ValueError:
+            bits = math.nan
+        if not 0 < bits < math.inf:
+            self.fail(f"{value!r} is not a number of bits such as 8 or 8bits", param, ctx)
+        return bits
 
 
 class Speed(_Type):

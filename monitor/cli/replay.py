@@ -9,7 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from monitor.cli.options import Names, Raw, Seconds, Speed, check_output, ecapa_option
+from monitor.cli.alerting import Alerting, alert_options
+from monitor.cli.hearing import hearing_options
+from monitor.cli.keeping import Keeping, ledger_options
+from monitor.cli.options import Raw, Seconds, Speed, check_output
+from monitor.cli.web import most_named, open_page, top_option, web_options
 
 if TYPE_CHECKING:
     from monitor.protocols import Sink, Source
@@ -19,31 +23,7 @@ __all__ = ["command"]
 
 @click.command("replay", short_help="Measure a recording: bits of identity against length heard.")
 @click.argument("recordings", nargs=-1, required=True, metavar="RECORDING...")
-@click.option(
-    "-p",
-    "--population",
-    "store",
-    metavar="FILE",
-    help="Whom the attacker knows, from `monitor enroll`. [default: the shipped readers]",
-)
-@click.option(
-    "--law",
-    "law_file",
-    metavar="FILE",
-    help="Rank laws from a file of their own, from `monitor calibrate -o law.npz`.",
-)
-@click.option(
-    "-w",
-    "--watch",
-    metavar="NAME",
-    help="The enrolled speaker you care about. Without one the attacker's confidence is "
-    "shown, which assumes that the speaker is enrolled.",
-)
-@click.option("--features", type=Names(), help="What to listen for. [default: all with a law]")
-@ecapa_option
-@click.option(
-    "--step", type=Seconds(), default="1", show_default=True, help="Audio seconds between readings."
-)
+@hearing_options
 @click.option(
     "--speed",
     type=Speed(),
@@ -53,36 +33,14 @@ __all__ = ["command"]
 )
 @click.option("--start", type=Seconds(), default="0", help="Begin here in the (one) recording.")
 @click.option("--end", type=Seconds(), help="Stop here in the (one) recording.")
-@click.option(
-    "--channel", type=click.IntRange(min=1), help="Hear this channel, from 1. [default: all, mixed]"
-)
 @click.option("--raw", type=Raw(), help="Headerless PCM on standard input, such as 16000:1:s16le.")
-@click.option(
-    "--template-seconds",
-    type=Seconds(),
-    metavar="D",
-    help="Cut all templates to D speech seconds. [default: their common length]",
-)
 @click.option(
     "--allow-overlap",
     is_flag=True,
     help="Go on although this very audio was enrolled (the figures flatter the attacker).",
 )
-@click.option(
-    "--on-change",
-    type=click.Choice(["ignore", "note", "reset", "split"]),
-    default="note",
-    show_default=True,
-    help="When another person, or another channel, takes over: do not look; say so and carry on; "
-    "begin the evidence afresh, keeping the peak; or begin another stream.",
-)
-@click.option(
-    "--alert",
-    "alerts",
-    multiple=True,
-    metavar="RULE",
-    help="Such as 'bits>3 for 5 s'; may be repeated. Raised ones give exit status 3.",
-)
+@alert_options()
+@ledger_options
 @click.option(
     "--jsonl",
     metavar="FILE|-",
@@ -95,6 +53,8 @@ __all__ = ["command"]
     help="Draw the curve when done.",
 )
 @click.option("--resume", is_flag=True, help="Go on with an interrupted run in --jsonl FILE.")
+@top_option
+@web_options
 def command(
     recordings: tuple[str, ...],
     store: str | None,
@@ -110,10 +70,14 @@ def command(
     template_seconds: float | None,
     allow_overlap: bool,
     on_change: str,
-    alerts: tuple[str, ...],
+    alerting: Alerting,
+    keeping: Keeping,
     jsonl: str | None,
     plot: Path | None,
     resume: bool,
+    top: int | None,
+    web: tuple[str, int] | None,
+    web_token: str | None,
 ) -> int:
     """Measure how many bits of identity RECORDING... discloses, second by second.
 
@@ -127,9 +91,8 @@ def command(
 
     One bit halves the people an attacker has to consider: among 50 people 3 bits leave about 6.
     """
-    from monitor.alerts.rules import Threshold
     from monitor.cli import INCOMPLETE, RAISED
-    from monitor.cli.inputs import identity, load_identity, offered, open_all, spare
+    from monitor.cli.inputs import heard, identity, load_identity, offered, open_all, spare
     from monitor.errors import UsageError
     from monitor.figures.canvas import check_suffix
     from monitor.population.lawfile import load_laws
@@ -155,7 +118,9 @@ def command(
         check_output(plot)
     if jsonl is not None and jsonl != "-":
         spare(Path(jsonl), [*recordings, store, law_file])
-    rules = [Threshold.parse(text) for text in alerts]
+    rules, thresholds = alerting.rules, alerting.thresholds
+    rules += keeping.rules()
+    actions = alerting.actions()
     sources = open_all(recordings, raw, start, end, channel)
     parts = [Provenance(Path(name), start, end) for name in recordings if name != "-"]
     population = Population.reference() if store is None else Population.load(store)
@@ -169,47 +134,59 @@ def command(
         template_seconds=template_seconds,
         channel=channel,
         on_change=on_change,
+        top=most_named(top, web),
     )
     chain = Chain(sources)
     monitor.check(chain)
     load_identity(monitor.features, recordings)
     source: Source = chain if math.isinf(speed) else Paced(chain, speed)
     first = start_record(monitor, chain.labels)
-    for rule in rules:
-        rule.update(first)  # a rule that does not fit is refused before anything is written
+    first["notices"] += alerting.check(first)
+    session = keeping.session(monitor, heard(recordings, start, end) if keeping.path else ())
+    stateful = [] if session is None else [session]
+    actions += stateful
     tally = Tally()
     log = checkpoint = None
+    offset = None
+    # a pipe or a device cannot be gone on with
+    if jsonl not in (None, "-") and (Path(jsonl).is_file() or not Path(jsonl).exists()):
+        configuration = {
+            "recordings": [identity(name) for name in recordings],
+            **first["fingerprint"],
+            "session": monitor.recogniser.session,
+            "features": list(monitor.features),
+            "watch": watch,
+            "step": step,
+            "interval": [start, end],
+            "channel": channel,
+            "on_change": on_change,
+            "raw": None if raw is None else list(raw),
+            "template_seconds": monitor.recogniser.scoring.seconds,
+            "top": most_named(top, web),
+            "alerts": [rule.rule for rule in rules],
+            "ledger": keeping.path is not None,
+        }
+        checkpoint = Checkpoint(state_path(Path(jsonl)), configuration)
+        if resume:
+            offset = checkpoint.load(monitor, tally, [*rules, *stateful])
+    if session is not None:
+        first = session.begin(first)  # may refuse: nothing has been removed or written yet
+    if checkpoint is not None and not resume:
+        checkpoint.remove()
     if jsonl is not None:
-        offset = None
-        # a pipe or a device cannot be gone on with
-        if jsonl != "-" and (Path(jsonl).is_file() or not Path(jsonl).exists()):
-            configuration = {
-                "recordings": [identity(name) for name in recordings],
-                **first["fingerprint"],
-                "session": monitor.recogniser.session,
-                "features": list(monitor.features),
-                "watch": watch,
-                "step": step,
-                "interval": [start, end],
-                "channel": channel,
-                "on_change": on_change,
-                "raw": None if raw is None else list(raw),
-                "template_seconds": monitor.recogniser.scoring.seconds,
-                "alerts": [rule.rule for rule in rules],
-            }
-            checkpoint = Checkpoint(state_path(Path(jsonl)), configuration)
-            if resume:
-                offset = checkpoint.load(monitor, tally, rules)
-            else:
-                checkpoint.remove()
         log = JsonLines(jsonl, offset)
     for notice in first["notices"]:
         click.echo(f"monitor: note: {notice}", err=True)
     kept = Kept()
-    sinks: list[Sink] = [ReplayProgress(chain.seconds)]
+    sinks: list[Sink] = []
+    if web is not None:
+        page = open_page(web, web_token, thresholds=thresholds)
+        click.echo(f"monitor: the page is at {page.url}", err=True)
+        sinks.append(page)
+    sinks.append(ReplayProgress(chain.seconds))
     if plot is not None or terminal:
         sinks.append(kept)
-    outlets: list[Any] = [*sinks] + ([log] if log is not None else [])
+    outlets: list[Any] = [*sinks, *actions] + ([log] if log is not None else [])
     try:
         run(
             monitor,
@@ -217,6 +194,9 @@ def command(
             chain.labels,
             sinks=sinks,
             rules=rules,
+            actions=actions,
+            until=alerting.until,
+            stateful=stateful,
             tally=tally,
             start=first,
             resumed=resume,
@@ -230,13 +210,15 @@ def command(
     finally:
         for outlet in outlets:
             outlet.close()
+    for failure in tally.failures:
+        click.echo(f"monitor: not done: {failure}", err=True)
     if plot is not None:
         _draw(plot, kept, Path(jsonl) if resume and jsonl else None)
     if terminal and jsonl != "-":
         from monitor.sinks.summary import print_summary
 
         print_summary(kept.records)
-    if tally.gaps:
+    if tally.gaps or (session is not None and session.incomplete):
         return INCOMPLETE
     return RAISED if tally.alerts else 0
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import signal
 from collections.abc import Iterable
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
@@ -33,6 +34,9 @@ class Phones:
         workers: processes that decode the utterances of one block side by side. It pays where
             blocks are long (a minute), not live. Python starts them afresh: a script must then
             begin its work under ``if __name__ == "__main__":``.
+        apart: decode in another process even one utterance at a time. For live use: pocketsphinx
+            keeps Python's lock while it decodes, some 0.3 s for an utterance of 8 s, and nothing
+            else in this process could take in sound meanwhile. The process is started now.
 
     Raises:
         UsageError: if ``workers`` is less than 1.
@@ -51,10 +55,13 @@ class Phones:
     frame_seconds = 0.1
     """About the mean length of a token: 0.094 s over 81 chapters of 50 readers."""
 
-    def __init__(self, workers: int = 1) -> None:
+    def __init__(self, workers: int = 1, *, apart: bool = False) -> None:
         if workers < 1:
             raise UsageError(f"workers={workers} must be 1 or more")
         self._workers = workers
+        self._fewest = 1 if apart else 2
+        if apart:  # its model takes a moment to load
+            _pool(workers).submit(phone_tokens, np.zeros(RATE // 5, np.int16))
         self._pauses = Pauses()
         self.reset()
 
@@ -90,7 +97,7 @@ class Phones:
     def _decoded(self, utterances: list[Utterance]) -> Iterable[list[Token]]:
         """The tokens of each utterance, in order."""
         sounds = [utterance.samples for utterance in utterances]
-        if min(self._workers, len(sounds)) < 2:
+        if len(sounds) < self._fewest or self._fewest > self._workers:
             return map(phone_tokens, sounds)
         try:
             return list(_pool(self._workers).map(phone_tokens, sounds))
@@ -109,6 +116,11 @@ def _integers(values: list[int] | list[tuple[int, int]]) -> IntArray:
 @cache
 def _pool(workers: int) -> ProcessPoolExecutor:
     """Fresh processes: a fork could inherit a lock that nobody will release."""
-    pool = ProcessPoolExecutor(workers, mp_context=get_context("spawn"))
+    pool = ProcessPoolExecutor(
+        workers,
+        mp_context=get_context("spawn"),
+        initializer=signal.signal,  # Ctrl-C is for the process that asked
+        initargs=(signal.SIGINT, signal.SIG_IGN),
+    )
     atexit.register(pool.shutdown)
     return pool

@@ -88,7 +88,7 @@ def read_run(records: Sequence[Mapping[str, Any]]) -> Run:
         ceiling=ceiling,
         plateau=None if plateau is None else float(plateau),
         watch=None if watch is None else in_words(watch),
-        alerts=[r for r in records if r.get("type") == "alert"],
+        alerts=[r for r in records if r.get("type") == "alert" and r.get("level") != "warning"],
         gaps=[(r["seconds"], r.get("lost_seconds")) for r in records if r.get("type") == "gap"],
         session=last.get("session"),
         withheld=last.get("withheld"),

@@ -12,7 +12,7 @@ import orjson
 
 from monitor.errors import StoreError
 
-__all__ = ["JsonLines"]
+__all__ = ["JsonLines", "line_of"]
 
 _SCALE = 1e6  # six decimals
 
@@ -70,11 +70,7 @@ class JsonLines:
             BrokenPipeError: nobody reads the pipe any more.
             ValueError: a figure is not finite.
         """
-        try:
-            rounded = _rounded(record)
-        except (OverflowError, ValueError) as error:
-            raise ValueError(f"a figure is not JSON compliant: {error}") from None
-        line = orjson.dumps(rounded, option=orjson.OPT_APPEND_NEWLINE)
+        line = line_of(record)
         rest = memoryview(line)
         try:
             while rest:
@@ -133,6 +129,19 @@ class JsonLines:
         reason = getattr(error, "strerror", None) or str(error)
         name = self._name if self._own else "standard output"
         return StoreError(f"cannot write {name}: {reason}; make room or choose another file")
+
+
+def line_of(record: Mapping[str, Any]) -> bytes:
+    """A record as one line of JSON, floats at six decimals.
+
+    Raises:
+        ValueError: a figure is not finite.
+    """
+    try:
+        rounded = _rounded(record)
+    except (OverflowError, ValueError) as error:
+        raise ValueError(f"a figure is not JSON compliant: {error}") from None
+    return orjson.dumps(rounded, option=orjson.OPT_APPEND_NEWLINE)
 
 
 def _rounded(value: Any) -> Any:

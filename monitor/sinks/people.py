@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 __all__ = [
     "STRANGER",
     "TerminalSink",
+    "alert_in_words",
     "bits_now",
     "clean",
     "clock_time",
@@ -48,6 +49,7 @@ class TerminalSink:
         self.reading: Mapping[str, Any] = {}
         self.watch: str | None = None
         self.raised: dict[str, float] = {}
+        self.warned: dict[str, float] = {}
         self._clock = clock
         self._gaps = self._changes = 0
         self._drawn = -math.inf
@@ -124,13 +126,13 @@ class TerminalSink:
         self.console.print(line, markup=False, highlight=False, emoji=False, soft_wrap=True)
 
     def _alert(self, record: Mapping[str, Any]) -> None:
-        rule, at = clean(record.get("rule"), 60), record.get("seconds") or 0.0
+        standing = self.warned if record.get("level") == "warning" else self.raised
+        rule = clean(record.get("rule"), 60)
         if record.get("state") == "raised":
-            self.raised[rule] = at
-            self._say(f"alert at {clock_time(at)}: {rule} (now {number(record.get('value'))})")
+            standing[rule] = record.get("seconds") or 0.0
         else:
-            self.raised.pop(rule, None)
-            self._say(f"alert over at {clock_time(at)}: {rule}")
+            standing.pop(rule, None)
+        self._say(alert_in_words(record))
 
     def _gap(self, record: Mapping[str, Any]) -> None:
         self._gaps += 1
@@ -150,6 +152,31 @@ class TerminalSink:
     def _place(self) -> str:
         done = clock_time(self.reading.get("seconds") or 0.0)
         return done if self.total_seconds is None else f"{done} of {clock_time(self.total_seconds)}"
+
+
+def alert_in_words(record: Mapping[str, Any]) -> str:
+    """An alert or a warning, raised or over, in one line.
+
+    Examples:
+        >>> alert = {"type": "alert", "seconds": 41.0, "rule": "bits>3 for 5 s", "field": "bits",
+        ...     "threshold": 3.0, "level": "alert", "state": "raised", "value": 3.42}
+        >>> alert_in_words(alert)
+        'alert at 0:41: bits>3 for 5 s (now 3.4)'
+        >>> alert_in_words({**alert, "state": "cleared"})
+        'alert over at 0:41: bits>3 for 5 s'
+        >>> soon = {"level": "warning", "rule": "bits>3 within 30 s", "value": 2.1}
+        >>> alert_in_words({**alert, **soon, "seconds_left": 28.2})
+        'warning at 0:41: 3 bits in about 28 s (bits>3 within 30 s, now 2.1)'
+    """
+    at, rule = clock_time(record.get("seconds") or 0.0), clean(record.get("rule"), 60)
+    level = clean(record.get("level", "alert"), 10)
+    if record.get("state") != "raised":
+        return f"{level} over at {at}: {rule}"
+    now, left = number(record.get("value")), record.get("seconds_left")
+    if left is None:
+        return f"{level} at {at}: {rule} (now {now})"
+    soon = f"{record['threshold']:g} bits in about {max(1, round(left))} s"
+    return f"{level} at {at}: {soon} ({rule}, now {now})"
 
 
 def bits_now(reading: Mapping[str, Any]) -> str:

@@ -43,6 +43,29 @@ def _record(kind: str, required: dict[str, Any], optional: dict[str, Any]) -> di
     }
 
 
+_CARRIED = {
+    "type": "object",
+    "properties": {
+        "sessions": _COUNT,
+        "speech": _SECONDS,
+        "history": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "properties": {
+                    "session": _COUNT,
+                    "time": _TEXT,
+                    "seconds": _SECONDS,
+                    "speech": _SECONDS,
+                    **_limits("bits"),
+                },
+                "required": ["session", "time", "seconds", "speech", "bits"],
+            },
+        },
+    },
+    "required": ["sessions", "speech", "history"],
+}
+
 _START = _record(
     "start",
     {
@@ -68,7 +91,7 @@ _START = _record(
         "fingerprint": {"type": "object", "additionalProperties": _TEXT},
         "notices": _TEXTS,
     },
-    {},
+    {"carried": _CARRIED},
 )
 
 _FEATURE = {
@@ -106,7 +129,7 @@ _READING = _record(
         "features": {"type": "object", "additionalProperties": _FEATURE},
         "top": _TOP,
     },
-    {"withheld": _TEXT},
+    {"withheld": _TEXT, "lag": _SECONDS},
 )
 
 _GAP = _record(
@@ -142,10 +165,11 @@ _ALERT = _record(
         "rule": _TEXT,
         "field": _TEXT,
         "threshold": _NUMBER,
+        "level": {"enum": ["alert", "warning"]},
         "state": {"enum": ["raised", "cleared"]},
         "value": _FIGURE,
     },
-    {},
+    {"seconds_left": _FIGURE},
 )
 
 _END = _record(
@@ -161,6 +185,9 @@ _END = _record(
         "changes": _COUNT,
         "lost_seconds": _FIGURE,
         "alerts": _COUNT,
+        "warnings": _COUNT,
+        "failures": _TEXTS,
+        "stopped": _MAYBE_TEXT,
         "complete": _FLAG,
         "watch": _MAYBE_TEXT,
         "top": _TOP,

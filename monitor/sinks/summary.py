@@ -55,7 +55,7 @@ def _bits(last: Mapping[str, Any], start: Mapping[str, Any]) -> list[tuple[str, 
     for name, feature in last["features"].items():
         rank = "" if feature["rank"] is None else f", {clean(who, 20)} at rank {feature['rank']:g}"
         rows.append((f"by {clean(name, 17)}", f"{number(feature['usable'])} s usable{rank}"))
-    likely = ", ".join(f"{clean(name, 20)} {p:.0%}" for name, p in last["top"])
+    likely = ", ".join(f"{clean(name, 20)} {p:.0%}" for name, p in last["top"][:5])
     rows.append(("most probable", likely))
     if last["enrolled"] is not None:
         odds = f"{last['enrolled']:.0%} likely"
@@ -74,9 +74,12 @@ def _rest(last: Mapping[str, Any], records: Sequence[Mapping[str, Any]]) -> list
         rows.append(("lost", f"{len(gaps)} gap{'s' * (len(gaps) > 1)}, {seconds:.3g} s: {reasons}"))
     for record in records:
         if record["type"] == "alert" and record["state"] == "raised":
-            rows.append(
-                ("alert", f"{clean(record['rule'], 60)} at {clock_time(record['seconds'])}")
-            )
+            level = clean(record.get("level", "alert"), 10)
+            rows.append((level, f"{clean(record['rule'], 60)} at {clock_time(record['seconds'])}"))
+        elif record["type"] == "end":
+            rows += [("not done", clean(line, 300)) for line in record.get("failures", ())]
+            if record.get("stopped"):
+                rows.append(("stopped by", clean(record["stopped"], 60)))
     return rows
 
 

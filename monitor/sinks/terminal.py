@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rich.console import Console, RenderableType
     from rich.text import Text
 
-__all__ = ["LiveCurve", "ReplayProgress"]
+__all__ = ["LiveCurve", "ReplayProgress", "axis"]
 
 TICKS = (0.1, 0.3, 1, 3, 10, 30, 60, 180, 600, 1800, 3600, 10800, 36000, 86400)
 
@@ -104,7 +104,7 @@ class ReplayProgress(TerminalSink):
         bar = ProgressBar(
             total=self.total_seconds, completed=done, pulse=self.total_seconds is None
         )
-        style = "bold red" if self.raised else "bold"
+        style = "bold red" if self.raised else "bold yellow" if self.warned else "bold"
         grid.add_row(
             place.removesuffix(" audio"), speed.replace(" x real time", "x"), left,
             Text(bits, style=style), bar,
@@ -187,6 +187,10 @@ class LiveCurve(TerminalSink):
             rule, since = next(iter(self.raised.items()))
             text.append("   ")
             text.append(f" ALERT {rule}, since {clock_time(since)} ", style="bold reverse red")
+        elif self.warned:
+            rule, since = next(iter(self.warned.items()))
+            text.append("   ")
+            text.append(f" WARNING {rule}, since {clock_time(since)} ", style="bold reverse yellow")
         elif self.threshold_bits is not None:
             text.append(
                 f"   no alert (threshold {number(self.threshold_bits)} bits)", style="green"
@@ -236,7 +240,7 @@ class LiveCurve(TerminalSink):
             text.highlight_regex(f"{CEILING}+", "default")
             text.highlight_regex(f"{THRESHOLD}+", "red")
             lines.append(text)
-        lines.append(Text(" " * 7 + _axis(left, right, width - 6), style="dim"))
+        lines.append(Text(" " * 7 + axis(left, right, width - 6), style="dim"))
         return lines
 
 
@@ -258,7 +262,7 @@ def _top_rows(reading: Mapping[str, Any], watch: str | None, width: int) -> list
     return rows
 
 
-def _axis(left: float, right: float, width: int) -> str:
+def axis(left: float, right: float, width: int) -> str:
     """Round lengths under their places on the log axis."""
     text = ""
     for tick in TICKS:

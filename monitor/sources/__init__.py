@@ -9,16 +9,18 @@ if TYPE_CHECKING:
     from monitor.sources.chain import Chain
     from monitor.sources.file import File
     from monitor.sources.frames import FramesFile
+    from monitor.sources.microphone import Microphone
     from monitor.sources.opening import open_recording
     from monitor.sources.paced import Paced
     from monitor.sources.pipe import Pipe
 
-__all__ = ["Chain", "File", "FramesFile", "Paced", "Pipe", "open_recording"]
+__all__ = ["Chain", "File", "FramesFile", "Microphone", "Paced", "Pipe", "open_recording"]
 
 _HOMES = {
     "Chain": "chain",
     "File": "file",
     "FramesFile": "frames",
+    "Microphone": "microphone",
     "Paced": "paced",
     "Pipe": "pipe",
     "open_recording": "opening",

@@ -137,6 +137,9 @@ class ChangeDetector:
         careful: float = 1.0,
         sensitivity: Mapping[str, Sensitivity] | None = None,
     ) -> None:
+        # takes nearly a second, which a live stream does not have later
+        import river.drift  # noqa: F401
+
         if not careful > 0:
             raise UsageError(f"careful={careful:g} must be positive; 1 is the default")
         settings = {**SENSITIVITY, **(sensitivity or {})}
@@ -309,7 +312,7 @@ class _Voice:
     def _show(self, margin: float) -> bool:
         """Whether ADWIN notices something with this further margin."""
         if self._adwin is None:
-            from river.drift import ADWIN  # takes nearly a second to import
+            from river.drift import ADWIN
 
             self._adwin = ADWIN(
                 delta=self._how.delta,

@@ -12,13 +12,13 @@ from monitor.errors import StoreError
 from monitor.features.tracks import join_tracks
 from monitor.maths.sketch import AnySketch, make_sketch
 from monitor.population.population import FeatureTemplates
+from monitor.stream.evidence import Evidence
 from monitor.stream.recogniser import Heard
 from monitor.types import TICKS_PER_SECOND, AnyArray, BoolArray, Frames, IntArray, Track
 
 __all__ = ["Intake", "Moments"]
 
 _NOTHING = Track(np.empty(0, np.intp), np.empty(0, np.intp))
-_NONE: IntArray = np.empty((0, 2), np.intp)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +61,7 @@ class Intake:
         sketches: by feature.
         arrived: ticks that came in.
         tick: ticks that were learnt.
+        carried: what it began with, from earlier streams.
     """
 
     def __init__(self, features: Mapping[str, FeatureTemplates]) -> None:
@@ -73,6 +74,42 @@ class Intake:
         self._early: dict[str, Track] = {}  # frames that came before their tick
         self._speech = 0
         self._usable: dict[str, int] = {}
+        self.carried: Evidence | None = None
+
+    @property
+    def evidence(self) -> Evidence:
+        """A copy of what was learnt, that of earlier streams included."""
+        return Evidence(
+            self._speech,
+            {name: sketch.total.copy() for name, sketch in self.sketches.items()},
+            {name: sketch.frames for name, sketch in self.sketches.items()},
+            {
+                name: self._usable.get(name, round(sketch.frames * self._frame_ticks(name)))
+                for name, sketch in self.sketches.items()
+            },
+        )
+
+    def begin_with(self, evidence: Evidence) -> None:
+        """Start from what earlier streams brought.
+
+        Raises:
+            StoreError: it is of other features.
+        """
+        for name, sketch in self.sketches.items():
+            total = evidence.totals.get(name)
+            if total is None or total.shape != sketch.total.shape:
+                raise StoreError(
+                    f"the evidence does not fit: it has no such sketch of {name}; make both with "
+                    "the same program and features"
+                )
+            sketch.total[:] = total
+            sketch.frames = evidence.frames[name]
+        self._speech = evidence.speech
+        self._usable = dict(evidence.usable)
+        self.carried = evidence
+
+    def _frame_ticks(self, name: str) -> float:
+        return self._features[name].frame_seconds * TICKS_PER_SECOND
 
     @property
     def waiting(self) -> int:
@@ -116,9 +153,12 @@ class Intake:
             totals, frames = sketch.after(track.values[some], counts)
             seconds = frames * self._features[name].frame_seconds
             if track.spans is not None or name in self._usable:
-                spans = _NONE if track.spans is None else track.spans[some]
-                sums = np.concatenate(([0], np.cumsum(spans[:, 1] - spans[:, 0])))
-                usable[name] = self._usable.get(name, 0) + sums[counts]
+                if track.spans is None:
+                    more = np.rint(counts * self._frame_ticks(name)).astype(np.intp)
+                else:
+                    spans = track.spans[some]
+                    more = np.concatenate(([0], np.cumsum(spans[:, 1] - spans[:, 0])))[counts]
+                usable[name] = self._usable.get(name, 0) + more
                 seconds = usable[name] / TICKS_PER_SECOND
             heard[name] = Heard(totals, frames, seconds)
             fresh[name] = track.values[some], counts
@@ -140,7 +180,7 @@ class Intake:
         for sketch in self.sketches.values():
             sketch.total[:] = 0
             sketch.frames = 0
-        self._usable, self._speech = {}, 0
+        self._usable, self._speech, self.carried = {}, 0, None
 
     def tidy(self, *, everything: bool = False) -> None:
         """Let go of what was learnt; copies, so that a long block is not kept by its last tick."""
@@ -151,13 +191,21 @@ class Intake:
 
     def state(self) -> tuple[dict[str, Any], dict[str, AnyArray]]:
         """What was learnt: plain values and arrays."""
-        plain = {
+        plain: dict[str, Any] = {
             "tick": self.tick,
             "speech": self._speech,
             "frames": {name: sketch.frames for name, sketch in self.sketches.items()},
             "usable": dict(self._usable),
         }
-        return plain, {f"sketch/{name}": s.total for name, s in self.sketches.items()}
+        arrays = {f"sketch/{name}": s.total for name, s in self.sketches.items()}
+        if (carried := self.carried) is not None:
+            plain["carried"] = {
+                "speech": carried.speech,
+                "frames": dict(carried.frames),
+                "usable": dict(carried.usable),
+            }
+            arrays |= {f"carried/{name}": total for name, total in carried.totals.items()}
+        return plain, arrays
 
     def restore(self, plain: Mapping[str, Any], arrays: Mapping[str, AnyArray]) -> None:
         """Take up a ``state``, fresh; frames must then come in from the first tick again.
@@ -175,6 +223,9 @@ class Intake:
             sketch.frames = int(plain["frames"][name])
         self.tick, self._speech = int(plain["tick"]), int(plain["speech"])
         self._usable = {name: int(ticks) for name, ticks in plain["usable"].items()}
+        if (carried := plain.get("carried")) is not None:
+            totals = {name: arrays[f"carried/{name}"] for name in self.sketches}
+            self.carried = Evidence(totals=totals, **carried)
 
 
 def _picked(track: Track, which: BoolArray) -> Track:

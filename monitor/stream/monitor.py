@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -15,6 +15,7 @@ from monitor.population.law import Laws
 from monitor.population.population import Population
 from monitor.protocols import Feature, Source
 from monitor.stream.change import Change, ChangeDetector
+from monitor.stream.evidence import Evidence
 from monitor.stream.intake import Intake, Moments
 from monitor.stream.losses import GapEvent, Losses
 from monitor.stream.reading import Reading
@@ -53,6 +54,7 @@ class Monitor:
         on_change: what to do when another person, or channel, takes over: ``"ignore"`` (do not
             look), ``"note"`` (say so and carry on), ``"reset"`` (begin the evidence afresh; the
             peak stays) or ``"split"`` (what follows is another stream, with its own peak).
+        top: how many of the most probable speakers a reading names.
 
     Example:
         >>> from monitor import Monitor, Population
@@ -76,12 +78,15 @@ class Monitor:
         template_seconds: float | None = None,
         channel: int | None = None,
         on_change: str = "ignore",
+        top: int = 5,
     ) -> None:
         step = round(step_seconds * TICKS_PER_SECOND) if math.isfinite(step_seconds) else 0
         if step < 1 or abs(step_seconds * TICKS_PER_SECOND - step) > 1e-6:
             raise UsageError(f"step_seconds={step_seconds:g} must be a positive multiple of 0.01")
         if channel is not None and channel < 1:
             raise UsageError(f"channel={channel} must be 1 or more: channels are counted from 1")
+        if top < 1:
+            raise UsageError(f"top={top} must be 1 or more")
         if on_change not in ON_CHANGE:
             raise UsageError(f"on_change={on_change!r} must be one of {', '.join(ON_CHANGE)}")
         self.population = population
@@ -98,6 +103,7 @@ class Monitor:
             session=session,
             laws=laws,
             template_seconds=template_seconds,
+            top=top,
         )
         self.watch = watch
         self.session = session
@@ -121,6 +127,43 @@ class Monitor:
         self._detector = None if self.on_change == "ignore" else self._make_detector()
         self._losses = Losses()
         self._hearing: Hearing | None = None
+
+    def begin_with(self, evidence: Evidence, peak_bits: float = 0.0) -> None:
+        """Start from what earlier streams of the same voice brought: T and the bits go on there.
+
+        Args:
+            evidence: theirs, of at least the features listened for.
+            peak_bits: the largest headline so far.
+
+        Raises:
+            UsageError: the stream has begun.
+            StoreError: the evidence is of other features.
+        """
+        if self._intake.arrived or self._hearing is not None:
+            raise UsageError("begin_with comes before the first block of a stream")
+        self._intake.begin_with(evidence)
+        self._peak = peak_bits
+
+    @property
+    def evidence(self) -> Evidence:
+        """What was heard of this voice, with what the stream began with."""
+        return self._intake.evidence
+
+    @property
+    def own_evidence(self) -> Evidence:
+        """What this stream alone brought; with ``on_change`` reset or split, since the change."""
+        whole, before = self._intake.evidence, self._intake.carried
+        return whole if before is None else whole - before
+
+    def compute_with(self, features: Iterable[Feature]) -> None:
+        """Compute these features with objects of one's own, before anything was heard.
+
+        Raises:
+            UsageError: one of them is not of the kind or size that the population has.
+        """
+        for feature in features:
+            self._compare("this feature", feature.name, feature.size, feature.kind)
+            self._made[feature.name] = feature
 
     def _make_detector(self) -> ChangeDetector:
         scoring, features = self.recogniser.scoring, self.population.features

@@ -67,7 +67,8 @@ class Reading:
         features: by name.
         names: the N candidates.
         posterior: the joint score posterior, shape (N,).
-        top: the five most probable speakers, best first; of equals, the first enrolled.
+        top: the most probable speakers, five unless asked otherwise, best first; of equals, the
+            first enrolled.
         enrolled: probability that the speaker is one of the N at all, at even odds before; None
             as long as there is nothing to go by. The other figures assume it.
         withheld: why figures are missing, or empty.

@@ -31,7 +31,6 @@ from monitor.types import AnyArray, BoolArray, FloatArray, IntArray
 __all__ = ["Assessment", "Heard", "Recogniser"]
 
 _MOST_RANKS = 1000
-_TOP = 5
 _SORTED = 64
 _EXACT = "log-likelihood"
 """Scores that are exact sums: the same for one stream as for many at once."""
@@ -60,7 +59,7 @@ class Assessment:
         features: by name.
         local, gain, expected: of the joint posterior.
         posterior: shape (N,).
-        top: the five most probable speakers, best first; of equals, the first enrolled.
+        top: the most probable speakers, best first; of equals, the first enrolled.
         enrolled: probability that the speaker is one of the N at all, at even odds before; None
             as long as no feature has a frame.
         beyond_grid: T is longer than anything calibrated.
@@ -162,6 +161,7 @@ class Recogniser:
         session: str = "cross",
         laws: Laws | None = None,
         template_seconds: float | None = None,
+        top: int = 5,
     ) -> None:
         laws = laws if laws is not None else population.laws
         if not features or len(set(features)) != len(features):
@@ -176,6 +176,7 @@ class Recogniser:
         self.scoring = population.scoring(template_seconds)
         places = np.flatnonzero(self.scoring.members)
         self.names = tuple(population.names[i] for i in places)
+        self._most = min(top, len(self.names))
         self.left_out = tuple(
             name
             for name, member in zip(population.names, self.scoring.members, strict=True)
@@ -324,14 +325,15 @@ class Recogniser:
     def _top(self, posterior: FloatArray) -> list[list[tuple[str, float]]]:
         """The most probable speakers of each row, shape (R, N)."""
         if self.speakers > _SORTED:
-            edge = np.partition(posterior, self.speakers - _TOP, axis=1)[:, self.speakers - _TOP]
+            edge = np.partition(posterior, self.speakers - self._most, axis=1)
+            edge = edge[:, self.speakers - self._most]
             few = [np.flatnonzero(row >= least) for row, least in zip(posterior, edge, strict=True)]
             order = np.array([
-                places[np.argsort(-row[places], kind="stable")[:_TOP]]
+                places[np.argsort(-row[places], kind="stable")[: self._most]]
                 for row, places in zip(posterior, few, strict=True)
             ])  # fmt: skip
         else:
-            order = np.argsort(-posterior, axis=1, kind="stable")[:, :_TOP]
+            order = np.argsort(-posterior, axis=1, kind="stable")[:, : self._most]
         values = posterior[np.arange(len(order))[:, None], order].tolist()
         return [
             [(self.names[j], p) for j, p in zip(*each, strict=True)]

@@ -122,11 +122,16 @@ def gap_record(event: GapEvent, recordings: Sequence[str]) -> dict[str, Any]:
 
 
 class Tally:
-    """Counts what went by, for the ``end`` record; survives a checkpoint."""
+    """Counts what went by, for the ``end`` record; survives a checkpoint.
+
+    Attributes:
+        failures: what could not be done with the run, a line each.
+    """
 
     def __init__(self) -> None:
-        self.readings = self.gaps = self.changes = self.alerts = 0
+        self.readings = self.gaps = self.changes = self.alerts = self.warnings = 0
         self.lost_seconds = 0.0
+        self.failures: list[str] = []
         self.last: Mapping[str, Any] = {}
 
     def count(self, record: Mapping[str, Any]) -> None:
@@ -143,10 +148,25 @@ class Tally:
         elif kind == "change":
             self.changes += 1
         elif kind == "alert" and record["state"] == "raised":
-            self.alerts += 1
+            if record.get("level", "alert") == "alert":
+                self.alerts += 1
+            else:
+                self.warnings += 1
 
-    def end_record(self, monitor: Monitor, *, complete: bool) -> dict[str, Any]:
-        """The summary of the run."""
+    def end_record(
+        self,
+        monitor: Monitor,
+        *,
+        complete: bool,
+        stopped: str | None = None,
+    ) -> dict[str, Any]:
+        """The summary of the run.
+
+        Args:
+            monitor: that heard it.
+            complete: whether nothing was lost.
+            stopped: the rule that ended it, if one did.
+        """
         nothing = {"seconds": 0.0, "speech": 0.0, "bits": 0.0, "peak_bits": 0.0, "top": []}
         return {
             "type": "end",
@@ -158,6 +178,9 @@ class Tally:
             "changes": self.changes,
             "lost_seconds": self.lost_seconds,
             "alerts": self.alerts,
+            "warnings": self.warnings,
+            "failures": self.failures,
+            "stopped": stopped,
             "complete": complete,
             "watch": monitor.watch,
         }

@@ -13,7 +13,7 @@ from monitor.stream.monitor import Monitor
 from monitor.stream.reading import Reading
 from monitor.stream.records import Tally, record_of, start_record
 
-__all__ = ["Log", "Rule", "run"]
+__all__ = ["Action", "Log", "Rule", "run"]
 
 CHECKPOINT_SECONDS = 1.0
 """Wall seconds between checkpoints: a killed run repeats about that much work."""
@@ -35,6 +35,13 @@ class Rule(Stateful, Protocol):
         """The alerts that this record gives rise to."""
 
 
+class Action(Sink, Protocol):
+    """A sink that does something with a run, and may fail at it: nothing is stopped by that."""
+
+    def settle(self) -> Sequence[str]:
+        """The stream is over: finish, and tell what could not be done, a line each."""
+
+
 def run(
     monitor: Monitor,
     source: Source,
@@ -42,11 +49,15 @@ def run(
     *,
     sinks: Sequence[Sink] = (),
     rules: Sequence[Rule] = (),
+    actions: Sequence[Action] = (),
+    until: Callable[[Mapping[str, Any]], bool] | None = None,
+    stateful: Sequence[Stateful] = (),
     tally: Tally | None = None,
     start: Mapping[str, Any] | None = None,
     resumed: bool = False,
     log: Log | None = None,
     checkpoint: Checkpoint | None = None,
+    lag: Callable[[float], float] | None = None,
     clock: Callable[[], float] = time.monotonic,
 ) -> Tally:
     """Hear a source to its end.
@@ -57,18 +68,24 @@ def run(
         recordings: what to call its recordings.
         sinks: get every record.
         rules: get every record; their alerts follow it.
+        actions: get every record; what they failed at is in the ``end`` record.
+        until: asked about every alert; True ends the stream there.
+        stateful: further parts that a checkpoint must keep, after the rules.
         tally: counts so far.
         start: the ``start`` record, where it has been made already.
         resumed: True where the first records have been written before.
         log: the JSON lines, which also get every record; needed for ``checkpoint``.
         checkpoint: where to remember the run about once a second; removed at the end.
+        lag: of a live source, the wall seconds since a second of the stream was heard; goes into
+            the readings.
         clock: wall seconds.
 
     Returns:
         the counts of the whole run.
     """
     tally = tally or Tally()
-    outlets = [*sinks] if log is None else [log, *sinks]
+    outlets = [*sinks, *actions] if log is None else [log, *sinks, *actions]
+    stopped: list[str] = []
 
     def give(record: Mapping[str, Any]) -> None:
         pending = [record]
@@ -78,24 +95,33 @@ def run(
             tally.count(each)
             for sink in outlets:
                 sink.write(each)
+            if until is not None and each["type"] == "alert" and until(each):
+                stopped.append(each["rule"])
 
     start = start_record(monitor, recordings) if start is None else start
     if resumed:
         # people see where they are; the log has it already
-        for sink in sinks:
+        for sink in (*sinks, *actions):
             sink.write(start)
     else:
         give(start)
     saved = -math.inf  # the first reading can be resumed from
     for event in monitor.events(source):
-        give(record_of(event, recordings, monitor.on_change))
+        record = record_of(event, recordings, monitor.on_change)
+        if lag is not None and isinstance(event, Reading):
+            record["lag"] = lag(event.seconds)
+        give(record)
+        if stopped:
+            break
         if checkpoint is None or log is None or not isinstance(event, Reading):
             continue
         if clock() - saved >= CHECKPOINT_SECONDS:
             log.flush()
-            checkpoint.save(monitor, tally, rules, log.offset)
+            checkpoint.save(monitor, tally, [*rules, *stateful], log.offset)
             saved = clock()
-    give(tally.end_record(monitor, complete=tally.gaps == 0))
+    tally.failures = [line for action in actions for line in action.settle()]
+    reason = stopped[0] if stopped else None
+    give(tally.end_record(monitor, complete=tally.gaps == 0, stopped=reason))
     if checkpoint is not None:
         if log is not None:
             log.flush()

@@ -19,17 +19,50 @@ def feed(forecast: Forecast, bits_of: object, seconds: range, share: float = 1.0
 
 
 @pytest.mark.parametrize("share", [1.0, 0.5])
-def test_a_straight_line_on_log_speech_is_continued_exactly(share: float) -> None:
+def test_a_straight_line_on_the_root_of_speech_is_continued_exactly(share: float) -> None:
     forecast = Forecast(3.0)
-    feed(forecast, lambda speech: math.log2(speech) - 1, range(2, 11), share)
+    feed(forecast, lambda speech: math.sqrt(speech) - 1, range(2, 11), share)
     assert forecast.seconds_left == pytest.approx(16 / share - 10)
 
 
-def test_only_the_last_thirty_seconds_count() -> None:
-    forecast = Forecast(7.0)
-    feed(forecast, lambda speech: -math.log2(speech), range(1, 40))
-    feed(forecast, math.log2, range(40, 101))
-    assert forecast.seconds_left == pytest.approx(28)
+def test_only_the_last_twenty_seconds_count() -> None:
+    forecast = Forecast(11.0)
+    feed(forecast, lambda speech: -math.sqrt(speech), range(1, 40))
+    feed(forecast, math.sqrt, range(40, 101))
+    assert forecast.seconds_left == pytest.approx(21)
+
+
+def test_it_goes_on_from_the_latest_reading() -> None:
+    forecast = Forecast(8.0)
+    feed(forecast, lambda speech: math.sqrt(speech) - (speech < 16), range(9, 17))
+    assert 0 < (forecast.seconds_left or 0) < 48  # a jump up makes it sooner, by more than slope
+
+
+def test_the_lower_limit_is_followed_where_there_is_one() -> None:
+    forecast, plain = Forecast(5.0, "f0.local_bits", lower=True), Forecast(5.0, "f0.local_bits")
+    for t in range(1, 17):
+        f0 = {"local_bits": math.sqrt(t) + 2, "local_bits_low": math.sqrt(t)}
+        for each in (forecast, plain):
+            each.update({"type": "reading", "seconds": t, "speech": t, "features": {"f0": f0}})
+    assert forecast.seconds_left == pytest.approx(9)
+    assert plain.seconds_left == 0
+
+
+def test_it_forgets_with_the_evidence() -> None:
+    forecast = Forecast(5.0)
+    feed(forecast, math.sqrt, range(1, 17))
+    forecast.update({"type": "reading", "seconds": 17, "speech": 0.5, "bits": 0.1})
+    assert forecast.seconds_left is None
+
+
+def test_state_does_not_grow_with_the_rate_of_readings() -> None:
+    forecast = Forecast(100.0)
+    for t in range(1, 5000):
+        forecast.update({"type": "reading", "seconds": t / 100, "speech": t / 100, "bits": t / 1e4})
+    assert len(forecast.state()) <= 42
+    again = Forecast(100.0)
+    again.restore(forecast.state())
+    assert again.seconds_left == forecast.seconds_left
 
 
 def test_falling_flat_short_and_far_say_nothing() -> None:

@@ -98,6 +98,7 @@ def test_golden_run() -> None:
         "rule": "bits>3 for 3 s",
         "field": "bits",
         "threshold": 3.0,
+        "level": "alert",
         "state": "raised",
         "value": 3.2,
     }

@@ -93,6 +93,7 @@ ALERT = {
     "rule": "bits>3 for 5 s",
     "field": "bits",
     "threshold": 3.0,
+    "level": "alert",
     "state": "raised",
     "value": 3.4,
 }
@@ -108,6 +109,9 @@ END = {
     "changes": 0,
     "lost_seconds": 0.0,
     "alerts": 1,
+    "warnings": 0,
+    "failures": ["webhook example.org: 1 of 1 alert not delivered: answered 500"],
+    "stopped": None,
     "complete": True,
     "watch": None,
     "top": [],

@@ -620,3 +620,14 @@ def test_a_long_block_is_not_kept_alive():
     monitor.push(Frames(made.speech, {"f0": ahead}))
     assert [track.ticks.base is None for track in monitor._intake._early.values()] == [True]
     assert monitor._intake._ahead.base is None
+
+
+@pytest.mark.parametrize("most", [1, 5, 50, 80])
+def test_readings_name_as_many_speakers_as_asked(most):
+    monitor = Monitor(reference(), top=most)
+    last = monitor.push(simulated())[-1]
+    posterior = np.sort(last.posterior)[::-1]
+    assert len(last.top) == min(most, 50)
+    assert [p for _, p in last.top] == posterior[:most].tolist()
+    with pytest.raises(UsageError, match="top=0 must be 1 or more"):
+        Monitor(reference(), top=0)

@@ -202,12 +202,13 @@ GAPS: list[dict[str, Any]] = [{"type": "gap", "lost_seconds": lost} for lost in 
 ALERTS: list[dict[str, Any]] = [
     {"type": "alert", "state": state} for state in ("raised", "cleared", "raised")
 ]
+WARNING = {"type": "alert", "level": "warning", "state": "raised"}
 
 
 def test_the_tally_counts_for_the_end_record():
     monitor = Monitor(two_features(), watch="s1")
     made = [reading.record() for reading in monitor.push(simulated_small())]
-    tally = tallied({"type": "start"}, *made, *GAPS, {"type": "change"}, *ALERTS)
+    tally = tallied({"type": "start"}, *made, *GAPS, {"type": "change"}, *ALERTS, WARNING)
     end = tally.end_record(monitor, complete=False)
     VALIDATOR.validate(end)
     assert end.pop("time").endswith("Z")
@@ -222,6 +223,9 @@ def test_the_tally_counts_for_the_end_record():
         "changes": 1,
         "lost_seconds": 0.75,
         "alerts": 2,
+        "warnings": 1,
+        "failures": [],
+        "stopped": None,
         "complete": False,
         "watch": "s1",
         "top": made[-1]["top"],

@@ -1,0 +1,53 @@
+"""An alert calls a function of yours, early enough to do something about it.
+
+python examples/04_alert_your_own_function.py [RECORDING]   (without one: the reader of the demo)
+
+A warning comes before the threshold is reached, the alert when the lower limit has held it. Your
+function may be slow (switch on an anonymiser, light a lamp, send a mail): a courier calls it from
+a thread of its own, so the stream never waits.
+"""
+
+import sys
+import threading
+from collections.abc import Mapping
+from typing import Any
+
+from monitor import Monitor, Population, alerts, sources
+from monitor.alerts.actions.courier import Courier
+from monitor.population.reference import DEMO_SPEAKER, demo_frames
+
+
+class YourFunction:
+    """Whatever you want to happen; raise DeliveryError (of the courier's module) where it fails."""
+
+    label = "your function"  # what to call it if it fails
+
+    def deliver(self, record: Mapping[str, Any], hurry: threading.Event) -> None:  # noqa: ARG002
+        """Called once for every alert and warning, raised or cleared."""
+        at, rule = record["seconds"], record["rule"]
+        if record["state"] == "cleared":
+            print(f"{at:5.0f} s  {record['level']} over: {rule}")
+        elif record["level"] == "warning":
+            print(
+                f"{at:5.0f} s  {record['threshold']:g} bits in about {record['seconds_left']:.0f} s"
+            )
+        else:
+            print(f"{at:5.0f} s  ALERT {rule}: {record['value']:.1f} bits. Stop talking!")
+
+
+recording = sys.argv[1] if len(sys.argv) > 1 else demo_frames()
+watch = DEMO_SPEAKER if len(sys.argv) == 1 else None  # None: the attacker's confidence
+monitor = Monitor(Population.reference(), features=["f0"], watch=watch)
+
+threshold = alerts.Threshold("bits", 2.0, hold_seconds=5.0)
+warning = alerts.EarlyWarning(threshold, warn_seconds=60.0)
+courier = Courier(YourFunction())
+
+with sources.open_recording(recording) as source:
+    for reading in monitor.stream(source):
+        record = reading.record()
+        for alert in [*warning.update(record), *threshold.update(record)]:
+            courier.write(alert)
+for failure in courier.settle():  # waits a little for what is under way
+    print(failure)
+courier.close()

@@ -1,0 +1,77 @@
+"""An alert runs a command."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import signal
+import subprocess
+import threading
+from collections.abc import Mapping
+from typing import Any
+
+from monitor.alerts.actions.courier import DeliveryError
+from monitor.errors import UsageError
+from monitor.sinks.jsonl import line_of
+
+__all__ = ["Command"]
+
+TIMEOUT_SECONDS = 60.0
+
+
+class Command:
+    """Runs a command line for every alert, with the record as one JSON line on standard input.
+
+    The shell runs it, as it would have been typed. What it prints goes to stderr: stdout is for
+    the records of the run. It has a session of its own, so that Ctrl-C does not cut it off, and
+    is killed with all that it started when it takes too long.
+
+    Args:
+        command: the command line.
+        timeout_seconds: how long it may take.
+
+    Raises:
+        UsageError: the command line is empty.
+    """
+
+    def __init__(self, command: str, timeout_seconds: float = TIMEOUT_SECONDS) -> None:
+        if not command.strip():
+            raise UsageError("--on-alert needs a command, such as 'notify-send disclosed'")
+        self._command, self._timeout = command, timeout_seconds
+        try:
+            first = shlex.split(command)[0]
+        except (ValueError, IndexError):
+            first = command.split()[0]
+        self.label = f"command {os.path.basename(first)}"  # noqa: PTH119
+
+    def deliver(self, record: Mapping[str, Any], hurry: threading.Event) -> None:  # noqa: ARG002
+        """Run it and wait for its end.
+
+        Raises:
+            DeliveryError: it failed, or took too long.
+        """
+        try:
+            process = subprocess.Popen(
+                self._command, shell=True, stdin=subprocess.PIPE, stdout=2, start_new_session=True
+            )
+        except OSError as error:
+            raise DeliveryError(f"cannot be started: {error.strerror}") from None
+        with process:
+            try:
+                process.communicate(line_of(record), self._timeout)
+            except subprocess.TimeoutExpired:
+                _kill(process)
+                raise DeliveryError(f"took over {self._timeout:g} s and was killed") from None
+        if process.returncode < 0:
+            raise DeliveryError(f"killed by signal {-process.returncode}")
+        if process.returncode:
+            raise DeliveryError(f"exit status {process.returncode}")
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    """The shell and whatever it started."""
+    if hasattr(os, "killpg"):
+        os.killpg(process.pid, signal.SIGKILL)
+    else:
+        process.kill()
+    process.wait()

@@ -1,0 +1,162 @@
+"""Options for alerts and what they do, shared by the commands that hear a stream."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from monitor.cli.options import Seconds
+
+if TYPE_CHECKING:
+    from monitor.stream.run import Action
+
+__all__ = ["Alerting", "alert_options"]
+
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True, slots=True)
+class Alerting:
+    """What was asked for; a command gets it as ``alerting``.
+
+    Attributes:
+        rules: the rules of ``--alert``, and of ``--warn`` for each of them; add further ones (a
+            budget's) before the stream begins.
+        stop: ``--stop-on-alert``.
+    """
+
+    rules: list[Any]
+    warn_seconds: float | None
+    commands: tuple[str, ...]
+    webhooks: tuple[str, ...]
+    notify: tuple[str, ...]
+    bell: bool
+    stop: bool
+
+    def check(self, start: Mapping[str, Any]) -> list[str]:
+        """Refuse rules that do not fit the stream of this ``start``, before anything is written.
+
+        Returns:
+            what a person should know of the others, a line each.
+
+        Raises:
+            UsageError: a rule does not fit.
+        """
+        for rule in self.rules:
+            rule.update(start)
+        return [note for rule in self.rules if (note := rule.note(start))]
+
+    def actions(self) -> list[Action]:
+        """What alerts do, ready for ``run``; to be closed when it is over."""
+        from monitor.alerts.actions.bell import Bell
+        from monitor.alerts.actions.command import Command
+        from monitor.alerts.actions.courier import Courier, Receiver
+        from monitor.alerts.actions.notify import Notify
+        from monitor.alerts.actions.webhook import Webhook
+
+        made: list[Receiver] = [Command(command) for command in self.commands]
+        made += [Webhook(url) for url in self.webhooks]
+        made += [Notify(url) for url in self.notify]
+        return [*([Bell()] if self.bell else []), *map(Courier, made)]
+
+    @property
+    def thresholds(self) -> list[float]:
+        """The headline bits that ``--alert`` stands on: views say how long they are away."""
+        from monitor.alerts import Threshold
+
+        rules = [rule for rule in self.rules if isinstance(rule, Threshold)]
+        return [rule.bits for rule in rules if rule.field == "bits"]
+
+    @property
+    def until(self) -> Callable[[Mapping[str, Any]], bool] | None:
+        """Ends the stream at an alert (not at a warning), where that was asked for."""
+        if not self.stop:
+            return None
+        return lambda alert: alert["state"] == "raised" and alert["level"] == "alert"
+
+
+def _made(
+    alerts: Iterable[str],
+    warn: float | None,
+    on_alert: tuple[str, ...],
+    webhook: tuple[str, ...],
+    notify: tuple[str, ...],
+    bell: bool,
+    stop_on_alert: bool,
+) -> Alerting:
+    from monitor.alerts import EarlyWarning, Threshold
+    from monitor.errors import UsageError
+
+    thresholds = [Threshold.parse(text) for text in alerts]
+    if warn is not None and not thresholds:
+        raise UsageError("--warn needs a threshold to warn of: add --alert 'bits>3'")
+    early = [] if warn is None else [EarlyWarning(rule, warn) for rule in thresholds]
+    return Alerting([*early, *thresholds], warn, on_alert, webhook, notify, bell, stop_on_alert)
+
+
+def alert_options(*, bell: bool = False) -> Callable[[_Command], _Command]:
+    """The options, given to the command as one argument ``alerting``.
+
+    Args:
+        bell: whether the bell rings unless told otherwise.
+    """
+    options = [
+        click.option(
+            "--alert",
+            "alerts",
+            multiple=True,
+            metavar="RULE",
+            help="Such as 'bits>3 for 5 s'; may be repeated. Raised ones give exit status 3.",
+        ),
+        click.option(
+            "--warn",
+            type=Seconds(),
+            help="Warn when an --alert is forecast to be raised within so long. A warning gives no "
+            "exit status.",
+        ),
+        click.option(
+            "--on-alert",
+            multiple=True,
+            metavar="COMMAND",
+            help="Run this for every alert and warning, raised or cleared, with the record as JSON "
+            "on its standard input; may be repeated.",
+        ),
+        click.option(
+            "--webhook",
+            multiple=True,
+            metavar="URL",
+            help="Post them there as JSON; may be repeated. Redirects are not followed.",
+        ),
+        click.option(
+            "--notify",
+            multiple=True,
+            metavar="URL",
+            help="Notify through this apprise address, such as ntfy://topic (extra 'notify'); may "
+            "be repeated.",
+        ),
+        click.option(
+            "--bell/--no-bell",
+            default=bell,
+            show_default=True,
+            help="Ring the terminal's bell when one is raised.",
+        ),
+        click.option("--stop-on-alert", is_flag=True, help="End the stream at the first alert."),
+    ]
+    names = ("alerts", "warn", "on_alert", "webhook", "notify", "bell", "stop_on_alert")
+
+    def decorate(command: _Command) -> _Command:
+        @functools.wraps(command)
+        def wrapped(*args: Any, **given: Any) -> Any:
+            alerting = _made(*(given.pop(name) for name in names))
+            return command(*args, alerting=alerting, **given)
+
+        made: Any = wrapped
+        for option in reversed(options):
+            made = option(made)
+        return made  # type: ignore[no-any-return]
+
+    return decorate

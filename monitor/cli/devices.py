@@ -1,0 +1,35 @@
+"""monitor devices: what could be heard."""
+
+from __future__ import annotations
+
+import click
+
+__all__ = ["command"]
+
+
+@click.command("devices", short_help="List the inputs that `monitor listen` can hear.")
+@click.option("--json", "as_json", is_flag=True, help="Print them as JSON instead.")
+def command(as_json: bool) -> int:
+    """List the sound inputs of this machine; the default one is marked with a star.
+
+    Exit status 1 where there is none.
+    """
+    import json
+    from dataclasses import asdict
+
+    from monitor.sources.portaudio import choose, devices
+
+    found = devices()
+    if as_json:
+        click.echo(json.dumps([asdict(device) for device in found], indent=1))
+        return 0 if found else 1
+    choose(found, None)  # says what to do where there is none
+    width = max(len(device.name) for device in found)
+    for device in found:
+        channels = f"{device.channels} channel{'' if device.channels == 1 else 's'}"
+        star = "*" if device.default else " "
+        click.echo(
+            f"{star} {device.index:>3}  {device.name:<{width}}  {channels:>11}  "
+            f"{device.rate:>6} Hz  {device.host}"
+        )
+    return 0

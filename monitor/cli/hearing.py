@@ -1,0 +1,73 @@
+"""Options of every command that hears a stream: whom to compare with, what to listen for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+from monitor.cli.options import Names, Seconds, ecapa_option
+
+__all__ = ["hearing_options"]
+
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+
+_OPTIONS = (
+    click.option(
+        "-p",
+        "--population",
+        "store",
+        metavar="FILE",
+        help="Whom the attacker knows, from `monitor enroll`. [default: the shipped readers]",
+    ),
+    click.option(
+        "--law",
+        "law_file",
+        metavar="FILE",
+        help="Rank laws from a file of their own, from `monitor calibrate -o law.npz`.",
+    ),
+    click.option(
+        "-w",
+        "--watch",
+        metavar="NAME",
+        help="The enrolled speaker you care about. Without one the attacker's confidence is "
+        "shown, which assumes that the speaker is enrolled.",
+    ),
+    click.option("--features", type=Names(), help="What to listen for. [default: all with a law]"),
+    ecapa_option,
+    click.option(
+        "--step",
+        type=Seconds(),
+        default="1",
+        show_default=True,
+        help="Audio seconds between readings.",
+    ),
+    click.option(
+        "--channel",
+        type=click.IntRange(min=1),
+        help="Hear this channel, from 1. [default: all, mixed]",
+    ),
+    click.option(
+        "--template-seconds",
+        type=Seconds(),
+        metavar="D",
+        help="Cut all templates to D speech seconds. [default: their common length]",
+    ),
+    click.option(
+        "--on-change",
+        type=click.Choice(["ignore", "note", "reset", "split"]),
+        default="note",
+        show_default=True,
+        help="When another person, or another channel, takes over: do not look; say so and carry "
+        "on; begin the evidence afresh, keeping the peak; or begin another stream.",
+    ),
+)
+
+
+def hearing_options(command: _Command) -> _Command:
+    """Adds them: ``store, law_file, watch, features, step, channel, ...`` of the command."""
+    made: Any = command
+    for option in reversed(_OPTIONS):
+        made = option(made)
+    return made  # type: ignore[no-any-return]

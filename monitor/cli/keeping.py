@@ -1,0 +1,104 @@
+"""Options for the ledger, shared by the commands that hear a stream."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from monitor.cli.options import Bits, Seconds
+
+if TYPE_CHECKING:
+    from monitor.alerts import Threshold
+    from monitor.ledger import Session
+    from monitor.ledger.ledger import Heard
+    from monitor.stream.monitor import Monitor
+
+__all__ = ["Keeping", "ledger_options"]
+
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True, slots=True)
+class Keeping:
+    """What was asked for; a command gets it as ``keeping``.
+
+    Attributes:
+        path: of the ledger, or None.
+        every: stream seconds from one kept reading to the next.
+        budget_bits: ``--budget``, or None.
+    """
+
+    path: Path | None
+    every: float
+    budget_bits: float | None
+
+    def rules(self) -> list[Threshold]:
+        """Those of the budget, if there is one."""
+        from monitor.alerts import budget
+
+        return [] if self.budget_bits is None else budget(self.budget_bits)
+
+    def session(self, monitor: Monitor, heard: Iterable[Heard] = ()) -> Session | None:
+        """Open the ledger, and make a fresh monitor go on from what it holds; None without one.
+
+        Give what comes back to ``run``, among the ``actions`` and, with a checkpoint, in
+        ``stateful``; and give ``run`` the start record that its ``begin`` makes.
+        """
+        if self.path is None:
+            return None
+        from monitor.ledger import Ledger, Session
+
+        ledger = Ledger(self.path)
+        try:
+            return Session(ledger, monitor, reading_seconds=self.every, heard=heard)
+        except BaseException:
+            ledger.close()
+            raise
+
+
+def ledger_options(command: _Command) -> _Command:
+    """The options, given to the command as one argument ``keeping``."""
+
+    @functools.wraps(command)
+    def wrapped(*args: Any, **given: Any) -> Any:
+        from monitor.errors import UsageError
+
+        path, every, budget = (given.pop(name) for name in ("ledger", "ledger_every", "budget"))
+        if budget is not None and path is None:
+            raise UsageError(
+                "--budget counts over all sessions: it needs --ledger FILE.db; "
+                f"for this one alone use --alert 'bits>{budget:g}'"
+            )
+        return command(*args, keeping=Keeping(path, every, budget), **given)
+
+    made: Any = wrapped
+    for option in (
+        click.option(
+            "--budget",
+            type=Bits(),
+            metavar="BITS",
+            help="Warn one bit before all sessions in the ledger together have disclosed so much, "
+            "and raise an alert when they have.",
+        ),
+        click.option(
+            "--ledger-every",
+            type=Seconds(),
+            default="10",
+            show_default=True,
+            help="Stream seconds between the readings that the ledger keeps.",
+        ),
+        click.option(
+            "--ledger",
+            type=click.Path(path_type=Path, dir_okay=False),
+            metavar="FILE.db",
+            help="Add this session to a ledger, and go on from the earlier ones of the watched "
+            "speaker. It holds counts and readings, never audio.",
+        ),
+    ):
+        made = option(made)
+    return made  # type: ignore[no-any-return]

@@ -1,0 +1,125 @@
+"""monitor ledger: see, take along and forget what the ledger holds."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+
+__all__ = ["command"]
+
+_file = click.argument("file", type=click.Path(path_type=Path), metavar="FILE.db")
+_speaker: Callable[..., Any] = click.option(
+    "--speaker", metavar="NAME", help="Only this one. [default: all]"
+)
+
+
+@click.group("ledger", short_help="See, export or forget what was disclosed over all sessions.")
+def command() -> None:
+    """What the watched speakers have disclosed, session by session (--ledger).
+
+    A ledger holds, of each session: counts of pitch and phones or a sum of voice embeddings
+    (biometric data, but no audio), readings, alerts, and the names of the recordings.
+    """
+
+
+@command.command("show")
+@_file
+@_speaker
+def show(file: Path, speaker: str | None) -> int:
+    """The sessions: a table, or JSON lines where standard output is no terminal."""
+    from monitor.ledger import Ledger
+
+    with Ledger(file, create=False) as ledger:
+        sessions = ledger.sessions(speaker)
+    if sys.stdout.isatty():
+        _print_table(sessions)
+    else:
+        from monitor.sinks.jsonl import line_of
+
+        for session in sessions:
+            click.echo(line_of({"type": "session", **session}), nl=False)
+    return 0
+
+
+@command.command("export")
+@_file
+@_speaker
+@click.option("-o", "--output", default="-", metavar="FILE|-", help="[default: standard output]")
+def export(file: Path, speaker: str | None, output: str) -> int:
+    """Everything as JSON lines: sessions, sketches, readings, alerts."""
+    from monitor.ledger import Ledger
+    from monitor.sinks.jsonl import JsonLines
+
+    with Ledger(file, create=False) as ledger:
+        lines = JsonLines(output)
+        try:
+            for record in ledger.export(speaker):
+                lines.write(record)
+        finally:
+            lines.close()
+    return 0
+
+
+@command.command("forget")
+@_file
+@click.argument("speaker")
+@click.option("--session", type=int, metavar="N", help="Only this session. [default: all]")
+def forget(file: Path, speaker: str, session: int | None) -> int:
+    """Remove SPEAKER for good: rows are overwritten and the file is built anew.
+
+    Copies of the file, backups and what a disk keeps of older versions are not reached.
+    """
+    from monitor.ledger import Ledger
+
+    with Ledger(file, create=False) as ledger:
+        count = ledger.forget(speaker, session)
+    s = "" if count == 1 else "s"
+    click.echo(f"monitor: {count} session{s} of {speaker} forgotten", err=True)
+    return 0
+
+
+@command.command("scrub")
+@_file
+def scrub(file: Path) -> int:
+    """Overwrite what a `forget` that was disturbed has left behind."""
+    from monitor.ledger import Ledger
+
+    with Ledger(file, create=False) as ledger:
+        ledger.scrub()
+    return 0
+
+
+def _print_table(sessions: list[dict[str, Any]]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    from monitor.sinks.people import clean, clock_time, number
+
+    console = Console(highlight=False)
+    if not sessions:
+        console.print("no sessions")
+        return
+    table = Table(box=None, pad_edge=False)
+    for name in ("session", "speaker", "begun", "speech", "bits so far", "alerts", "heard"):
+        table.add_column(name, justify="right" if name in ("session", "speech") else "left")
+    for each in sessions:
+        bits = number(each["bits"])
+        if each["bits_low"] is not None:
+            bits += f" ({number(each['bits_low'])} to {number(each['bits_high'])})"
+        begun = each["started"].replace("T", " ").removesuffix("Z")
+        row = [
+            str(each["session"]),
+            clean(each["speaker"], 20),
+            begun + ("" if each["ended"] else ", not ended"),
+            clock_time(each["speech"]),
+            bits,
+            str(each["alerts"]),
+            clean(", ".join(each["recordings"]), 30),
+        ]
+        table.add_row(*map(Text, row))
+    console.print(table)

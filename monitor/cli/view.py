@@ -1,0 +1,50 @@
+"""monitor view: a recorded run in the page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from monitor.cli.web import LOOPBACK, Address, token_option
+
+__all__ = ["command"]
+
+
+@click.command("view", short_help="Open a recorded run in a browser.")
+@click.argument("run", type=click.Path(path_type=Path), metavar="RUN.jsonl")
+@click.option(
+    "--web",
+    type=Address(),
+    default=(LOOPBACK, 0),
+    help="Where to serve it. [default: any free port, on this machine alone]",
+)
+@token_option
+@click.option("--no-browser", is_flag=True, help="Only print the address.")
+def command(run: Path, web: tuple[str, int], web_token: str | None, no_browser: bool) -> int:
+    """Show RUN.jsonl in the page of a live run, until Ctrl-C.
+
+    \b
+    monitor view talk.jsonl
+    monitor view talk.jsonl --web 8000 --no-browser
+
+    Prints the address of the page. Needs the extra 'web'.
+    """
+    import threading
+    import webbrowser
+
+    from monitor.cli.web import open_page
+    from monitor.sinks.schema import read_run
+
+    records = read_run(run)
+    with open_page(web, web_token, recorded=True) as page:
+        for record in records:
+            page.write(record)
+        click.echo(page.url)
+        if not no_browser:
+            webbrowser.open(page.url)
+        try:
+            threading.Event().wait()
+        except KeyboardInterrupt:
+            return 0
+    return 0

@@ -1,0 +1,8 @@
+"""What a voice has disclosed over all its sessions: one SQLite file, no audio."""
+
+from __future__ import annotations
+
+from monitor.ledger.ledger import Ledger
+from monitor.ledger.session import Session
+
+__all__ = ["Ledger", "Session"]

@@ -1,0 +1,189 @@
+"""The ledger's file: opened privately, brought up to date, its errors in plain words."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from monitor.errors import SchemaError, StoreError
+
+__all__ = ["MIGRATIONS", "open_database", "reason_of", "transaction", "translated"]
+
+APPLICATION = 0x5D15C105
+"""SQLite's application_id: this file is a ledger."""
+PATIENCE_SECONDS = 10.0
+
+MIGRATIONS: Sequence[str] = (
+    """
+    CREATE TABLE speakers (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);
+    CREATE TABLE sessions (
+        id INTEGER PRIMARY KEY AUTOINCREMENT,
+        speaker INTEGER NOT NULL REFERENCES speakers ON DELETE CASCADE,
+        started TEXT NOT NULL,
+        ended TEXT,
+        recordings TEXT NOT NULL,
+        heard TEXT NOT NULL,
+        start TEXT NOT NULL,
+        seconds REAL NOT NULL DEFAULT 0,
+        speech INTEGER NOT NULL DEFAULT 0,
+        bits REAL,
+        bits_low REAL,
+        bits_high REAL,
+        peak_bits REAL
+    );
+    CREATE TABLE sketches (
+        session INTEGER NOT NULL REFERENCES sessions ON DELETE CASCADE,
+        feature TEXT NOT NULL,
+        kind TEXT NOT NULL,
+        size INTEGER NOT NULL,
+        frame_seconds REAL NOT NULL,
+        frames INTEGER NOT NULL,
+        usable INTEGER NOT NULL,
+        total BLOB NOT NULL,
+        PRIMARY KEY (session, feature)
+    );
+    """,
+    """
+    CREATE TABLE readings (
+        session INTEGER NOT NULL REFERENCES sessions ON DELETE CASCADE,
+        seconds REAL NOT NULL,
+        record TEXT NOT NULL
+    );
+    CREATE INDEX readings_of ON readings (session, seconds);
+    CREATE TABLE alerts (
+        session INTEGER NOT NULL REFERENCES sessions ON DELETE CASCADE,
+        seconds REAL NOT NULL,
+        record TEXT NOT NULL
+    );
+    CREATE INDEX alerts_of ON alerts (session, seconds);
+    """,
+)
+"""Schema n is the first n of these; a ledger of an older schema gets those it lacks."""
+
+
+def open_database(
+    path: Path, *, create: bool = True, migrations: Sequence[str] = MIGRATIONS
+) -> sqlite3.Connection:
+    """Open a ledger, or make one: WAL, mode 0600, deleted rows overwritten, no copies elsewhere.
+
+    Args:
+        path: the file.
+        create: make it where there is none.
+        migrations: the schema.
+
+    Raises:
+        SchemaError: a newer version wrote it.
+        StoreError: it is no ledger, damaged, not allowed, or does not exist.
+    """
+    if not create and not path.is_file():
+        raise StoreError(f"{path.name}: there is no such ledger; listen or replay with --ledger")
+    with translated(path):
+        if create:
+            try:
+                os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+            except OSError as error:
+                raise StoreError(
+                    f"{path.name}: cannot be opened ({error.strerror}); choose another file"
+                ) from None
+        connection = sqlite3.connect(
+            path, timeout=PATIENCE_SECONDS, isolation_level=None, check_same_thread=False
+        )
+        try:
+            _prepare(connection, path.name, migrations)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+
+def _prepare(connection: sqlite3.Connection, name: str, migrations: Sequence[str]) -> None:
+    _check(connection, name, len(migrations))
+    _use_wal(connection)
+    for pragma in (
+        "synchronous = NORMAL",
+        "foreign_keys = ON",
+        "secure_delete = ON",
+        "temp_store = MEMORY",
+    ):
+        connection.execute(f"PRAGMA {pragma}").fetchone()
+    if _schema(connection) < len(migrations):
+        with transaction(connection):
+            for number in range(_schema(connection), len(migrations)):  # another may have been here
+                for statement in migrations[number].split(";"):
+                    connection.execute(statement)
+            connection.execute(f"PRAGMA application_id = {APPLICATION}")
+            connection.execute(f"PRAGMA user_version = {len(migrations)}")
+
+
+def _use_wal(connection: sqlite3.Connection) -> None:
+    """SQLite does not wait by itself where two processes do this at once."""
+    until = time.monotonic() + PATIENCE_SECONDS
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL").fetchone()
+            return
+        except sqlite3.OperationalError as error:
+            busy = error.sqlite_errorcode & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+            if not busy or time.monotonic() > until:
+                raise
+            time.sleep(0.01)
+
+
+def _check(connection: sqlite3.Connection, name: str, newest: int) -> None:
+    schema = _schema(connection)
+    (application,) = connection.execute("PRAGMA application_id").fetchone()
+    (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    if application != APPLICATION and (tables or schema):
+        raise StoreError(f"{name}: is a database of another program; name another file")
+    if schema > newest:
+        raise SchemaError(
+            f"{name}: has schema {schema}, this version reads up to {newest}; "
+            "upgrade speaker-disclosure-monitor"
+        )
+
+
+def _schema(connection: sqlite3.Connection) -> int:
+    return int(connection.execute("PRAGMA user_version").fetchone()[0])
+
+
+@contextmanager
+def transaction(connection: sqlite3.Connection) -> Iterator[None]:
+    """All or nothing; waits for another process's turn at its beginning, not in its middle."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:  # a full disk has rolled it back already
+            connection.execute("ROLLBACK")
+        raise
+
+
+@contextmanager
+def translated(path: Path) -> Iterator[None]:
+    """SQLite's errors as one line that says what to do."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        raise StoreError(f"{path.name}: {reason_of(error)}") from None
+
+
+def reason_of(error: sqlite3.Error) -> str:
+    """What is the matter, and what to do."""
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    known = {
+        sqlite3.SQLITE_FULL: "the disk is full; make room",
+        sqlite3.SQLITE_IOERR: "the disk cannot be read or written; make room, or check it",
+        sqlite3.SQLITE_BUSY: "another process holds it; try again when that has ended",
+        sqlite3.SQLITE_LOCKED: "another process holds it; try again when that has ended",
+        sqlite3.SQLITE_READONLY: "may not be written; check its permissions and its folder's",
+        sqlite3.SQLITE_CANTOPEN: "cannot be opened; check its name, permissions and folder",
+        sqlite3.SQLITE_PERM: "may not be opened; check its permissions",
+        sqlite3.SQLITE_NOTADB: "is no ledger of this program; name another file",
+        sqlite3.SQLITE_CORRUPT: "is damaged; restore a copy",
+    }
+    return known.get(code, f"{error}; check the file")

@@ -1,0 +1,331 @@
+"""Reading a ledger, and forgetting what is in it."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from operator import add
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import numpy as np
+
+from monitor.errors import StoreError, UsageError
+from monitor.ledger.database import open_database, reason_of, transaction, translated
+from monitor.population.population import FeatureTemplates
+from monitor.stream.evidence import Evidence
+from monitor.types import TICKS_PER_SECOND, AnyArray
+
+__all__ = ["Carried", "Heard", "Ledger"]
+
+HISTORY_POINTS = 300
+_TYPES = {"histogram": "<i8", "embedding": "<f8"}
+
+
+@dataclass(frozen=True, slots=True)
+class Carried:
+    """What a new session goes on from.
+
+    Attributes:
+        evidence: the sum over the sessions that count; None where there are none.
+        sessions: how many these are.
+        left_out: sessions that do not count, since a feature was not listened for in them.
+        peak_bits: the largest headline in any of them.
+    """
+
+    evidence: Evidence | None
+    sessions: int
+    left_out: int
+    peak_bits: float
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """A recording, or a part of one, as a ledger knows it again.
+
+    Attributes:
+        label: what to call it.
+        hashes: of the recording; sharing one is being the same.
+        start_seconds, end_seconds: the part; None to its end.
+    """
+
+    label: str
+    hashes: tuple[str, ...]
+    start_seconds: float = 0.0
+    end_seconds: float | None = None
+
+
+class Ledger:
+    """What each watched speaker has disclosed, session by session.
+
+    A session keeps its own sketches: what a speaker has disclosed is their sum, whatever order or
+    number of processes wrote them. Sketches are biometric data, as templates are; there is no
+    audio. The file is a SQLite database in WAL mode, 0600.
+
+    Args:
+        path: the file.
+        create: make it where there is none.
+
+    Raises:
+        StoreError: it cannot be opened, or is something else.
+        SchemaError: a newer version wrote it.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder, Ledger(f"{folder}/me.db") as ledger:
+        ...     ledger.sessions()
+        []
+    """
+
+    def __init__(self, path: str | os.PathLike[str], *, create: bool = True) -> None:
+        self.path = Path(path)
+        self.connection = open_database(self.path, create=create)
+        self.connection.row_factory = sqlite3.Row
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the file; the last one to do so folds the WAL into it."""
+        self.connection.close()
+
+    def carried(
+        self, speaker: str, features: Mapping[str, FeatureTemplates], before: int | None = None
+    ) -> Carried:
+        """What the next session of a speaker, listening for these features, goes on from.
+
+        Args:
+            speaker: whose.
+            features: listened for.
+            before: a session that is being resumed: only those before it.
+
+        Raises:
+            StoreError: a sketch is of another make, so that it cannot be added.
+        """
+        parts, left_out, peak = [], 0, 0.0
+        with translated(self.path):
+            for session in self._rows(speaker):
+                if not session["speech"] or (before is not None and session["id"] >= before):
+                    continue
+                rows = {
+                    row["feature"]: row
+                    for row in self.connection.execute(
+                        "SELECT * FROM sketches WHERE session = ?", (session["id"],)
+                    )
+                }
+                if not set(features) <= set(rows):
+                    left_out += 1
+                    continue
+                sketches = {name: rows[name] for name in features}
+                parts.append(self._evidence(session, sketches, features))
+                peak = max(peak, session["peak_bits"] or 0.0)
+        return Carried(reduce(add, parts) if parts else None, len(parts), left_out, peak)
+
+    def sessions(self, speaker: str | None = None) -> list[dict[str, Any]]:
+        """The sessions, oldest first: plain values.
+
+        Returns:
+            ``session``, ``speaker``, ``started``, ``ended`` (None while it goes on, or where it
+            was cut off), ``recordings``, ``features``, ``seconds``, ``speech`` (of this session),
+            ``bits`` (of all sessions up to then), ``bits_low``, ``bits_high``, ``peak_bits``,
+            ``readings`` and ``alerts`` (how many).
+        """
+        count = "(SELECT count(*) FROM {} t WHERE t.session = s.id) AS {}"
+        with translated(self.path):
+            rows = self._rows(speaker, *(count.format(t, t) for t in ("readings", "alerts")))
+            return [
+                {
+                    "session": row["id"],
+                    "speaker": row["name"],
+                    "started": row["started"],
+                    "ended": row["ended"],
+                    "recordings": json.loads(row["recordings"]),
+                    "features": json.loads(row["start"])["features"],
+                    "seconds": row["seconds"],
+                    "speech": row["speech"] / TICKS_PER_SECOND,
+                    **{k: row[k] for k in ("bits", "bits_low", "bits_high", "peak_bits")},
+                    "readings": row["readings"],
+                    "alerts": row["alerts"],
+                }
+                for row in rows
+            ]
+
+    def history(self, speaker: str, most: int = HISTORY_POINTS) -> list[dict[str, Any]]:
+        """The longitudinal curve of a speaker, thinned evenly to at most so many readings.
+
+        Returns:
+            ``session``, ``time`` of day, ``seconds`` of the session, ``speech`` seconds of all
+            sessions, ``bits`` with its limits; oldest first, the last one always among them.
+        """
+        query = """
+            SELECT r.session, r.record FROM readings r JOIN sessions s ON s.id = r.session
+            JOIN speakers p ON p.id = s.speaker WHERE p.name = ? ORDER BY r.session, r.seconds
+        """
+        with translated(self.path):
+            rows = self.connection.execute(query, (speaker,)).fetchall()
+        every = max(1, -(-len(rows) // max(1, most)))
+        points = []
+        for row in rows[::-1][::every][::-1]:
+            record = json.loads(row["record"])
+            kept = {key: record[key] for key in ("time", "seconds", "speech")}
+            bits = {key: record[key] for key in ("bits", "bits_low", "bits_high")}
+            points.append({"session": row["session"], **kept, **bits})
+        return points
+
+    def export(self, speaker: str | None = None) -> Iterator[dict[str, Any]]:
+        """Everything there is: by session, a record of it, its sketches, readings and alerts.
+
+        Yields:
+            plain values, ``type`` being ``session``, ``sketch``, ``reading`` or ``alert``; the
+            three latter say of which ``session``.
+        """
+        for session in self.sessions(speaker):
+            number = session["session"]
+            yield {"type": "session", **session}
+            with translated(self.path):
+                of = "WHERE session = ?"
+                for row in self.connection.execute(f"SELECT * FROM sketches {of}", (number,)):
+                    total = _array(row).tolist()
+                    plain = {k: row[k] for k in row.keys() if k != "total"}  # noqa: SIM118
+                    yield {"type": "sketch", **plain, "total": total}
+                for table in ("readings", "alerts"):
+                    rows = self.connection.execute(
+                        f"SELECT record FROM {table} {of} ORDER BY seconds, rowid", (number,)
+                    ).fetchall()
+                    for row in rows:
+                        yield {**json.loads(row["record"]), "session": number}
+
+    def refuse_twice(self, speaker: str, parts: Iterable[Heard], own: int | None = None) -> None:
+        """Refuse audio that an earlier session heard: its evidence would count twice.
+
+        Args:
+            speaker: whose sessions.
+            parts: what is about to be heard.
+            own: the session that is being resumed.
+
+        Raises:
+            UsageError: some of it was heard already.
+        """
+        parts = list(parts)
+        with translated(self.path):
+            rows = self._rows(speaker)
+        for row in rows:
+            for label, hashes, start, end in json.loads(row["heard"]):
+                for part in parts:
+                    same = row["id"] != own and set(hashes) & set(part.hashes)
+                    if same and _meet((start, end), (part.start_seconds, part.end_seconds)):
+                        raise UsageError(
+                            f"{part.label}: was heard as {label} in session {row['id']} of "
+                            f"{self.path.name} and would count twice; leave --ledger away, or "
+                            f"first: monitor ledger forget {self.path.name} {speaker} "
+                            f"--session {row['id']}"
+                        )
+
+    def forget(self, speaker: str, session: int | None = None) -> int:
+        """Remove a speaker, or one session, so that nothing of it is left in the files.
+
+        Rows are overwritten (secure_delete), the file is built anew (VACUUM) and the WAL emptied.
+        What a disk or a backup keeps of older versions of a file is beyond any program's reach.
+
+        Returns:
+            how many sessions were removed.
+
+        Raises:
+            StoreError: no such speaker or session; or another process is reading, so that old pages
+                are still in the WAL (the rows are gone all the same).
+        """
+        wanted = [
+            row["id"] for row in self._rows(speaker) if session is None or row["id"] == session
+        ]
+        known = self.connection.execute("SELECT id FROM speakers WHERE name = ?", (speaker,))
+        row = known.fetchone()
+        if row is None or (session is not None and not wanted):
+            what = "nobody is" if row is None else f"{speaker} has no session {session}"
+            called = f" called {speaker}" if row is None else ""
+            raise StoreError(f"{self.path.name}: {what}{called}; see: monitor ledger show")
+        with translated(self.path), transaction(self.connection):
+            for number in wanted:
+                self.connection.execute("DELETE FROM sessions WHERE id = ?", (number,))
+            if session is None or not self._rows(speaker):
+                self.connection.execute("DELETE FROM speakers WHERE id = ?", (row["id"],))
+        self.scrub()
+        return len(wanted)
+
+    def scrub(self) -> None:
+        """Build the file anew and empty the WAL: no old page is left in either.
+
+        Raises:
+            StoreError: another process is using the ledger, or there is no room.
+        """
+        why = "another process is using it"
+        try:
+            self.connection.execute("VACUUM")
+            busy, *_ = self.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        except sqlite3.Error as error:
+            busy, why = True, reason_of(error)
+        if busy:
+            name = self.path.name
+            raise StoreError(
+                f"{name}: the rows are gone, but old pages may linger in {name} and {name}-wal, "
+                f"for {why}; then: monitor ledger scrub {name}"
+            )
+
+    def _rows(self, speaker: str | None = None, *more: str) -> list[sqlite3.Row]:
+        columns = ", ".join(("s.*", "p.name", *more))
+        query = f"SELECT {columns} FROM sessions s JOIN speakers p ON p.id = s.speaker"
+        if speaker is None:
+            return self.connection.execute(f"{query} ORDER BY s.id").fetchall()
+        return self.connection.execute(
+            f"{query} WHERE p.name = ? ORDER BY s.id", (speaker,)
+        ).fetchall()
+
+    def _evidence(
+        self,
+        session: sqlite3.Row,
+        rows: Mapping[str, sqlite3.Row],
+        features: Mapping[str, FeatureTemplates],
+    ) -> Evidence:
+        for name, row in rows.items():
+            own = features[name]
+            if (row["kind"], row["size"]) != (own.kind, own.size) or not np.isclose(
+                row["frame_seconds"], own.frame_seconds
+            ):
+                raise StoreError(
+                    f"{self.path.name}: session {session['id']} has {name} as {row['kind']} of "
+                    f"size {row['size']}, the population as {own.kind} of size {own.size}: they "
+                    "do not add up; use another ledger"
+                )
+        return Evidence(
+            session["speech"],
+            {name: _array(row) for name, row in rows.items()},
+            {name: row["frames"] for name, row in rows.items()},
+            {name: row["usable"] for name, row in rows.items()},
+        )
+
+
+def _array(row: sqlite3.Row) -> AnyArray:
+    array = np.frombuffer(row["total"], _TYPES[row["kind"]])
+    return array.astype(np.int64 if row["kind"] == "histogram" else np.float64)
+
+
+def blob(kind: str, total: AnyArray) -> bytes:
+    """A sketch's total as it is stored: little-endian, whatever the machine."""
+    return total.astype(_TYPES[kind]).tobytes()
+
+
+def _meet(one: Sequence[float | None], other: Sequence[float | None]) -> bool:
+    (a, b), (c, d) = one, other
+    return (d is None or (a or 0.0) < d) and (b is None or (c or 0.0) < b)

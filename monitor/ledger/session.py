@@ -1,0 +1,265 @@
+"""A session on its way into the ledger while it goes on."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from monitor.errors import StoreError, UsageError
+from monitor.ledger.database import reason_of, transaction, translated
+from monitor.ledger.ledger import Heard, Ledger, blob
+from monitor.sinks.jsonl import line_of
+from monitor.stream.monitor import Monitor
+
+__all__ = ["Session"]
+
+READING_SECONDS = 10.0
+FLUSH_SECONDS = 1.0
+"""Wall seconds between writes: a crash loses about that much."""
+MOST_WAITING = 10_000
+WAIT_MS = 20
+"""For another process, while the stream goes on; at its end there is more patience."""
+LAST_WAIT_MS = 10_000
+_KEPT = (
+    "seconds", "speech", "bits", "bits_low", "bits_high", "sum_bits", "gain_bits", "peak_bits",
+    "expected_bits", "ceiling",
+)  # fmt: skip
+
+
+class Session:
+    """Takes the records of a run and keeps, of what its monitor heard, what the ledger keeps.
+
+    Makes the monitor begin with the evidence of the earlier sessions. It is an action of the run
+    (what cannot be written stops nothing, is tried again, and is told at the end) and a part of
+    its checkpoints.
+
+    Args:
+        ledger: closed with the session.
+        monitor: fresh, watching somebody.
+        reading_seconds: stream seconds from one kept reading to the next.
+        heard: the recordings, where there are any: none may have been heard before.
+        clock: wall seconds.
+        now: the time of day.
+
+    Attributes:
+        carried: what the session goes on from.
+        incomplete: True where something could not be written in the end.
+
+    Raises:
+        UsageError: nobody is watched, the monitor begins afresh at a change of speaker, or a
+            recording was heard in an earlier session.
+        StoreError: the ledger cannot be read, or its sketches do not fit.
+    """
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        monitor: Monitor,
+        *,
+        reading_seconds: float = READING_SECONDS,
+        heard: Iterable[Heard] = (),
+        clock: Callable[[], float] = time.monotonic,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        if monitor.watch is None:
+            raise UsageError("a ledger remembers one speaker: name them with --watch")
+        if monitor.on_change not in ("ignore", "note"):
+            raise UsageError(
+                f"a ledger adds up one voice, --on-change {monitor.on_change} would begin it "
+                "afresh: use --on-change note"
+            )
+        self._ledger, self._monitor, self._clock, self._now = ledger, monitor, clock, now
+        self._speaker, self._every = monitor.watch, reading_seconds
+        self._heard = list(heard)
+        self._features = {name: monitor.population.features[name] for name in monitor.features}
+        self._id: int | None = None
+        self._restored: float | None = None
+        self._waiting: deque[tuple[str, float, str]] = deque(maxlen=MOST_WAITING)
+        self._due = self._saved_to = 0.0
+        self._flushed = -float("inf")
+        self._last: Mapping[str, Any] | None = None
+        self._start: dict[str, Any] = {}
+        self._trouble = ""
+        self._settled = self._closed = False
+        self.incomplete = False
+        self.carried = ledger.carried(self._speaker, self._features)
+        if self.carried.evidence is not None:
+            monitor.begin_with(self.carried.evidence, self.carried.peak_bits)
+
+    def begin(self, start: Mapping[str, Any]) -> dict[str, Any]:
+        """The ``start`` record with what is carried on added to it and to its notices."""
+        self._ledger.refuse_twice(self._speaker, self._heard, self._id)
+        carried, notices = self.carried, list(start["notices"])
+        speech = carried.evidence.speech_seconds if carried.evidence is not None else 0.0
+        if carried.sessions:
+            s = "" if carried.sessions == 1 else "s"
+            notices.append(
+                f"the bits go on from {carried.sessions} earlier session{s} of {self._speaker}, "
+                f"{speech:.0f} s of speech"
+            )
+        if carried.left_out:
+            what = "session does" if carried.left_out == 1 else "sessions do"
+            notices.append(
+                f"{carried.left_out} earlier {what} not count, since "
+                f"{'+'.join(self._features)} was not listened for in them"
+            )
+        history = self._ledger.history(self._speaker) if carried.sessions else []
+        brought = {"sessions": carried.sessions, "speech": speech, "history": history}
+        return {**start, "notices": notices, "carried": brought}
+
+    def write(self, record: Mapping[str, Any]) -> None:
+        """Take one record of the run."""
+        kind = record["type"]
+        if kind == "start":
+            self._start = {key: record[key] for key in _OF_START}
+            self._open(record)
+            self._patience(WAIT_MS)
+        elif kind == "reading":
+            self._last = record
+            if record["seconds"] >= self._due - 1e-6:
+                self._due = record["seconds"] + self._every
+                self._wait("readings", {"type": "reading", **{k: record[k] for k in _KEPT}})
+            if self._clock() - self._flushed >= FLUSH_SECONDS:
+                self._flush()
+        elif kind == "alert":
+            self._wait("alerts", record)
+
+    def settle(self) -> list[str]:
+        """The stream is over: write the rest, and that it has ended."""
+        if self._last is not None and self._last["seconds"] > self._due - self._every:
+            self._wait("readings", {"type": "reading", **{k: self._last[k] for k in _KEPT}})
+        self._patience(LAST_WAIT_MS)
+        self._flush(ended=True)
+        self._settled = True
+        if not self._trouble:
+            return []
+        self.incomplete = True
+        lost = (self._last or {}).get("seconds", 0.0) - self._saved_to
+        return [
+            f"ledger {self._ledger.path.name}: {self._trouble}; "
+            f"{max(lost, 0.0):.0f} s of this session are not in it"
+        ]
+
+    def close(self) -> None:
+        """Close the ledger; a session that was cut off stays open in it, with all so far."""
+        if self._closed:
+            return
+        self._closed = True
+        if not self._settled:
+            self._patience(LAST_WAIT_MS)
+            self._flush()
+        self._ledger.close()
+
+    def state(self) -> dict[str, Any]:
+        """What a checkpoint must keep; JSON-able."""
+        last = self._last or {}
+        return {"session": self._id, "due": self._due, "seconds": last.get("seconds", 0.0)}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on with the session of a ``state``; the monitor's own brings its evidence."""
+        self._id, self._due = state["session"], float(state["due"])
+        self._restored = float(state["seconds"])
+        self.carried = self._ledger.carried(self._speaker, self._features, self._id)
+
+    def _open(self, start: Mapping[str, Any]) -> None:
+        connection = self._ledger.connection
+        with translated(self._ledger.path), transaction(connection):
+            if self._id is not None:
+                self._take_up()
+                return
+            connection.execute("INSERT OR IGNORE INTO speakers (name) VALUES (?)", (self._speaker,))
+            speaker = "(SELECT id FROM speakers WHERE name = ?)"
+            heard = [[h.label, h.hashes, h.start_seconds, h.end_seconds] for h in self._heard]
+            row = connection.execute(
+                "INSERT INTO sessions (speaker, started, recordings, heard, start) "
+                f"VALUES ({speaker}, ?, ?, ?, ?)",
+                (
+                    self._speaker,
+                    self._time(),
+                    json.dumps(start["recordings"]),
+                    json.dumps(heard),
+                    json.dumps(self._start),
+                ),
+            )
+            self._id = row.lastrowid
+
+    def _take_up(self) -> None:
+        """What was written after the checkpoint will be heard again."""
+        connection = self._ledger.connection
+        found = connection.execute("SELECT 1 FROM sessions WHERE id = ?", (self._id,)).fetchone()
+        if found is None:
+            raise StoreError(
+                f"{self._ledger.path.name}: this run's session was forgotten; "
+                "run without --resume to start anew"
+            )
+        for table in ("readings", "alerts"):
+            connection.execute(
+                f"DELETE FROM {table} WHERE session = ? AND seconds > ?", (self._id, self._restored)
+            )
+
+    def _wait(self, table: str, record: Mapping[str, Any]) -> None:
+        text = line_of({**record, "time": self._time()}).decode().rstrip()
+        self._waiting.append((table, record["seconds"], text))
+
+    def _flush(self, *, ended: bool = False) -> None:
+        """Write what waits and what was heard, all or nothing; trouble is kept for later."""
+        if self._id is None:
+            return
+        self._flushed = self._clock()
+        try:
+            with transaction(self._ledger.connection):
+                self._store(ended)
+        except sqlite3.IntegrityError:
+            self._id = None
+            self._waiting.clear()
+            self._trouble = "this session was forgotten while it went on"
+        except sqlite3.Error as error:
+            self._trouble = reason_of(error)
+        else:
+            self._waiting.clear()
+            self._trouble = ""
+            self._saved_to = (self._last or {}).get("seconds", 0.0)
+
+    def _store(self, ended: bool) -> None:
+        connection, last, own = self._ledger.connection, self._last, self._monitor.own_evidence
+        for table, seconds, record in self._waiting:
+            connection.execute(f"INSERT INTO {table} VALUES (?, ?, ?)", (self._id, seconds, record))
+        if last is not None:
+            figures = [last[k] for k in ("seconds", "bits", "bits_low", "bits_high", "peak_bits")]
+            connection.execute(
+                "UPDATE sessions SET seconds = ?, bits = ?, bits_low = ?, bits_high = ?, "
+                "peak_bits = ?, speech = ? WHERE id = ?",
+                (*figures, own.speech, self._id),
+            )
+            for name, feature in self._features.items():
+                connection.execute(
+                    "INSERT OR REPLACE INTO sketches VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                    (
+                        self._id,
+                        name,
+                        feature.kind,
+                        feature.size,
+                        feature.frame_seconds,
+                        own.frames[name],
+                        own.usable[name],
+                        blob(feature.kind, own.totals[name]),
+                    ),
+                )
+        if ended:
+            connection.execute(
+                "UPDATE sessions SET ended = ? WHERE id = ?", (self._time(), self._id)
+            )
+
+    def _patience(self, milliseconds: int) -> None:
+        self._ledger.connection.execute(f"PRAGMA busy_timeout = {milliseconds}").fetchone()
+
+    def _time(self) -> str:
+        return self._now().isoformat(timespec="seconds").replace("+00:00", "Z")
+
+
+_OF_START: Sequence[str] = ("version", "features", "speakers", "ceiling", "fingerprint")

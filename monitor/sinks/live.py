@@ -1,0 +1,320 @@
+"""What a person sees while a microphone is heard: all that counts, on 80 by 24 characters."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Protocol
+
+from monitor.sinks.people import SHOWN_GAPS, TerminalSink, bits_now, clean, clock_time, number
+from monitor.sinks.terminal import axis
+from monitor.sinks.textcurve import CEILING, CHANCE, THRESHOLD, TextCurve, draw_curve, row_of
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+    from rich.text import Text
+
+__all__ = ["Foresight", "LiveView"]
+
+PLATEAU, LINEAR, ROOT = "╌", "/", "\\"
+LATE_SECONDS = 1.0
+_STYLES = {
+    **dict.fromkeys((CEILING, CHANCE, " "), "default"),
+    **dict.fromkeys((PLATEAU, LINEAR, ROOT), "dim"),
+    THRESHOLD: "red",
+}
+_LEFT = 7  # characters of the bits axis
+_FEATURE_COLUMNS = 42
+
+
+class Foresight(Protocol):
+    """What knows how long a threshold is away: `monitor.alerts.Forecast`."""
+
+    threshold_bits: float
+
+    def update(self, record: Mapping[str, Any]) -> None:
+        """Take a record."""
+
+    @property
+    def seconds_left(self) -> float | None:
+        """Stream seconds until then; 0 where it is reached; None where nobody can tell."""
+
+
+class LiveView(TerminalSink):
+    """The live view of `monitor listen`.
+
+    Headline, limits and odds; the curve so far with the ceiling, the plateau, the guides and the
+    threshold; a row a feature; peak; the five most probable speakers; alert and forecast; lag.
+    Without colour every part still has its own shape. Where stderr is no terminal, a line every
+    10 s of wall time.
+
+    Args:
+        console: where to draw; stderr by default.
+        forecasts: of the thresholds that alerts stand on; the nearest is shown.
+        clock: wall seconds.
+    """
+
+    leaves_view = True
+
+    def __init__(
+        self,
+        console: Console | None = None,
+        *,
+        forecasts: Sequence[Foresight] = (),
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._forecasts = tuple(forecasts)
+        self._curve, self._linear, self._root = TextCurve(), TextCurve(), TextCurve()
+        self._lowest = 0.0
+        self._before = self._speech = 0.0
+        self._label = ""
+        super().__init__(None, console, clock)
+
+    def write(self, record: Mapping[str, Any]) -> None:
+        """Take one record of the run."""
+        if record.get("type") == "start":
+            self._label = ", ".join(clean(name, 20) for name in record.get("recordings") or ())
+        for forecast in self._forecasts:
+            forecast.update(record)
+        super().write(record)
+
+    def say(self, line: str) -> None:
+        """Tell a person something that is no record."""
+        self._say(clean(line, 200))
+
+    def _take(self, record: Mapping[str, Any]) -> None:
+        bits, speech = record.get("bits"), record.get("speech")
+        if bits is None or speech is None or not math.isfinite(bits):
+            return
+        if speech < self._speech:  # the evidence began afresh: the axis does not go back
+            self._before += self._speech
+        self._speech = speech
+        seconds = self._before + speech
+        self._curve.add(seconds, bits)
+        self._lowest = min(self._lowest, bits)
+        guides = record.get("guides") or {}
+        for curve, name in ((self._linear, "linear"), (self._root, "sqrt")):
+            if guides.get(name):
+                curve.add(seconds, guides[name])
+
+    def _gap(self, record: Mapping[str, Any]) -> None:
+        if record.get("reason") != "thinned":
+            super()._gap(record)
+            return
+        self._gaps += 1
+        if self._gaps <= SHOWN_GAPS:
+            at = clock_time(record.get("seconds") or 0.0)
+            self._say(f"at {at} {clean(record.get('detail'), 100)}")
+
+    def _line(self) -> str:
+        reading = self.reading
+        parts = [f"{self._place()} audio, {clock_time(reading.get('speech') or 0.0)} speech"]
+        parts.append(bits_now(reading))
+        if (peak := reading.get("peak_bits")) is not None:
+            parts.append(f"peak {number(peak)}")
+        parts += [text for text in (self._forecast(), self._lag()) if text]
+        if self.raised:
+            parts.append(f"ALERT {next(iter(self.raised))}")
+        return ", ".join(parts)
+
+    def _forecast(self) -> str:
+        """The nearest threshold ahead, in words."""
+        ahead = [
+            (left, forecast.threshold_bits)
+            for forecast in self._forecasts
+            if (left := forecast.seconds_left)
+        ]
+        if not ahead:
+            return ""
+        left, bits = min(ahead)
+        return f"{number(bits)} bits in about {_about(left)}"
+
+    def _lag(self) -> str:
+        lag = self.reading.get("lag")
+        return "" if lag is None else f"lag {lag:.1f} s"
+
+    def _view(self) -> RenderableType:
+        from rich.console import Group
+        from rich.text import Text
+
+        width, height = self.console.size
+        width = max(24, width - 1)
+        below = _side_by_side(
+            _feature_rows(self.reading, self.watch is not None), self._top(width), width
+        )
+        above = [self._banner(), self._headline(), self._state()]
+        room = height - 2 - len(above) - len(below)  # the cursor's line and the axis
+        blank = [Text("")] if room > 8 else []
+        rows = max(3, room - 2 * len(blank))
+        lines = [*above, *blank, *self._plot(width, rows), *blank, *below]
+        for line in lines:
+            line.no_wrap, line.overflow = True, "crop"
+        return Group(*lines[: max(1, height - 1)])
+
+    def _banner(self) -> Text:
+        from rich.text import Text
+
+        reading = self.reading
+        text = Text(f" {self._place()}", style="bold")
+        text.append(f"  {clock_time(reading.get('speech') or 0.0)} of it speech", style="not bold")
+        if self._label:
+            text.append(f"  from {self._label}", style="not bold dim")
+        if lag := self._lag():
+            late = reading["lag"] >= LATE_SECONDS
+            text.append(f"  {lag}", style="not bold yellow" if late else "not bold dim")
+        if self._gaps:
+            gaps = f"  {self._gaps} gap{'' if self._gaps == 1 else 's'}"
+            text.append(gaps, style="not bold yellow")
+        return text
+
+    def _headline(self) -> Text:
+        from rich.text import Text
+
+        reading = self.reading
+        text = Text(" ")
+        text.append(bits_now(reading), style="bold reverse" if self.raised else "bold")
+        low, high = reading.get("bits_low"), reading.get("bits_high")
+        if low is not None and high is not None:
+            text.append(f"  ({number(low)} to {number(high)})")
+        if (peak := reading.get("peak_bits")) is not None:
+            text.append(f"  peak {number(peak)}")
+        who = "of an attacker, if enrolled" if self.watch is None else f"of {clean(self.watch, 16)}"
+        text.append(f"  {who}", style="dim")
+        return text
+
+    def _state(self) -> Text:
+        """Alert and forecast."""
+        from rich.text import Text
+
+        text = Text(" ")
+        if self.raised:
+            rule, since = next(iter(self.raised.items()))
+            text.append(f" ALERT {rule}, since {clock_time(since)} ", style="bold reverse red")
+        elif self._forecasts:
+            bits = ", ".join(number(each.threshold_bits) for each in self._forecasts)
+            text.append(f"no alert (threshold {bits} bits)", style="green")
+        else:
+            text.append("no alert is set", style="dim")
+        if forecast := self._forecast():
+            text.append(f"   {forecast}", style="yellow")
+        return text
+
+    def _plot(self, width: int, rows: int) -> list[Text]:
+        from rich.text import Text
+
+        columns = width - _LEFT
+        points = self._curve.points
+        ceiling = self.reading.get("ceiling") or 1.0
+        low = min(0.0, self._lowest)
+        left = points[0][0] if points else 1.0
+        end = max(points[-1][0], 4 * left) if points else 4.0
+        # the axis doubles now and then, so that the curve does not crawl
+        x_range = (left, 2.0 ** math.ceil(math.log2(end)))
+        y_range = (low, ceiling)
+        levels = [(0.0, CHANCE)] if low < 0 else []
+        if plateau := self.reading.get("plateau"):
+            levels.append((plateau, PLATEAU))
+        levels += [(each.threshold_bits, THRESHOLD) for each in self._forecasts]
+        levels.append((ceiling, CEILING))
+        drawn = draw_curve(
+            points, width=columns, height=rows, x_range=x_range, y_range=y_range, levels=levels
+        )
+        for curve, mark in ((self._linear, LINEAR), (self._root, ROOT)):
+            drawn = _behind(drawn, curve.points, mark, x_range, y_range)
+        marks: dict[int, float] = {}
+        for bits in (ceiling, low, 0.0, *(each.threshold_bits for each in self._forecasts)):
+            if low <= bits <= ceiling:
+                marks.setdefault(row_of(bits, rows, y_range), bits)
+        lines = []
+        for row, line in enumerate(drawn):
+            text = Text(f"{number(marks[row]) if row in marks else '':>6} ")
+            for mark in line:
+                text.append(mark, style=_STYLES.get(mark, "cyan"))
+            lines.append(text)
+        lines.append(Text(" " * _LEFT + axis(*x_range, columns), style="dim"))
+        return lines
+
+    def _top(self, width: int) -> list[Text]:
+        """The most probable speakers."""
+        from rich.text import Text
+
+        room = max(1, width - _FEATURE_COLUMNS - 23)
+        rows = [Text("most probable", style="dim")]
+        for name, share in list(self.reading.get("top") or [])[:5]:
+            share = 0.0 if share is None or not math.isfinite(share) else min(max(share, 0.0), 1.0)
+            watched = str(name) == self.watch
+            label = f"{clean(name, 12)}{' *' if watched else ''}"
+            bar = "█" * round(share * room) or "▏"
+            style = "red" if watched else "blue"
+            rows.append(Text.assemble(f"{label:<15}", (f"{share:4.0%} ", "bold"), (bar, style)))
+        return rows
+
+
+def _feature_rows(reading: Mapping[str, Any], watched: bool) -> list[Text]:
+    """A row a feature: length used, rank, rank bits, local bits (of the attacker: confidence)."""
+    from rich.text import Text
+
+    features: Mapping[str, Mapping[str, Any]] = reading.get("features") or {}
+    heads = ("usable", "rank", "rank bits", "local") if watched else ("usable", "", "", "conf.")
+    rows = [Text(f" {'feature':<10}{heads[0]:>7}{heads[1]:>6}{heads[2]:>10}{heads[3]:>7}", "dim")]
+    for name, each in features.items():
+        rank = each.get("rank")
+        bits = each.get("local_bits") if watched else each.get("gain_bits")
+        cells = (
+            clock_time(each.get("usable") or 0.0),
+            f"{rank:g}" if rank is not None else "?" if watched else "",
+            number(each.get("rank_bits")) if watched else "",
+            number(bits),
+        )
+        rows.append(
+            Text(f" {clean(name, 9):<10}{cells[0]:>7}{cells[1]:>6}{cells[2]:>10}{cells[3]:>7}")
+        )
+    expected = reading.get("expected_bits")
+    if expected is not None:
+        rows.append(Text(f" {'average at this length':<33}{number(expected):>7}", "dim"))
+    return rows
+
+
+def _side_by_side(left: list[Text], right: list[Text], width: int) -> list[Text]:
+    """Two blocks beside one another, or, where there is no room, the first alone."""
+    from rich.text import Text
+
+    if width < _FEATURE_COLUMNS + 24:
+        return left
+    lines = []
+    for i in range(max(len(left), len(right))):
+        line = left[i].copy() if i < len(left) else Text("")
+        line.append(" " * (_FEATURE_COLUMNS - line.cell_len))
+        lines.append(line + right[i] if i < len(right) else line)
+    return lines
+
+
+def _behind(
+    drawn: list[str],
+    points: Sequence[tuple[float, float]],
+    mark: str,
+    x_range: tuple[float, float],
+    y_range: tuple[float, float],
+) -> list[str]:
+    """The drawing with a guide where nothing else is."""
+    lines = [list(line) for line in drawn]
+    (left, right), columns = x_range, len(lines[0])
+    for (x0, y0), (x1, y1) in pairwise(points):
+        first, last = (
+            round(math.log(x / left) / math.log(right / left) * (columns - 1)) for x in (x0, x1)
+        )
+        for column in range(max(first, 0), min(last, columns - 1) + 1):
+            bits = y0 + (y1 - y0) * (column - first) / max(last - first, 1)
+            row = row_of(bits, len(drawn), y_range)
+            if y_range[0] <= bits < y_range[1] and lines[row][column] == " ":
+                lines[row][column] = mark
+    return ["".join(line) for line in lines]
+
+
+def _about(seconds: float) -> str:
+    """Seconds as precisely as a forecast deserves."""
+    if seconds < 60:
+        return f"{max(5, 5 * round(seconds / 5)):d} s"
+    return f"{round(seconds / 60):d} min"

@@ -1,0 +1,160 @@
+"""When the machine cannot keep up: the slowest feature hears less, before audio is lost."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Protocol
+
+from monitor.features.registry import make
+from monitor.protocols import Feature, Source
+from monitor.sources.managed import Managed
+from monitor.types import TICKS_PER_SECOND, Block, FloatArray, Frames, Gap, Track
+
+__all__ = ["KeepingUp", "Timed", "timed"]
+
+LATE_SECONDS = 2.0
+"""Audio that may wait before a feature is thinned."""
+LEAST_SECONDS = 4.0
+"""Of audio that a thinned feature does not hear."""
+BUSY = 0.7
+"""Wall seconds for a second of audio that leave no time to catch up in."""
+TOO_LATE_SECONDS = 10.0
+"""Whatever the features cost, this is too much."""
+_MEMORY = 0.98  # a second: what a feature costs is remembered for some 50 s of audio
+
+
+class Timed:
+    """A feature that knows what it costs, and can be told to leave out some audio.
+
+    Frames are those of the feature itself, as long as it is not thinned.
+
+    Args:
+        feature: any feature.
+        clock: wall seconds.
+    """
+
+    def __init__(self, feature: Feature, clock: Callable[[], float] = time.perf_counter) -> None:
+        self.name, self.rate, self.size = feature.name, feature.rate, feature.size
+        self.kind, self.frame_seconds = feature.kind, feature.frame_seconds
+        self._feature, self._clock = feature, clock
+        self._spent = self._heard = 0.0  # wall and audio seconds, fading
+        self._samples = 0  # since the last reset
+        self._until = 0.0  # audio seconds since then to which it is thinned
+
+    @property
+    def cost(self) -> float:
+        """Wall seconds for a second of audio, lately and when not thinned."""
+        return self._spent / self._heard if self._heard else 0.0
+
+    @property
+    def thinned(self) -> bool:
+        """Whether it leaves out what comes next."""
+        return self._samples / self.rate < self._until
+
+    def thin(self, seconds: float) -> None:
+        """Leave out the frames that the next seconds of audio complete."""
+        self._until = self._samples / self.rate + seconds
+        self._feature.skip_to(round(self._until * TICKS_PER_SECOND))
+
+    def process(self, samples: FloatArray) -> Track:
+        """As of the feature."""
+        thinned, began = self.thinned, self._clock()
+        track = self._feature.process(samples)
+        seconds = samples.size / self.rate
+        self._samples += samples.size
+        if not thinned:
+            fading = _MEMORY**seconds
+            self._spent = fading * self._spent + self._clock() - began
+            self._heard = fading * self._heard + seconds
+        return track
+
+    def flush(self) -> Track:
+        """As of the feature."""
+        return self._feature.flush()
+
+    def skip_to(self, tick: int) -> None:
+        """As of the feature."""
+        self._feature.skip_to(tick)
+
+    def reset(self) -> None:
+        """As of the feature; it is not thinned any more."""
+        self._samples, self._until = 0, 0.0
+        self._feature.reset()
+
+
+class Live(Source, Protocol):
+    """A source that does not wait."""
+
+    @property
+    def waiting_seconds(self) -> float:
+        """Audio that was heard and not yet taken."""
+
+
+class KeepingUp(Managed):
+    """A live source; when the listener falls behind, the slowest feature is thinned.
+
+    More than two seconds of audio that waits are too much: the feature that costs most leaves out
+    all that waits, at least four seconds. Where the others alone are too slow as well, the next of
+    them follows at four seconds that wait, else at ten. Each time the stream has a gap
+    ``"thinned"`` with the seconds left out.
+
+    Args:
+        source: a live source.
+        features: what hears it.
+    """
+
+    def __init__(self, source: Live, features: Sequence[Timed]) -> None:
+        self._source, self._features = source, tuple(features)
+        self.label = source.label
+
+    @property
+    def seconds(self) -> float | None:
+        """Audio seconds promised."""
+        return self._source.seconds
+
+    def __iter__(self) -> Iterator[Block | Frames | Gap]:
+        for item in self._source:
+            gap = self._thin(self._source.waiting_seconds)
+            if gap is not None:
+                yield gap
+            yield item
+
+    def _thin(self, waiting: float) -> Gap | None:
+        able = [feature for feature in self._features if not feature.thinned]
+        if not able or waiting <= self._most(able):
+            return None
+        slowest = max(able, key=lambda feature: feature.cost)
+        seconds = max(LEAST_SECONDS, waiting)
+        slowest.thin(seconds)
+        return Gap(
+            "thinned",
+            seconds,
+            detail=f"{slowest.name} leaves out {seconds:.1f} s: this machine cannot keep up",
+        )
+
+    def _most(self, able: Sequence[Timed]) -> float:
+        """How much audio may wait before one more feature is thinned."""
+        if len(able) == len(self._features):
+            return LATE_SECONDS
+        # without those thinned already it will catch up, unless the others cost too much as well
+        return (
+            TOO_LATE_SECONDS if sum(feature.cost for feature in able) < BUSY else 2 * LATE_SECONDS
+        )
+
+    def close(self) -> None:
+        """Close the source."""
+        self._source.__exit__(None, None, None)
+
+
+def timed(names: Iterable[str]) -> list[Timed]:
+    """The features of these names, for live use: what would hold up the sound runs apart."""
+    return [Timed(_live(name)) for name in names]
+
+
+def _live(name: str) -> Feature:
+    if name == "phones":
+        from monitor.features.phones import Phones  # pocketsphinx is slow to import
+
+        return Phones(apart=True)
+    return make([name])[0]

@@ -1,0 +1,171 @@
+"""Enrolment speech from a live source: frames and levels are kept, never the audio."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from monitor.features.extractor import Extractor
+from monitor.features.tracks import join_frames
+from monitor.protocols import Feature
+from monitor.sources.frames import write_frames
+from monitor.types import Block, Frames
+
+__all__ = ["Quality", "Take"]
+
+RECENT_SECONDS = 5.0
+"""Trouble is looked for in so much of what was heard last."""
+CLIPPED_SHARE = 1e-3
+QUIET_DECIBELS = -45.0
+SPEECH_SHARE = 0.3
+_FULL = 0.999
+_LOUD_SHARE = 0.2  # speech, where there is any
+_NOTHING_DECIBELS = -120.0
+_ROUNDING = 1e-6  # of sums of seconds
+
+
+@dataclass(frozen=True, slots=True)
+class Quality:
+    """How good a stretch of audio is for enrolment.
+
+    Attributes:
+        seconds: of audio.
+        speech_share: of it, by voice activity.
+        level_decibels: of its loudest fifth, relative to full scale.
+        clipped_share: samples at full scale.
+    """
+
+    seconds: float
+    speech_share: float
+    level_decibels: float
+    clipped_share: float
+
+    @property
+    def trouble(self) -> str:
+        """What is wrong with it and how to mend it; empty where nothing is.
+
+        Example:
+            >>> Quality(5.0, 0.8, -20.0, 0.0).trouble, Quality(5.0, 0.8, -3.0, 0.02).trouble
+            ('', 'clipping: turn the input down, or move away from the microphone')
+        """
+        if self.seconds <= 0:
+            return ""
+        if self.clipped_share >= CLIPPED_SHARE:
+            return "clipping: turn the input down, or move away from the microphone"
+        if self.level_decibels < QUIET_DECIBELS:
+            return "too quiet: turn the input up, or move nearer (is it the right input?)"
+        if self.speech_share < SPEECH_SHARE:
+            return "mostly silence: go on speaking"
+        return ""
+
+
+class Take:
+    """One speaker, heard live.
+
+    Args:
+        features: what templates are to be made of.
+    """
+
+    def __init__(self, features: Sequence[Feature]) -> None:
+        self._extractor = Extractor(features)
+        self._runs: list[Frames] = []
+        self._recent: deque[_Stretch] = deque()
+        self._recent_seconds = 0.0
+        self._all = _Stretch(0.0, 0.0, np.empty(0), 0, 0)
+        self.speech_seconds = 0.0
+
+    def hear(self, block: Block) -> None:
+        """Hear some more."""
+        frames = self._extractor.process(block)
+        self._keep(frames)
+        stretch = _measured(block, frames.speech.sum() / 100)
+        self._recent.append(stretch)
+        self._recent_seconds += stretch.seconds
+        while self._recent_seconds - self._recent[0].seconds >= RECENT_SECONDS - _ROUNDING:
+            self._recent_seconds -= self._recent.popleft().seconds
+        self._all = _joined([self._all, stretch])
+
+    @property
+    def recent(self) -> Quality:
+        """Of the last few seconds; of nothing until there are as many."""
+        if self._recent_seconds < RECENT_SECONDS - _ROUNDING:
+            return Quality(0.0, 0.0, _joined([*self._recent]).level, 0.0)
+        return _joined([*self._recent]).quality
+
+    @property
+    def whole(self) -> Quality:
+        """Of everything."""
+        return self._all.quality
+
+    def write(self, path: str | os.PathLike[str]) -> None:
+        """End the take and write its frames as an ``.npz`` (mode 0600)."""
+        self._keep(self._extractor.flush())
+        frames = self._runs[0]
+        for run in self._runs[1:]:
+            frames = join_frames(frames, run)
+        features = self._extractor.features
+        write_frames(
+            path,
+            frames.speech,
+            frames.tracks,
+            {feature.name: feature.size for feature in features},
+            {feature.name: feature.frame_seconds for feature in features},
+        )
+
+    def _keep(self, frames: Frames) -> None:
+        self._runs.append(frames)
+        self.speech_seconds += float(frames.speech.sum()) / 100
+
+
+@dataclass(frozen=True, slots=True)
+class _Stretch:
+    """Measures of a stretch of audio that add up; powers by tick."""
+
+    seconds: float
+    speech: float
+    powers: np.ndarray
+    samples: int
+    clipped: int
+
+    @property
+    def level(self) -> float:
+        """Of the loudest fifth, in decibels."""
+        if not self.powers.size:
+            return _NOTHING_DECIBELS
+        most = max(1, round(_LOUD_SHARE * self.powers.size))
+        loud = float(np.mean(np.partition(self.powers, -most)[-most:]))
+        return 10 * math.log10(loud) if loud > 1e-12 else _NOTHING_DECIBELS
+
+    @property
+    def quality(self) -> Quality:
+        """In words' reach."""
+        if not self.samples:
+            return Quality(0.0, 0.0, _NOTHING_DECIBELS, 0.0)
+        share = self.speech / self.seconds
+        return Quality(self.seconds, share, self.level, self.clipped / self.samples)
+
+
+def _measured(block: Block, speech: float) -> _Stretch:
+    samples = np.asarray(block.samples, np.float32).reshape(len(block.samples), -1)
+    samples = np.nan_to_num(samples)
+    tick = max(1, block.rate // 100)
+    mono = samples.mean(axis=1)
+    whole = mono[: len(mono) // tick * tick].reshape(-1, tick)
+    clipped = int(np.count_nonzero(np.abs(samples) >= _FULL))
+    seconds = len(mono) / block.rate
+    return _Stretch(seconds, speech, np.square(whole).mean(axis=1), samples.size, clipped)
+
+
+def _joined(parts: Sequence[_Stretch]) -> _Stretch:
+    return _Stretch(
+        sum(part.seconds for part in parts),
+        sum(part.speech for part in parts),
+        np.concatenate([np.empty(0), *(part.powers for part in parts)]),
+        sum(part.samples for part in parts),
+        sum(part.clipped for part in parts),
+    )

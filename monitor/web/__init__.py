@@ -1,0 +1,1 @@
+"""The page: a live or recorded run in a browser, and its figures for other programs."""

@@ -1,0 +1,155 @@
+"""What the server answers: the page, the events, the readings, the metrics."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from importlib.util import find_spec
+from pathlib import Path
+from urllib.parse import parse_qs
+
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import FileResponse, PlainTextResponse, Response, StreamingResponse
+from starlette.routing import BaseRoute, Mount, Route
+from starlette.staticfiles import StaticFiles
+from starlette.types import ASGIApp
+
+from monitor.errors import UsageError
+from monitor.web.bell import Bell
+from monitor.web.events import events, since_of
+from monitor.web.guard import COOKIE, Guard, Token
+from monitor.web.hub import Hub
+from monitor.web.metrics import CONTENT_TYPE, exposition
+
+__all__ = ["STATIC", "make_app", "plotly_js"]
+
+STATIC = Path(__file__).parent / "static"
+MOST_FORM_BYTES = 4096
+WRONG_TOKEN_SECONDS = 0.5
+COOKIE_SECONDS = 30 * 24 * 3600
+
+
+def plotly_js() -> Path:
+    """The plotly.js of the installed plotly, which is not imported for it.
+
+    Raises:
+        UsageError: there is none.
+    """
+    spec = find_spec("plotly")
+    path = Path(spec.origin or "").parent / "package_data" / "plotly.min.js" if spec else None
+    if path is None or not path.is_file():
+        raise UsageError("the page needs plotly: pip install 'speaker-disclosure-monitor[web]'")
+    return path
+
+
+def make_app(hub: Hub, bound: str, token: Token | None = None) -> ASGIApp:
+    """The whole application.
+
+    Args:
+        hub: the records to show.
+        bound: the address that the server listens on.
+        token: what a reader must show; None lets everybody in who can reach the address.
+    """
+    pages = _Pages(hub, token)
+    plotly = plotly_js()
+
+    async def script(_: Request) -> Response:
+        return FileResponse(
+            plotly, media_type="text/javascript", headers={"cache-control": "max-age=86400"}
+        )
+
+    routes: list[BaseRoute] = [
+        Route("/", pages.index),
+        Route("/login", pages.login, methods=["POST"]),
+        Route("/events", pages.events),
+        Route("/readings", pages.readings),
+        Route("/metrics", pages.metrics),
+        Route("/healthz", pages.healthz),
+        Route("/static/plotly.min.js", script),
+        Mount("/static", StaticFiles(directory=STATIC)),
+    ]
+    return Guard(Starlette(routes=routes), bound, token)
+
+
+class _Pages:
+    """The answers; those with data need the token."""
+
+    def __init__(self, hub: Hub, token: Token | None) -> None:
+        self._hub = hub
+        self._token = token
+        self._bell: Bell | None = None
+        self._clients = 0
+
+    async def index(self, request: Request) -> Response:
+        if not request.state.known:
+            return FileResponse(STATIC / "login.html", 401)
+        return FileResponse(STATIC / "index.html", headers={"cache-control": "no-cache"})
+
+    async def login(self, request: Request) -> Response:
+        body = bytearray()
+        async for chunk in request.stream():
+            body += chunk
+            if len(body) > MOST_FORM_BYTES:
+                return PlainTextResponse("too long\n", 413)
+        try:
+            offered = parse_qs(body.decode(), max_num_fields=4).get("token", [""])[0]
+        except ValueError:
+            offered = ""
+        if self._token is None:
+            return _see_page()
+        if not self._token.fits(offered):
+            await asyncio.sleep(WRONG_TOKEN_SECONDS)
+            return FileResponse(STATIC / "login.html", 401, headers={"x-monitor": "wrong token"})
+        response = _see_page()
+        response.set_cookie(
+            COOKIE, self._token.cookie, max_age=COOKIE_SECONDS, httponly=True, samesite="strict",
+        )  # fmt: skip
+        return response
+
+    async def events(self, request: Request) -> Response:
+        if not request.state.known:
+            return _refused()
+        if self._bell is None:
+            self._bell = Bell()
+            self._hub.listen(self._bell.ring)
+        if request.method == "HEAD":
+            return Response(media_type="text/event-stream")
+        asked = request.headers.get("last-event-id") or request.query_params.get("since")
+        stream = self._follow(self._bell, since_of(self._hub, asked))
+        return StreamingResponse(stream, media_type="text/event-stream")
+
+    async def _follow(self, bell: Bell, since: int) -> AsyncIterator[bytes]:
+        self._clients += 1
+        try:
+            async for chunk in events(self._hub, bell, since):
+                yield chunk
+        finally:
+            self._clients -= 1
+
+    async def readings(self, request: Request) -> Response:
+        if not request.state.known:
+            return _refused()
+        due = self._hub.after(since_of(self._hub, request.query_params.get("since")))
+        items = b",".join(b'{"id":%d,"record":%s}' % (each.id, each.data) for each in due)
+        head = b'{"run":"%s","last":%d,"records":[' % (self._hub.run.encode(), self._hub.last)
+        return Response(head + items + b"]}", media_type="application/json")
+
+    async def metrics(self, request: Request) -> Response:
+        if not request.state.known:
+            return _refused()
+        return Response(
+            exposition(self._hub, self._clients), headers={"content-type": CONTENT_TYPE}
+        )
+
+    async def healthz(self, _: Request) -> Response:
+        return PlainTextResponse("ok\n")
+
+
+def _see_page() -> Response:
+    return Response(status_code=303, headers={"location": "/"})
+
+
+def _refused() -> Response:
+    text = "the token is missing or wrong: send it as Authorization: Bearer TOKEN\n"
+    return PlainTextResponse(text, 401, headers={"www-authenticate": "Bearer"})

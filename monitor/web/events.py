@@ -1,0 +1,91 @@
+"""A run as server-sent events: every record has an id, and a reader that comes back goes on."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import orjson
+
+from monitor.web.bell import Bell
+from monitor.web.hub import Hub
+
+__all__ = ["BATCH", "events", "hello", "since_of"]
+
+BATCH = 64
+"""Records of one write to a client: no more than that is under way to one that does not read."""
+MOST_BEHIND = 256
+PAUSE_SECONDS = 0.05
+HEARTBEAT_SECONDS = 10.0
+RETRY_MILLISECONDS = 1000
+
+
+def since_of(hub: Hub, text: str | None) -> int:
+    """The number in an id (``RUN-NUMBER``, or a number); 0 where it is of another run.
+
+    Example:
+        >>> hub = Hub()
+        >>> since_of(hub, f"{hub.run}-7"), since_of(hub, "00000000-7"), since_of(hub, "7")
+        (7, 0, 7)
+    """
+    run, dash, number = (text or "").rpartition("-")
+    if dash and run != hub.run:
+        return 0
+    return int(number) if number.isascii() and number.isdigit() and len(number) < 16 else 0
+
+
+def hello(hub: Hub) -> dict[str, Any]:
+    """What a page needs to know before the first record."""
+    thresholds = [each["threshold"] for each in hub.state()["forecast"]]
+    return {"run": hub.run, "recorded": hub.recorded, "thresholds": thresholds}
+
+
+async def events(
+    hub: Hub,
+    bell: Bell,
+    since: int,
+    clock: Callable[[], float] = time.monotonic,
+) -> AsyncIterator[bytes]:
+    """The stream of one client.
+
+    Everything kept that is newer than ``since`` comes first, all of it. From then on a client
+    that takes its records more slowly than they come gets a choice of them that always ends with
+    the newest: nothing is queued for it.
+    """
+    yield f"retry: {RETRY_MILLISECONDS}\n".encode() + _event("hello", hello(hub))
+    most = None
+    heard = clock()
+    while True:
+        closed = hub.closed
+        due = hub.after(since, most)
+        for at in range(0, len(due), BATCH):
+            part = due[at : at + BATCH]
+            yield b"".join(
+                b"id: %s-%d\nevent: record\ndata: %s\n\n" % (hub.run.encode(), each.id, each.data)
+                for each in part
+            )
+            since = part[-1].id
+        if due:
+            yield _event("state", state_of(hub))
+            heard = clock()
+            most = MOST_BEHIND
+            # the next ones are sent together
+            await asyncio.sleep(0 if closed else PAUSE_SECONDS)
+        elif closed:
+            return
+        else:
+            if clock() - heard >= HEARTBEAT_SECONDS:
+                yield _event("state", state_of(hub))
+                heard = clock()
+            await bell.wait(HEARTBEAT_SECONDS)
+
+
+def state_of(hub: Hub) -> dict[str, Any]:
+    """What changes without being part of any record."""
+    return {"forecast": hub.state()["forecast"], "last": hub.last}
+
+
+def _event(name: str, data: Any) -> bytes:
+    return b"event: %s\ndata: %s\n\n" % (name.encode(), orjson.dumps(data))

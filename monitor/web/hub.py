@@ -1,0 +1,190 @@
+"""The records of a run, numbered, for any number of readers; writing never waits for one."""
+
+from __future__ import annotations
+
+import secrets
+import threading
+import time
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import orjson
+
+from monitor.alerts.forecast import Forecast
+
+__all__ = ["Entry", "Hub", "thin"]
+
+RECENT = 1200
+"""So many of the newest records are kept as they came: twenty minutes at one a second."""
+MOST = 4000
+MOST_OTHERS = 1000
+MOST_READINGS = 800
+FIRST_SECONDS = 300.0
+GROWTH = 1.01
+
+
+class Entry(NamedTuple):
+    """One record with its number, already written as JSON."""
+
+    id: int
+    kind: str
+    seconds: float
+    data: bytes
+
+
+class Hub:
+    """A bounded store of records that one thread writes and others read.
+
+    A record's id is its number from 1. The newest `RECENT` records are all there; of older readings
+    an ever coarser choice, evenly spaced on a log axis, and of other records the newest
+    `MOST_OTHERS`.
+
+    Args:
+        thresholds: bits to say the time left for; alerts on ``bits`` bring their own.
+        recorded: the run is over: it was read from a file.
+
+    Attributes:
+        run: a name for this run; an id means nothing in another.
+        recorded: as given.
+        heard: when the newest reading came, on the monotonic clock; None before the first.
+        closed: nothing more will come.
+
+    Example:
+        >>> hub = Hub()
+        >>> for second in range(1, 4):
+        ...     hub.write({"type": "reading", "seconds": second, "speech": second, "bits": 1.0})
+        >>> [entry.id for entry in hub.after(1)]
+        [2, 3]
+    """
+
+    def __init__(self, thresholds: Sequence[float] = (), *, recorded: bool = False) -> None:
+        self.run = secrets.token_hex(4)
+        self.recorded = recorded
+        self._lock = threading.Lock()
+        self._entries: list[Entry] = []
+        self._last = 0
+        self._bells: list[Callable[[], None]] = []
+        self._forecasts = {bits: Forecast(bits) for bits in thresholds}
+        self._latest: dict[str, Mapping[str, Any]] = {}
+        self._counts: Counter[str] = Counter()
+        self._lost_seconds = 0.0
+        self._raised: dict[str, bool] = {}
+        self._state: dict[str, Any] | None = None
+        self.heard: float | None = None
+        self.closed = False
+
+    def write(self, record: Mapping[str, Any]) -> None:
+        """Take one record: kept, and the readers told that there is one."""
+        data = orjson.dumps(record, option=orjson.OPT_SERIALIZE_NUMPY)
+        kind = str(record["type"])
+        with self._lock:
+            self._last += 1
+            seconds = float(record.get("seconds") or 0.0)
+            self._entries.append(Entry(self._last, kind, seconds, data))
+            if len(self._entries) > MOST:
+                self._entries = thin(self._entries)
+            self._note(kind, record)
+            bells = tuple(self._bells)
+        for bell in bells:
+            bell()
+
+    def close(self) -> None:
+        """Nothing more will come; readers that have seen everything may go."""
+        with self._lock:
+            self.closed = True
+            bells = tuple(self._bells)
+        for bell in bells:
+            bell()
+
+    def listen(self, bell: Callable[[], None]) -> None:
+        """Have a function called, on the writer's thread, after each record. It must not wait."""
+        with self._lock:
+            self._bells.append(bell)
+
+    @property
+    def last(self) -> int:
+        """The newest id; 0 where there is none."""
+        return self._last
+
+    def after(self, since: int, most: int | None = None) -> list[Entry]:
+        """The records kept that are newer than an id, in order.
+
+        Args:
+            since: 0 for all.
+            most: where more readings than that are due, an even choice of them with the newest;
+                other records are never left out.
+        """
+        with self._lock:
+            found = self._entries[bisect_right(self._entries, since, key=lambda each: each.id) :]
+        if most is None or len(found) <= most:
+            return found
+        every = -(-len(found) // most)
+        return [
+            entry
+            for i, entry in enumerate(reversed(found))
+            if entry.kind != "reading" or i % every == 0
+        ][::-1]
+
+    def state(self) -> dict[str, Any]:
+        """What is known besides the records: counts, the newest of each kind, the time left."""
+        with self._lock:
+            if self._state is None:
+                self._state = self._make_state()
+            return self._state
+
+    def _make_state(self) -> dict[str, Any]:
+        return {
+            "latest": dict(self._latest),
+            "counts": dict(self._counts),
+            "lost_seconds": self._lost_seconds,
+            "raised": dict(self._raised),
+            "forecast": [
+                {"threshold": bits, "seconds_left": forecast.seconds_left}
+                for bits, forecast in sorted(self._forecasts.items())
+            ],
+        }
+
+    def _note(self, kind: str, record: Mapping[str, Any]) -> None:
+        """Count, and keep what a glance needs."""
+        self._state = None
+        self._latest[kind] = record
+        self._counts[kind] += 1
+        if kind == "reading":
+            self.heard = time.monotonic()
+        elif kind == "gap":
+            self._lost_seconds += record.get("lost_seconds") or 0.0
+        elif kind == "alert":
+            self._raised[str(record["rule"])] = record["state"] == "raised"
+            if record["state"] == "raised":
+                self._counts["warned" if record.get("level") == "warning" else "raised"] += 1
+            if record["field"] == "bits":
+                self._forecasts.setdefault(record["threshold"], Forecast(record["threshold"]))
+        elif kind == "change" and record.get("action") in ("reset", "split"):
+            # the evidence begins afresh, and so does the line through it
+            self._forecasts = {bits: Forecast(bits) for bits in self._forecasts}
+        for forecast in self._forecasts.values():
+            forecast.update(record)
+
+
+def thin(entries: Sequence[Entry]) -> list[Entry]:
+    """Keep the newest as they are, older readings evenly on a log axis, some of the others.
+
+    Example:
+        >>> made = [Entry(i, "reading", i, b"") for i in range(1, 10_001)]
+        >>> kept = thin(made)
+        >>> len(kept) < 2200, kept[0].id, kept[-RECENT:] == made[-RECENT:]
+        (True, 1, True)
+    """
+    old, recent = entries[:-RECENT], entries[-RECENT:]
+    others = [entry for entry in old if entry.kind not in ("reading", "start")][-MOST_OTHERS:]
+    readings, reached = [], 0.0
+    for entry in old:
+        if entry.kind == "reading" and not FIRST_SECONDS < entry.seconds < reached * GROWTH:
+            readings.append(entry)
+            reached = entry.seconds
+    while len(readings) > MOST_READINGS:  # closer than a second, or a stream of days
+        readings = readings[::2]
+    starts = [entry for entry in old if entry.kind == "start"][:1]
+    return [*sorted([*starts, *others, *readings]), *recent]

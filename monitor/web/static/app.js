@@ -1,0 +1,131 @@
+// Follows the run and draws it.
+import { $, text } from "./dom.js";
+import { Curve } from "./curve.js";
+import { Run } from "./run.js";
+import * as panels from "./panels.js";
+import { clock, fixed, known, oneIn } from "./words.js";
+
+const DRAW_MILLISECONDS = 120;
+const CURVE_MILLISECONDS = 400;
+const SPEAK_MILLISECONDS = 20000;
+const AGAIN_MILLISECONDS = 2000;
+
+let run = new Run({ run: "", recorded: false, thresholds: [] });
+let status = ["waiting", "Waiting"];
+let planned = null;
+let curveAt = 0;
+let spokenAt = 0;
+let source = null;
+const curve = new Curve((seconds) => look(seconds));
+
+function connect() {
+  const since = run.last ? `?since=${run.name}-${run.last}` : "";
+  source = new EventSource(`/events${since}`);
+  source.addEventListener("hello", (event) => {
+    const hello = JSON.parse(event.data);
+    if (hello.run !== run.name) run = new Run(hello);
+    hello.thresholds.forEach((bits) => run.thresholds.add(bits));
+    settle();
+  });
+  source.addEventListener("record", (event) => {
+    run.take(Number(event.lastEventId.split("-")[1]), JSON.parse(event.data));
+    if (event.data.startsWith('{"type":"alert"')) spokenAt = 0; // said at once
+    if (run.end) {
+      source.close();
+      settle();
+    }
+    plan();
+  });
+  source.addEventListener("state", (event) => {
+    run.forecast = JSON.parse(event.data).forecast;
+    run.forecast.forEach((each) => run.thresholds.add(each.threshold));
+    plan();
+  });
+  source.addEventListener("error", () => {
+    if (run.end) return;
+    status = ["lost", "Reconnecting"];
+    plan();
+    if (source.readyState === EventSource.CLOSED) {
+      // the browser gave up: the server refused, or a proxy answered for it
+      setTimeout(connect, AGAIN_MILLISECONDS);
+    }
+  });
+}
+
+function settle() {
+  if (run.recorded) status = ["recorded", "Recorded"];
+  else status = run.end ? ["ended", "Ended"] : ["live", "Live"];
+  plan();
+}
+
+function plan() {
+  if (planned === null && !document.hidden) planned = setTimeout(draw, DRAW_MILLISECONDS);
+}
+
+function draw() {
+  planned = null;
+  const reading = run.looked;
+  panels.header(run, reading, status);
+  panels.banners(run, reading);
+  panels.hero(run, reading);
+  panels.threshold(run, reading);
+  panels.features(run, reading);
+  panels.candidates(run, reading);
+  panels.log(run, reading);
+  panels.numbers(run, reading);
+  panels.about(run);
+  slider(reading);
+  speak(reading);
+  const now = performance.now();
+  if (now - curveAt >= CURVE_MILLISECONDS) {
+    curveAt = now;
+    curve.draw(run, reading);
+  } else plan();
+  document.title = reading && known(reading.bits)
+    ? `${fixed(reading.bits)} bits · Disclosure monitor` : "Disclosure monitor";
+  document.body.dataset.ready = reading ? "yes" : "no";
+}
+
+function slider(reading) {
+  const input = $("moment");
+  input.disabled = run.readings.length < 2;
+  if (!reading) return;
+  const first = run.readings[0].seconds;
+  input.min = String(first);
+  input.max = String(run.latest.seconds);
+  input.step = String(run.start.step_seconds || 1);
+  if (document.activeElement !== input || run.following) input.value = String(reading.seconds);
+  input.setAttribute("aria-valuetext",
+    `${clock(reading.seconds)}: ${fixed(reading.bits)} bits, ${oneIn(reading.bits, reading.ceiling)}`);
+  text("moment-text", `${clock(reading.seconds)} of ${clock(run.latest.seconds)}`);
+  $("latest").hidden = run.following;
+}
+
+function look(seconds) {
+  run.moment = run.latest && seconds >= run.latest.seconds ? Infinity : seconds;
+  curveAt = 0;
+  plan();
+}
+
+// Said aloud now and then, not at every reading.
+function speak(reading) {
+  const now = performance.now();
+  if (!run.following || !reading || (spokenAt && now - spokenAt < SPEAK_MILLISECONDS)) return;
+  spokenAt = now;
+  const alerts = run.raised.map((alert) => `Alert: ${alert.rule}.`).join(" ");
+  text("spoken-summary", known(reading.bits)
+    ? `${fixed(reading.bits)} of ${fixed(reading.ceiling)} bits, ${oneIn(reading.bits, reading.ceiling)}. ${alerts}`
+    : "No figure yet.");
+}
+
+$("moment").addEventListener("input", (event) => look(Number(event.target.value)));
+$("latest").addEventListener("click", () => look(Infinity));
+document.addEventListener("visibilitychange", plan);
+const redraw = () => {
+  curveAt = 0;
+  plan();
+};
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
+addEventListener("resize", redraw);
+addEventListener("load", redraw);
+connect();

@@ -1,0 +1,265 @@
+// The curve: plotly on a log axis of speech seconds.
+import { $, make } from "./dom.js";
+import { count, fixed, known, left, length, shortLength } from "./words.js";
+
+const TICKS = [0.1, 0.3, 1, 3, 10, 30, 60, 180, 600, 1800, 3600, 10800, 36000, 86400];
+const NARROW = 620;
+const LINES = [
+  ["bits", "This voice", "line"],
+  ["limits", "95 % limits", "band"],
+  ["expected", "Average voice", "dash"],
+  ["linear", "Linear guide", "dashdot"],
+  ["sqrt", "Square-root guide", "dot"],
+  ["history", "Earlier sessions", "line"],
+];
+
+// What a ledger remembers: readings of earlier sessions, their speech counted on.
+const historyOf = (run) => ((run.start.carried || {}).history || []).filter((p) => p.speech > 0);
+
+const colour = (name) =>
+  getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
+
+export class Curve {
+  constructor(onPick) {
+    this.element = $("curve");
+    this.hidden = new Set();
+    this.onPick = onPick;
+    this.drawn = false;
+    this.redraw = () => {};
+    $("legend").replaceChildren(...LINES.map(([key, name, shape]) => this.button(key, name, shape)));
+  }
+
+  button(key, name, shape) {
+    const swatch = make("span", { class: `swatch ${shape} ${key}`, "aria-hidden": "true" });
+    const button = make("button", { type: "button", "aria-pressed": "true", hidden: key === "history" },
+      swatch, name);
+    if (key === "history") this.past = button;
+    button.addEventListener("click", () => {
+      const on = button.getAttribute("aria-pressed") === "true";
+      button.setAttribute("aria-pressed", String(!on));
+      if (on) this.hidden.add(key);
+      else this.hidden.delete(key);
+      this.redraw();
+    });
+    return button;
+  }
+
+  draw(run, moment) {
+    if (!window.Plotly) return;
+    this.redraw = () => this.draw(run, moment);
+    this.past.hidden = !historyOf(run).length;
+    const points = plotted(run.readings);
+    const config = { displayModeBar: false, responsive: true, scrollZoom: false, doubleClick: false };
+    const made = window.Plotly.react(
+      this.element, this.traces(run, points), this.layout(run, points, moment), config,
+    );
+    if (!this.drawn) {
+      this.drawn = true;
+      made.then(() => {
+        this.element.on("plotly_click", (data) => {
+          const seconds = data.points[0] && data.points[0].customdata;
+          if (Array.isArray(seconds)) this.onPick(seconds[0]);
+        });
+      });
+    }
+    this.describe(run, points);
+  }
+
+  describe(run, points) {
+    const last = points[points.length - 1];
+    const words = !last || !known(last.bits)
+      ? "Curve: no figures yet"
+      : `Curve of bits against speech seconds on a log axis: ${fixed(last.bits)} bits after ` +
+        `${length(last.x)} of speech, ceiling ${fixed(last.ceiling, 2)}. ` +
+        "Use the slider below to read off any moment.";
+    this.element.setAttribute("aria-label", words);
+  }
+
+  traces(run, points) {
+    const x = points.map((p) => p.x);
+    const line = (key, get, style, hover) => ({
+      x, y: points.map((p) => (p.gap ? null : get(p))), mode: "lines", type: "scatter",
+      visible: !this.hidden.has(key), connectgaps: false, line: style, ...hover,
+    });
+    const named = (name, digits = 2) => ({ name, hovertemplate: `%{y:.${digits}f}` });
+    const bits = line("bits", (p) => p.bits, { color: colour("accent"), width: 3 }, {
+      name: "This voice", hovertemplate: "%{y:.2f} bits, 1 in %{customdata[1]}",
+    });
+    bits.customdata = points.map((p) => [p.seconds, count(left(p.bits, p.ceiling))]);
+    return [
+      ...this.bands(points),
+      line("linear", (p) => p.guides && p.guides.linear,
+        { color: colour("guide-linear"), width: 1.6, dash: "dashdot" }, named("Linear guide")),
+      line("sqrt", (p) => p.guides && p.guides.sqrt,
+        { color: colour("guide-sqrt"), width: 1.6, dash: "dot" }, named("Square-root guide")),
+      line("expected", (p) => p.expected_bits,
+        { color: colour("muted"), width: 1.8, dash: "dash" }, named("Average voice")),
+      this.history(run),
+      bits,
+      this.marks(run),
+      // plotly shows a second axis only for a line of its own
+      { x: [1], y: [null], yaxis: "y2", type: "scatter", mode: "lines", hoverinfo: "skip" },
+    ];
+  }
+
+  history(run) {
+    const past = historyOf(run);
+    const fresh = (p, i) => i > 0 && (p.session !== past[i - 1].session || p.speech < past[i - 1].speech);
+    const points = past.flatMap((p, i) => (fresh(p, i) ? [{ ...p, bits: null }, p] : [p]));
+    return {
+      x: points.map((p) => p.speech), y: points.map((p) => p.bits), name: "Earlier session",
+      customdata: points.map((p) => String(p.time).slice(0, 10)),
+      hovertemplate: "%{y:.2f} bits, %{customdata}", type: "scatter", connectgaps: false,
+      mode: past.length > 60 ? "lines" : "lines+markers", visible: !this.hidden.has("history"),
+      line: { color: colour("history"), width: 2 }, marker: { size: 4 },
+    };
+  }
+
+  // One for each stretch of evidence: plotly fills across a break.
+  bands(points) {
+    const stretches = [[]];
+    for (const point of points) {
+      if (point.gap || !known(point.bits_low) || !known(point.bits_high)) stretches.push([]);
+      else stretches[stretches.length - 1].push(point);
+    }
+    return stretches.filter((each) => each.length > 1).map((each) => ({
+      x: [...each.map((p) => p.x), ...each.map((p) => p.x).reverse()],
+      y: [...each.map((p) => p.bits_low), ...each.map((p) => p.bits_high).reverse()],
+      fill: "toself", fillcolor: colour("band"), mode: "lines", type: "scatter",
+      line: { width: 0 }, hoverinfo: "skip", visible: !this.hidden.has("limits"),
+    }));
+  }
+
+  marks(run) {
+    const shown = run.events.filter((e) => e.x > 0);
+    const look = {
+      alert: ["triangle-up", "danger"], change: ["diamond", "guide-sqrt"], gap: ["x", "warn"],
+    };
+    const of = (e) => {
+      if (e.state === "cleared") return ["triangle-down", "ok"];
+      return e.level === "warning" ? ["triangle-up", "warn"] : look[e.type];
+    };
+    return {
+      x: shown.map((e) => e.x),
+      y: shown.map((e) => (e.type === "alert" && known(e.value) && e.field === "bits" ? e.value : 0)),
+      mode: "markers", type: "scatter", hoverinfo: "skip", cliponaxis: false,
+      marker: {
+        symbol: shown.map((e) => of(e)[0]), color: shown.map((e) => colour(of(e)[1])),
+        size: 11, line: { width: 1.5, color: colour("card") },
+      },
+    };
+  }
+
+  layout(run, points, moment) {
+    const narrow = this.element.clientWidth < NARROW;
+    const ceiling = run.start.ceiling || (run.latest && run.latest.ceiling) || 1;
+    const [low, high] = bounds(points, ceiling);
+    const range = xRange(points, run.recorded || run.end, historyOf(run));
+    const tall = Math.max(1, Math.round((high - low) / 7));
+    const bits = [];
+    for (let b = Math.ceil(low); b <= high; b += 1) if (b % tall === 0) bits.push(b);
+    const all = TICKS.filter((t) => t >= range[0] * 0.999 && t <= range[1] * 1.001);
+    const ticks = narrow && all.length > 5 ? all.filter((t, i) => i % 2 === (all.length - 1) % 2) : all;
+    const people = bits.filter((b) => b <= ceiling + 0.05);
+    const shapes = [], labels = [];
+    const level = (y, name, key, dash, place) => {
+      shapes.push({
+        type: "line", xref: "paper", x0: 0, x1: 1, y0: y, y1: y,
+        layer: key === "danger" ? "above" : "below",
+        line: { color: colour(key), width: 1.4, dash },
+      });
+      labels.push({
+        xref: "paper", x: 0.006, xanchor: "left", y, yanchor: place, text: name, showarrow: false,
+        font: { size: 12, color: colour(key) }, bgcolor: colour("card-clear"), borderpad: 1,
+      });
+    };
+    const plateau = run.start.plateau;
+    const same = known(plateau) && Math.abs(plateau - ceiling) < 0.02 * ceiling;
+    level(ceiling, same ? `ceiling ${fixed(ceiling, 2)} bits, plateau the same`
+      : `ceiling ${fixed(ceiling, 2)} bits`, "ink", "solid", "bottom");
+    if (known(plateau) && !same) {
+      level(plateau, `plateau ${fixed(plateau, 2)}`, "ok", "longdashdot", "top");
+    }
+    for (const bits of run.thresholds) {
+      level(bits, `threshold ${fixed(bits)}`, "danger", "dash", "bottom");
+    }
+    if (low < -0.2) level(0, "chance", "muted", "dot", "bottom");
+    for (const event of run.events) {
+      if (event.type === "change" && event.x > 0) shapes.push(upright(event.x, "guide-sqrt", "dot"));
+    }
+    if (moment && moment.x > 0 && moment !== run.latest) {
+      shapes.push(upright(moment.x, "ink", "solid"));
+    }
+    const font = { family: "system-ui, sans-serif", size: 13, color: colour("muted") };
+    const axis = { zeroline: false, gridcolor: colour("line"), linecolor: colour("line"), fixedrange: true };
+    return {
+      font, shapes, annotations: labels, showlegend: false, dragmode: false,
+      hovermode: "x unified", uirevision: "same",
+      hoverlabel: { bgcolor: colour("card"), bordercolor: colour("line"), font: { color: colour("ink") } },
+      paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
+      margin: { l: narrow ? 34 : 52, r: narrow ? 8 : 74, t: 12, b: narrow ? 34 : 48 },
+      xaxis: {
+        ...axis, type: "log", range: range.map(Math.log10), tickvals: ticks,
+        ticktext: ticks.map(shortLength), tickangle: 0, hoverformat: ".1f",
+        unifiedhovertitle: { text: "after %{x:.0f} s of speech" },
+        title: { text: narrow ? "" : "speech heard (log scale)", standoff: 8 },
+      },
+      yaxis: {
+        ...axis, range: [low, high], tickvals: bits, ticktext: bits.map((b) => String(b).replace("-", "−")),
+        title: { text: narrow ? "" : "bits", standoff: 6 },
+      },
+      yaxis2: {
+        ...axis, overlaying: "y", side: "right", range: [low, high], showgrid: false,
+        tickvals: people, ticktext: people.map((b) => `1 in ${count(left(b, ceiling))}`),
+        showticklabels: !narrow, ticks: "",
+      },
+    };
+  }
+}
+
+function upright(x, key, dash) {
+  return {
+    type: "line", x0: x, x1: x, yref: "paper", y0: 0, y1: 1,
+    line: { color: colour(key), width: 1.2, dash },
+  };
+}
+
+// Readings close together on the log axis look the same; a fresh start breaks the line.
+function plotted(readings) {
+  const points = [];
+  let reached = 0;
+  readings.forEach((reading, i) => {
+    if (!(reading.x > 0)) return;
+    const last = i === readings.length - 1;
+    if (reading.fresh && points.length) points.push({ ...reading, gap: true });
+    if (last || reading.fresh || points.length < 400 || reading.x >= reached * 1.003) {
+      points.push(reading);
+      reached = reading.x;
+    }
+  });
+  return points;
+}
+
+function bounds(points, ceiling) {
+  let low = 0;
+  let high = ceiling;
+  for (const point of points) {
+    for (const value of [point.bits, point.bits_low, point.bits_high]) {
+      if (known(value)) {
+        low = Math.min(low, value);
+        high = Math.max(high, value);
+      }
+    }
+  }
+  return [low - (low < 0 ? 0.06 : 0.02) * (high - low), high + 0.09 * (high - low)];
+}
+
+function xRange(points, over, past) {
+  if (!points.length) return [1, 60];
+  const last = points[points.length - 1].x;
+  const earliest = Math.min(points[0].x, ...past.map((p) => p.speech));
+  const first = Math.max(earliest, last / 3000);
+  // while it goes on the axis grows now and then, so that the curve does not crawl
+  const end = over ? last : TICKS.find((tick) => tick >= last) || last;
+  return [first, Math.max(end, first * 4)];
+}

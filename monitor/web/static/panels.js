@@ -1,0 +1,362 @@
+// Everything beside the curve, at one moment of the run.
+import { $, fill, make, share, text } from "./dom.js";
+import {
+  clock, count, featureName, fixed, known, left, length, oneIn, percent, plural,
+} from "./words.js";
+
+const NOBODY = 0.2; // four to one against anybody enrolled
+const SOON_SECONDS = 30;
+const BEFORE_SECONDS = 10;
+const SHOWN = 5; // candidates with a row of their own
+const MOST_PEOPLE = 120;
+
+export function header(run, reading, status) {
+  const names = run.start.recordings || [];
+  text("source", names.length > 2 ? `${names[0]} and ${names.length - 1} more` : names.join(", "));
+  text("clock", clock(reading ? reading.seconds : 0));
+  text("spoken", reading
+    ? `${length(reading.speech)} of ${run.start.carried ? "speech in all" : "it speech"}` : "");
+  const element = $("status");
+  const [state, words] = status;
+  if (element.dataset.state !== state) {
+    element.dataset.state = state;
+    element.textContent = words;
+  }
+}
+
+const banner = (kind, title, words) =>
+  make("p", { class: `banner ${kind}` }, make("strong", {}, title), ` ${words}`);
+
+// What is urgent stands above the number, what explains it below.
+export function banners(run, reading) {
+  const made = [];
+  if (reading) {
+    for (const alert of run.raised) {
+      const what = alert.field === "bits" ? `More than ${fixed(alert.threshold)} bits` : alert.rule;
+      made.push(banner("danger", what, `since ${clock(alert.seconds)} (alert ${alert.rule})`));
+    }
+    for (const warning of run.warned) {
+      const come = (alert) =>
+        alert.field === warning.field && alert.threshold === warning.threshold;
+      if (run.raised.some(come)) continue; // what it warned of is there
+      made.push(banner("warn", "Soon:", `${warning.rule} (since ${clock(warning.seconds)})`));
+    }
+    if (known(reading.enrolled) && reading.enrolled < NOBODY) {
+      made.push(banner("warn", "Probably nobody enrolled.",
+        `The speaker is one of the ${run.start.speakers} with a probability of ` +
+        `${percent(reading.enrolled)}; the other figures assume it.`));
+    }
+    if (reading.withheld) made.push(banner("warn", "Withheld.", reading.withheld));
+  }
+  refill("banners", made);
+  const notes = (run.start.notices || []).map((notice) => banner("info", "Note:", notice));
+  if (run.start.assumes_enrolled) {
+    notes.unshift(banner("info", "Nobody is watched.",
+      "The figure is the attacker's confidence, assuming that the speaker is one of the " +
+      `${run.start.speakers} enrolled. It says nothing about being right.`));
+  }
+  refill("notes", notes);
+}
+
+function refill(id, made) {
+  const key = made.map((each) => each.className + each.textContent).join("\n");
+  if ($(id).dataset.key === key) return;
+  $(id).dataset.key = key;
+  fill(id, made);
+}
+
+export function hero(run, reading) {
+  const watch = run.start.watch;
+  text("hero-title", watch ? "Identity given away" : "Attacker's confidence");
+  if (!reading) return;
+  const { bits, ceiling } = reading;
+  text("bits", fixed(bits));
+  text("of", `of ${fixed(ceiling, 2)} bits`);
+  text("limits", known(reading.bits_low)
+    ? `95 % limits ${fixed(reading.bits_low)} to ${fixed(reading.bits_high)}` : "");
+  gauge(run, reading);
+  text("odds", oneIn(bits, ceiling));
+  fill("sentence", sentence(run, reading));
+  crowd(run.start.speakers || 0, known(bits) ? left(bits, ceiling) : NaN);
+  $("hero").dataset.level = run.raised.length ? "raised" : "calm";
+}
+
+function sentence(run, reading) {
+  const { watch, speakers } = run.start;
+  const { bits, ceiling } = reading;
+  if (!known(bits)) return ["There is no figure at this moment."];
+  const k = left(bits, ceiling);
+  if (!watch) {
+    return [`Of ${speakers} people, an attacker thinks that about ${count(k)} ` +
+      `${k < 1.5 ? "is" : "are"} left.`];
+  }
+  const who = make("strong", {}, watch);
+  if (bits < -0.05) {
+    return ["An attacker is misled: ", who, ` seems less likely than by chance (1 in ${speakers}).`];
+  }
+  if (k < 1.1) return [`Of ${speakers} people, an attacker is nearly sure that it is `, who, "."];
+  return [`Of ${speakers} people, an attacker gives `, who, ` a chance of 1 in ${count(k)}.`];
+}
+
+function gauge(run, reading) {
+  const { bits, bits_low: low, bits_high: high, ceiling } = reading;
+  const parts = [make("span", { class: "fill", vars: { to: share(bits || 0, ceiling) } })];
+  if (known(low)) {
+    parts.push(make("span", {
+      class: "range", vars: { from: share(low, ceiling), to: share(high, ceiling) },
+    }));
+  }
+  for (const bits of run.thresholds) {
+    parts.push(make("span", { class: "mark", vars: { at: share(bits, ceiling) } }));
+  }
+  fill("gauge", parts);
+}
+
+// People fade out as an attacker rules them out; the one who is followed stays last.
+function crowd(speakers, k) {
+  const svg = $("crowd");
+  const people = Math.min(speakers, MOST_PEOPLE);
+  const across = Math.min(people, people > 60 ? 24 : people > 30 ? 17 : 10);
+  if (svg.childElementCount !== people) {
+    const rows = Math.ceil(people / across);
+    svg.setAttribute("viewBox", `0 0 ${across * 12} ${rows * 20}`);
+    const space = "http://www.w3.org/2000/svg";
+    svg.replaceChildren(...Array.from({ length: people }, (_, i) => {
+      const path = document.createElementNS(space, "path");
+      const x = (i % across) * 12 + 6;
+      const y = Math.floor(i / across) * 20;
+      path.setAttribute("d", `M${x} ${y + 2}a3 3 0 1 1-.01 0zM${x - 4.5} ${y + 17}v-4a4.5 4.5 0 0 1 9 0v4z`);
+      return path;
+    }));
+  }
+  const lit = Math.max(1, Math.round((Math.min(k, speakers) / speakers) * people)) || people;
+  let step = Math.max(1, Math.round(people * 0.618));
+  while (greatest(step, people) !== 1) step += 1;
+  [...svg.children].forEach((path, i) => {
+    const turn = (i * step + Math.floor(people / 2)) % people;
+    path.setAttribute("class", turn === 0 ? "one" : turn < lit ? "lit" : "");
+  });
+}
+
+const greatest = (a, b) => (b ? greatest(b, a % b) : a);
+
+export function threshold(run, reading) {
+  const { following } = run;
+  const box = $("threshold");
+  const levels = [...run.thresholds].sort((a, b) => a - b);
+  const say = (state, value, words, note = "") => {
+    box.dataset.state = state;
+    text("threshold-value", value);
+    text("threshold-words", words);
+    text("threshold-note", note);
+  };
+  if (!levels.length) {
+    say("none", "Not set", "No figure was named as too much.",
+      "Start with --alert 'bits>3' to be told in time.");
+    return;
+  }
+  const now = reading && known(reading.bits) ? reading.bits : -Infinity;
+  const raised = reading ? run.raised.filter((e) => e.field === "bits") : [];
+  const next = levels.find((bits) => bits > now && !raised.some((e) => e.threshold === bits));
+  if (raised.length && next === undefined) {
+    const first = raised[raised.length - 1];
+    say("over", "Exceeded", `${fixed(first.threshold)} bits, since ${clock(first.seconds)}.`,
+      `After ${length(first.speech)} of speech.`);
+    return;
+  }
+  const bits = next === undefined ? levels[levels.length - 1] : next;
+  const over = raised.length
+    ? `${fixed(raised[raised.length - 1].threshold)} bits were exceeded at ${clock(raised[raised.length - 1].seconds)}.`
+    : `The threshold is ${fixed(bits)} bits, ${oneIn(bits, reading ? reading.ceiling : run.start.ceiling)}.`;
+  if (next === undefined) {
+    const sure = !known(reading.bits_low) || reading.bits_low >= bits;
+    say("soon", "Reached", sure ? "An alert follows if it lasts."
+      : `But not beyond doubt: the lower limit is ${fixed(reading.bits_low)} bits.`, over);
+    return;
+  }
+  const ahead = following && run.forecast.find((each) => each.threshold === bits);
+  if (!following || run.end) {
+    say(raised.length ? "over" : "calm", "Not reached", `${fixed(bits)} bits were not reached${following ? "" : " by then"}.`, over);
+  } else if (ahead && known(ahead.seconds_left)) {
+    const seconds = ahead.seconds_left;
+    say(seconds < SOON_SECONDS ? "soon" : "calm", `in ${roughly(seconds)}`,
+      `until ${fixed(bits)} bits, at this rate.`, over);
+  } else {
+    say("calm", "Not in sight", `${fixed(bits)} bits are not near at this rate.`, over);
+  }
+}
+
+function roughly(seconds) {
+  if (seconds < 10) return `${Math.max(1, Math.round(seconds))} s`;
+  if (seconds < 95) return `${5 * Math.round(seconds / 5)} s`;
+  return `${Math.round(seconds / 60)} min`;
+}
+
+export function features(run, reading) {
+  if (!reading || !reading.features) return;
+  const figure = run.start.watch ? "local_bits" : "gain_bits";
+  const rows = Object.entries(reading.features).map(([name, row]) => {
+    const [plain, code] = featureName(name);
+    const bits = row[figure];
+    const parts = [make("span", { class: "fill", vars: { to: share(bits || 0, reading.ceiling) } })];
+    if (known(row[`${figure}_low`])) {
+      parts.push(make("span", {
+        class: "range",
+        vars: {
+          from: share(row[`${figure}_low`], reading.ceiling),
+          to: share(row[`${figure}_high`], reading.ceiling),
+        },
+      }));
+    }
+    parts.push(make("span", { class: "tick", vars: { at: share(row.expected_bits || 0, reading.ceiling) } }));
+    const facts = [`${length(row.usable)} usable`];
+    if (known(row.rank)) facts.push(`rank ${count(row.rank)} of ${run.start.speakers}`);
+    if (known(row.rank_bits)) facts.push(`rank alone ${fixed(row.rank_bits)} bits`);
+    if (!row.usable) facts.splice(0, facts.length, "nothing heard yet");
+    return make("div", { class: "feature" },
+      make("p", { class: "feature-name" }, plain, " ", make("span", { class: "muted" }, code)),
+      make("p", { class: "feature-bits" }, fixed(bits), make("span", { class: "muted" }, " bits")),
+      make("div", { class: "gauge thin", "aria-hidden": "true" }, ...parts),
+      make("p", { class: "muted small facts" }, facts.join(" · ")));
+  });
+  fill("features", rows);
+  text("features-note", rows.length
+    ? "Bar: this voice, with its limits. Mark: an average voice of that length. Features overlap: their bits do not add."
+    : "");
+}
+
+// Everybody that the readings name, most probable first: one thin bar each.
+function strip(run, all, then) {
+  const rising = ([name, p]) => then.has(name) && p - then.get(name) >= 0.01;
+  const bars = all.map((each) => {
+    const [name, p] = each;
+    const kind = name === run.start.watch ? "watched" : rising(each) ? "rising" : "";
+    return make("span", { class: kind, title: `${name}: ${percent(p)}`,
+      vars: { to: share(Math.sqrt(p || 0), 1) } });
+  });
+  const risen = all.filter((each) => rising(each) && each[0] !== run.start.watch).length;
+  fill("strip", all.length > SHOWN ? [
+    make("div", { class: "strip", "aria-hidden": "true" }, ...bars),
+    make("p", { class: "muted small" },
+      `The ${all.length} most probable of ${run.start.speakers}, height by the root of the ` +
+      `probability; ${plural(risen, "bystander")} rose in the last ${BEFORE_SECONDS} s.`),
+  ] : []);
+}
+
+export function candidates(run, reading) {
+  if (!reading) return;
+  const all = reading.top || [];
+  const top = all.slice(0, SHOWN);
+  const before = run.at(reading.seconds - BEFORE_SECONDS);
+  const then = new Map(before && before !== reading ? before.top || [] : []);
+  const rows = top.map(([name, p]) => {
+    const watched = name === run.start.watch;
+    const rise = then.has(name) && known(p) ? p - then.get(name) : NaN;
+    const moved = Math.abs(rise) >= 0.01
+      ? make("span", { class: `rise ${rise > 0 ? "up" : "down"}`, title: `${BEFORE_SECONDS} s before: ${percent(then.get(name))}` },
+        rise > 0 ? "▲" : "▼", make("span", { class: "hidden" }, rise > 0 ? "rising" : "falling"))
+      : null;
+    return make("li", { class: watched ? "watched" : "" },
+      make("span", { class: "name" }, make("span", { class: "who" }, name),
+        watched ? make("span", { class: "tag" }, "watched") : null),
+      make("span", { class: "percent" }, moved, percent(p)),
+      make("span", { class: "bar", "aria-hidden": "true", vars: { to: share(p || 0, 1) } }));
+  });
+  const rest = 1 - top.reduce((sum, [, p]) => sum + (p || 0), 0);
+  const others = (run.start.speakers || 0) - top.length;
+  if (top.length && others > 0) {
+    rows.push(make("li", { class: "rest" },
+      make("span", { class: "name" }, `${plural(others, "other")} together`),
+      make("span", { class: "percent" }, percent(Math.max(0, rest))),
+      make("span", { class: "bar", "aria-hidden": "true", vars: { to: share(rest, 1) } })));
+  }
+  fill("candidates", rows);
+  strip(run, all, then);
+  fill("enrolled", known(reading.enrolled) ? [
+    make("p", { class: "small" },
+      reading.enrolled < NOBODY ? make("strong", {}, "Probably nobody enrolled. ") : "",
+      "Is the speaker enrolled at all? ", make("strong", {}, percent(reading.enrolled)),
+      make("span", { class: "muted" }, " (50 % before anything was heard)")),
+  ] : []);
+}
+
+const WORDS = {
+  alert: (e) => {
+    const what = e.level === "warning" ? "Warning" : "Alert";
+    return e.state === "raised"
+      ? [e.level === "warning" ? "warn" : "danger", what, `${e.rule} (${fixed(e.value)} bits)`]
+      : ["ok", `${what} over`, e.rule];
+  },
+  gap: (e) => (e.reason === "thinned"
+    ? ["warn", "Heard less, to keep up:", e.detail]
+    : ["warn", "Audio lost", [e.reason, known(e.lost_seconds) ? length(e.lost_seconds) : ""].filter(Boolean).join(", ")]),
+  change: (e) => ["change", "Another voice or channel", `since ${clock(e.since_seconds)}` +
+    ({ reset: "; the evidence begins afresh", split: "; another stream begins" }[e.action] || "")],
+};
+
+export function log(run, reading) {
+  if (!reading) return;
+  const key = `${run.name} ${run.last} ${run.happened.length}`;
+  if ($("log").dataset.key === key) return;
+  $("log").dataset.key = key;
+  const shown = run.happened.slice(-50).reverse();
+  const rows = shown.map((event) => {
+    const [kind, title, words] = WORDS[event.type](event);
+    return make("li", { class: kind },
+      make("span", { class: "when" }, clock(event.seconds)),
+      make("span", {}, make("strong", {}, title), words ? ` ${words}` : ""));
+  });
+  if (run.end && run.following) {
+    const ended = (words) => rows.unshift(make("li", { class: "warn" },
+      make("span", { class: "when" }, clock(run.end.seconds)), make("span", {}, words)));
+    if (run.end.stopped) ended(`Stopped by ${run.end.stopped}`);
+    for (const failure of run.end.failures || []) ended(`Not done: ${failure}`);
+  }
+  fill("log", rows.length ? rows
+    : [make("li", { class: "muted none" }, "Nothing out of the ordinary.")]);
+}
+
+function pairs(id, rows) {
+  fill(id, rows.filter(Boolean).flatMap(([name, value, note]) => [
+    make("dt", {}, name),
+    make("dd", {}, value, note ? make("span", { class: "muted small" }, ` ${note}`) : null),
+  ]));
+}
+
+export function numbers(run, reading) {
+  const s = run.start;
+  if (!reading) return;
+  const both = (name) => (known(reading[`${name}_low`])
+    ? `${fixed(reading[`${name}_low`])} to ${fixed(reading[`${name}_high`])}` : "");
+  pairs("numbers", [
+    ["Peak so far", `${fixed(reading.peak_bits)} bits`],
+    ["Average voice, this length", `${fixed(reading.expected_bits)} bits`, both("expected_bits")],
+    run.start.watch && ["Attacker's confidence", `${fixed(reading.gain_bits)} bits`, both("gain_bits")],
+    ["Sum of the features", `${fixed(reading.sum_bits)} bits`, "as if independent"],
+    reading.guides && ["Guides", `${fixed(reading.guides.linear)} and ${fixed(reading.guides.sqrt)} bits`, "linear, square root"],
+    ["Plateau", `${fixed(reading.plateau, 2)} bits`],
+    reading.beyond_grid && ["Length", "beyond calibration", "the last law holds"],
+    known(reading.lag) && ["Lag", length(reading.lag), "from speech to reading"],
+    s.carried && s.carried.sessions > 0
+      && ["Carried on from", plural(s.carried.sessions, "session"), `${length(s.carried.speech)} of speech`],
+    ["Audio lost", run.counts.gap ? `${length(run.lostSeconds)}` : "none", run.counts.gap ? plural(run.counts.gap, "gap") : ""],
+    (reading.stream || 1) > 1 && ["Stream", String(reading.stream)],
+  ]);
+}
+
+export function about(run) {
+  const s = run.start;
+  if (!s.type || $("about").dataset.run === run.name) return;
+  $("about").dataset.run = run.name;
+  pairs("about", [
+    ["Started", s.time && new Date(s.time).toLocaleString()],
+    ["Recordings", (s.recordings || []).join(", ")],
+    ["Candidates", `${s.speakers} people`, `${fixed(s.ceiling, 2)} bits`],
+    ["Watching", s.watch || "nobody"],
+    ["Templates", length(s.template_seconds), "of speech each"],
+    ["Rank law", `${s.law}, ${s.law_session}-session`, `${s.law_speakers} speakers`],
+    ["On change of speaker", s.on_change],
+    ["Population, law", Object.values(s.fingerprint || {}).join(", ")],
+    ["Program", s.version],
+  ]);
+}

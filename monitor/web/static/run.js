@@ -1,0 +1,115 @@
+// The run as the page knows it: records in, figures at any of its moments out.
+
+const RECENT = 1200;
+const MOST = 3000;
+const GROWTH = 1.01;
+const MOST_EVENTS = 500;
+
+export class Run {
+  constructor(hello) {
+    this.name = hello.run;
+    this.recorded = hello.recorded;
+    this.thresholds = new Set(hello.thresholds);
+    this.start = {};
+    this.end = null;
+    this.readings = []; // each with x: speech seconds that never go back
+    this.events = []; // alerts, gaps, changes
+    this.counts = { alert: 0, gap: 0, change: 0 };
+    this.lostSeconds = 0;
+    this.forecast = [];
+    this.last = 0;
+    this.moment = Infinity; // stream seconds looked at; Infinity: the newest, whatever comes
+    this.before = 0;
+    this.speech = 0;
+  }
+
+  take(id, record) {
+    if (id <= this.last) return;
+    this.last = id;
+    if (record.type === "reading") this.takeReading(record);
+    else if (record.type === "start") this.start = record;
+    else if (record.type === "end") this.end = record;
+    else if (record.type in this.counts) this.takeEvent(record);
+  }
+
+  takeReading(record) {
+    const speech = record.speech || 0;
+    const fresh = speech < this.speech; // the evidence began afresh
+    if (fresh) this.before += this.speech;
+    this.speech = speech;
+    this.readings.push({ ...record, x: this.before + speech, fresh });
+    if (this.readings.length > MOST) this.readings = thin(this.readings);
+  }
+
+  takeEvent(record) {
+    const thinned = record.reason === "thinned"; // left out by one feature, not lost
+    this.counts[record.type] += record.state === "cleared" || thinned ? 0 : 1;
+    this.lostSeconds += record.type === "gap" && !thinned ? record.lost_seconds || 0 : 0;
+    if (record.field === "bits") this.thresholds.add(record.threshold);
+    this.events.push({ ...record, x: this.before + this.speech });
+    if (this.events.length > MOST_EVENTS) this.events.shift();
+  }
+
+  get latest() {
+    return this.readings.length ? this.readings[this.readings.length - 1] : null;
+  }
+
+  get following() {
+    return this.moment === Infinity;
+  }
+
+  get looked() {
+    return this.following ? this.latest : this.at(this.moment);
+  }
+
+  // The last reading at or before a moment of the stream.
+  at(seconds) {
+    let low = 0;
+    let high = this.readings.length;
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (this.readings[middle].seconds <= seconds) low = middle + 1;
+      else high = middle;
+    }
+    return this.readings[Math.max(0, low - 1)] || null;
+  }
+
+  // What had happened at the moment looked at.
+  get happened() {
+    return this.events.filter((event) => event.seconds <= this.moment);
+  }
+
+  // The alerts raised at that moment, and the warnings.
+  get raised() {
+    return this.standing.filter((event) => event.level !== "warning");
+  }
+
+  get warned() {
+    return this.standing.filter((event) => event.level === "warning");
+  }
+
+  get standing() {
+    const raised = new Map();
+    for (const event of this.happened) {
+      if (event.type !== "alert") continue;
+      if (event.state === "raised") raised.set(event.rule, event);
+      else raised.delete(event.rule);
+    }
+    return [...raised.values()];
+  }
+}
+
+// Older readings become fewer, evenly on a log axis, as they do at the server.
+function thin(readings) {
+  const old = readings.slice(0, -RECENT);
+  const kept = [];
+  let reached = 0;
+  old.forEach((reading) => {
+    if (reading.seconds <= 300 || reading.fresh || reading.seconds >= reached * GROWTH) {
+      kept.push(reading);
+      reached = reading.seconds;
+    }
+  });
+  const fewer = kept.length > 1500 ? kept.filter((each, i) => each.fresh || i % 2 === 0) : kept;
+  return fewer.concat(readings.slice(-RECENT));
+}

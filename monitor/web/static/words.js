@@ -1,0 +1,60 @@
+// How figures are said to a person.
+
+export const FEATURES = {
+  f0: ["Pitch", "f0"],
+  phones: ["Sounds of the language", "phones"],
+  identity: ["Speaker embedding", "identity"],
+};
+
+export const known = (value) => typeof value === "number" && Number.isFinite(value);
+
+export function fixed(value, digits = 1) {
+  if (!known(value)) return "–";
+  const text = value.toFixed(digits);
+  return Number(text) === 0 ? (0).toFixed(digits) : text.replace("-", "−");
+}
+
+export function clock(seconds) {
+  const whole = Math.floor(seconds || 0);
+  const two = (n) => String(n).padStart(2, "0");
+  if (whole < 3600) return `${Math.floor(whole / 60)}:${two(whole % 60)}`;
+  return `${Math.floor(whole / 3600)}:${two(Math.floor((whole % 3600) / 60))}:${two(whole % 60)}`;
+}
+
+export function length(seconds) {
+  if (!known(seconds)) return "–";
+  if (seconds < 9.95) return `${seconds.toFixed(1)} s`;
+  if (seconds < 120) return `${Math.round(seconds)} s`;
+  if (seconds < 3600) return `${Math.floor(seconds / 60)} min ${Math.round(seconds % 60)} s`.replace(" 0 s", "");
+  return `${Math.floor(seconds / 3600)} h ${Math.round((seconds % 3600) / 60)} min`;
+}
+
+export function shortLength(seconds) {
+  if (seconds < 60) return `${seconds} s`;
+  return seconds < 3600 ? `${seconds / 60} min` : `${seconds / 3600} h`;
+}
+
+// The number of people left: N / 2^bits.
+export const left = (bits, ceiling) => 2 ** (ceiling - bits);
+
+export function count(k) {
+  if (!known(k)) return "–";
+  return k >= 9.95 ? Math.round(k).toLocaleString("en") : k.toFixed(1).replace(".0", "");
+}
+
+export const oneIn = (bits, ceiling) =>
+  known(bits) && known(ceiling) ? `1 in ${count(left(bits, ceiling))}` : "–";
+
+export function percent(share) {
+  if (!known(share)) return "–";
+  if (share > 0 && share < 0.001) return "< 0.1 %";
+  if (share < 1 && share > 0.995) return "> 99 %";
+  const value = 100 * share;
+  return `${value < 9.95 ? value.toFixed(1) : Math.round(value)} %`;
+}
+
+export const plural = (n, one, many = `${one}s`) => `${n} ${n === 1 ? one : many}`;
+
+export function featureName(name) {
+  return FEATURES[name] || [name, ""];
+}

@@ -1,0 +1,128 @@
+"""Commands, notifications and the bell, all of them real."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import pty
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from monitor.alerts.actions.bell import Bell
+from monitor.alerts.actions.command import Command
+from monitor.alerts.actions.courier import Courier, DeliveryError
+from monitor.alerts.actions.notify import Notify
+from monitor.errors import UsageError
+from tests.alerts.receiver import START, alert, receiving
+
+CALM = threading.Event()
+
+
+def test_a_command_gets_the_record_on_standard_input(tmp_path):
+    target = tmp_path / "said.jsonl"
+    courier = Courier(Command(f"cat >> '{target}'"))
+    for record in (START, alert(1.0), alert(2.0, state="cleared")):
+        courier.write(record)
+    assert courier.settle() == []
+    courier.close()
+    first, second = map(json.loads, target.read_text().splitlines())
+    assert (first["seconds"], first["state"], first["watch"]) == (1.0, "raised", "me")
+    assert (second["seconds"], second["state"]) == (2.0, "cleared")
+
+
+def test_what_a_command_prints_is_not_data(capfd):
+    Command("echo loud; echo louder >&2").deliver(alert(), CALM)
+    out, err = capfd.readouterr()
+    assert out == ""
+    assert err == "loud\nlouder\n"
+
+
+def test_a_command_that_does_not_read(tmp_path):
+    Command("true").deliver({**alert(), "rule": "x" * 1_000_000}, CALM)
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        ("exit 3", "exit status 3"),
+        ("no-such-command-at-all 2>/dev/null", "exit status 127"),
+        ("kill -9 $$", "killed by signal 9"),
+    ],
+)
+def test_a_command_that_fails_says_so(command, words):
+    with pytest.raises(DeliveryError, match=f"^{words}$"):
+        Command(command).deliver(alert(), CALM)
+
+
+def test_a_command_that_hangs_is_killed_with_its_children(tmp_path):
+    child = tmp_path / "child"
+    command = Command(f"sleep 600 & echo $! > '{child}'; wait", timeout_seconds=1.0)
+    with pytest.raises(DeliveryError, match="took over 1 s and was killed"):
+        command.deliver(alert(), CALM)
+    number = int(child.read_text())
+    for _ in range(500):  # until whoever inherits it has buried it
+        try:
+            state = Path(f"/proc/{number}/stat").read_text().rsplit(")", 1)[1].split()[0]
+        except OSError:
+            return
+        if state == "Z":
+            return
+        time.sleep(0.01)
+    pytest.fail("the child lives on")
+
+
+def test_labels_do_not_show_arguments():
+    assert Command("/usr/bin/curl -H 'Authorization: secret'").label == "command curl"
+    assert Command("it's broken").label == "command it's"
+    with pytest.raises(UsageError):
+        Command("  ")
+
+
+def test_a_notification_arrives(monkeypatch):
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    with receiving((200, {})) as receiver:
+        courier = Courier(Notify(f"json://127.0.0.1:{receiver.port}/"))
+        courier.write(START)
+        courier.write(alert(level="warning", rule="bits>3 within 30 s", seconds_left=28.2))
+        assert courier.settle() == []
+        courier.close()
+    (got,) = receiver.got
+    assert got["title"] == "Disclosure of me"
+    assert got["message"] == "warning at 0:41: 3 bits in about 28 s (bits>3 within 30 s, now 3.4)"
+
+
+def test_a_notification_that_is_not_taken_shows_no_address(monkeypatch, capfd):
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    with receiving((500, {})) as receiver:
+        courier = Courier(Notify(f"json://me:secret@127.0.0.1:{receiver.port}/"))
+        courier.write(alert())
+        assert courier.settle() == [
+            "notify json: 1 of 1 alert not delivered: the service did not take it"
+        ]
+        courier.close()
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("url", ["", "nonsense", "nonsense://secret", "json://"])
+def test_an_address_that_apprise_does_not_know(url, capfd):
+    with pytest.raises(UsageError, match="--notify needs an address") as caught:
+        Notify(url)
+    assert "secret" not in str(caught.value)
+    assert capfd.readouterr() == ("", "")
+
+
+def test_the_bell_rings_on_a_terminal_and_only_there():
+    ours, theirs = pty.openpty()
+    with open(theirs, "w") as terminal:  # noqa: PTH123
+        bell = Bell(terminal)
+        for record in (START, alert(), alert(state="cleared"), alert(level="warning")):
+            bell.write(record)
+        assert os.read(ours, 1) + os.read(ours, 1) == b"\a\a"
+    os.close(ours)
+    text = io.StringIO()
+    Bell(text).write(alert())
+    assert text.getvalue() == ""

@@ -1,0 +1,213 @@
+"""monitor listen, enroll --microphone, devices and doctor: on a real sound device, as processes."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from monitor.population.population import Population
+from monitor.sinks.schema import SCHEMA
+from tests.virtual_microphone import DEVICE, VirtualMicrophone, missing, virtual_microphone
+
+__all__ = ["virtual_microphone"]
+
+READER = "dev-clean/1272/128104.opus"
+VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)
+
+
+@pytest.fixture
+def start(virtual_microphone, command):
+    """Starts the command line where it hears the virtual microphone."""
+    running = []
+
+    def start(*arguments: object, **options: Any) -> subprocess.Popen[str]:
+        process = subprocess.Popen(
+            [*command, *map(str, arguments)],
+            env=virtual_microphone.environment,
+            stdin=subprocess.DEVNULL,
+            **{"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options},
+            text=True,
+        )
+        running.append(process)
+        return process
+
+    yield start
+    for process in running:
+        if process.poll() is None:
+            process.kill()
+        process.communicate()
+
+
+@pytest.fixture
+def speaking(virtual_microphone: VirtualMicrophone, shared: Path) -> VirtualMicrophone:
+    """A reader speaks into it."""
+    virtual_microphone.play_file(shared / "speech" / READER, 120.0)
+    return virtual_microphone
+
+
+def records(text: str) -> list[dict[str, Any]]:
+    found = [json.loads(line) for line in text.splitlines()]
+    for record in found:
+        VALIDATOR.validate(record)
+    return found
+
+
+def test_listen_gives_the_records_of_a_replay_and_their_lag(start, speaking):
+    process = start("listen", "--for", "12", "--watch", "1272", "--alert", "bits>0 for 2s")
+    out, err = process.communicate(timeout=120)
+    found = records(out)
+    assert [found[0]["type"], found[-1]["type"]] == ["start", "end"]
+    readings = [record for record in found if record["type"] == "reading"]
+    assert [reading["seconds"] for reading in readings] == [float(t) for t in range(1, 13)]
+    assert all(reading["lag"] >= 0 for reading in readings)
+    assert readings[-1]["speech"] > 3
+    assert readings[-1]["features"]["f0"]["usable"] > 1
+    assert found[0]["recordings"] == ["default"]
+    # a busy machine may have thinned
+    assert {r["reason"] for r in found if r["type"] == "gap"} <= {"thinned"}
+    raised = [record for record in found if record["type"] == "alert"]
+    assert process.returncode == (4 if found[-1]["gaps"] else 3 if raised else 0)
+    assert "speech" in err.splitlines()[-1]
+
+
+def test_control_c_ends_it_with_an_end_record(start, virtual_microphone, tmp_path):
+    log = tmp_path / "run.jsonl"
+    process = start("listen", "--features", "f0", "--jsonl", log, "--device", DEVICE)
+    until = time.monotonic() + 60
+    while not log.exists() or log.read_text().count('"reading"') < 2:
+        assert time.monotonic() < until
+        assert process.poll() is None
+        time.sleep(0.1)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 0, err
+    assert out == ""
+    found = records(log.read_text())
+    assert found[-1]["type"] == "end"
+    assert found[-1]["complete"]
+    assert found[0]["recordings"] == [DEVICE]
+
+
+def test_a_device_that_goes_for_good_leaves_everything_so_far_and_4(
+    start, virtual_microphone, tmp_path
+):
+    log = tmp_path / "run.jsonl"
+    process = start("listen", "--features", "f0", "--jsonl", log, "--reconnect", "2")
+    until = time.monotonic() + 60
+    while not log.exists() or log.read_text().count('"reading"') < 2:
+        assert time.monotonic() < until
+        time.sleep(0.1)
+    virtual_microphone.stop()
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 4
+    found = records(log.read_text())
+    (gap,) = [record for record in found if record["type"] == "gap"]
+    assert gap["reason"] == "device lost"
+    assert not found[-1]["complete"]
+    assert "is gone; waiting up to 2 s for it" in err
+
+
+def test_a_reader_who_leaves_is_no_failure(start, virtual_microphone):
+    process = start("listen", "--features", "f0")
+    assert process.stdout.readline().startswith('{"type":"start"')
+    process.stdout.close()
+    assert process.wait(60) == 0
+    assert "Traceback" not in process.stderr.read()
+
+
+def test_devices_and_doctor(start, virtual_microphone):
+    done = start("devices")
+    out, err = done.communicate(timeout=60)
+    assert done.returncode == 0, err
+    assert DEVICE in out
+    assert out.count("*") == 1
+    done = start("doctor", "--hear", "--json")
+    found = {each["what"]: each for each in json.loads(done.communicate(timeout=120)[0])}
+    for what in ("PortAudio", "inputs", "phones", "population", "disk"):
+        assert found[what]["state"] == "ok", found[what]
+    assert "silence" in found["hearing"]["words"]
+    assert done.returncode == (1 if any(f["state"] == "broken" for f in found.values()) else 0)
+
+
+def test_enrolling_at_the_microphone_and_listening_for_it(start, speaking, tmp_path):
+    us = tmp_path / "us.npz"
+    arguments = ("--microphone", "--speaker", "me", "--seconds", "10", "--features", "f0")
+    done = start("enroll", *arguments, "--base", "reference", "-o", us)
+    _, err = done.communicate(timeout=120)
+    assert done.returncode == 0, err
+    population = Population.load(us)
+    assert population.names[-1] == "me"
+    assert len(population) == len(Population.reference()) + 1
+    assert population.template_seconds[-1] == 10.0
+    assert "speak, about anything" in err
+    listening = start("listen", "-p", us, "--watch", "me", "--template-seconds", "10", "--for", "8")
+    found = records(listening.communicate(timeout=120)[0])
+    assert found[0]["watch"] == "me"
+    last = [record for record in found if record["type"] == "reading"][-1]
+    assert last["features"]["f0"]["rank"] <= 20
+
+
+def test_too_little_speech_enrols_nobody(start, virtual_microphone, tmp_path):
+    us = tmp_path / "us.npz"
+    arguments = ("--microphone", "--speaker", "me", "--features", "f0", "-o", us)
+    done = start("enroll", *arguments)
+    assert "speak" in done.stderr.readline()
+    time.sleep(1)
+    done.send_signal(signal.SIGINT)
+    _, err = done.communicate(timeout=60)
+    assert done.returncode == 1
+    assert "nobody was enrolled" in err.splitlines()[-1]
+    assert not us.exists()
+
+
+NOWHERE = {"PULSE_SERVER": "unix:/nonexistent", "HOME": "/nonexistent", "PATH": "/nonexistent"}
+
+
+@pytest.mark.parametrize("name", ["listen", "devices"])
+def test_no_input_is_one_line_with_the_cure(command, name):
+    if "PortAudio" in missing():
+        pytest.skip(missing())
+    done = subprocess.run(
+        [*command, name], env=NOWHERE, capture_output=True, text=True, timeout=60, check=False
+    )
+    if done.returncode == 0 or "no input device" not in done.stderr:
+        pytest.skip("this machine has an input of its own")
+    assert done.returncode == 1
+    assert done.stderr.count("\n") == 1
+    assert "plug in a microphone" in done.stderr
+    assert done.stdout == ""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["listen", "--for", "0"], "--for 0 hears nothing"),
+        (["listen", "--alert", "bit>3"], "did you mean bits?"),
+        (["enroll", "--microphone", "-o", "a.npz"], "give --speaker NAME"),
+        (["enroll", "people", "--microphone", "--speaker", "me", "-o", "a.npz"], "no DIR"),
+        (["enroll", "--speaker", "me", "-o", "a.npz"], "name a DIR or a MANIFEST"),
+    ],
+)
+def test_wrong_usage_is_said_before_anything_is_heard(run, arguments, words):
+    result = run(*arguments)
+    assert result.code == 2
+    assert words in result.complaint
+
+
+def test_sound_is_not_loaded_for_help():
+    code = (
+        "import sys; from monitor.cli import main\n"
+        "try: main(['listen', '--help'])\n"
+        "except SystemExit: pass\n"
+        "sys.exit('sounddevice' in sys.modules or 'scipy' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], stdout=subprocess.DEVNULL, check=False)
+    assert done.returncode == 0

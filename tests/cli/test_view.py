@@ -1,0 +1,138 @@
+"""monitor view, and --web of a replay."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import time
+from functools import partial
+
+import httpx
+import pytest
+
+from tests.web import records
+
+SECRET = "correct horse battery"
+get = partial(httpx.get, timeout=60.0)
+
+
+@pytest.fixture
+def recorded(tmp_path):
+    path = tmp_path / "run.jsonl"
+    path.write_text("\n".join(map(json.dumps, records.run(30))) + "\n")
+    return path
+
+
+@pytest.mark.parametrize("token", [None, SECRET])
+def test_a_recorded_run_is_served_until_it_is_interrupted(command, recorded, token):
+    environment = {**os.environ, **({} if token is None else {"MONITOR_WEB_TOKEN": token})}
+    process = subprocess.Popen(
+        [*command, "view", str(recorded), "--no-browser"],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )  # fmt: skip
+    assert process.stdout is not None
+    url = process.stdout.readline().strip()
+    assert re.fullmatch(r"http://127\.0\.0\.1:\d+/", url)
+    headers = {} if token is None else {"authorization": f"Bearer {token}"}
+    found = get(url + "readings", headers=headers).json()
+    assert [each["record"] for each in found["records"]] == list(records.run(30))
+    if token is not None:
+        assert get(url + "readings").status_code == 401
+    with httpx.stream("GET", url + "events", headers=headers, timeout=60.0) as stream:
+        assert next(stream.iter_text()).startswith("retry")
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=30)
+    assert (process.returncode, out, err) == (0, "", "")
+
+
+def test_a_browser_is_opened(run, recorded, monkeypatch):
+    opened: list[str] = []
+    monkeypatch.setattr("webbrowser.open", opened.append)
+    monkeypatch.setattr("threading.Event.wait", _interrupted())
+    result = run("view", recorded)
+    assert result.code == 0
+    assert opened == [result.out.strip()]
+
+
+def _interrupted():
+    """As Ctrl-C in the main thread; the others wait as ever."""
+    import threading
+
+    wait = threading.Event.wait
+
+    def waits(event, timeout=None):
+        if timeout is None and threading.current_thread() is threading.main_thread():
+            frame = __import__("sys")._getframe(1)
+            if frame.f_code.co_filename.endswith("view.py"):
+                raise KeyboardInterrupt
+        return wait(event, timeout)
+
+    return waits
+
+
+def test_what_cannot_be_viewed(run, tmp_path, recorded):
+    assert "cannot open no.jsonl" in run("view", tmp_path / "no.jsonl").complaint
+    (tmp_path / "bad.jsonl").write_text("{}\n")
+    assert run("view", tmp_path / "bad.jsonl").code == 1
+    result = run("view", recorded, "--web", "0.0.0.0:0")
+    assert result.code == 2
+    assert "give a --web-token" in result.complaint
+    result = run("view", recorded, "--web-token", "short")
+    assert result.code == 2
+    assert "short" not in result.complaint
+    for address in ("x", "70000", ":80", "-1", "1.5", "a b:80", "host:"):
+        result = run("view", recorded, f"--web={address}")
+        assert result.code == 2, address
+        assert "is not like 8000" in result.complaint
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        result = run("view", recorded, "--web", taken.getsockname()[1])
+    assert result.code == 2
+    assert "something else listens there" in result.complaint
+
+
+def test_without_the_extra_it_says_what_to_install(run, recorded, monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "monitor.web.page", None)
+    result = run("view", recorded)
+    assert result.code == 2
+    assert "speaker-disclosure-monitor[web]" in result.complaint
+
+
+def test_a_replay_is_followed_while_it_runs(command, talk, population, tmp_path):
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    log = tmp_path / "talk.jsonl"
+    process = subprocess.Popen(
+        [
+            *command, "replay", str(talk), "-p", str(population), "--watch", "000003",
+            "--speed", "20", "--web", str(port), "--jsonl", str(log), "--alert", "bits>99",
+        ],
+        stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    url = f"http://127.0.0.1:{port}/"
+    while True:
+        try:
+            if get(url + "healthz").status_code == 200:
+                break
+        except httpx.ConnectError:
+            assert process.poll() is None
+            time.sleep(0.05)
+    with httpx.stream("GET", url + "events", timeout=60.0) as stream:
+        text = "".join(stream.iter_text())
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 0
+    assert f"the page is at {url}" in err
+    shown = [json.loads(line[6:]) for line in text.splitlines() if line.startswith('data: {"type"')]
+    written = [json.loads(line) for line in log.read_text().splitlines()]
+    assert [r["type"] for r in shown] == [r["type"] for r in written]
+    assert shown[0]["fingerprint"] == written[0]["fingerprint"]
+    readings = [[r["bits"] for r in each if r["type"] == "reading"] for each in (shown, written)]
+    assert readings[0] == pytest.approx(readings[1], abs=1e-6)
+    assert '"thresholds":[99.0]' in text

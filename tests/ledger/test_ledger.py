@@ -1,0 +1,356 @@
+"""A real SQLite file: sessions add up, whoever writes them, and are really forgotten."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from monitor import Monitor
+from monitor.alerts import Threshold
+from monitor.errors import SchemaError, StoreError, UsageError
+from monitor.ledger import Ledger, Session
+from monitor.ledger.database import MIGRATIONS, open_database
+from monitor.ledger.ledger import Heard
+from monitor.sinks.kept import Kept
+from monitor.stream.records import start_record
+from monitor.stream.run import run
+from tests.stream.streams import Listed, two_features
+from tests.stream.test_evidence import both
+
+POPULATION = two_features()
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "ledger.db"
+
+
+def listen(
+    path: Path,
+    seed: int,
+    seconds: float = 30.0,
+    watch: str = "s1",
+    features: tuple[str, ...] = ("f0", "style"),
+    heard: tuple[Heard, ...] = (),
+) -> tuple[Monitor, Kept]:
+    """One session, as a command runs it."""
+    monitor, kept = Monitor(POPULATION, features, watch=watch), Kept()
+    session = Session(Ledger(path), monitor, heard=heard)
+    try:
+        start = session.begin(start_record(monitor, ["talk"]))
+        tracks = both(seconds, seed)
+        rules = [Threshold("bits", -9.0, 1.0)]
+        run(
+            monitor, Listed([tracks]), ["talk"], sinks=[kept], rules=rules, actions=[session],
+            start=start,
+        )  # fmt: skip
+    finally:
+        session.close()
+    return monitor, kept
+
+
+def total(path: Path, watch: str = "s1") -> tuple[int, np.ndarray]:
+    with Ledger(path) as ledger:
+        features = {name: POPULATION.features[name] for name in ("f0", "style")}
+        evidence = ledger.carried(watch, features).evidence
+    assert evidence is not None
+    return evidence.speech, evidence.totals["f0"]
+
+
+def contents(path: Path) -> bytes:
+    """Every byte of the database and of what lies beside it."""
+    return b"".join(each.read_bytes() for each in sorted(path.parent.glob(path.name + "*")))
+
+
+def test_the_next_session_goes_on_where_the_last_one_ended(path):
+    first, kept = listen(path, 1)
+    assert kept.records[0]["carried"] == {"sessions": 0, "speech": 0.0, "history": []}
+    second, kept = listen(path, 2)
+    start, begun = kept.records[0], kept.records[1]
+    speech = first.evidence.speech
+    assert start["carried"]["sessions"] == 1
+    assert start["carried"]["speech"] == speech / 100
+    assert begun["seconds"] == 1.0
+    assert begun["speech"] > speech / 100
+    assert start["notices"][-1] == (
+        f"the bits go on from 1 earlier session of s1, {speech / 100:.0f} s of speech"
+    )
+    # and what is stored is each session's own, so that their sum is the whole
+    ticks, counts = total(path)
+    assert ticks == second.evidence.speech
+    assert np.array_equal(counts, second.evidence.totals["f0"])
+    with Ledger(path) as ledger:
+        one, two = ledger.sessions("s1")
+    assert one["speech"] + two["speech"] == pytest.approx(ticks / 100)
+    assert (one["session"], one["readings"], one["alerts"]) == (1, 4, 1)
+    assert one["ended"] is not None
+    assert one["features"] == ["f0", "style"]
+
+
+def test_the_longitudinal_curve(path):
+    for seed in range(3):
+        listen(path, seed)
+    with Ledger(path) as ledger:
+        history = ledger.history("s1")
+        assert [point["seconds"] for point in history] == [1, 11, 21, 30] * 3
+        speech = [point["speech"] for point in history]
+        assert speech == sorted(speech)
+        assert [point["session"] for point in history] == [1] * 4 + [2] * 4 + [3] * 4
+        thin = ledger.history("s1", most=5)
+        assert len(thin) <= 5
+        assert thin[-1] == history[-1]
+        assert ledger.history("nobody") == []
+
+
+def test_speakers_are_apart(path):
+    listen(path, 1)
+    _, kept = listen(path, 2, watch="s2")
+    assert kept.records[0]["carried"]["sessions"] == 0
+
+
+def test_a_session_without_a_feature_does_not_count_for_it(path):
+    listen(path, 1, features=("f0",))
+    _, kept = listen(path, 2)
+    assert kept.records[0]["carried"]["sessions"] == 0
+    assert "1 earlier session does not count, since f0+style" in kept.records[0]["notices"][-1]
+    _, kept = listen(path, 3, features=("f0",))  # f0 alone was heard in both
+    assert kept.records[0]["carried"]["sessions"] == 2
+
+
+def test_the_file_is_private_and_in_wal_mode(path):
+    ledger = Ledger(path)
+    with ledger.connection:
+        ledger.connection.execute("INSERT INTO speakers (name) VALUES ('me')")
+    modes = {each.name: stat.S_IMODE(each.stat().st_mode) for each in path.parent.iterdir()}
+    assert modes == {f"ledger.db{end}": 0o600 for end in ("", "-wal", "-shm")}
+    assert ledger.connection.execute("PRAGMA journal_mode").fetchone()[0] == "wal"
+    ledger.close()
+    assert [each.name for each in path.parent.iterdir()] == ["ledger.db"]
+
+
+def test_no_audio_and_no_frames_are_stored(path):
+    listen(path, 1, seconds=300.0)
+    with Ledger(path) as ledger:
+        kinds = [record["type"] for record in ledger.export()]
+    assert kinds.count("sketch") == 2
+    size = path.stat().st_size
+    assert size < 100_000  # five minutes; a second of audio would be 32 kB
+    listen(path, 2, seconds=300.0)
+    assert path.stat().st_size < size + 30_000
+
+
+def test_export_holds_everything(path):
+    monitor, _ = listen(path, 1)
+    with Ledger(path) as ledger:
+        records = json.loads(json.dumps(list(ledger.export("s1"))))
+        assert list(ledger.export("nobody")) == []
+    session, f0, style, *rest = records
+    assert session["type"] == "session"
+    assert f0["total"] == monitor.evidence.totals["f0"].tolist()
+    assert style["total"] == pytest.approx(monitor.evidence.totals["style"].tolist())
+    assert [r["type"] for r in rest] == ["reading"] * 4 + ["alert"]
+    assert {r["session"] for r in rest} == {1}
+
+
+NEEDLES = (b"s1", b"talk", b"reading", b"bits>-9", b"hush-hash")
+
+
+def needles(monitor: Monitor) -> list[bytes]:
+    evidence = monitor.evidence
+    return [
+        b"Mx_Watched",
+        b"hush-hash",
+        evidence.totals["f0"].astype("<i8").tobytes(),
+        evidence.totals["style"].astype("<f8").tobytes(),
+    ]
+
+
+@pytest.fixture
+def named(monkeypatch) -> Iterator[str]:
+    """A speaker whose name is nowhere by accident."""
+    from tests.stream.streams import with_speakers
+
+    monkeypatch.setitem(globals(), "POPULATION", with_speakers(POPULATION, Mx_Watched=()))
+    return iter(["Mx_Watched"])
+
+
+def test_forgetting_leaves_no_byte(path, named):
+    name = next(named)
+    part = Heard("secret-talk.flac", ("hush-hash",))
+    listen(path, 7, watch="s2")
+    monitor, _ = listen(path, 1, watch=name, heard=(part,))
+    found = needles(monitor)
+    keeper = Ledger(path)  # open all the while, so that there is a WAL to search
+    keeper.sessions()
+    assert all(needle in contents(path) for needle in found)
+    with Ledger(path) as ledger:
+        assert ledger.forget(name) == 1
+        left = contents(path)
+        assert [needle in left for needle in [*found, b"secret-talk", name.encode()]] == [False] * 6
+    left = contents(path)
+    assert not any(needle in left for needle in [*found, b"secret-talk", name.encode()])
+    assert [row["speaker"] for row in keeper.sessions()] == ["s2"]
+    keeper.close()
+    assert not any(needle in contents(path) for needle in found)
+    with Ledger(path) as ledger, pytest.raises(StoreError, match=f"nobody is called {name}"):
+        ledger.forget(name)
+
+
+def test_the_search_can_fail(path, named):
+    """Without secure_delete and scrubbing the bytes are still there: the test above means it."""
+    name = next(named)
+    monitor, _ = listen(path, 1, watch=name)
+    plain = sqlite3.connect(path)
+    plain.execute("PRAGMA secure_delete = OFF")
+    plain.execute("PRAGMA foreign_keys = ON")
+    with plain:
+        plain.execute("DELETE FROM speakers")
+    plain.close()
+    assert needles(monitor)[2] in contents(path)
+    with Ledger(path) as ledger:
+        ledger.scrub()
+    assert needles(monitor)[2] not in contents(path)
+
+
+def test_forgetting_one_session_keeps_the_others(path):
+    first, _ = listen(path, 1)
+    listen(path, 2)
+    with Ledger(path) as ledger:
+        assert ledger.forget("s1", 2) == 1
+        assert [row["session"] for row in ledger.sessions("s1")] == [1]
+        with pytest.raises(StoreError, match="s1 has no session 2"):
+            ledger.forget("s1", 2)
+    assert total(path)[0] == first.evidence.speech
+    listen(path, 3)
+    with Ledger(path) as ledger:  # a number is never given twice
+        assert [row["session"] for row in ledger.sessions("s1")] == [1, 3]
+
+
+def test_forgetting_while_somebody_reads_says_what_is_left_to_do(path):
+    listen(path, 1)
+    reader = sqlite3.connect(path)
+    reader.execute("BEGIN")
+    reader.execute("SELECT * FROM sketches").fetchone()
+    with Ledger(path) as ledger:
+        ledger.connection.execute("PRAGMA busy_timeout = 50")
+        with pytest.raises(StoreError, match=r"the rows are gone, but old pages.*ledger scrub"):
+            ledger.forget("s1")
+        assert ledger.sessions() == []
+        reader.rollback()
+        reader.close()
+        ledger.scrub()
+
+
+def test_a_session_forgotten_while_it_goes_on_stays_forgotten(path):
+    monitor = Monitor(POPULATION, ["f0", "style"], watch="s1")
+    session = Session(Ledger(path), monitor)
+    session.write(session.begin(start_record(monitor, ["talk"])))
+    (first, *rest) = [reading.record() for reading in monitor.push(both(5.0, 1))]
+    session.write(first)
+    with Ledger(path) as other:
+        other.forget("s1")
+    for record in rest:
+        session.write(record)
+    (line,) = session.settle()
+    session.close()
+    assert line.startswith("ledger ledger.db: this session was forgotten while it went on")
+    with Ledger(path) as ledger:
+        assert ledger.sessions() == []
+        assert list(ledger.export()) == []
+
+
+def test_audio_is_not_counted_twice(path):
+    one = Heard("talk.flac", ("a", "b"), 0.0, 60.0)
+    listen(path, 1, heard=(one,))
+    with pytest.raises(UsageError, match=r"copy.wav: was heard as talk.flac in session 1 of"):
+        listen(path, 1, heard=(Heard("copy.wav", ("c", "b"), 30.0, None),))
+    listen(path, 2, heard=(Heard("copy.wav", ("c", "b"), 60.0, None),))  # another part of it
+    listen(path, 3, watch="s2", heard=(one,))  # of somebody else
+    with Ledger(path) as ledger:
+        assert len(ledger.sessions()) == 3
+
+
+def test_who_must_be_known_and_begun_once(path):
+    with pytest.raises(UsageError, match="name them with --watch"):
+        Session(Ledger(path), Monitor(POPULATION))
+    with pytest.raises(UsageError, match="use --on-change note"):
+        Session(Ledger(path), Monitor(POPULATION, watch="s1", on_change="reset"))
+
+
+def test_sketches_of_another_make_are_not_added(path):
+    listen(path, 1)
+    with Ledger(path) as ledger:
+        ledger.connection.execute("UPDATE sketches SET size = 9 WHERE feature = 'f0'")
+    with pytest.raises(StoreError, match="session 1 has f0 as histogram of size 9"):
+        listen(path, 2)
+
+
+def test_an_older_schema_is_brought_up_to_date(path):
+    old = open_database(path, migrations=MIGRATIONS[:1])
+    old.execute("INSERT INTO speakers VALUES (1, 's1')")
+    start = json.dumps({"features": ["f0", "style"]})
+    old.execute(
+        "INSERT INTO sessions (speaker, started, recordings, heard, start, speech) "
+        "VALUES (1, '2026-01-01T00:00:00Z', '[]', '[]', ?, 500)",
+        (start,),
+    )
+    f0, style = np.arange(10), np.arange(3.0)
+    rows = [("f0", "histogram", 10, 0.01, f0), ("style", "embedding", 3, 0.5, style)]
+    for name, kind, size, seconds, sketch in rows:
+        old.execute(
+            "INSERT INTO sketches VALUES (1, ?, ?, ?, ?, 45, 45, ?)",
+            (name, kind, size, seconds, sketch.tobytes()),
+        )
+    tables = "SELECT count(*) FROM sqlite_master WHERE name = 'readings'"
+    assert old.execute(tables).fetchone() == (0,)
+    old.close()
+    ticks, counts = total(path)
+    assert ticks == 500
+    assert np.array_equal(counts, f0)
+    _, kept = listen(path, 1)
+    assert kept.records[0]["carried"]["speech"] == 5.0
+
+
+def test_a_newer_schema_is_left_alone(path):
+    listen(path, 1)
+    plain = sqlite3.connect(path)
+    plain.execute(f"PRAGMA user_version = {len(MIGRATIONS) + 1}")
+    plain.close()
+    before = path.read_bytes()
+    with pytest.raises(SchemaError, match="has schema 3, this version reads up to 2; upgrade"):
+        Ledger(path)
+    assert path.read_bytes() == before
+
+
+def test_what_is_no_ledger_is_left_alone(tmp_path):
+    text = tmp_path / "notes.txt"
+    text.write_text("dear diary " * 100)
+    other = tmp_path / "other.db"
+    with sqlite3.connect(other) as connection:
+        connection.execute("CREATE TABLE mine (x)")
+    connection.close()
+    for path, words in ((text, "is no ledger"), (other, "is a database of another program")):
+        before = path.read_bytes()
+        with pytest.raises(StoreError, match=f"^{path.name}: {words}"):
+            Ledger(path)
+        assert path.read_bytes() == before
+    with pytest.raises(StoreError, match="there is no such ledger"):
+        Ledger(tmp_path / "none.db", create=False)
+    with pytest.raises(StoreError, match="cannot be opened"):
+        Ledger(tmp_path / "no" / "folder.db")
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["notes.txt", "other.db"]
+
+
+def test_a_damaged_ledger_says_so(path):
+    listen(path, 1)
+    data = bytearray(path.read_bytes())
+    data[200:-1] = bytes(len(data) - 201)
+    path.write_bytes(data)
+    with pytest.raises(StoreError, match=r"^ledger\.db: "), Ledger(path) as ledger:
+        list(ledger.export())

@@ -1,0 +1,126 @@
+"""The live view: what it says, that it fits, and what is left of it without colour or terminal."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+from monitor.sinks.live import LiveView
+from tests.sinks.test_terminal import Screen, reading
+
+START = {"type": "start", "watch": "4088", "recordings": ["USB Microphone"]}
+FEATURE = {"usable": 75.0, "rank": 2, "rank_bits": 3.21, "local_bits": 2.5, "gain_bits": 1.1}
+
+
+class Ahead:
+    """A forecast."""
+
+    threshold_bits = 3.0
+
+    def __init__(self, left: float | None) -> None:
+        self.seconds_left = left
+
+    def update(self, record: Any) -> None:
+        pass
+
+
+def live(seconds: float, bits: float | None = 2.1, **changes: Any) -> dict[str, Any]:
+    features = {"f0": FEATURE, "phones": {**FEATURE, "rank": 1}}
+    guides = {"linear": 0.1 * seconds, "sqrt": 0.2 * seconds**0.5}
+    more = {"bits_low": 1.8, "bits_high": 2.4, "expected_bits": 2.0, "plateau": 4.4, "lag": 0.12}
+    return reading(seconds, bits, **{**more, "features": features, "guides": guides, **changes})
+
+
+def shown(view: LiveView) -> list[str]:
+    """The view as lines of text."""
+    width, height = view.console.size
+    console = Screen(True, width, height).console  # not the one that it is live on
+    with console.capture() as captured:
+        console.print(view._view())
+    return re.sub(r"\x1b\[[0-9;]*m", "", captured.get()).rstrip("\n").split("\n")
+
+
+def view_of(screen: Screen, *records: dict[str, Any], **options: Any) -> LiveView:
+    view = LiveView(screen.console, clock=screen.clock, **options)
+    for record in records:
+        view.write(record)
+    return view
+
+
+@pytest.mark.parametrize(("width", "height"), [(80, 24), (60, 20), (40, 12), (200, 50)])
+def test_everything_is_on_the_screen(width, height):
+    screen = Screen(True, width, height)
+    readings = [live(float(t), min(0.5 + 0.1 * t, 5.0)) for t in range(1, 61)]
+    view = view_of(screen, START, *readings, forecasts=[Ahead(31.0)])
+    lines = shown(view)
+    view.close()
+    assert len(lines) <= height - 1
+    assert all(len(line) <= width for line in lines)
+    text = "\n".join(lines)
+    assert "1:00" in lines[0]
+    assert "bits, 1 in" in text
+    if width < 80:
+        return
+    for words in (
+        "from USB Microphone", "lag 0.1 s", "(1.8 to 2.4)", "peak 2.3", "of 4088",
+        "threshold 3.0 bits", "3.0 bits in about 30 s", "of speech", "most probable", "4088 *",
+        "rank bits",
+    ):  # fmt: skip
+        assert words in text, words
+    assert re.search(r"f0 +1:15 +2 +3\.2 +2\.5", text)
+    assert re.search(r"phones +1:15 +1 +3\.2 +2\.5", text)
+    assert {"━", "┄", "╌", "/", "\\"} <= set(text)
+
+
+def test_nobody_watched_and_nothing_heard_yet():
+    screen = Screen(True)
+    view = view_of(screen, {**START, "watch": None})
+    assert "no figure yet" in "\n".join(shown(view))
+    features = {"f0": {**FEATURE, "rank": None, "rank_bits": None, "local_bits": None}}
+    view.write(live(1.0, None, features=features, withheld="too short"))
+    text = "\n".join(shown(view))
+    view.close()
+    assert "withheld: too short" in text
+    assert re.search(r"f0 +1:15 +1\.1", text)
+    assert "no alert is set" in text
+
+
+def test_an_alert_a_gap_and_lateness_are_seen_without_colour():
+    screen = Screen(True, environ={"NO_COLOR": "1"})
+    alert = {"type": "alert", "seconds": 2.0, "rule": "bits>3 for 5 s", "state": "raised"}
+    gap = {"type": "gap", "seconds": 2.0, "reason": "thinned", "detail": "f0 leaves out 4.0 s"}
+    view = view_of(screen, START, live(2.0, lag=3.4), alert, gap, forecasts=[Ahead(0.0)])
+    text = "\n".join(shown(view))
+    view.close()
+    for words in ("ALERT bits>3 for 5 s, since 0:02", "lag 3.4 s", "1 gap"):
+        assert words in text
+    assert "in about" not in text
+    assert "at 0:02 f0 leaves out 4.0 s" in screen.text
+    assert not re.search(r"\x1b\[[0-9;]*3[0-7]", screen.text)
+
+
+def test_without_a_terminal_a_line_every_ten_seconds():
+    screen = Screen(False)
+    view = view_of(screen, START, forecasts=[Ahead(75.0)])
+    for t in range(1, 32):
+        screen.now = float(t)
+        view.write(live(float(t)))
+    view.say("USB Microphone is gone;\x1b[2J waiting")
+    view.close()
+    assert len(screen.lines) == 3 + 1 + 1
+    assert screen.lines[0] == (
+        "0:11 audio, 0:08 speech, 2.1 of 5.6 bits, 1 in 12, peak 2.3, 3.0 bits in about 1 min, "
+        "lag 0.1 s"
+    )
+    assert "\x1b" not in screen.text
+
+
+def test_evidence_that_begins_afresh_does_not_turn_the_axis_back():
+    screen = Screen(True)
+    view = view_of(screen, START, live(10.0), live(11.0, speech=0.5), live(12.0, speech=1.3))
+    seconds = [point[0] for point in view._curve.points]
+    view.close()
+    assert seconds == sorted(seconds)
+    assert seconds[-1] == pytest.approx(9.3)

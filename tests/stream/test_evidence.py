@@ -1,0 +1,205 @@
+"""Evidence that goes on from one stream to the next."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from monitor import Monitor
+from monitor.errors import StoreError, UsageError
+from monitor.stream.evidence import Evidence
+from monitor.stream.reading import Reading
+from monitor.types import Frames, Track
+from tests.stream.streams import Listed, audio, frames, reference, simulated, sounds, two_features
+
+
+def both(seconds: float, seed: int) -> Frames:
+    """Frames of pitch and of an embedding that brings its own spans."""
+    generator = np.random.default_rng(seed)
+    n = round(100 * seconds)
+    ticks, centres = np.arange(2, n + 1, 2), np.arange(50, n + 1, 50)
+    spans = np.stack([centres - 40, centres], axis=1)
+    return Frames(
+        generator.random(n) < 0.7,
+        {
+            "f0": Track(ticks, generator.integers(0, 10, ticks.size)),
+            "style": Track(centres, generator.normal(size=(centres.size, 3)), spans),
+        },
+    )
+
+
+def shifted(part: Frames, ticks: int) -> Frames:
+    """The same, so much later on its stream."""
+    tracks = {
+        name: Track(t.ticks + ticks, t.values, None if t.spans is None else t.spans + ticks)
+        for name, t in part.tracks.items()
+    }
+    return Frames(part.speech, tracks)
+
+
+def fresh(**options) -> Monitor:
+    return Monitor(two_features(), watch="s1", **options)
+
+
+def heard(monitor: Monitor, *items) -> list[Reading]:
+    return list(monitor.stream(Listed(items)))
+
+
+@settings(max_examples=25)
+@given(st.integers(1, 12), st.integers(1, 12), st.integers(0, 3))
+def test_two_streams_disclose_what_one_would(a, b, seed):
+    """Counts to the last bit; embeddings, sums of few numbers, to rounding."""
+    first, second = both(float(a), seed), both(float(b), seed + 9)
+    one = fresh()
+    whole = heard(one, first, shifted(second, 100 * a))
+    before, after = fresh(), fresh()
+    heard(before, first)
+    after.begin_with(before.evidence, peak_bits=0.5)
+    rest = heard(after, second)
+    assert [r.seconds for r in rest] == [float(t) for t in range(1, b + 1)]  # this stream's clock
+    for ours, theirs in zip(rest, whole[-b:], strict=True):
+        assert ours.speech == theirs.speech  # T goes on
+        assert ours.features["f0"] == theirs.features["f0"]
+        assert ours.bits == pytest.approx(theirs.bits, abs=1e-9)
+        assert ours.features["style"].usable_seconds == pytest.approx(
+            theirs.features["style"].usable_seconds
+        )
+        assert (ours.peak_bits or 0.0) >= 0.5
+    alone = fresh()
+    heard(alone, second)
+    own = after.own_evidence
+    assert own.speech == alone.evidence.speech
+    for name in ("f0", "style"):
+        np.testing.assert_allclose(own.totals[name], alone.evidence.totals[name], atol=1e-12)
+        assert own.frames[name] == alone.evidence.frames[name]
+        assert own.usable[name] == alone.evidence.usable[name]
+    assert np.array_equal(own.totals["f0"], alone.evidence.totals["f0"])
+
+
+def test_evidence_adds_up_in_any_order():
+    parts: list[Evidence] = []
+    for seed in range(3):
+        monitor = fresh()
+        heard(monitor, both(5.0, seed))
+        parts.append(monitor.evidence)
+    a, b, c = parts
+    one, other = (a + b) + c, c + (b + a)
+    assert one.speech == other.speech == sum(part.speech for part in parts)
+    assert one.frames == other.frames
+    assert one.usable == other.usable
+    np.testing.assert_allclose(one.totals["style"], other.totals["style"], atol=1e-12)
+    back = one - c
+    assert back.speech == (a + b).speech
+    assert np.array_equal(back.totals["f0"], (a + b).totals["f0"])
+
+
+def test_it_is_a_copy():
+    monitor = fresh()
+    heard(monitor, both(3.0, 0))
+    evidence = monitor.evidence
+    before = evidence.totals["f0"].copy()
+    after = fresh()
+    after.begin_with(evidence)
+    heard(after, both(3.0, 1))
+    assert np.array_equal(evidence.totals["f0"], before)
+    assert not np.array_equal(after.evidence.totals["f0"], before)
+
+
+def test_frames_without_spans_go_on_from_frames_with():
+    monitor = fresh()
+    heard(monitor, both(5.0, 0))
+    after = fresh()
+    after.begin_with(monitor.evidence)
+    plain = both(5.0, 1)
+    track = plain.tracks["style"]
+    (*_, last) = heard(
+        after,
+        Frames(plain.speech, {**plain.tracks, "style": Track(track.ticks, track.values)}),
+    )
+    # ten frames of 0.4 s by their spans, then ten of the feature's own half second
+    assert last.features["style"].usable_seconds == pytest.approx(10 * 0.4 + 10 * 0.5)
+
+
+def test_stopped_and_resumed_equals_never_stopped():
+    first = fresh()
+    heard(first, both(6.0, 0))
+
+    def begun() -> Monitor:
+        monitor = fresh()
+        monitor.begin_with(first.evidence)
+        return monitor
+
+    second = both(9.0, 1)
+    one = begun()
+    whole = heard(one, second)
+    stopped = begun()
+    early = [r for part in frames(second, [350])[:1] for r in stopped.push(part)]
+    plain, arrays = stopped.state()
+    again = fresh()  # a checkpoint brings what the stream began with
+    again.restore(json.loads(json.dumps(plain)), arrays)
+    late = heard(again, second)
+    assert [r.bits for r in early + late] == [r.bits for r in whole]
+    assert again.own_evidence.speech == one.own_evidence.speech
+    assert np.array_equal(again.own_evidence.totals["f0"], one.own_evidence.totals["f0"])
+
+
+def test_real_audio_goes_on_too():
+    samples = sounds(6.0)
+    first, second = (Monitor(reference(), watch="19") for _ in range(2))
+    heard(first, *audio(samples[:48_000]))
+    second.begin_with(first.evidence)
+    heard(second, *audio(samples[48_000:]))
+    assert second.evidence.speech > first.evidence.speech > 0
+
+
+def test_what_began_afresh_is_this_streams_alone():
+    monitor = fresh(on_change="reset")
+    monitor.begin_with(Evidence(100, *_zeros()))
+    monitor._begin_afresh()
+    heard(monitor, both(2.0, 1))
+    alone = fresh()
+    heard(alone, both(2.0, 1))
+    assert monitor.own_evidence.speech == alone.own_evidence.speech == monitor.evidence.speech
+
+
+def _zeros():
+    totals = {"f0": np.ones(10, np.int64), "style": np.ones(3)}
+    return totals, {"f0": 10, "style": 3}, {"f0": 10, "style": 150}
+
+
+def test_what_does_not_fit_is_refused():
+    totals, counts, usable = _zeros()
+    with pytest.raises(StoreError, match="no such sketch of f0"):
+        fresh().begin_with(Evidence(1, {**totals, "f0": np.ones(9, np.int64)}, counts, usable))
+    with pytest.raises(StoreError, match="no such sketch of style"):
+        fresh().begin_with(Evidence(1, {"f0": totals["f0"]}, counts, usable))
+    late = fresh()
+    late.push(both(1.0, 0))
+    with pytest.raises(UsageError, match="before the first block"):
+        late.begin_with(Evidence(1, totals, counts, usable))
+
+
+def test_a_reset_forgets_it():
+    monitor = fresh()
+    monitor.begin_with(Evidence(100, *_zeros()), 2.0)
+    monitor.reset()
+    assert monitor.evidence.speech == 0
+    (reading,) = monitor.push(both(1.0, 0))
+    assert reading.speech <= 1.0
+
+
+def test_simulated_reader_only_counts_once():
+    one, two = (Monitor(reference(), watch="19") for _ in range(2))
+    whole = simulated(20.0)
+    (first, second) = frames(whole, [1000])
+    heard(one, whole)
+    half = Monitor(reference(), watch="19")
+    heard(half, first)
+    two.begin_with(half.evidence)
+    heard(two, shifted(second, -1000))
+    assert np.array_equal(one.evidence.totals["f0"], two.evidence.totals["f0"])
+    assert one.evidence.speech == two.evidence.speech

@@ -1,0 +1,154 @@
+"""When the machine cannot keep up: who is thinned, when, and what the stream says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+from monitor import Monitor
+from monitor.errors import UsageError
+from monitor.features.f0 import F0
+from monitor.features.given import Given
+from monitor.features.phones import Phones
+from monitor.sources.managed import Managed
+from monitor.stream.thinning import LATE_SECONDS, KeepingUp, Timed, timed
+from monitor.types import Block, Gap, Track
+from tests.contracts import babble, heard, voice
+from tests.stream.streams import reference, told
+
+RATE = 16_000
+
+
+class Slow(F0):
+    """Pitch, by a clock that goes on as it computes."""
+
+    def __init__(self, now: list[float], cost: float, name: str) -> None:
+        self._now, self._cost = now, cost
+        self.name = name
+        super().__init__()
+
+    def process(self, samples) -> Track:
+        if self._heard * 0.01 >= self._skip * 0.01:
+            self._now[0] += self._cost * samples.size / self.rate
+        return super().process(samples)
+
+
+class Piling(Managed):
+    """A live source: audio gathers while the listener is busy."""
+
+    label = "piling"
+    seconds: float | None = None
+
+    def __init__(self, now: list[float], seconds: float) -> None:
+        self._now, self._began, self._seconds = now, now[0], seconds
+        self.given = 0.0
+        self.most = 0.0
+
+    @property
+    def waiting_seconds(self) -> float:
+        return max(0.0, self._now[0] - self._began - self.given)
+
+    def __iter__(self) -> Iterator[Block | Gap]:
+        while self.given < self._seconds:
+            if self.waiting_seconds < 0.5:
+                self._now[0] += 0.5
+            self.most = max(self.most, self.waiting_seconds)
+            self.given += 0.5
+            yield Block(voice(0.5), RATE)
+
+
+def run(costs: dict[str, float], seconds: float = 60.0) -> tuple[list[Gap], Piling, list[Timed]]:
+    now = [0.0]
+    parts = [Timed(Slow(now, cost, name), lambda: now[0]) for name, cost in costs.items()]
+    source = Piling(now, seconds)
+    gaps = []
+    for item in KeepingUp(source, parts):
+        if isinstance(item, Gap):
+            gaps.append(item)
+        else:
+            for part in parts:
+                part.process(np.zeros(part.rate // 2, np.float32))
+    return gaps, source, parts
+
+
+def test_a_machine_that_keeps_up_thins_nothing():
+    gaps, source, parts = run({"f0": 0.1, "phones": 0.6})
+    assert gaps == []
+    assert source.most <= 1.0
+    assert [part.cost for part in parts] == pytest.approx([0.1, 0.6])
+
+
+def test_the_slowest_is_thinned_long_before_audio_is_dropped():
+    gaps, source, _ = run({"f0": 0.1, "phones": 1.5})
+    assert gaps
+    assert {gap.reason for gap in gaps} == {"thinned"}
+    assert all(gap.detail.startswith("phones leaves out") for gap in gaps)
+    assert LATE_SECONDS < source.most < 5.0
+    # some is still heard: every feature in its turn
+    assert 0 < sum(gap.lost_seconds or 0.0 for gap in gaps) < 0.8 * 60
+
+
+def test_the_next_slowest_follows_where_one_does_not_help():
+    gaps, source, _ = run({"f0": 1.2, "phones": 3.0})
+    assert {gap.detail.split()[0] for gap in gaps} == {"f0", "phones"}
+    assert gaps[0].detail.startswith("phones")
+    assert source.most < 10.0
+
+
+def test_a_cheap_feature_is_spared():
+    _, source, parts = run({"f0": 0.1, "phones": 0.1}, seconds=10.0)
+    parts[1]._spent = 30.0  # it has become slow, and once it took nine seconds
+    source._now[0] += 9.0
+    found = [gap for gap in map(KeepingUp(source, parts)._thin, [9.0, 8.0, 3.0]) if gap]
+    assert [gap.detail.split()[0] for gap in found] == ["phones"]
+    late = KeepingUp(source, parts)._thin(10.5)
+    assert late is not None
+    assert late.detail.startswith("f0")
+
+
+def test_a_timed_feature_is_the_feature():
+    sound = voice(3.0, F0.rate)
+    found, wanted = heard(Timed(F0()), np.split(sound, 7 * [0])), heard(F0(), [sound])
+    assert np.array_equal(found.ticks, wanted.ticks)
+    assert np.array_equal(found.values, wanted.values)
+
+
+def test_thinning_leaves_out_just_those_frames():
+    sound = voice(6.0, F0.rate)
+    feature = Timed(F0())
+    ticks = list(feature.process(sound[: F0.rate]).ticks)
+    assert not feature.thinned
+    feature.thin(2.0)
+    assert feature.thinned
+    for second in range(1, 6):
+        ticks += list(feature.process(sound[second * F0.rate : (second + 1) * F0.rate]).ticks)
+    whole = heard(F0(), [sound]).ticks
+    assert ticks == [tick for tick in whole if not 100 < tick <= 300]
+    assert not feature.thinned
+    feature.thin(1.0)
+    feature.reset()
+    assert not feature.thinned
+
+
+def test_phones_decoded_apart_are_the_same():
+    sound = babble(5, pause_seconds=0.3, repeats=2)
+    (phones,) = timed(["phones"])
+    found, wanted = heard(phones, [sound]), heard(Phones(), [sound])
+    assert found.values.size
+    assert np.array_equal(found.values, wanted.values)
+    assert phones.cost > 0
+
+
+def test_a_monitor_computes_with_what_it_is_given():
+    sound = voice(4.0)
+    plain = Monitor(reference(), ["f0"])
+    other = Monitor(reference(), ["f0"])
+    feature = Timed(F0())
+    other.compute_with([feature])
+    pair = [told([*each.push(Block(sound, RATE)), *each.finish()]) for each in (plain, other)]
+    assert pair[0] == pair[1]
+    assert feature.cost > 0
+    with pytest.raises(UsageError, match="this feature"):
+        other.compute_with([Given("f0", 7, "embedding", 0.01)])

@@ -1,0 +1,65 @@
+"""Live enrolment speech: what is kept, and when a person is told to mend something."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from monitor.features.extractor import Extractor
+from monitor.features.f0 import F0
+from monitor.sources import FramesFile
+from monitor.training.taking import Take
+from monitor.types import Block
+from tests.contracts import voice
+
+RATE = 16_000
+VOICE = voice(8.0)
+
+
+def taken(samples: np.ndarray, cut: int = 800) -> Take:
+    take = Take([F0()])
+    for i in range(0, len(samples), cut):
+        take.hear(Block(samples[i : i + cut], RATE))
+    return take
+
+
+@pytest.mark.parametrize(
+    ("samples", "words"),
+    [
+        (VOICE, ""),
+        (np.clip(20 * VOICE, -1, 1), "clipping"),
+        (0.003 * VOICE, "too quiet"),
+        (np.pad(VOICE, (0, 5 * RATE)), "too quiet"),
+        (
+            np.concatenate([VOICE[: RATE // 2], np.zeros(9 * RATE // 2, np.float32)]),
+            "mostly silence",
+        ),
+        (VOICE[: 4 * RATE], ""),
+    ],
+)
+def test_trouble_is_said_while_it_can_be_mended(samples, words):
+    trouble = taken(samples).recent.trouble
+    assert trouble.startswith(words)
+    assert bool(trouble) == bool(words)
+
+
+def test_the_whole_is_judged_too():
+    once = np.concatenate([np.clip(20 * VOICE, -1, 1), np.tile(VOICE, 2)])
+    take = taken(once)
+    assert take.recent.trouble == ""
+    assert take.whole.trouble.startswith("clipping")
+    assert take.whole.seconds == pytest.approx(24.0)
+    assert taken(VOICE[:0]).whole.trouble == ""
+
+
+@pytest.mark.parametrize("cut", [100, 1234, 100_000])
+def test_the_frames_are_those_of_the_audio(tmp_path, cut):
+    take = taken(VOICE, cut)
+    take.write(tmp_path / "take.npz")
+    extractor = Extractor([F0()])
+    parts = [extractor.process(Block(VOICE, RATE)), extractor.flush()]
+    assert take.speech_seconds == pytest.approx(sum(p.speech.sum() for p in parts) / 100)
+    (runs,) = [list(FramesFile(tmp_path / "take.npz"))]
+    found = np.concatenate([run.tracks["f0"].values for run in runs])
+    assert np.array_equal(found, np.concatenate([p.tracks["f0"].values for p in parts]))
+    assert FramesFile(tmp_path / "take.npz").seconds == 8.0

@@ -1,0 +1,30 @@
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+ARGUMENTS = (
+    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync",
+    "--disable-background-networking", "--disable-component-update",
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")  # its loop is in the way of others
+def browser() -> Iterator[Any]:
+    """A real Chromium."""
+    program = shutil.which("chromium") or shutil.which("google-chrome")
+    if program is None:
+        message = "needs chromium (Debian: apt-get install chromium)"
+        if os.environ.get("CI"):
+            pytest.fail(message)
+        pytest.skip(message)
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as driver:
+        chromium = driver.chromium.launch(executable_path=program, args=list(ARGUMENTS))
+        yield chromium
+        chromium.close()

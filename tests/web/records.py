@@ -1,0 +1,55 @@
+"""Records of a run without an engine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+CEILING = 5.643856
+
+
+def start(**more: Any) -> dict[str, Any]:
+    return {
+        "type": "start", "schema": 1, "version": "0.1.0", "time": "2026-01-01T00:00:00Z",
+        "features": ["f0", "phones"], "speakers": 50, "ceiling": CEILING, "plateau": 4.5,
+        "watch": "ann", "headline": "local", "assumes_enrolled": False, "step_seconds": 1.0,
+        "template_seconds": 100.0, "law": "own", "law_session": "cross", "law_speakers": 19,
+        "on_change": "note", "recordings": ["talk.flac"], "notices": [],
+        "fingerprint": {"population": "aa", "law": "bb"}, **more,
+    }  # fmt: skip
+
+
+def reading(second: float, bits: float | None = 2.0, **more: Any) -> dict[str, Any]:
+    figures = {
+        name + end: bits for name in ("local_bits", "gain_bits", "rank_bits", "expected_bits")
+        for end in ("", "_low", "_high")
+    }  # fmt: skip
+    return {
+        "type": "reading", "seconds": float(second), "speech": 0.8 * second, "stream": 1,
+        "bits": bits, "bits_low": bits, "bits_high": bits, "sum_bits": bits, "gain_bits": bits,
+        "peak_bits": bits, "expected_bits": 1.5, "expected_bits_low": 1.2,
+        "expected_bits_high": 1.9, "ceiling": CEILING, "plateau": 4.5,
+        "guides": {"linear": 3.0, "sqrt": 2.0}, "session": "cross", "assumes_enrolled": False,
+        "enrolled": 0.9, "beyond_grid": False,
+        "features": {n: {"usable": 0.5 * second, "rank": 2, **figures} for n in ("f0", "phones")},
+        "top": [["ann", 0.5], ["ben", 0.2], ["cyd", 0.1], ["dan", 0.05], ["eve", 0.04]], **more,
+    }  # fmt: skip
+
+
+def alert(second: float, state: str = "raised", threshold: float = 3.0) -> dict[str, Any]:
+    return {
+        "type": "alert", "seconds": float(second), "speech": 0.8 * second,
+        "rule": f"bits>{threshold:g} for 5 s", "field": "bits", "threshold": threshold,
+        "state": state, "value": threshold + 0.4,
+    }  # fmt: skip
+
+
+def end(second: float) -> dict[str, Any]:
+    return {"type": "end", "seconds": float(second), "complete": True, "readings": int(second)}
+
+
+def run(seconds: int) -> Iterator[dict[str, Any]]:
+    yield start()
+    for second in range(1, seconds + 1):
+        yield reading(second, bits=min(5.0, 0.05 * second))
+    yield end(seconds)

@@ -1,0 +1,273 @@
+"""The page in a real browser."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+
+from monitor.alerts.forecast import Forecast
+from monitor.web.page import Page
+from tests.web import records
+
+SECRET = "correct horse battery"
+DESKTOP, PHONE = (1280, 900), (390, 844)
+WATCHED = """
+    window.refused = [];
+    addEventListener("securitypolicyviolation",
+        (e) => window.refused.push([e.effectiveDirective, e.sourceFile || e.blockedURI]));
+"""
+
+
+@pytest.fixture
+def page() -> Iterator[Page]:
+    with Page() as made:
+        yield made
+
+
+@pytest.fixture
+def visit(browser) -> Iterator[Callable[..., Any]]:
+    """Opens an address; ``problems`` of what it gives are what went wrong there."""
+    contexts = []
+
+    def visit(url: str, size: tuple[int, int] = DESKTOP, ready: bool = True, **more: Any) -> Any:
+        context = browser.new_context(viewport={"width": size[0], "height": size[1]}, **more)
+        contexts.append(context)
+        tab = context.new_page()
+        tab.problems, tab.asked = [], []
+        tab.on("pageerror", lambda error: tab.problems.append(str(error)))
+        tab.on("request", lambda request: tab.asked.append(request.url))
+        tab.add_init_script(WATCHED)
+        tab.goto(url)
+        if ready:
+            tab.wait_for_selector("body[data-ready=yes]")
+        return tab
+
+    yield visit
+    for context in contexts:
+        context.close()
+
+
+def give(page: Page, *made: dict[str, Any]) -> None:
+    for record in made:
+        page.write(record)
+
+
+def text(tab: Any, selector: str) -> str:
+    return re.sub(r"\s+", " ", tab.inner_text(selector)).strip()
+
+
+def reads(tab: Any, selector: str, words: str) -> None:
+    """Wait until an element says something."""
+    tab.wait_for_function(
+        "([s, w]) => document.querySelector(s).innerText.replace(/\\s+/g, ' ').includes(w)",
+        arg=[selector, words],
+    )
+
+
+def test_a_speaker_sees_it_at_a_glance(page, visit):
+    give(page, records.start(), records.reading(20, bits=2.6))
+    tab = visit(page.url)
+    assert text(tab, "#bits") == "2.6"
+    assert text(tab, "#of") == "of 5.64 bits"
+    assert text(tab, "#odds") == "1 in 8.2"
+    assert "gives ann a chance of 1 in 8.2" in text(tab, "#sentence")
+    assert tab.locator("#crowd path").count() == 50
+    assert tab.locator("#crowd .lit, #crowd .one").count() == 8
+    reads(tab, "#status", "Live")
+    assert "Not set" in text(tab, "#threshold")
+    give(page, records.reading(30, bits=4.0), records.alert(30))
+    reads(tab, "#bits", "4.0")
+    reads(tab, "#banners", "More than 3.0 bits since 0:30")
+    reads(tab, "#threshold", "Exceeded")
+    reads(tab, "#log", "0:30 Alert bits>3 for 5 s")
+    assert tab.title().startswith("4.0 bits")
+    give(page, records.alert(31, "cleared"), records.end(31))
+    reads(tab, "#status", "Ended")
+    assert text(tab, "#banners") == ""
+    assert tab.problems == []
+
+
+def test_how_long_until_the_threshold(visit):
+    forecast = Forecast(5.0)
+    with Page(thresholds=[5.0]) as page:
+        give(page, records.start())
+        for second in range(1, 17):
+            reading = records.reading(second, bits=math.log2(second))
+            give(page, reading)
+            forecast.update(reading)
+        assert forecast.seconds_left is not None
+        seconds = round(forecast.seconds_left)
+        seconds = 5 * round(seconds / 5) if seconds >= 10 else seconds
+        tab = visit(page.url)
+        reads(tab, "#threshold", f"in {seconds} s until 5.0 bits, at this rate")
+
+
+def test_a_researcher_reads_in_depth(page, visit):
+    give(page, records.start(notices=["a notice"]))
+    for second in range(1, 61):
+        give(page, records.reading(second, bits=0.05 * second))
+    give(page, {"type": "gap", "seconds": 40.0, "reason": "overflow", "lost_seconds": 0.4})
+    change = {"type": "change", "seconds": 50.0, "since_seconds": 45.0, "action": "reset"}
+    give(page, {**change, "features": ["f0"], "margin_before": 1.0, "margin_after": 0.0})
+    give(page, records.reading(61, bits=-1.2, speech=0.5, stream=1, top=[["<b>x</b>", 0.4]]))
+    tab = visit(page.url)
+    reads(tab, "#bits", "−1.2")
+    assert "misled" in text(tab, "#sentence")
+    reads(tab, "#features", "Pitch f0 −1.2 bits")
+    assert "rank 2 of 50" in text(tab, "#features")
+    assert "<b>x</b>" in text(tab, "#candidates")  # a name is never markup
+    assert "Is the speaker enrolled at all? 90 %" in text(tab, "#enrolled")
+    assert "Audio lost overflow, 0.4 s" in text(tab, "#log")
+    assert "since 0:45; the evidence begins afresh" in text(tab, "#log")
+    assert "a notice" in text(tab, "#notes")
+    assert tab.locator("#curve .scatterlayer path.js-line").count() >= 5
+    shown = " ".join(tab.locator("#curve .annotation-text").all_text_contents())
+    assert "ceiling 5.64 bits" in shown
+    assert "plateau 4.50" in shown
+    # the axis goes on where the evidence began afresh: 48 s and half a second
+    assert "after 49 s of speech" in tab.get_attribute("#curve", "aria-label")
+    assert tab.problems == []
+
+
+def test_what_a_ledger_carried_on_and_a_warning(page, visit):
+    past = [
+        {"session": 1 + i // 10, "time": "2026-01-01T00:00:00Z", "seconds": i, "speech": 1.0 + i,
+         "bits": 0.05 * i, "bits_low": 0.0, "bits_high": 3.0}
+        for i in range(20)
+    ]  # fmt: skip
+    give(page, records.start(carried={"sessions": 2, "speech": 20.0, "history": past}))
+    give(page, records.reading(1, bits=1.0, speech=21.0, lag=0.31))
+    warning = {**records.alert(2), "level": "warning", "rule": "bits>3 within 30 s"}
+    give(page, warning, records.reading(2, bits=1.1, speech=21.8, lag=0.31))
+    tab = visit(page.url)
+    assert "Soon: bits>3 within 30 s" in text(tab, "#banners")
+    assert tab.get_attribute("#hero", "data-level") == "calm"
+    assert "Carried on from 2 sessions 20 s of speech" in text(tab, "#numbers")
+    assert "Lag 0.3 s" in text(tab, "#numbers")
+    assert tab.locator("#legend button:visible").count() == 6
+    give(page, {**records.end(2), "failures": ["webhook: refused"], "stopped": None})
+    reads(tab, "#log", "Not done: webhook: refused")
+    assert tab.problems == []
+
+
+def test_a_stranger_and_nobody_watched(page, visit):
+    give(page, records.start(watch=None, assumes_enrolled=True, headline="gain"))
+    give(page, records.reading(9, enrolled=0.11, assumes_enrolled=True))
+    tab = visit(page.url)
+    assert "Probably nobody enrolled" in text(tab, "#banners")
+    assert "assuming that the speaker is one of the 50 enrolled" in text(tab, "#notes")
+    assert text(tab, "#hero-title") == "Attacker's confidence"
+
+
+def test_figures_may_be_withheld(page, visit):
+    give(page, records.start(), records.reading(9, bits=None, withheld="templates too short"))
+    give(page, records.reading(10, bits=None, enrolled=None, top=[], features={}))
+    give(page, records.reading(11, bits=None, withheld="templates too short"))
+    tab = visit(page.url)
+    assert text(tab, "#bits") == "–"
+    assert "templates too short" in text(tab, "#banners")
+    assert tab.problems == []
+
+
+def test_every_moment_can_be_looked_at_by_keyboard(visit):
+    with Page(recorded=True) as page:
+        for record in records.run(60):
+            page.write(record)
+        tab = visit(page.url)
+        reads(tab, "#status", "Recorded")
+        assert text(tab, "#moment-text") == "1:00 of 1:00"
+        tab.focus("#moment")
+        tab.keyboard.press("Home")
+        reads(tab, "#moment-text", "0:01 of 1:00")
+        reads(tab, "#bits", "0.1")
+        tab.keyboard.press("ArrowRight")
+        reads(tab, "#moment-text", "0:02 of 1:00")
+        assert "bits, 1 in" in tab.get_attribute("#moment", "aria-valuetext")
+        tab.focus("#latest")
+        tab.keyboard.press("Enter")
+        reads(tab, "#bits", "3.0")
+        tab.focus("#legend button:nth-child(2)")
+        tab.keyboard.press("Space")
+        assert tab.get_attribute("#legend button:nth-child(2)", "aria-pressed") == "false"
+
+
+def test_the_policy_holds_and_nothing_is_fetched_from_elsewhere(page, visit):
+    for record in records.run(60):
+        page.write(record)
+    tab = visit(page.url)
+    tab.wait_for_selector("#curve .scatterlayer path.js-line")
+    box = tab.locator("#curve").bounding_box()
+    tab.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    tab.wait_for_selector("#curve .hoverlayer .legend, #curve .hoverlayer .hovertext")
+    # plotly.js brings a style sheet for maps, which the page has none of
+    assert {tuple(each) for each in tab.evaluate("window.refused")} <= {
+        ("style-src-elem", page.url + "static/plotly.min.js")
+    }
+    assert tab.problems == []
+    assert {urlsplit(url).netloc for url in tab.asked} == {f"127.0.0.1:{page.port}"}
+
+
+def test_a_page_that_was_cut_off_goes_on_with_the_next_run(visit):
+    page = Page()
+    give(page, records.start(), records.reading(5, bits=1.0))
+    tab = visit(page.url)
+    page.close()
+    reads(tab, "#status", "Reconnecting")
+    with Page(port=page.port) as again:
+        give(again, records.start(watch="ben"), records.reading(3, bits=2.0))
+        reads(tab, "#sentence", "gives ben a chance")
+        reads(tab, "#status", "Live")
+        assert text(tab, "#moment-text") == "0:03 of 0:03"
+
+
+@pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_it_fits_and_can_be_read(page, visit, size, scheme, tmp_path):
+    for record in records.run(60):
+        page.write(record)
+    tab = visit(page.url, size, color_scheme=scheme)
+    tab.wait_for_selector("#curve .scatterlayer path.js-line")
+    assert tab.evaluate("document.documentElement.scrollWidth") <= size[0]
+    light = tab.evaluate("getComputedStyle(document.body).backgroundColor")
+    red, green, blue = map(int, re.findall(r"\d+", light)[:3])
+    assert (red + green + blue > 380) == (scheme == "light")
+    for name in ("ink", "muted", "accent", "danger", "warn", "ok"):
+        assert contrast(tab, name) >= 4.5, name
+    # whatever can be operated has a name
+    assert tab.locator("button, input").count() >= 6
+    for each in tab.locator("button:visible, input:visible").all():
+        assert each.evaluate("e => (e.labels?.[0] || e).innerText.trim()")
+    assert tab.problems == []
+
+
+def contrast(tab: Any, name: str) -> float:
+    """Of a colour on a card (WCAG 2)."""
+
+    def luminance(colour: str) -> float:
+        channels = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+        linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
+        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+    script = "n => getComputedStyle(document.documentElement).getPropertyValue('--' + n).trim()"
+    dark, light = sorted(luminance(tab.evaluate(script, each)) for each in (name, "card"))
+    return (light + 0.05) / (dark + 0.05)
+
+
+def test_the_token_at_the_door(visit):
+    with Page(token=SECRET) as page:
+        give(page, records.start(), records.reading(5, bits=1.0))
+        tab = visit(page.url, ready=False)
+        tab.fill("#token", "something else")
+        tab.click("button")
+        tab.wait_for_load_state()
+        tab.fill("#token", SECRET)
+        tab.click("button")
+        tab.wait_for_selector("body[data-ready=yes]")
+        assert text(tab, "#bits") == "1.0"
+        assert SECRET not in tab.url
+        assert tab.evaluate("document.cookie") == ""
