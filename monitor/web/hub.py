@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import secrets
 import threading
 import time
@@ -69,6 +70,7 @@ class Hub:
         self._forecasts = {bits: Forecast(bits) for bits in thresholds}
         self._latest: dict[str, Mapping[str, Any]] = {}
         self._counts: Counter[str] = Counter()
+        self._peaks: dict[tuple[str, str], float] = {}
         self._lost_seconds = 0.0
         self._raised: dict[str, bool] = {}
         self._state: dict[str, Any] | None = None
@@ -138,6 +140,7 @@ class Hub:
         return {
             "latest": dict(self._latest),
             "counts": dict(self._counts),
+            "peaks": dict(self._peaks),
             "lost_seconds": self._lost_seconds,
             "raised": dict(self._raised),
             "forecast": [
@@ -151,6 +154,12 @@ class Hub:
         self._state = None
         self._latest[kind] = record
         self._counts[kind] += 1
+        for name, row in (record.get("features") or {}).items() if kind == "reading" else ():
+            bits = row.get("local_bits")
+            bits = row.get("gain_bits") if bits is None else bits
+            place = (str(record.get("stream", 1)), name)
+            if bits is not None and bits > self._peaks.get(place, -math.inf):
+                self._peaks[place] = bits
         if kind == "reading":
             self.heard = time.monotonic()
         elif kind == "gap":

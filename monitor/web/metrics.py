@@ -64,6 +64,11 @@ class _Collector:
         for name, key, text in FEATURE:
             values = {(stream, feature): row.get(key) for feature, row in features.items()}
             yield _gauge(name, text, ("stream", "feature"), values)
+        text = "Largest local bits of the feature so far; gain bits where nobody is watched"
+        yield _gauge("feature_peak_bits", text, ("stream", "feature"), state["peaks"])
+        ceilings = {(stream, feature): reading.get("ceiling") for feature in features}
+        text = "log2 of the number of candidates"
+        yield _gauge("feature_ceiling_bits", text, ("stream", "feature"), ceilings)
         for name, key, text in COUNTERS:
             yield CounterMetricFamily(f"monitor_{name}", text, value=state["counts"].get(key, 0))
         yield CounterMetricFamily(

@@ -203,7 +203,8 @@ def test_metrics(page):
         for sample in family.samples
     }
     assert ("monitor_disclosure_bits", None) not in found  # withheld
-    page.write(records.reading(13, bits=2.5, lag=0.3))
+    page.write(records.reading(13, bits=3.5))
+    page.write(records.reading(14, bits=2.5, lag=0.3))
     found = {
         (sample.name, sample.labels.get("feature")): sample.value
         for family in text_string_to_metric_families(get(page.url + "metrics").text)
@@ -214,9 +215,11 @@ def test_metrics(page):
     assert found["monitor_lag_seconds", None] == 0.3
     assert found["monitor_lost_seconds_total", None] == 0.5
     assert found["monitor_gaps_total", None] == 2
-    assert found["monitor_readings_total", None] == 3
+    assert found["monitor_readings_total", None] == 4
     assert found["monitor_alerts_total", None] == found["monitor_alert_raised", None] == 1
     assert found["monitor_feature_local_bits", "phones"] == 2.5
+    assert found["monitor_feature_peak_bits", "phones"] == 3.5
+    assert found["monitor_feature_ceiling_bits", "phones"] == records.CEILING
     assert found["monitor_ended", None] == 0
     assert 0 <= found["monitor_reading_age_seconds", None] < 600
     assert '"ann"' not in get(page.url + "metrics").text  # who speaks is no metric
