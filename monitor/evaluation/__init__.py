@@ -1,0 +1,1 @@
+"""The metrics of the papers on a matrix of trials x speakers; every figure with its uncertainty."""

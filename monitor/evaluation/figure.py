@@ -1,0 +1,61 @@
+"""One number of a report: what it is, how sure it is, and what could have been reached."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from monitor.maths.bootstrap import limits
+from monitor.types import FloatArray
+
+__all__ = ["Figure"]
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A named value with its limits.
+
+    Attributes:
+        key: stable name in JSON, family first: ``"srd.mean_bits"``.
+        label: what a table calls it: ``"MeanD"``.
+        value: the figure on all trials; None where it does not exist (the reason is in `note`).
+        unit: ``"bits"``, ``"nats"``, ``"share"`` (0 to 1), ``"rank"``, ``"log10"``, ``"count"`` or
+            ``""``.
+        draws: shape (B,), the same figure on each resample of speakers; NaN where it does not exist
+            there. None where it was not resampled.
+        ceiling: the most it can be on this many trials and speakers; None where there is no such
+            limit.
+        floor: the value that means no evidence, where one can be named.
+        ties: how equal scores were treated: ``"spread"``, ``"optimistic"``, ``"pooled"``,
+            ``"strict"`` ...; empty where ties do not matter.
+        note: one plain sentence, where the figure misleads or is missing.
+        low: given limits, where they do not come from `draws` (an exact interval, for example).
+        high: as `low`.
+        text: what stands for the value where it is not a number, such as ZEBRA's tag.
+
+    Example:
+        >>> Figure("x.y_bits", "Y", 2.0, "bits", draws=np.linspace(1.0, 3.0, 201)).limits
+        (1.05, 2.95)
+    """
+
+    key: str
+    label: str
+    value: float | None
+    unit: str
+    draws: FloatArray | None = None
+    ceiling: float | None = None
+    floor: float | None = None
+    ties: str = ""
+    note: str = ""
+    low: float | None = None
+    high: float | None = None
+    text: str = ""
+
+    @property
+    def limits(self) -> tuple[float | None, float | None]:
+        """2.5 and 97.5 percentiles over the draws in which it exists, or those that were given."""
+        if self.draws is None:
+            return self.low, self.high
+        draws = self.draws[~np.isnan(self.draws)]
+        return limits(draws) if draws.size else (None, None)
