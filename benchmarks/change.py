@@ -5,9 +5,11 @@
 
 Streams of two to five turns of 30 s to 3 min are spliced from the frames of different readers, and
 every chapter is heard on its own for false alarms. FRAMES holds CORPUS/SPEAKER/CHAPTER.npz as
-`write_frames` makes them; what is not there is heard (slow with phones and identity). A frame that
-audio of both readers would have been in is left out. The readers are in two halves: settings were
-chosen on one, the other one is reported; the population is always the half that does not speak.
+`write_frames` makes them; what is not there is heard (slow with phones and identity), as the levels
+of the channel always are. A frame that audio of both readers would have been in is left out. The
+readers are in two halves: settings were chosen on one, the other one is reported; the population is
+always the half that does not speak. Every reader has a channel of their own, so that sets with
+``channel`` notice a change of both.
 
 ``--channel N`` splices audio instead: N readers, 90 s as they are, then 90 s through a telephone's
 band, with noise at 20 dB, or at a quarter of the level (identity needs MONITOR_ECAPA).
@@ -18,7 +20,7 @@ from __future__ import annotations
 import argparse
 import csv
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -27,6 +29,7 @@ from unittest import mock
 
 import numpy as np
 
+from monitor.features.channel import Channel
 from monitor.features.extractor import Extractor
 from monitor.features.registry import make
 from monitor.features.tracks import join_frames
@@ -75,7 +78,7 @@ def main() -> None:
     words = argparse.ArgumentParser(description=str(__doc__).splitlines()[0])
     words.add_argument("speech", type=Path)
     words.add_argument("--frames", type=Path)
-    words.add_argument("--features", default="f0,phones,identity")
+    words.add_argument("--features", default="f0,phones,identity,channel")
     words.add_argument("--half", choices=("choosing", "reporting"), default="reporting")
     words.add_argument("--streams", type=int, default=200)
     words.add_argument("--seed", type=int, default=1)
@@ -111,9 +114,10 @@ def main() -> None:
 
 
 def feature_sets(features: Sequence[str]) -> list[tuple[str, ...]]:
-    """Each alone, what needs no torch, f0 with an embedding, all."""
+    """Each alone, what needs no torch, f0 with an embedding, all; with the channel and without."""
     sets: list[tuple[str, ...]] = [(name,) for name in features]
-    wanted = [("f0", "phones"), ("f0", "identity"), tuple(features)]
+    voices = [("f0", "phones"), ("f0", "identity"), ("f0", "phones", "identity")]
+    wanted = [*voices, *((*names, "channel") for names in voices), tuple(features)]
     sets += [names for names in wanted if set(names) <= set(features)]
     return list(dict.fromkeys(sets))
 
@@ -131,6 +135,9 @@ def listen(speech: Path, folder: Path | None, features: Sequence[str]) -> list[R
         ready = folder / Path(row["path"]).with_suffix(".npz") if folder is not None else None
         if ready is not None and ready.exists():
             frames = joined(run for run in FramesFile(ready) if isinstance(run, Frames))
+            if "channel" in features:
+                levels = hear(speech / row["path"], ["channel"]).tracks["channel"]
+                frames = replace(frames, tracks={**frames.tracks, "channel": levels})
         elif folder is not None and row["corpus"] == "long":
             continue  # an hour of another language, only worth it where it is ready or quick
         else:
@@ -148,7 +155,8 @@ def hear(path: Path, features: Sequence[str]) -> Frames:
 
 
 def extract(blocks: Iterable[Block], features: Sequence[str]) -> Frames:
-    extractor = Extractor(make(features))
+    named = [name for name in features if name != "channel"]
+    extractor = Extractor([*make(named), *([Channel()] if "channel" in features else [])])
     runs = [extractor.process(block) for block in blocks]
     return joined([*runs, extractor.flush()])
 
@@ -205,6 +213,9 @@ def population(
 ) -> tuple[dict[str, str], dict[str, AnyArray]]:
     kinds, background = {}, {}
     for name in features:
+        if name == "channel":
+            kinds[name], background[name] = "levels", np.empty((0, Channel.size))
+            continue
         tracks = [reader.frames[0].tracks[name] for reader in readers]
         embedding = tracks[0].values.ndim == 2
         kinds[name] = "embedding" if embedding else "histogram"

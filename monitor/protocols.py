@@ -19,7 +19,7 @@ class Feature(Protocol):
         name: how the feature is called everywhere.
         rate: the sample rate it is fed at, in Hz.
         size: bins of its histogram, or dimensions of its embedding.
-        kind: ``"histogram"`` or ``"embedding"``.
+        kind: ``"histogram"`` or ``"embedding"``; ``"levels"`` are followed for changes only.
         frame_seconds: usable seconds that one frame stands for.
     """
 

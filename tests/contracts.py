@@ -26,6 +26,7 @@ from monitor import Monitor, Population
 from monitor.alerts.actions.bell import Bell
 from monitor.alerts.actions.command import Command
 from monitor.alerts.actions.courier import Courier
+from monitor.features.channel import Channel
 from monitor.features.f0 import F0
 from monitor.features.given import Given
 from monitor.features.identity import Identity
@@ -149,6 +150,7 @@ FEATURES = {
     "f0": FeatureCase(F0, lambda: voice(3.0, F0.rate)),
     "phones": FeatureCase(Phones, lambda: babble(5, pause_seconds=0.3, repeats=2)),
     "identity": FeatureCase(identity, lambda: voice(9.0), tolerance=1e-5),
+    "channel": FeatureCase(Channel, lambda: voice(9.0)),
     "given histogram": FeatureCase(lambda: Given("phones", 40, "histogram", 0.08)),
     "given embedding": FeatureCase(lambda: Given("identity", 192, "embedding", 1.5)),
 }

@@ -70,7 +70,7 @@ def test_feature_offers_what_the_protocol_asks(name):
     assert feature.rate > 0
     assert feature.size > 0
     assert feature.frame_seconds > 0
-    assert feature.kind in ("histogram", "embedding")
+    assert feature.kind in ("histogram", "embedding", "levels")
     feature.reset()
     feature.skip_to(10)
     track = feature.flush()

@@ -11,14 +11,18 @@ import numpy as np
 
 from monitor.types import AnyArray, FloatArray
 
-__all__ = ["embedding_margin", "histogram_margin", "split"]
+__all__ = ["embedding_margin", "histogram_margin", "level_margin", "split"]
 
 PSEUDO_FRAMES = 200.0
 """Weight of the population in a voice's own distribution, as if so many frames had been heard."""
 
 
 def histogram_margin(
-    counts: AnyArray, own: AnyArray, log_templates: FloatArray, independent: float
+    counts: AnyArray,
+    own: AnyArray,
+    log_templates: FloatArray,
+    average: FloatArray,
+    independent: float,
 ) -> float:
     """Nats a frame by which a voice's own histogram explains new frames better than others do.
 
@@ -30,20 +34,21 @@ def histogram_margin(
         counts: shape (M,), the new frames; at least one.
         own: shape (M,), what the voice was heard to do before them.
         log_templates: shape (N, M), logarithms of each speaker's probabilities.
+        average: shape (M,), the mean of those probabilities.
         independent: how many independent frames the new ones are worth (neighbours are alike):
             with few the mixture is the average of the log-likelihoods, with many the largest.
 
     Example:
-        >>> templates = np.log([[0.8, 0.1, 0.1], [0.1, 0.1, 0.8]])
+        >>> shares = np.array([[0.8, 0.1, 0.1], [0.1, 0.1, 0.8]])
+        >>> others = np.log(shares), shares.mean(axis=0)
         >>> heard = np.array([1600, 200, 200])  # the first of the two
-        >>> same = histogram_margin(np.array([8, 1, 1]), heard, templates, 10)
-        >>> other = histogram_margin(np.array([1, 1, 8]), heard, templates, 10)
+        >>> same = histogram_margin(np.array([8, 1, 1]), heard, *others, 10)
+        >>> other = histogram_margin(np.array([1, 1, 8]), heard, *others, 10)
         >>> round(same, 2), round(other, 2)
         (0.06, -1.17)
     """
     share = counts / counts.sum()
-    prior = PSEUDO_FRAMES * np.exp(log_templates).mean(axis=0)
-    mine = float(share @ np.log((own + prior) / (own.sum() + PSEUDO_FRAMES)))
+    mine = float(share @ np.log((own + PSEUDO_FRAMES * average) / (own.sum() + PSEUDO_FRAMES)))
     others = independent * (log_templates @ share)
     best = float(others.max())
     return mine - (best + float(np.log(np.exp(others - best).mean()))) / independent
@@ -65,6 +70,23 @@ def embedding_margin(new: AnyArray, own: AnyArray, mean: FloatArray) -> float:
         1.0
     """
     return _cosine(new, own) - _cosine(new, mean)
+
+
+def level_margin(new: AnyArray, own: AnyArray) -> float:
+    """How far new levels lie from a stream's own: their root mean square distance, negative.
+
+    Args:
+        new: shape (M,), in bels.
+        own: shape (M,), their mean so far.
+
+    Returns:
+        bels, 0 at the most.
+
+    Example:
+        >>> level_margin(np.array([-3.0, -5.0]), np.array([-3.0, -4.0]))
+        -0.7071...
+    """
+    return -float(np.sqrt(np.mean((new - own) ** 2)))
 
 
 def split(margins: FloatArray) -> int:

@@ -1,7 +1,8 @@
 """Notices that another person has taken over, or that the channel has changed.
 
 Each feature has a margin (`monitor.maths.margin`): how much better the voice since the last change
-explains its newest frames than the population does. `river.drift.ADWIN` looks for a moment from
+explains its newest frames than the population does; the levels of the channel are compared with
+their own past alone. `river.drift.ADWIN` looks for a moment from
 which on the margin's mean is lower; one that rises, as it does while a voice becomes known, is no
 change. Frames are put together to units, one margin each: neighbouring frames are alike.
 
@@ -17,14 +18,14 @@ many and draws at random. Where ADWIN cuts is no good guess of when it happened:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from monitor.errors import StoreError, UsageError
-from monitor.maths.margin import embedding_margin, histogram_margin, split
+from monitor.maths.margin import embedding_margin, histogram_margin, level_margin, split
 from monitor.types import TICKS_PER_SECOND, AnyArray, FloatArray
 
 if TYPE_CHECKING:
@@ -48,8 +49,8 @@ class Change:
         seconds: when it was noticed, on the clock of the stream.
         since_seconds: where the new voice seems to have begun.
         features: those whose margin fell.
-        margin_before: mean margin of the first of them up to there: nats a frame (histograms) or a
-            difference of cosines (embeddings).
+        margin_before: mean margin of the first of them up to there: nats a frame (histograms), a
+            difference of cosines (embeddings) or bels (levels).
         margin_after: the same since then.
     """
 
@@ -89,11 +90,13 @@ class Sensitivity:
 _F0 = Sensitivity(50, 200, 4, 3, gain=10.0, delta=0.01)
 _PHONES = Sensitivity(12, 150, 6, 5, gain=50.0, delta=0.05)
 _IDENTITY = Sensitivity(1, 2, 1, 1, gain=10.0, delta=0.5, least_drop=0.25)
+_CHANNEL = Sensitivity(1, 4, 1, 3, gain=3.0, delta=0.5, least_drop=0.4)
 SENSITIVITY: Mapping[str, Sensitivity] = {
     "f0": _F0,
     "phones": _PHONES,
     "histogram": _F0,
     "embedding": _IDENTITY,
+    "levels": _CHANNEL,
 }
 """By feature, else by kind. Chosen by ``benchmarks/change.py``."""
 
@@ -109,8 +112,8 @@ class ChangeDetector:
 
     Args:
         background: for each feature to follow the population's templates, shape (N, M): counts, or
-            sums of embeddings.
-        kinds: ``"histogram"`` or ``"embedding"`` of each.
+            sums of embeddings. Levels are the stream's own affair: shape (0, M).
+        kinds: ``"histogram"``, ``"embedding"`` or ``"levels"`` of each.
         careful: divides every delta: above 1 fewer false alarms, more misses and later reports.
         sensitivity: other settings, by feature or kind.
 
@@ -147,13 +150,13 @@ class ChangeDetector:
         self._voices: dict[str, _Voice] = {}
         for name in sorted(background):
             kind = kinds[name]
-            if kind not in ("histogram", "embedding"):
-                raise UsageError(f"kind={kind!r} of {name} must be 'histogram' or 'embedding'")
+            if kind not in _VOICES:
+                raise UsageError(f"kind={kind!r} of {name} must be one of {', '.join(_VOICES)}")
             how = settings.get(name, settings[kind])
             beside = _BESIDE_EMBEDDINGS if embeddings and kind == "histogram" else 1.0
             delta = min(how.delta * beside / careful, _LARGEST_DELTA)
-            made = _HistogramVoice if kind == "histogram" else _EmbeddingVoice
-            self._voices[name] = made(np.asarray(background[name]), replace(how, delta=delta))
+            made = _VOICES[kind](np.asarray(background[name]), replace(how, delta=delta))
+            self._voices[name] = made
         self._tick = 0
 
     def update(self, step: Mapping[str, AnyArray], tick: int) -> Change | None:
@@ -346,7 +349,9 @@ class _Voice:
 class _HistogramVoice(_Voice):
     def __init__(self, templates: AnyArray, how: Sensitivity) -> None:
         smoothed = templates[:: -(-len(templates) // MOST_TEMPLATES)] + 0.5
-        self._others: FloatArray = np.log(smoothed / smoothed.sum(axis=1, keepdims=True))
+        shares = smoothed / smoothed.sum(axis=1, keepdims=True)
+        self._others: FloatArray = np.log(shares)
+        self._average: FloatArray = shares.mean(axis=0)
         super().__init__(templates.shape[1], how)
 
     def _frames_of(self, values: AnyArray) -> AnyArray:
@@ -360,7 +365,8 @@ class _HistogramVoice(_Voice):
         return np.bincount(values, minlength=self._size).astype(np.float64)
 
     def _margin(self, unit: FloatArray) -> float:
-        return histogram_margin(unit, self._own, self._others, self._how.unit_frames / 3)
+        independent = self._how.unit_frames / 3
+        return histogram_margin(unit, self._own, self._others, self._average, independent)
 
 
 class _EmbeddingVoice(_Voice):
@@ -378,6 +384,29 @@ class _EmbeddingVoice(_Voice):
 
     def _margin(self, unit: FloatArray) -> float:
         return embedding_margin(unit, self._own, self._others)
+
+
+class _LevelsVoice(_Voice):
+    def __init__(self, templates: AnyArray, how: Sensitivity) -> None:
+        super().__init__(templates.shape[1], how)
+
+    def _frames_of(self, values: AnyArray) -> AnyArray:
+        if values.ndim != 2 or values.shape[1] != self._size:
+            raise UsageError(f"levels must have shape (k, {self._size})")
+        return values
+
+    def _sum(self, values: AnyArray) -> FloatArray:
+        return np.asarray(values.sum(axis=0))
+
+    def _margin(self, unit: FloatArray) -> float:
+        return level_margin(unit / self._how.unit_frames, self._own / self._frames)
+
+
+_VOICES: dict[str, Callable[[AnyArray, Sensitivity], _Voice]] = {
+    "histogram": _HistogramVoice,
+    "embedding": _EmbeddingVoice,
+    "levels": _LevelsVoice,
+}
 
 
 def _unit(vectors: FloatArray) -> FloatArray:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from monitor.features.channel import Channel
 from monitor.features.extractor import Extractor
 from monitor.features.registry import make
 from monitor.features.tracks import join_frames
@@ -21,10 +22,19 @@ class Hearing:
         features: names, or features.
         channel: the channel to hear, counted from 1; None mixes all of them.
         skip: frames complete by this tick need not be computed.
+        levels: whether to follow what the voice comes through as well.
     """
 
-    def __init__(self, features: Sequence[str | Feature], channel: int | None, skip: int) -> None:
-        self._extractor = Extractor(make(features), None if channel is None else channel - 1)
+    def __init__(
+        self,
+        features: Sequence[str | Feature],
+        channel: int | None,
+        skip: int,
+        *,
+        levels: bool = False,
+    ) -> None:
+        made = [*make(features), *([Channel()] if levels else [])]
+        self._extractor = Extractor(made, None if channel is None else channel - 1)
         self._extractor.skip_to(skip)
         self._ticks = 0  # that came out
         self._key: tuple[int, int] | None = None  # the recording and its rate

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -56,6 +56,7 @@ class Intake:
 
     Args:
         features: those to learn, as the population has them.
+        followed: others, which are handed on with the fresh frames and not learnt.
 
     Attributes:
         sketches: by feature.
@@ -64,8 +65,11 @@ class Intake:
         carried: what it began with, from earlier streams.
     """
 
-    def __init__(self, features: Mapping[str, FeatureTemplates]) -> None:
+    def __init__(
+        self, features: Mapping[str, FeatureTemplates], followed: Collection[str] = ()
+    ) -> None:
         self._features = dict(features)
+        self._followed = tuple(followed)
         self.sketches: dict[str, AnySketch] = {
             name: make_sketch(each.kind, each.size) for name, each in self._features.items()
         }
@@ -123,10 +127,10 @@ class Intake:
         unheard = frames.speech[max(self.tick - start, 0) :]  # all, unless resumed further on
         self._ahead = np.concatenate((self._ahead, unheard))
         for name, track in frames.tracks.items():
-            if name in self.sketches:
+            if name in self.sketches or name in self._followed:
                 # features run ahead of the clock, or come after it
                 fresh = replace(track, ticks=np.maximum(track.ticks, start + 1))
-                if self._features[name].kind == "embedding":
+                if name in self.sketches and self._features[name].kind == "embedding":
                     fresh = _directed(fresh)
                 early = self._early.get(name)
                 self._early[name] = fresh if early is None else join_tracks(early, fresh)
@@ -143,14 +147,18 @@ class Intake:
         heard: dict[str, Heard] = {}
         usable: dict[str, IntArray] = {}
         fresh: dict[str, tuple[AnyArray, IntArray]] = {}
-        for name, sketch in self.sketches.items():
+        # ready-made frames bring no levels
+        for name in (*self.sketches, *(n for n in self._followed if n in self._early)):
             track = self._early.get(name, _NOTHING)
             first, *ends = np.searchsorted(track.ticks, [self.tick, *ticks], side="right").tolist()
             if everything:
                 ends[-1] = len(track.ticks)
             counts = np.array(ends) - first
             some = slice(first, ends[-1])
-            totals, frames = sketch.after(track.values[some], counts)
+            fresh[name] = track.values[some], counts
+            if name not in self.sketches:
+                continue
+            totals, frames = self.sketches[name].after(track.values[some], counts)
             seconds = frames * self._features[name].frame_seconds
             if track.spans is not None or name in self._usable:
                 if track.spans is None:
@@ -161,7 +169,6 @@ class Intake:
                 usable[name] = self._usable.get(name, 0) + more
                 seconds = usable[name] / TICKS_PER_SECOND
             heard[name] = Heard(totals, frames, seconds)
-            fresh[name] = track.values[some], counts
         return Moments(ticks, speech[np.array(ticks) - self.tick], heard, usable, fresh)
 
     def learn(self, moments: Moments, r: int) -> None:

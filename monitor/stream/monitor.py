@@ -119,12 +119,14 @@ class Monitor:
     def reset(self) -> None:
         """Forget the stream; the next block starts a new one."""
         features = self.population.features
-        self._intake = Intake({name: features[name] for name in self.features})
+        follow = self.on_change != "ignore"
+        followed = ("channel",) if follow else ()
+        self._intake = Intake({name: features[name] for name in self.features}, followed)
         self._read = 0  # tick of the last reading
         self._peak = 0.0
         self._stream = 1
         self._step: list[dict[str, AnyArray]] = []  # frames since the last reading
-        self._detector = None if self.on_change == "ignore" else self._make_detector()
+        self._detector = self._make_detector() if follow else None
         self._losses = Losses()
         self._hearing: Hearing | None = None
 
@@ -166,11 +168,13 @@ class Monitor:
             self._made[feature.name] = feature
 
     def _make_detector(self) -> ChangeDetector:
+        from monitor.features.channel import Channel
+
         scoring, features = self.recogniser.scoring, self.population.features
-        return ChangeDetector(
-            {name: self.population.templates(name, scoring) for name in self.features},
-            {name: features[name].kind for name in self.features},
-        )
+        background = {name: self.population.templates(name, scoring) for name in self.features}
+        kinds = {name: features[name].kind for name in self.features}
+        background["channel"] = np.empty((0, Channel.size))  # needs nobody to compare with
+        return ChangeDetector(background, kinds | {"channel": "levels"})
 
     def stream(self, source: Source) -> Iterator[Reading]:
         """Hear a source to its end.
@@ -249,7 +253,8 @@ class Monitor:
             from monitor.stream.hearing import Hearing
 
             features = [self._made.get(name, name) for name in self.features]
-            self._hearing = Hearing(features, self._channel, self._intake.tick)
+            levels = self._detector is not None
+            self._hearing = Hearing(features, self._channel, self._intake.tick, levels=levels)
         return self._hearing
 
     def _end(self) -> Iterator[Event]:

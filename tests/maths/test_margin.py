@@ -8,15 +8,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from monitor.maths.margin import PSEUDO_FRAMES, embedding_margin, histogram_margin, split
+from monitor.maths.margin import (
+    PSEUDO_FRAMES,
+    embedding_margin,
+    histogram_margin,
+    level_margin,
+    split,
+)
 
-LOG_TEMPLATES = np.log([[0.7, 0.2, 0.1], [0.1, 0.2, 0.7]])
+SHARES = np.array([[0.7, 0.2, 0.1], [0.1, 0.2, 0.7]])
+LOG_TEMPLATES = np.log(SHARES)
+OTHERS = LOG_TEMPLATES, SHARES.mean(axis=0)
 counts = arrays.arrays(np.int64, 3, elements=st.integers(0, 1000))
 vectors = arrays.arrays(np.float64, 4, elements=st.floats(-10, 10))
 
 
 def naive(new, own, independent):
-    templates = np.exp(LOG_TEMPLATES)
+    templates = SHARES
     average = templates.mean(axis=0)
     mine = (own + PSEUDO_FRAMES * average) / (own.sum() + PSEUDO_FRAMES)
     share = new / new.sum()
@@ -26,30 +34,30 @@ def naive(new, own, independent):
 
 @given(counts.filter(lambda c: c.sum() > 0), counts, st.floats(0.5, 30))
 def test_histogram_margin_is_the_mean_log_ratio_of_own_and_mixture(new, own, independent):
-    margin = histogram_margin(new, own, LOG_TEMPLATES, independent)
+    margin = histogram_margin(new, own, *OTHERS, independent)
     assert margin == pytest.approx(naive(new, own, independent), abs=1e-9)
 
 
 def test_an_unknown_voice_has_no_margin_over_a_population_of_one():
-    margin = histogram_margin(np.array([3, 1, 0]), np.zeros(3), LOG_TEMPLATES[:1], 10)
+    margin = histogram_margin(np.array([3, 1, 0]), np.zeros(3), LOG_TEMPLATES[:1], SHARES[0], 10)
     assert margin == pytest.approx(0, abs=1e-12)
 
 
 def test_a_known_voice_has_a_margin_for_its_own_frames_and_none_for_others():
     own = np.array([0, 5000, 0])
-    assert histogram_margin(np.array([0, 9, 0]), own, LOG_TEMPLATES, 10) > 1
-    assert histogram_margin(np.array([9, 0, 0]), own, LOG_TEMPLATES, 10) < -1
+    assert histogram_margin(np.array([0, 9, 0]), own, *OTHERS, 10) > 1
+    assert histogram_margin(np.array([9, 0, 0]), own, *OTHERS, 10) < -1
 
 
 def test_the_mixture_lies_between_the_average_and_the_best_speaker():
     new, own = np.array([9, 1, 0]), np.zeros(3)
     share = new / new.sum()
-    mine = share @ np.log(np.exp(LOG_TEMPLATES).mean(axis=0))
-    average = histogram_margin(new, own, LOG_TEMPLATES, 1e-6)
-    best = histogram_margin(new, own, LOG_TEMPLATES, 1e6)
+    mine = share @ np.log(SHARES.mean(axis=0))
+    average = histogram_margin(new, own, *OTHERS, 1e-6)
+    best = histogram_margin(new, own, *OTHERS, 1e6)
     assert average == pytest.approx(mine - (LOG_TEMPLATES @ share).mean(), abs=1e-4)
     assert best == pytest.approx(mine - (LOG_TEMPLATES @ share).max(), abs=1e-4)
-    assert best < histogram_margin(new, own, LOG_TEMPLATES, 10) < average
+    assert best < histogram_margin(new, own, *OTHERS, 10) < average
 
 
 @given(vectors, vectors, vectors)
@@ -74,3 +82,10 @@ def test_split_is_the_best_of_all_cuts(margins):
     at = split(margins)
     assert 1 <= at < margins.size
     assert rest(at) <= min(map(rest, range(1, margins.size))) + 1e-9
+
+
+@given(vectors, vectors)
+def test_level_margin_is_a_distance(new, own):
+    assert level_margin(new, new) == 0
+    assert level_margin(new, own) == level_margin(own, new) <= 0
+    assert level_margin(new, new + 2.0) == pytest.approx(-2.0)

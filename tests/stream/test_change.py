@@ -64,6 +64,36 @@ def heard(detector, steps, first=0, seconds=1.0):
     return found
 
 
+def levels(turns, seed=0):
+    """One step of three seconds each: turns are (bels above the usual, steps)."""
+    rng = np.random.default_rng(seed)
+    usual = rng.uniform(-8, -2, 20)
+    moved = [by for by, steps in turns for _ in range(steps)]
+    return [{"channel": (usual + by + 0.2 * rng.standard_normal(20))[None]} for by in moved]
+
+
+def following_levels(**settings):
+    return ChangeDetector({"channel": np.empty((0, 20))}, {"channel": "levels"}, **settings)
+
+
+@pytest.mark.parametrize("by", [1.2, -1.2, np.r_[2.0 * np.ones(6), np.zeros(14)]])
+def test_another_channel_is_noticed_soon(by):
+    for seed in range(5):
+        steps = levels([(0.0, 30), (by, 20)], seed)
+        (change,) = heard(following_levels(), steps, seconds=3.0)
+        assert change.features == ("channel",)
+        assert 90 < change.seconds <= 108
+        assert abs(change.since_seconds - 90) <= 6
+        assert change.margin_before > -0.4 > change.margin_after
+
+
+def test_a_channel_that_stays_or_sways_a_little_is_none():
+    for seed in range(5):
+        assert not heard(following_levels(), levels([(0.0, 600)], seed), seconds=3.0)
+        sway = [(0.15 * np.sin(i / 3), 1) for i in range(600)]
+        assert not heard(following_levels(), levels(sway, seed), seconds=3.0)
+
+
 def same(one, other):
     """Two states are equal to the last bit."""
     assert json.dumps(one[0]) == json.dumps(other[0])

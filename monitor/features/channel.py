@@ -1,0 +1,94 @@
+"""What a voice comes through: the spectrum between and at its peaks, apart from what is said.
+
+Not a feature that tells speakers apart, and in no template: the change detector follows it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.fft
+
+from monitor.features.framing import Framer
+from monitor.features.tracks import empty_track
+from monitor.types import TICKS_PER_SECOND, BoolArray, FloatArray, Track
+
+__all__ = ["BANDS_HZ", "Channel"]
+
+BANDS_HZ = (60, 150, 300, 500, 800, 1300, 2100, 3400, 4600, 6000, 7600)
+"""Edges of the ten bands."""
+SECONDS = 3
+"""Long enough for most readers to pause in it."""
+QUIET, LOUD = 0.1, 0.9
+"""Quantiles: what is heard between the words, and at their peaks."""
+LEAST_RANGE = 1.0
+"""Bels from quiet to loud: less is silence, or noise, and not speech."""
+
+_RATE = 16000
+_LENGTH, _HOP = 512, 1280  # one look every 80 ms is as good as one every 20
+_SILENCE = np.float32(1e-9)  # 90 dB below full scale, above the steps of 16 bits
+_WINDOW = np.hanning(_LENGTH).astype(np.float32)
+_EDGES = np.searchsorted(np.fft.rfftfreq(_LENGTH, 1 / _RATE), BANDS_HZ)
+_WIDTHS = np.diff(_EDGES).astype(np.float32)
+
+
+class Channel:
+    """Levels: for each three seconds with speech the quiet and the loud level of ten bands, bels.
+
+    Another microphone, room, line or gain moves some of them and leaves them there.
+
+    Example:
+        >>> rng = np.random.default_rng(0)
+        >>> sound = rng.standard_normal(48000) * (np.arange(48000) % 16000 > 8000) / 10
+        >>> full, soft = Channel().process(sound), Channel().process(sound / 10)
+        >>> full.ticks, full.values.shape
+        (array([300]), (1, 20))
+        >>> np.round((full.values - soft.values)[0, 10:], 2)  # 20 dB
+        array([2., 2., 2., 2., 2., 2., 2., 2., 2., 2.])
+    """
+
+    name = "channel"
+    rate = _RATE
+    size = 2 * len(_WIDTHS)
+    kind = "levels"
+    frame_seconds = float(SECONDS)
+
+    def __init__(self) -> None:
+        self.reset()
+
+    def process(self, samples: FloatArray) -> Track:
+        """The levels of every three seconds that these further samples, shape (n,), complete."""
+        pieces = self._framer.push(samples)
+        ticks = (self._heard + 1 + np.arange(len(pieces))) * SECONDS * TICKS_PER_SECOND
+        self._heard += len(pieces)
+        due = ticks > self._skip
+        if not due.any():
+            return empty_track(self)
+        levels, speech = _levels(pieces[due])
+        return Track(ticks[due][speech], levels[speech])
+
+    def flush(self) -> Track:
+        """Nothing: less than three seconds are left."""
+        return empty_track(self)
+
+    def skip_to(self, tick: int) -> None:
+        """Levels complete by ``tick`` (counted from the last reset) are not computed."""
+        self._skip = tick
+
+    def reset(self) -> None:
+        """Forget everything heard: the next sample is the first of a recording."""
+        self._framer = Framer(SECONDS * _RATE, SECONDS * _RATE)
+        self._heard = 0
+        self._skip = 0
+
+
+def _levels(pieces: FloatArray) -> tuple[FloatArray, BoolArray]:
+    """Shape (n, samples) to levels (n, 20) and where there is speech, (n,)."""
+    looks = np.lib.stride_tricks.sliding_window_view(pieces, _LENGTH, axis=1)[:, ::_HOP]
+    power = np.abs(scipy.fft.rfft(looks * _WINDOW)) ** 2
+    bands = np.add.reduceat(power[..., : _EDGES[-1]], _EDGES[:-1], axis=-1) / (_WIDTHS * _LENGTH)
+    every = np.concatenate((bands, bands.sum(axis=-1, keepdims=True)), axis=-1)
+    levels = np.sort(np.log10(every + _SILENCE), axis=1).astype(np.float64)
+    count = levels.shape[1] - 1
+    quiet, loud = levels[:, round(QUIET * count)], levels[:, round(LOUD * count)]
+    speech = loud[:, -1] - quiet[:, -1] > LEAST_RANGE
+    return np.concatenate((quiet[:, :-1], loud[:, :-1]), axis=1), speech
