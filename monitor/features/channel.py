@@ -25,6 +25,7 @@ LEAST_RANGE = 1.0
 
 _RATE = 16000
 _LENGTH, _HOP = 512, 1280  # one look every 80 ms is as good as one every 20
+_AT_ONCE = 8  # stays in the cache
 _SILENCE = np.float32(1e-9)  # 90 dB below full scale, above the steps of 16 bits
 _WINDOW = np.hanning(_LENGTH).astype(np.float32)
 _EDGES = np.searchsorted(np.fft.rfftfreq(_LENGTH, 1 / _RATE), BANDS_HZ)
@@ -63,7 +64,8 @@ class Channel:
         due = ticks > self._skip
         if not due.any():
             return empty_track(self)
-        levels, speech = _levels(pieces[due])
+        some = np.split(pieces[due], range(_AT_ONCE, np.count_nonzero(due), _AT_ONCE))
+        levels, speech = (np.concatenate(each) for each in zip(*map(_levels, some), strict=True))
         return Track(ticks[due][speech], levels[speech])
 
     def flush(self) -> Track:
