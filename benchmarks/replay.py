@@ -6,7 +6,8 @@ The peer decodes the same file with soundfile, resamples it to 8 kHz with soxr a
 with torch-yin, and nothing else: no voice activity, no ranks, no posterior, no JSON lines. It takes
 the file in blocks of a minute (torch-yin's best case: all in cache), ten minutes and an hour; the
 whole at once does not fit into memory. All run in turn, each alone on one core; resident memory is
-sampled along the way. Prints JSON.
+sampled along the way. Prints JSON. The peers' extra brings scikit-learn, which river imports where
+it finds it: ``--python`` times a default install of its own, run from another folder.
 """
 
 from __future__ import annotations
@@ -81,11 +82,16 @@ def main() -> None:
     parser.add_argument("--hours", type=float, default=10.0)
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--core", type=int, default=0)
+    parser.add_argument(
+        "--python",
+        default=sys.executable,
+        help="the environment whose `monitor` is timed; what else is installed there costs memory",
+    )
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         flac, run = Path(folder) / "long.flac", Path(folder) / "run.jsonl"
         seconds = ten_hours(arguments.speech, flac, arguments.hours)
-        ours = [sys.executable, "-m", "monitor", "replay", str(flac), "--features", "f0"]
+        ours = [arguments.python, "-m", "monitor", "replay", str(flac), "--features", "f0"]
         ours += ["--jsonl", str(run)]
         mine: list[float] = []
         memory: list[float] = []
