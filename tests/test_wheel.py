@@ -30,6 +30,7 @@ def test_the_population_and_the_demo_travel_in_the_wheel(wheel):
     assert 100_000 < sizes[f"{home}/population.npz"] < 5_000_000
     assert 10_000 < sizes[f"{home}/demo.npz"] < 1_000_000
     assert "monitor/py.typed" in sizes
+    assert "monitor/evaluation/page.css" in sizes
     outside = [name for name in sizes if not name.startswith(("monitor/", "speaker_disclosure_"))]
     assert not outside
 

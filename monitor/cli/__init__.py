@@ -17,7 +17,7 @@ __all__ = ["FAILED", "INCOMPLETE", "RAISED", "cli", "main"]
 
 FAILED, USAGE, RAISED, INCOMPLETE, INTERRUPTED = 1, 2, 3, 4, 130
 COMMANDS = (
-    *("demo", "listen", "replay", "enroll", "calibrate", "plot", "view", "ledger"),
+    *("demo", "listen", "replay", "enroll", "calibrate", "evaluate", "plot", "view", "ledger"),
     *("devices", "doctor"),
 )
 
@@ -50,6 +50,7 @@ def cli(debug: bool) -> None:
     monitor replay talk.flac            measure a recording against the shipped readers
     monitor enroll PEOPLE -o us.npz     make templates of your own speakers
     monitor calibrate PEOPLE -o us.npz  learn what a rank among them means
+    monitor evaluate scores.npy         every metric of the papers on scores of your own
 
     Exit status: 0 fine, 1 failed, 2 wrong usage, 3 an alert was raised, 4 something was incomplete
     (audio lost, a file skipped), 130 interrupted.

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TypeAlias
 
 import numpy as np
@@ -10,6 +12,8 @@ from numpy.typing import NDArray
 
 from monitor.errors import CalibrationError, UsageError
 from monitor.maths import betabinomial, likelihood
+from monitor.maths.descent import descend
+from monitor.maths.rankloss import RankLoss, loss_values
 from monitor.types import BoolArray, FloatArray, IntArray
 
 __all__ = ["LOSSES", "RankFit", "fit", "fit_many"]
@@ -20,6 +24,14 @@ LOSSES = ("LL", "MS", "WMS", "RWMS", "CLL")
 _Doubles: TypeAlias = NDArray[np.float64]
 _CHUNK = 1 << 19
 _DIPS = 4
+_GRID = np.log(10.0) * np.stack(
+    [axis.ravel() for axis in np.meshgrid(np.linspace(-3, 3, 15), np.linspace(-3, 3, 15))], axis=1
+)
+"""(log alpha, log beta) where a search looks for dips: 15 x 15, from 1e-3 to 1e3."""
+_TRIED = 25
+"""Steps from every dip; the search goes on from the best of them only."""
+_KEPT = 2048
+"""Most speakers for which the laws of the grid stay in memory: 4 MB."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +107,7 @@ def fit(histogram: FloatArray | IntArray, loss: str = "LL") -> RankFit:
         if point.min() <= 2 * likelihood.LOWEST or point.max() >= likelihood.HIGHEST / 2:
             notes = [*notes, "at the bound"]
         log = betabinomial.log_pmf(point[0], point[1], shares.size)
-    value = float(_losses(shares, log, loss))
+    value = float(loss_values(shares, log, loss))
     return RankFit(float(point[0]), float(point[1]), bool(binomial[0]), loss, value, tuple(notes))
 
 
@@ -165,59 +177,38 @@ def _notes(counts: _Doubles, binomial: bool) -> list[str]:
     return notes
 
 
-def _losses(shares: _Doubles, log: FloatArray, loss: str) -> _Doubles:
-    """The loss of each law, ``log`` of shape (..., N)."""
-    if loss in ("LL", "CLL"):
-        seen = shares > 0
-        value = -(log[..., seen] @ shares[seen])
-        if loss == "CLL":
-            value = value + 1e5 * (shares[0] - np.exp(log[..., 0])) ** 2
-        return np.asarray(value)
-    squared = (shares - np.exp(log)) ** 2
-    if loss == "MS":
-        return np.asarray(squared.sum(axis=-1))
-    weights = shares if loss == "WMS" else np.exp(-np.arange(1.0, shares.size + 1.0))
-    return np.asarray(squared @ weights)
-
-
 def _search(shares: _Doubles, loss: str, likeliest: _Doubles) -> _Doubles:
-    """Minimise a loss that can have several minima: a simplex from each dip of a grid."""
-    from scipy.optimize import minimize
-
-    side = np.linspace(np.log(1e-3), np.log(1e3), 15)
-    grid = np.stack([axis.ravel() for axis in np.meshgrid(side, side)], axis=1)
-    starts = np.concatenate([np.log(likeliest)[None], grid])
-
-    def losses(points: _Doubles) -> _Doubles:
-        a, b = np.exp(points).T
-        return _losses(shares, betabinomial.log_pmf(a, b, shares.size), loss)
-
-    def objective(logs: NDArray[np.float64], *_: object) -> float:
-        return float(losses(logs[None])[0]) / unit
-
-    step = max(_CHUNK // shares.size, 1)
-    parts = [losses(starts[k : k + step]) for k in range(0, len(starts), step)]
-    values = np.concatenate(parts)
-    unit = float(values.min()) or 1.0  # squared losses are tiny: makes the tolerance relative
-    bounds = [(np.log(likelihood.LOWEST), np.log(likelihood.HIGHEST))] * 2
-    surface = values[1:].reshape(side.size, side.size)
+    """Minimise a loss that can have several minima: from each dip of a grid."""
+    side = int(np.sqrt(len(_GRID)))
+    values = np.concatenate([loss_values(shares, log, loss) for log in _grid(shares.size)])
+    own = loss_values(shares, betabinomial.log_pmf(likeliest[0], likeliest[1], shares.size), loss)
+    unit = float(min(values.min(), own)) or 1.0  # squared losses are tiny: makes noise relative
+    surface = values.reshape(side, side)
     around = np.lib.stride_tricks.sliding_window_view(
         np.pad(surface, 1, constant_values=np.inf), (3, 3)
     )
-    dips = 1 + np.flatnonzero(surface <= around.min(axis=(2, 3)))
+    dips = np.flatnonzero(surface <= around.min(axis=(2, 3)))
     dips = dips[np.argsort(values[dips], kind="stable")][:_DIPS]
-    best_value, best = np.inf, starts[0]
-    for index in (0, *dips):
-        point = starts[index]
-        for _ in range(2):  # a second simplex frees one that has collapsed in a curved valley
-            result = minimize(
-                objective,
-                point,
-                method="Nelder-Mead",
-                bounds=bounds,
-                options={"xatol": 1e-8, "fatol": 1e-13, "maxiter": 4000},
-            )
-            point = result.x
-        if result.fun < best_value:
-            best_value, best = float(result.fun), point
-    return np.asarray(np.exp(best))
+    starts = np.concatenate([np.log(likeliest)[None], _GRID[dips]])
+    low, high = float(np.log(likelihood.LOWEST)), float(np.log(likelihood.HIGHEST))
+    objective = RankLoss(shares, loss, unit)
+    found, value = descend(objective, starts, low, high, _TRIED)
+    best, _ = descend(objective, found[[np.argmin(value)]], low, high)
+    return np.asarray(np.exp(best[0]))
+
+
+def _grid(speakers: int) -> Iterable[_Doubles]:
+    """Log-probabilities of the laws of the grid, some at a time."""
+    return _kept_grid(speakers) if speakers <= _KEPT else _made_grid(speakers)
+
+
+@lru_cache(maxsize=1)
+def _kept_grid(speakers: int) -> tuple[_Doubles, ...]:
+    return tuple(_made_grid(speakers))  # the losses of one histogram share it
+
+
+def _made_grid(speakers: int) -> Iterator[_Doubles]:
+    step = max(_CHUNK // speakers, 1)
+    for k in range(0, len(_GRID), step):
+        a, b = np.exp(_GRID[k : k + step]).T
+        yield betabinomial.log_pmf(a, b, speakers)

@@ -15,18 +15,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from monitor.maths import thinning
-from monitor.types import BoolArray, FloatArray
+from monitor.maths.descent import descend
+from monitor.types import FloatArray
 
 __all__ = ["HIGHEST", "LOWEST", "maximise"]
 
 LOWEST, HIGHEST = 1e-9, 1e12
 """Where alpha and beta are held; a law that reaches either end has no finite optimum."""
 _Doubles: TypeAlias = NDArray[np.float64]
-_STEPS = 200
-_LONGEST = 2.0
-"""Longest Newton step, in nats of alpha and beta."""
-_ARRIVED = 1e-9
-_NOISE = 1e-13
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,23 +68,8 @@ def maximise(shares: FloatArray, start: FloatArray) -> FloatArray:
         shape (B, 2), within [1e-9, 1e12].
     """
     tails = _tails(np.asarray(shares, dtype=np.float64))
-    low, high = np.log(LOWEST), np.log(HIGHEST)
-    point = np.clip(np.log(start), low, high)
-    loss, slope, hessian = tails(point)
-    pace = np.ones(loss.size)  # 1 a full Newton step, less after a step uphill, 0 once arrived
-    for _ in range(_STEPS):
-        held = ((point <= low) & (slope > 0)) | ((point >= high) & (slope < 0))
-        trial = np.clip(point + pace[:, None] * _newton(slope, hessian, held), low, high)
-        moved = np.abs(trial - point).max(axis=1)
-        tried = tails(trial)
-        lower = tried[0] <= loss + _NOISE * np.maximum(np.abs(loss), 1.0)
-        point = np.where(lower[:, None], trial, point)
-        loss = np.where(lower, tried[0], loss)
-        slope = np.where(lower[:, None], tried[1], slope)
-        hessian = np.where(lower[:, None, None], tried[2], hessian)
-        pace = np.where(moved < _ARRIVED, 0.0, np.where(lower, 1.0, pace / 4))
-        if not pace.any():
-            break
+    low, high = float(np.log(LOWEST)), float(np.log(HIGHEST))
+    point, _ = descend(tails, np.log(start), low, high)
     return np.asarray(np.exp(point))
 
 
@@ -102,21 +83,6 @@ def _tails(shares: _Doubles) -> _Tails:
         thinning.gather(np.ones(last)),
         thinning.nodes(last),
     )
-
-
-def _newton(slope: _Doubles, hessian: _Doubles, held: BoolArray) -> _Doubles:
-    """Steps downhill; hills and ridges are bent upwards, a ``held`` coordinate stays."""
-    p, q, r = hessian[:, 0, 0], hessian[:, 1, 1], hessian[:, 0, 1]
-    slope, r = np.where(held, 0.0, slope), np.where(held.any(axis=1), 0.0, r)
-    middle, reach = (p + q) / 2, np.hypot((p - q) / 2, r)
-    lowest = middle - reach
-    lift = np.where(lowest > 0, 0.0, 1e-6 * (np.abs(middle) + reach) - 2 * lowest)
-    p, q = p + lift, q + lift
-    across = p * q - r * r
-    step = np.stack([r * slope[:, 1] - q * slope[:, 0], r * slope[:, 0] - p * slope[:, 1]], axis=1)
-    step /= np.where(across > 0, across, np.inf)[:, None]
-    longest = np.abs(step).max(axis=1)
-    return np.asarray(step * (_LONGEST / np.maximum(longest, _LONGEST))[:, None])
 
 
 def _dot(weights: _Doubles, values: _Doubles) -> _Doubles:

@@ -1,0 +1,82 @@
+"""Memory and time of a whole report on a score matrix of VoxCeleb's size, memory-mapped.
+
+    python -m benchmarks.evaluate_memory [--trials 100000] [--speakers 1251] [--draws 200]
+
+Writes a float32 matrix and its labels block by block, opens them as `monitor evaluate` does,
+evaluates them without a dev matrix, and prints what it took as JSON.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+
+from monitor.evaluation.evaluating import evaluate
+from monitor.evaluation.reading.scores import read_scores
+
+BLOCK = 1000
+
+
+def peak_mb() -> float:
+    return round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, 1)
+
+
+def write(folder: Path, trials: int, speakers: int) -> tuple[Path, Path]:
+    """Scores with some evidence in them: mated ones are higher by one standard deviation."""
+    generator = np.random.default_rng(0)
+    target = np.sort(np.arange(trials) % speakers)
+    scores, labels = folder / "scores.npy", folder / "labels.npy"
+    np.save(labels, target)
+    header = {"descr": "<f4", "fortran_order": False, "shape": (trials, speakers)}
+    with scores.open("wb") as file:  # written and not mapped: what is mapped counts as memory
+        np.lib.format.write_array_header_1_0(file, header)
+        for first in range(0, trials, BLOCK):
+            rows = target[first : first + BLOCK]
+            block = generator.standard_normal((len(rows), speakers), dtype=np.float32)
+            block[np.arange(len(rows)), rows] += 1
+            file.write(block.tobytes())
+    return scores, labels
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--trials", type=int, default=100_000)
+    parser.add_argument("--speakers", type=int, default=1251)
+    parser.add_argument("--draws", type=int, default=200, help="resamples (default 200)")
+    options = parser.parse_args()
+    steps: list[tuple[str, float, float]] = []
+    with tempfile.TemporaryDirectory() as folder:
+        scores, labels = write(Path(folder), options.trials, options.speakers)
+        before, start = peak_mb(), time.perf_counter()
+        read = read_scores(scores, labels)
+        opened = peak_mb(), round(time.perf_counter() - start, 2)
+
+        def step(label: str) -> None:
+            steps.append((label, round(time.perf_counter() - start, 1), peak_mb()))
+
+        report = evaluate(read.matrix, draws=options.draws, notes=read.notes, progress=step)
+        result = {
+            "trials": options.trials,
+            "speakers": options.speakers,
+            "file_mb": round(scores.stat().st_size / 1e6, 1),
+            "peak_mb_before": before,
+            "peak_mb_opened": opened[0],
+            "seconds_to_open": opened[1],
+            "draws": options.draws,
+            "seconds": round(time.perf_counter() - start, 2),
+            "peak_mb": peak_mb(),
+            "figures": len(report.figures),
+            "steps_seconds_peak_mb": steps,
+            "notes": report.notes,
+        }
+    print(json.dumps(result, indent=1))
+
+
+if __name__ == "__main__":
+    main()

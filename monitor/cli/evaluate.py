@@ -1,0 +1,293 @@
+"""monitor evaluate: every metric of the papers on one score matrix, or on several side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from monitor.cli.options import Names, check_output
+
+if TYPE_CHECKING:
+    from monitor.evaluation.reading.input import Input
+
+__all__ = ["command"]
+
+_FILE = click.Path(path_type=Path)
+_VOICE = click.Choice(("original", "anonymised"))
+
+
+@click.command("evaluate", short_help="Every metric of the papers on a matrix of scores.")
+@click.argument("scores", type=_FILE, nargs=-1, metavar="[SCORES]...")
+@click.option(
+    "--labels",
+    type=_FILE,
+    multiple=True,
+    metavar="FILE",
+    help="Who really spoke: a column or name a trial, or a trial list. Once for all systems, or "
+    "once for each. [default: what the scores say themselves]",
+)
+@click.option(
+    "--trials",
+    type=_FILE,
+    multiple=True,
+    metavar="FILE",
+    help="Instead of SCORES: embeddings of the trials, to be scored here by cosine.",
+)
+@click.option(
+    "--enrolment",
+    type=_FILE,
+    multiple=True,
+    metavar="FILE",
+    help="The embeddings that they are compared with; once for all systems, or once for each.",
+)
+@click.option(
+    "--scoring",
+    type=click.Choice(("average", "max")),
+    default="average",
+    show_default=True,
+    help="Several enrolment embeddings of a speaker: their mean, or the nearest of them.",
+)
+@click.option(
+    "--dev",
+    type=_FILE,
+    multiple=True,
+    metavar="FILE",
+    help="Scores of other speakers, to calibrate LID on; once for all systems, or once for each. "
+    "[default: cross-fitted over the speakers of SCORES, and said so]",
+)
+@click.option(
+    "--dev-labels", type=_FILE, multiple=True, metavar="FILE", help="As --labels, of --dev."
+)
+@click.option(
+    "--names",
+    type=Names(),
+    multiple=True,
+    help="What the systems are called, in order. [default: the names of their files]",
+)
+@click.option("--query", type=_VOICE, help="What the trials are; needs --reference.")
+@click.option("--reference", type=_VOICE, help="What they are compared with; needs --query.")
+@click.option(
+    "--unmated",
+    type=click.Choice(("refuse", "drop")),
+    default="refuse",
+    show_default=True,
+    help="Trials of speakers who are not enrolled.",
+)
+@click.option(
+    "--ties",
+    type=click.Choice(("spread", "optimistic", "pessimistic", "mid")),
+    default="spread",
+    show_default=True,
+    help="The rank of a speaker whose score others share: all of the shared ranks, the first, the "
+    "last or the middle one.",
+)
+@click.option(
+    "--epsilon",
+    type=click.FloatRange(min=0),
+    metavar="NATS",
+    help="What the anonymiser declares for one trial: adds the accounting over several.",
+)
+@click.option(
+    "--delta",
+    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    default=1e-4,
+    show_default=True,
+    help="Chance with which such a bound may fail.",
+)
+@click.option(
+    "--draws",
+    default=200,
+    show_default=True,
+    type=click.IntRange(min=0),
+    help="Resamples of speakers behind the limits; 0 for none, at once.",
+)
+@click.option(
+    "--seed", default=0, show_default=True, type=click.IntRange(min=0), help="Of the resamples."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print everything as JSON instead.")
+@click.option(
+    "--html",
+    type=_FILE,
+    metavar="FILE.html",
+    help="Write one page with pictures, all figures and what they mean; it needs nothing else.",
+)
+def command(
+    scores: tuple[Path, ...],
+    labels: tuple[Path, ...],
+    trials: tuple[Path, ...],
+    enrolment: tuple[Path, ...],
+    scoring: str,
+    dev: tuple[Path, ...],
+    dev_labels: tuple[Path, ...],
+    names: tuple[tuple[str, ...], ...],
+    query: str | None,
+    reference: str | None,
+    unmated: str,
+    ties: str,
+    epsilon: float | None,
+    delta: float,
+    draws: int,
+    seed: int,
+    as_json: bool,
+    html: Path | None,
+) -> int:
+    """Measure what SCORES disclose: trials x speakers, higher is more alike.
+
+    \b
+    monitor evaluate scores.npy --labels speakers.txt
+    monitor evaluate scores.npy --labels speakers.txt --dev d.npy --dev-labels d.txt
+    monitor evaluate kaldi_scores --labels kaldi_trials --html report.html
+    monitor evaluate --trials anonymised.npz --enrolment original.npz --scoring max
+    monitor evaluate a.npy b.npy c.npy --labels speakers.txt --names before,McAdams,ours
+
+    SCORES are .npy (as large as the disk), .npz, CSV or TSV, Kaldi scores with their trial list, or
+    a score and key file as of VoicePrivacy and ZEBRA. What they are is seen in the files.
+
+    Similarity rank disclosure, local information disclosure, ZEBRA, verification, linkage, ranks as
+    anonymity and true positives at few false ones: each with its 95 % limits over resampled
+    speakers, the most it could be, and a warning where it misleads. Of several systems each is
+    compared with the first; on the same speakers they are resampled together.
+    """
+    import json
+
+    from monitor.cli.evaluated import print_comparison, print_report
+    from monitor.cli.inputs import spare
+    from monitor.cli.progress import progress_over
+    from monitor.errors import UsageError
+    from monitor.evaluation.anonymity import Roles
+    from monitor.evaluation.comparing import compare
+    from monitor.evaluation.evaluating import STEPS, evaluate
+
+    files = (*scores, *labels, *trials, *enrolment, *dev, *dev_labels)
+    if html is not None:
+        if html.suffix.lower() not in (".html", ".htm"):
+            raise UsageError(f"--html {html.name}: let the name end in .html")
+        check_output(html)
+        spare(html, [str(file) for file in files])
+    if (query is None) != (reference is None):
+        raise UsageError("--query and --reference go together: each is original or anonymised")
+    roles = Roles(query, reference) if query and reference else None
+    called = tuple(name for group in names for name in group)
+    systems = _systems(scores, labels, trials, enrolment, scoring, called, unmated)
+    others = _dev(len(systems), dev, dev_labels)
+    reports = []
+    with progress_over(len(systems) * (STEPS + 1), "evaluating") as step:
+        for read, read_dev in zip(systems, others, strict=True):
+            system = read()
+            matrix = system.matrix
+            tuning = None if read_dev is None else read_dev()
+            step(matrix.name)
+            reports.append(
+                evaluate(
+                    matrix,
+                    None if tuning is None else tuning.matrix,
+                    draws=draws,
+                    seed=seed,
+                    ties=ties,
+                    roles=roles,
+                    epsilon=epsilon,
+                    delta=delta,
+                    notes=(*system.notes, *(() if tuning is None else tuning.notes)),
+                    progress=step,
+                )
+            )
+    comparison = compare(reports) if len(reports) > 1 else None
+    if html is not None:
+        from monitor.evaluation.page import save_page
+
+        save_page(reports, html, comparison)
+        click.echo(f"the page is {html}", err=True)
+    if as_json:
+        found = {
+            "schema": 1,
+            "systems": [report.to_json() for report in reports],
+            "comparison": None if comparison is None else comparison.to_json(),
+        }
+        click.echo(json.dumps(found, allow_nan=False, indent=1))
+    elif comparison is None:
+        print_report(reports[0])
+    else:
+        print_comparison(comparison)
+    return 0
+
+
+def _systems(
+    scores: Sequence[Path],
+    labels: Sequence[Path],
+    trials: Sequence[Path],
+    enrolment: Sequence[Path],
+    scoring: str,
+    names: Sequence[str],
+    unmated: str,
+) -> list[Callable[[], Input]]:
+    """How each system is read, one after the other."""
+    from functools import partial
+
+    from monitor.errors import UsageError
+    from monitor.evaluation.reading.embeddings import read_embeddings
+    from monitor.evaluation.reading.scores import read_scores
+
+    if bool(scores) == bool(trials):
+        raise UsageError("give SCORES, or embeddings with --trials and --enrolment")
+    files = scores or trials
+    if names and len(names) != len(files):
+        raise UsageError(f"--names: {len(names)} names for {len(files)} systems")
+    called = tuple(names) or _told_apart(files)
+    if len(set(called)) != len(called):
+        raise UsageError("two systems have one name: give each its own with --names")
+    if trials:
+        if labels:
+            raise UsageError("--labels goes with SCORES: embeddings come with their speakers")
+        if not enrolment:
+            raise UsageError("--trials needs --enrolment: the speakers to compare with")
+        beside = _for_each("--enrolment", enrolment, len(files))
+        return [
+            partial(read_embeddings, file, other, scoring, name=name, unmated=unmated)
+            for file, other, name in zip(files, beside, called, strict=True)
+            if other is not None
+        ]
+    if enrolment:
+        raise UsageError("--enrolment goes with --trials")
+    return [
+        partial(read_scores, file, other, name=name, unmated=unmated)
+        for file, other, name in zip(
+            files, _for_each("--labels", labels, len(files)), called, strict=True
+        )
+    ]
+
+
+def _dev(
+    count: int, dev: Sequence[Path], labels: Sequence[Path]
+) -> list[Callable[[], Input] | None]:
+    from functools import partial
+
+    from monitor.errors import UsageError
+    from monitor.evaluation.reading.scores import read_scores
+
+    if labels and not dev:
+        raise UsageError("--dev-labels goes with --dev")
+    files = _for_each("--dev", dev, count)
+    beside = _for_each("--dev-labels", labels, count)
+    return [
+        None if file is None else partial(read_scores, file, other)
+        for file, other in zip(files, beside, strict=True)
+    ]
+
+
+def _for_each(option: str, files: Sequence[Path], count: int) -> Sequence[Path | None]:
+    from monitor.errors import UsageError
+
+    if len(files) not in (0, 1, count):
+        raise UsageError(f"{option}: give it once, or once for each of {count} systems")
+    return list(files) * count if len(files) == 1 else list(files) or [None] * count
+
+
+def _told_apart(files: Sequence[Path]) -> tuple[str, ...]:
+    """Stems; where two are alike, with their folder."""
+    stems = [file.stem for file in files]
+    if len(set(stems)) == len(stems):
+        return tuple(stems)
+    return tuple(f"{file.parent.name}/{file.stem}" for file in files)

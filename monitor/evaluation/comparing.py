@@ -1,0 +1,245 @@
+"""Several systems side by side, and which of their differences are more than chance."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from monitor.errors import UsageError
+from monitor.evaluation.figure import Figure
+from monitor.evaluation.report import Report, figure_json
+from monitor.types import FloatArray
+
+__all__ = ["Comparison", "Difference", "Row", "compare"]
+
+_ERROR = 0.05
+_EXTREMES = frozenset(
+    ("zebra.log10_l", "lid.max_bits", "lid.repo.max_bits", "anonymity.mean_rank_p1")
+)
+"""One trial or one speaker decides them, which resampling tells little of: of pairs of systems that
+are alike it would tell one in six apart."""
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A system less the first one.
+
+    Attributes:
+        value: None where one of the two figures does not exist.
+        low: lower limit; None where the figure was not resampled, or too seldom existed.
+        high: upper limit.
+        significant: the limits leave zero out.
+    """
+
+    value: float | None
+    low: float | None = None
+    high: float | None = None
+
+    @property
+    def significant(self) -> bool:
+        """Whether zero lies outside the limits."""
+        return (
+            self.low is not None and self.high is not None and (self.low > 0.0 or self.high < 0.0)
+        )
+
+
+@dataclass(frozen=True)
+class Row:
+    """One figure of every system.
+
+    Attributes:
+        key: of the figure.
+        figures: one a system; None where a system has it not.
+        differences: to the first system; None for the first.
+        most_private: index of the system nearest to no evidence; None where no floor is known, or
+            where several are.
+    """
+
+    key: str
+    figures: tuple[Figure | None, ...]
+    differences: tuple[Difference | None, ...]
+    most_private: int | None
+
+    @property
+    def first(self) -> Figure:
+        """That of the first system that has it: label, unit, note."""
+        return next(figure for figure in self.figures if figure is not None)
+
+    @property
+    def differs(self) -> tuple[bool, ...]:
+        """Which systems differ significantly from the first."""
+        return tuple(each is not None and each.significant for each in self.differences)
+
+    def note(self, names: Sequence[str]) -> str:
+        """What is to be said of the figures; by name where it differs between the systems."""
+        said: dict[str, list[str]] = {}
+        for name, figure in zip(names, self.figures, strict=True):
+            if figure is not None:
+                said.setdefault(figure.note, []).append(name)
+        if len(said) == 1:
+            return self.first.note
+        return " ".join(
+            f"{', '.join(who)}: {note.rstrip('.')}." for note, who in said.items() if note
+        )
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A table of several systems; the first is the one that others are compared with.
+
+    Attributes:
+        reports: of the systems.
+        paired: whether a system was tested on the same speakers as the first, so that both were
+            resampled together.
+        confidence: of the limits of each difference. Those of one row hold together in 95 % of
+            cases (Bonferroni over the systems); rows are not corrected for each other.
+        rows: in the order of the reports.
+        notes: how to read it, one sentence each.
+    """
+
+    reports: tuple[Report, ...]
+    paired: tuple[bool, ...]
+    confidence: float
+    rows: tuple[Row, ...]
+    notes: tuple[str, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of the systems."""
+        return tuple(report.name for report in self.reports)
+
+    def to_json(self) -> dict[str, Any]:
+        """The differences, ready for ``json.dumps(..., allow_nan=False)``."""
+        return {
+            "reference": self.names[0],
+            "confidence": self.confidence,
+            "paired": dict(zip(self.names, self.paired, strict=True)),
+            "notes": list(self.notes),
+            "differences": {
+                row.key: {
+                    name: {
+                        **figure_json(Figure("", "", d.value, "", low=d.low, high=d.high)),
+                        "significant": d.significant,
+                    }
+                    for name, d in zip(self.names, row.differences, strict=True)
+                    if d is not None
+                }
+                for row in self.rows
+            },
+        }
+
+
+def compare(reports: Sequence[Report]) -> Comparison:
+    """Compare systems with the first of them.
+
+    Systems that were tested on the same speakers were resampled together (equal seed and draws):
+    their difference is taken in every resample. Others are resampled independently.
+
+    Args:
+        reports: two or more, of different names.
+
+    Returns:
+        the table.
+
+    Raises:
+        UsageError: fewer than two reports, or two of one name.
+    """
+    if len(reports) < 2:
+        raise UsageError("a comparison needs at least two systems")
+    names = [report.name for report in reports]
+    if len(set(names)) != len(names):
+        raise UsageError("two systems have one name: give each its own")
+    first, *others = reports
+    paired = tuple(
+        (each.tested, each.draws, each.seed) == (first.tested, first.draws, first.seed)
+        for each in reports
+    )
+    error = _ERROR / len(others)
+    rows = []
+    for key in dict.fromkeys(key for report in reports for key in report.figures):
+        figures = tuple(report.figures.get(key) for report in reports)
+        differences = tuple(
+            None if i == 0 else _difference(figures[0], figure, pair, error, key in _EXTREMES)
+            for i, (figure, pair) in enumerate(zip(figures, paired, strict=True))
+        )
+        rows.append(Row(key, figures, differences, _most_private(figures)))
+    return Comparison(
+        tuple(reports), paired, 1 - error, tuple(rows), _notes(reports, paired, error)
+    )
+
+
+def _difference(
+    first: Figure | None, other: Figure | None, paired: bool, error: float, extreme: bool
+) -> Difference:
+    if first is None or other is None or first.value is None or other.value is None:
+        return Difference(None)
+    value = other.value - first.value
+    if np.isnan(value):  # both infinite
+        return Difference(None)
+    if extreme or first.draws is None or other.draws is None:
+        return Difference(value)
+    a, b = first.draws, other.draws
+    count = min(a.size, b.size)
+    # Another resample of the other: draws of one number resample alike, whoever the speakers are.
+    gaps = b[:count] - (a[:count] if paired else np.roll(a, 1)[:count])
+    gaps = gaps[~np.isnan(gaps)]
+    if gaps.size < max(count // 2, 2):
+        return Difference(value)
+    low, high = _limits(gaps, error)
+    return Difference(value, low, high)
+
+
+def _limits(gaps: FloatArray, error: float) -> tuple[float, float]:
+    """The order statistics nearest to the two tails of ``error`` in all."""
+    low = round(error / 2 * (gaps.size - 1))
+    ordered = np.sort(gaps)
+    return float(ordered[low]), float(ordered[-1 - low])
+
+
+def _most_private(figures: Sequence[Figure | None]) -> int | None:
+    far = [
+        abs(figure.value - figure.floor)
+        if figure is not None and figure.value is not None and figure.floor is not None
+        else None
+        for figure in figures
+    ]
+    known = [(distance, i) for i, distance in enumerate(far) if distance is not None]
+    if len(known) < len(figures):
+        return None
+    least, index = min(known)
+    return index if sum(distance == least for distance, _ in known) == 1 else None
+
+
+def _notes(reports: Sequence[Report], paired: Sequence[bool], error: float) -> tuple[str, ...]:
+    first = reports[0]
+    notes = [
+        f"* differs from {first.name}: the {100 * (1 - error):.4g} % limits of the difference "
+        "leave zero out"
+        + (f" (95 % for all {len(reports) - 1} together, Bonferroni)" if len(reports) > 2 else "")
+        + "; rows are not corrected for each other, so that one in twenty that do not differ is "
+        "marked by chance.",
+        "LIDmax, log10 l and mean rank p1 are not compared so: one trial or one speaker decides "
+        "them.",
+    ]
+    apart = [each.name for each, same in zip(reports, paired, strict=True) if not same]
+    if apart:
+        notes.append(
+            f"{', '.join(apart)}: not tested on the speakers of {first.name}; the difference is of "
+            "independent resamples."
+        )
+    if any(report.speakers != first.speakers for report in reports):
+        notes.append(
+            "The systems have different numbers of speakers N: bits, ranks and ceilings do not "
+            "compare."
+        )
+    draws = min(report.draws for report in reports)
+    if draws and error / 2 * (draws - 1) < 0.5:
+        notes.append(
+            f"{draws} resamples are few for so many systems: give {int(4 / error)} or more draws."
+        )
+    if not draws:
+        notes.append("Nothing was resampled: no difference can be called significant.")
+    return tuple(notes)

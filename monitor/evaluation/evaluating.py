@@ -1,0 +1,237 @@
+"""All metrics of one score matrix, each family from the same counts and the same resamples."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from monitor.errors import UsageError
+from monitor.evaluation import anonymity, growth, lid, linkage, membership, srd, verification, zebra
+from monitor.evaluation.accounting import account
+from monitor.evaluation.anonymity import Roles
+from monitor.evaluation.curves import curves
+from monitor.evaluation.figure import Figure
+from monitor.evaluation.lid import LidBits
+from monitor.evaluation.longitudinal import LongitudinalCurve, longitudinal
+from monitor.evaluation.matrix import ScoreMatrix
+from monitor.evaluation.report import Report
+from monitor.evaluation.resampling import resamples
+from monitor.evaluation.srd import LossFit, loss_fits, mean_bits_by_speaker
+from monitor.evaluation.tally import Tally
+from monitor.maths.bootstrap import DRAWS
+from monitor.maths.fitting import RankFit
+from monitor.maths.privacyloss import DELTA
+from monitor.maths.ranks import rank_histogram
+from monitor.types import FloatArray
+
+__all__ = ["STEPS", "evaluate"]
+
+STEPS = 6
+"""How often `evaluate` calls its ``progress``."""
+
+_STYLE = "paper"
+_WINDOWS = (1, 10, 100, 1000)
+"""Trials that a declared epsilon is accounted for."""
+
+
+def evaluate(
+    matrix: ScoreMatrix,
+    dev: ScoreMatrix | None = None,
+    *,
+    draws: int = DRAWS,
+    seed: int = 0,
+    ties: str = "spread",
+    roles: Roles | None = None,
+    epsilon: float | None = None,
+    delta: float = DELTA,
+    notes: Sequence[str] = (),
+    progress: Callable[[str], object] | None = None,
+) -> Report:
+    """Every metric of the papers on one matrix.
+
+    Args:
+        matrix: the trials.
+        dev: scores of other speakers, to calibrate LID on; without it each speaker goes by a
+            calibration on the others.
+        draws: B, the resamples of speakers behind the limits; 0 for none.
+        seed: of the resamples; systems that share it and their speakers compare in pairs.
+        ties: how SRD ranks equal scores, one of `monitor.maths.ranks.TIE_RULES`; each figure says
+            what was done.
+        roles: what was anonymised.
+        epsilon: declared for one trial, nats: adds what several amount to.
+        delta: chance with which bounds on epsilon may fail.
+        notes: what to say beside the figures.
+        progress: called `STEPS` times, with what comes next.
+
+    Returns:
+        figures and curves.
+
+    Raises:
+        UsageError: a score is not finite, or an option makes no sense.
+
+    Example:
+        >>> import numpy as np
+        >>> target = np.arange(40) % 10
+        >>> scores = np.random.default_rng(0).normal(size=(40, 10)) + 3 * np.eye(10)[target]
+        >>> report = evaluate(ScoreMatrix(scores, target), draws=20)
+        >>> report["zebra.tag"].text, round(report["srd.idr"].value, 2)
+        ('C', 0.97)
+    """
+    if draws < 0:
+        raise UsageError(f"draws={draws}: give 0 or more")
+
+    def step(label: str) -> None:
+        if progress is not None:
+            progress(label)
+
+    said = list(notes)
+    weights = resamples(matrix, draws, seed) if draws and len(matrix.tested) > 1 else None
+    step("ranks")
+    histogram = rank_histogram(matrix.better, matrix.tied, matrix.population, ties)
+    losses = loss_fits(histogram)
+    by_speaker = mean_bits_by_speaker(matrix, ties)
+    permutations = draws if len(matrix.tested) > 1 else 0
+    figures: list[Figure] = [*srd.figures(matrix, weights, ties, permutations, seed)]
+    figures += _losses(losses, ties)
+    step("local disclosure")
+    local = _local(matrix, dev, said)
+    if local is not None:
+        figures += _lid(matrix, weights, dev, local)
+    heard = None if local is None else _heard(matrix, dev, local, said)
+    if heard is not None:
+        figures += growth.figures(heard, weights)
+    step("scores")
+    tally = Tally.of(matrix, weights)
+    for family in (zebra, verification, linkage):
+        figures += family.figures(matrix, weights, tally)
+    step("anonymity")
+    figures += _anonymity(matrix, weights, roles, said)
+    step("low false positive rates")
+    figures += membership.figures(matrix, weights, delta=delta)
+    if epsilon is not None:
+        figures += _accounted(epsilon, delta)
+    step("curves")
+    return Report(
+        name=matrix.name,
+        speakers=matrix.population,
+        trials=matrix.trials,
+        tested=tuple(matrix.speakers[column] for column in matrix.tested.tolist()),
+        draws=0 if weights is None else draws,
+        seed=seed,
+        notes=tuple(said),
+        figures={figure.key: _biased(figure) for figure in figures},
+        curves=curves(
+            matrix,
+            tally,
+            histogram,
+            {each.loss: _law(each) for each in losses},
+            by_speaker,
+            None if local is None else local.bits[_STYLE],
+            None if heard is None else growth.heard_line(heard, weights),
+            {} if heard is None else growth.guide_lines(heard),
+        ),
+    )
+
+
+def _local(matrix: ScoreMatrix, dev: ScoreMatrix | None, said: list[str]) -> LidBits | None:
+    if dev is None and len(matrix.tested) < 2:
+        said.append("LID is left out: it needs a dev matrix, or trials of two speakers.")
+        return None
+    if dev is None:
+        said.append(
+            "There is no dev matrix: LID was calibrated across the speakers, each by the others."
+        )
+    elif shared := _tested(matrix) & _tested(dev):
+        said.append(
+            f"{len(shared)} of the speakers are in the dev matrix as well: LID is flattered."
+        )
+    return LidBits.of(matrix, dev)
+
+
+def _tested(matrix: ScoreMatrix) -> set[str]:
+    """Names of the speakers with trials; none where they are no more than numbers."""
+    return {name for i in matrix.tested if not (name := matrix.speakers[i]).isdecimal()}
+
+
+def _lid(
+    matrix: ScoreMatrix, weights: FloatArray | None, dev: ScoreMatrix | None, local: LidBits
+) -> Iterator[Figure]:
+    """Without what stands twice: the style chosen stands without its name."""
+    for figure in lid.figures(matrix, weights, dev, _STYLE, found=local):
+        style = figure.key.split(".")[1]
+        if style != _STYLE:
+            named = style in local.bits
+            yield replace(figure, label=f"{figure.label} ({style})") if named else figure
+
+
+def _anonymity(
+    matrix: ScoreMatrix, weights: FloatArray | None, roles: Roles | None, said: list[str]
+) -> Iterator[Figure]:
+    """What was anonymised is said once, not at each figure."""
+    figures = anonymity.figures(matrix, weights, roles=roles)
+    who = next(figure.note for figure in figures if "P(rank" in figure.label)
+    said.append(who)
+    for figure in figures:
+        yield replace(figure, note=figure.note.removeprefix(who).strip())
+
+
+def _biased(figure: Figure) -> Figure:
+    """Warn where bias is so much of a figure that its limits leave it out."""
+    low, high = figure.limits
+    if figure.draws is None or figure.value is None or low is None or high is None:
+        return figure
+    if low <= figure.value <= high:
+        return figure
+    warning = "biased on so few trials: its limits leave it out"
+    return replace(figure, note=f"{figure.note}; {warning}" if figure.note else warning)
+
+
+def _heard(
+    matrix: ScoreMatrix, dev: ScoreMatrix | None, local: LidBits, said: list[str]
+) -> LongitudinalCurve | None:
+    if np.bincount(matrix.owner).max() < 2:
+        said.append("No speaker has a second trial: what hearing more discloses is left out.")
+        return None
+    try:
+        return longitudinal(matrix, dev, _STYLE, calibration=local.calibrations[_STYLE])
+    except UsageError as error:
+        said.append(f"What hearing more discloses is left out: {error}.")
+        return None
+
+
+def _accounted(epsilon: float, delta: float) -> Iterator[Figure]:
+    found = account(epsilon, delta, max(_WINDOWS))
+    for row in found.rows:
+        if row.trials not in _WINDOWS:
+            continue
+        for rule, value in (
+            ("basic", row.basic_nats),
+            ("advanced", row.advanced_nats),
+            ("optimal", row.optimal_nats),
+        ):
+            yield Figure(
+                f"accounting.{rule}_nats_{row.trials}",
+                f"{row.trials:,} trial{'s' if row.trials > 1 else ''}: {rule}",
+                value,
+                "nats",
+                floor=0.0,
+                note=found.note,
+            )
+
+
+def _losses(losses: Sequence[LossFit], ties: str) -> Iterator[Figure]:
+    for each in losses:
+        note = ", ".join(each.notes)
+        name = each.loss.lower()
+        yield Figure(f"srd.kl_{name}_bits", f"KL of the law by {each.loss}", each.kl_bits, "bits",
+                     ties=ties, note=note)  # fmt: skip
+        yield Figure(
+            f"srd.rank1_match_{name}_bits", f"rank-1 match of the law by {each.loss}",
+            each.rank1_match_bits, "bits", ties=ties, note=note,
+        )  # fmt: skip
+
+
+def _law(found: LossFit) -> RankFit:
+    return RankFit(found.alpha, found.beta, found.binomial, found.loss, found.value, found.notes)

@@ -1,0 +1,1 @@
+"""Score matrices from files: arrays, tables, score lists with trial lists, embeddings."""

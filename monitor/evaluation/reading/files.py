@@ -1,0 +1,161 @@
+"""Files as they lie on disk: what they are by their content, and one line where they are broken."""
+
+from __future__ import annotations
+
+import csv
+import zipfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TypeAlias
+
+import numpy as np
+
+from monitor.errors import StoreError, UsageError
+from monitor.types import AnyArray
+
+__all__ = ["Progress", "array_at", "arrays_at", "fields", "kind_of", "separator_of", "text_chunks"]
+
+Progress: TypeAlias = Callable[[int, int], None]
+"""Called with how much is done and how much there is."""
+
+_CHUNK = 1 << 22
+_MAGIC = {b"\x93NUMPY": "npy", b"PK\x03\x04": "npz", b"PK\x05\x06": "npz"}
+_FOREIGN = {
+    b"\x1f\x8b": "is compressed; unpack it",
+    b"\x80": "is a pickle, which is never loaded; save it with numpy.save",
+    b"\xff\xfe": "is UTF-16 text; save it as UTF-8",
+    b"\xfe\xff": "is UTF-16 text; save it as UTF-8",
+}
+
+
+@contextmanager
+def _opening(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except FileNotFoundError:
+        raise StoreError(f"cannot open {path.name}: no such file; check the name") from None
+    except IsADirectoryError:
+        raise StoreError(f"{path.name} is a folder; give a file") from None
+    except OSError as error:
+        raise StoreError(f"cannot read {path.name}: {error.strerror or error}") from None
+
+
+def kind_of(path: Path) -> str:
+    """``"npy"``, ``"npz"`` or ``"text"``, by the first bytes.
+
+    Raises:
+        StoreError: it cannot be opened, or is none of these, or its name says otherwise.
+        UsageError: it is empty.
+    """
+    if path.exists() and not path.is_file() and not path.is_dir():
+        raise StoreError(f"{path.name} is a pipe or a device; save it to a file first")
+    with _opening(path), path.open("rb") as file:
+        head = file.read(4096)
+    if not head:
+        raise UsageError(f"{path.name} is empty")
+    for magic, kind in _MAGIC.items():
+        if head.startswith(magic):
+            return kind
+    for magic, words in _FOREIGN.items():
+        if head.startswith(magic):
+            raise StoreError(f"{path.name} {words}")
+    suffix = path.suffix.lower()
+    if suffix in (".npy", ".npz"):
+        raise StoreError(
+            f"{path.name} holds no NumPy array; if it is text, name it .csv, .tsv or .txt"
+        )
+    if b"\0" in head:
+        raise StoreError(f"{path.name} is neither text nor a NumPy file")
+    return "text"
+
+
+def array_at(path: Path) -> AnyArray:
+    """The array of a ``.npy``, mapped and not read; nothing is unpickled.
+
+    Raises:
+        StoreError: it is truncated, damaged or pickled.
+    """
+    try:
+        try:
+            return np.asanyarray(np.load(path, mmap_mode="r", allow_pickle=False))
+        except ValueError:  # an array without any number cannot be mapped
+            return np.asanyarray(np.load(path, allow_pickle=False))
+    except Exception as error:  # the header is parsed as Python: anything may come of it
+        raise _broken(path, error) from None
+
+
+def arrays_at(path: Path) -> dict[str, AnyArray]:
+    """The arrays of an ``.npz`` by name.
+
+    Raises:
+        StoreError: it is truncated, damaged, or holds pickled objects.
+    """
+    try:
+        # numpy leaves a file that it opened itself open when it is no archive
+        with (
+            path.open("rb") as file,
+            zipfile.ZipFile(file),
+            np.load(file, allow_pickle=False) as archive,
+        ):
+            return {name: archive[name] for name in archive.files}
+    except Exception as error:
+        raise _broken(path, error) from None
+
+
+def _broken(path: Path, error: BaseException) -> StoreError:
+    words = " ".join(str(error).replace(str(path), path.name).split())
+    if "allow_pickle" in words or "Object arrays" in words or "Python objects" in words:
+        return StoreError(
+            f"{path.name} holds Python objects, which are never loaded; save plain numbers or text"
+        )
+    return StoreError(
+        f"{path.name} is damaged or cut short ({words[:100] or type(error).__name__}); "
+        "write it again"
+    )
+
+
+def text_chunks(path: Path, progress: Progress | None = None) -> Iterator[list[str]]:
+    """The lines of a text, some megabytes at a time.
+
+    Raises:
+        StoreError: it cannot be read, or is not UTF-8.
+    """
+    with _opening(path):
+        size = path.stat().st_size
+        try:
+            with path.open(encoding="utf-8-sig") as file:
+                done = 0
+                while lines := file.readlines(_CHUNK):
+                    yield lines
+                    done += sum(map(len, lines))
+                    if progress is not None:
+                        progress(min(done, size), size)
+        except UnicodeDecodeError:
+            raise StoreError(f"{path.name} is not UTF-8 text; save it as UTF-8") from None
+
+
+def separator_of(line: str) -> str | None:
+    """What separates the columns of this line: comma, tab, or None for any blanks."""
+    return "," if "," in line else "\t" if "\t" in line else None
+
+
+def fields(line: str, separator: str | None) -> list[str]:
+    """The columns of one line; quotes are for names that hold the separator.
+
+    Raises:
+        UsageError: its quotes make no sense.
+
+    Example:
+        >>> fields('u1, "Lee, Ann" ,0.5', ",")
+        ['u1', 'Lee, Ann', '0.5']
+    """
+    if separator is None:
+        return line.split()
+    if '"' in line:
+        try:
+            row = next(csv.reader([line], delimiter=separator, skipinitialspace=True))
+        except csv.Error as error:
+            raise UsageError(f"{line[:40].strip()!r} ... is no line of a table ({error})") from None
+        return [field.strip() for field in row]
+    return [field.strip() for field in line.split(separator)]

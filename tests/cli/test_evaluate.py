@@ -1,0 +1,216 @@
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Scores of three systems (strong, weak, random) on the same speakers, and their labels."""
+    path = tmp_path_factory.mktemp("scores")
+    target = np.repeat(np.arange(20), 5)
+    (path / "labels.txt").write_text("".join(f"{column}\n" for column in target))
+    own = target[:, None] == np.arange(20)
+    for seed, (name, lead) in enumerate([("strong", 3.0), ("weak", 1.0), ("random", 0.0)]):
+        noise = np.random.default_rng(seed).normal(size=own.shape)
+        np.save(path / f"{name}.npy", (noise + lead * own).astype(np.float32))
+    noise = np.random.default_rng(9).normal(size=own.shape)
+    np.save(path / "dev.npy", noise + 3.0 * own)
+    vectors = np.random.default_rng(3).normal(size=(20, 8))
+    heard = vectors[target] + np.random.default_rng(4).normal(size=(100, 8))
+    np.savez(path / "enrolled.npz", embeddings=vectors, speakers=[f"s{i}" for i in range(20)])
+    np.savez(path / "heard.npz", embeddings=heard, speakers=[f"s{i}" for i in target])
+    return path
+
+
+@pytest.fixture
+def evaluate(run, folder):
+    """``monitor evaluate`` of systems by name, with labels and few draws."""
+
+    def evaluate(*names: str, options: tuple[object, ...] = ("--draws", 20)):
+        files = [folder / f"{name}.npy" for name in names]
+        return run("evaluate", *files, "--labels", folder / "labels.txt", *options)
+
+    return evaluate
+
+
+def strict(text):
+    def refuse(constant):
+        raise AssertionError(constant)
+
+    return json.loads(text, parse_constant=refuse)
+
+
+def test_a_table_for_people(evaluate):
+    result = evaluate("strong")
+    assert (result.code, result.err) == (0, "")
+    assert result.out.startswith("strong: 100 trials of 20 speakers, N = 20, ceiling 4.32 bits")
+    for words in (
+        "Of 20 people whom an attacker considers",
+        "There is no dev matrix",
+        "Similarity rank disclosure",
+        "Local information disclosure",
+        "ZEBRA",
+        "Verification",
+        "Linking two recordings",
+        "Ranks as anonymity",
+        "At few false positives",
+        "95 % limits",
+        "Equal scores: ",
+    ):
+        assert words in result.out, words
+    assert max(map(len, result.out.splitlines())) <= 100
+    assert "\x1b" not in result.out
+
+
+def test_every_figure_as_json(evaluate):
+    result = evaluate("strong", options=("--draws", 20, "--json"))
+    made = strict(result.out)
+    assert made["schema"] == 1
+    assert made["comparison"] is None
+    (system,) = made["systems"]
+    assert (system["name"], system["speakers"], system["trials"]) == ("strong", 20, 100)
+    assert system["ceiling_bits"] == pytest.approx(np.log2(20))
+    keys = {"label", "value", "text", "low", "high", "unit", "ceiling", "floor", "ties", "note",
+            "speakers", "trials"}  # fmt: skip
+    for key, figure in system["figures"].items():
+        assert set(figure) == keys, key
+        assert re.fullmatch(r"[a-z]+(\.[a-z0-9_-]+)+", key), key
+        assert figure["value"] is not None or figure["text"] or figure["note"], key
+    families = {key.split(".")[0] for key in system["figures"]}
+    assert families >= {
+        "srd", "lid", "longitudinal", "zebra", "verification", "linkage", "anonymity", "membership"
+    }  # fmt: skip
+    figure = system["figures"]["srd.mean_bits_model"]
+    assert figure["low"] < figure["value"] < figure["high"]
+    assert not any("linkability" in key for key in system["figures"])
+    assert {"ranks", "laws", "local_bits", "roc", "det", "ece", "heard"} <= set(system["curves"])
+
+
+def test_the_same_seed_says_the_same(evaluate):
+    options = ("--draws", 20, "--json")
+    assert evaluate("weak", options=options) == evaluate("weak", options=options)
+    other = evaluate("weak", options=(*options, "--seed", 1))
+    assert other.out != evaluate("weak", options=options).out
+
+
+def test_several_systems_side_by_side(evaluate):
+    result = evaluate("strong", "weak", "random", options=("--names", "before,after, none"))
+    assert result.code == 0
+    lines = result.out.splitlines()
+    assert max(map(len, lines)) <= 100
+    (head,) = [line for line in lines if line.startswith("Verification")]
+    assert head.split()[1:4] == ["before", "after", "none"]
+    (row,) = [line for line in lines if line.startswith("EER (rocch)")]
+    assert "*" in row
+    assert "\N{DEGREE SIGN}" in row
+    assert "* differs from before" in result.out
+    made = strict(evaluate("strong", "weak", options=("--draws", 20, "--json")).out)
+    assert made["comparison"]["reference"] == "strong"
+    assert made["comparison"]["paired"] == {"strong": True, "weak": True}
+    found = made["comparison"]["differences"]["verification.eer_rocch"]["weak"]
+    assert found["significant"] is True
+    assert 0 < found["low"] < found["value"] < found["high"]
+
+
+def test_a_dev_set(evaluate, folder):
+    options = ("--draws", 0, "--dev", folder / "dev.npy", "--dev-labels", folder / "labels.txt")
+    result = evaluate("strong", options=options)
+    assert result.code == 0
+    assert "There is no dev matrix" not in result.out
+
+
+def test_embeddings_are_scored(run, folder):
+    files = ("--trials", folder / "heard.npz", "--enrolment", folder / "enrolled.npz")
+    for scoring in ("average", "max"):
+        result = run("evaluate", *files, "--scoring", scoring, "--draws", 0)
+        assert result.code == 0
+        assert result.out.startswith("heard: 100 trials of 20 speakers")
+
+
+def test_what_was_anonymised_is_said(evaluate):
+    options = ("--draws", 0, "--query", "anonymised", "--reference", "original")
+    assert "nonymised queries against original references" in evaluate("weak", options=options).out
+
+
+def test_a_declared_epsilon_is_accounted_for(evaluate):
+    options = ("--draws", 0, "--json", "--epsilon", 0.5)
+    (system,) = strict(evaluate("weak", options=options).out)["systems"]
+    accounted = {key for key in system["figures"] if key.startswith("accounting.")}
+    assert accounted
+    (plain,) = strict(evaluate("weak", options=("--draws", 0, "--json")).out)["systems"]
+    assert set(system["figures"]) - set(plain["figures"]) == accounted
+
+
+def test_a_page(evaluate, tmp_path):
+    page = tmp_path / "report.html"
+    result = evaluate("strong", "weak", options=("--draws", 20, "--html", page))
+    assert result.code == 0
+    assert f"the page is {page}" in " ".join(result.err.split())
+    text = page.read_text(encoding="utf-8")
+    assert text.startswith("<!doctype html>")
+    assert text.count("<svg") == 8
+    assert len(text) < 600_000
+    assert [each.name for each in tmp_path.iterdir()] == ["report.html"]
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ((), "give SCORES, or embeddings with --trials and --enrolment"),
+        (("a.npy", "--trials", "b.npz"), "give SCORES, or embeddings"),
+        (("--trials", "b.npz"), "--trials needs --enrolment"),
+        (("--trials", "b.npz", "--enrolment", "c.npz", "--labels", "l"), "--labels goes with"),
+        (("a.npy", "--enrolment", "c.npz"), "--enrolment goes with --trials"),
+        (("a.npy", "b.npy", "--names", "one"), "--names: 1 names for 2 systems"),
+        (("a.npy", "b.npy", "--names", "x,x"), "two systems have one name"),
+        (("a.npy", "a.npy"), "two systems have one name"),
+        (("a", "b", "c", "--labels", "l", "--labels", "m"), "--labels: give it once, or once for"),
+        (("a.npy", "--dev-labels", "l"), "--dev-labels goes with --dev"),
+        (("a.npy", "--query", "original"), "--query and --reference go together"),
+        (("a.npy", "--html", "a.npy"), "let the name end in .html"),
+        (("a.npy", "--delta", "0"), "Invalid value for '--delta'"),
+        (("a.npy", "--epsilon", "-1"), "Invalid value for '--epsilon'"),
+    ],
+)
+def test_wrong_usage(run, options, words):
+    result = run("evaluate", *options)
+    assert (result.code, result.out) == (2, "")
+    assert words in result.complaint
+
+
+def test_inputs_that_cannot_be_read(run, evaluate, folder, tmp_path):
+    assert run("evaluate", tmp_path / "no.npy").code == 1
+    result = run("evaluate", folder / "strong.npy")
+    assert result.code == 2
+    assert "does not say who spoke" in result.complaint
+    scores = np.load(folder / "strong.npy")
+    scores[3, 1] = np.nan
+    np.save(tmp_path / "nan.npy", scores)
+    result = run("evaluate", tmp_path / "nan.npy", "--labels", folder / "labels.txt")
+    assert result.code == 2
+    assert "not a finite number" in result.complaint
+
+
+def test_the_inputs_are_never_written_over(run, folder, tmp_path):
+    held = tmp_path / "labels.html"
+    held.write_text((folder / "labels.txt").read_text())
+    result = run("evaluate", folder / "weak.npy", "--labels", held, "--html", held)
+    assert result.code == 2
+    assert held.read_text() == (folder / "labels.txt").read_text()
+    result = run("evaluate", folder / "weak.npy", "--html", tmp_path / "no" / "a.html")
+    assert result.code == 1
+
+
+def test_on_a_terminal(terminal, folder):
+    arguments = ("evaluate", folder / "weak.npy", "--labels", folder / "labels.txt")
+    code, shown, err = terminal(*arguments, "--draws", 20)
+    assert code == 0
+    plain = re.sub(r"\x1b\[[0-9;]*m", "", shown)
+    assert max(map(len, plain.splitlines())) <= 100
+    assert "Verification" in plain
+    assert err == ""

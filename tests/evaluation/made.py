@@ -1,0 +1,62 @@
+"""Reports made by hand: every kind of figure and every curve, of names that are no good."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from monitor.evaluation.figure import Figure
+from monitor.evaluation.report import Report
+from monitor.figures.evaluation import Curves, Line
+
+EVIL = '<script>alert("x")</script> & $x$ [/bold] :smile:'
+
+
+def curves(name: str, speakers: int = 100) -> Curves:
+    """One of everything."""
+    rank = np.arange(1.0, speakers + 1)
+    falling = 1 / rank / (1 / rank).sum()
+    few = np.arange(1.0, 6.0)
+    odds = np.linspace(-3, 3, 31)
+    bell = 1 / np.cosh(odds)
+    rate = np.geomspace(1e-5, 1, 50)
+    return Curves(
+        name,
+        speakers,
+        99_000,
+        ranks=Line(rank, falling),
+        laws={loss: Line(rank, falling) for loss in ("LL", "MS", "WMS", "RWMS", "CLL")},
+        speaker_bits=np.linspace(0, 4, 30),
+        local_bits=Line(np.linspace(-2, 6, 50), np.linspace(1, 0, 50)),
+        ece=Line(odds, 0.6 * bell),
+        ece_nothing=Line(odds, bell),
+        roc=Line(rate, rate**0.3),
+        det=Line(rate, 1 - rate**0.3),
+        heard=Line(few, np.log2(1 + few), np.log2(few), np.log2(2 + few)),
+        guides={"linear": Line(few, few), "square root": Line(few, np.sqrt(few))},
+        linkage=Line(rank[1:], 1 / np.sqrt(rank[1:])),
+    )
+
+
+def report(name: str = EVIL, bits: float = 1.7, speakers: int = 100) -> Report:
+    """All kinds of figures."""
+    draws = np.linspace(bits - 0.2, bits + 0.2, 200)
+    figures = (
+        Figure("srd.mean_bits_model", "MeanD, law", bits, "bits", draws=draws, ceiling=6.64,
+               floor=0.0, ties="spread", note="On average."),
+        Figure("srd.idr", "IdR", 0.279, "share", low=0.2, high=0.3, ceiling=1.0,
+               floor=0.01),
+        Figure("zebra.tag", "tag", None, "", text="B", note=EVIL),
+        Figure("membership.epsilon_nats_at_1e-2", "epsilon", np.inf, "nats"),
+        Figure("new.family", EVIL, None, "log10", note="Needs 10 trials."),
+    )  # fmt: skip
+    return Report(
+        name=name,
+        speakers=speakers,
+        trials=1000,
+        tested=tuple(map(str, range(speakers))),
+        draws=200,
+        seed=0,
+        notes=("A note.",),
+        figures={figure.key: figure for figure in figures},
+        curves=curves(name, speakers),
+    )

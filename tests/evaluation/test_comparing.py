@@ -1,0 +1,157 @@
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from monitor.errors import UsageError
+from monitor.evaluation import anonymity
+from monitor.evaluation.comparing import Difference, compare
+from monitor.evaluation.figure import Figure
+from monitor.evaluation.matrix import ScoreMatrix
+from monitor.evaluation.report import Report
+from monitor.evaluation.resampling import resamples
+from monitor.figures.evaluation import Curves
+
+
+def report(name, figures, tested=("ann", "bob"), draws=200, seed=0, speakers=100):
+    return Report(
+        name=name,
+        speakers=speakers,
+        trials=1000,
+        tested=tuple(tested),
+        draws=draws,
+        seed=seed,
+        notes=(),
+        figures={figure.key: figure for figure in figures},
+        curves=Curves(name, speakers, 1000 * (speakers - 1)),
+    )
+
+
+def scored(strength, seed, name, speakers=40, tests=5):
+    generator = np.random.default_rng(seed)
+    target = np.repeat(np.arange(speakers), tests)
+    scores = generator.normal(size=(target.size, speakers))
+    scores[np.arange(target.size), target] += strength
+    matrix = ScoreMatrix(scores, target, name=name)
+    found = anonymity.figures(matrix, resamples(matrix))
+    return report(name, found, matrix.speakers, speakers=speakers)
+
+
+def second(row) -> Difference:
+    """Of the second system."""
+    difference: Difference | None = row.differences[1]
+    assert difference is not None
+    return difference
+
+
+def marked(comparison):
+    return {row.key for row in comparison.rows if row.differs[1]}
+
+
+def test_two_systems_that_differ_are_told_apart():
+    comparison = compare([scored(2.0, 0, "weak"), scored(0.5, 1, "strong")])
+    assert comparison.paired == (True, True)
+    assert marked(comparison) >= {"anonymity.mean_rank_p50", "anonymity.share_rank_at_most_10"}
+    (row,) = [row for row in comparison.rows if row.key == "anonymity.mean_rank_p50"]
+    assert row.most_private == 1
+    low, value, high = second(row).low, second(row).value, second(row).high
+    assert low is not None
+    assert value is not None
+    assert high is not None
+    assert low < value < high
+    assert row.differences[0] is None
+
+
+def test_the_same_system_twice_is_not():
+    comparison = compare([scored(1.0, 0, "one"), scored(1.0, 0, "again")])
+    assert marked(comparison) == set()
+    assert all(row.most_private is None for row in comparison.rows)
+
+
+def test_two_systems_without_evidence_are_seldom():
+    comparisons = [
+        compare([scored(0.0, 2 * i, "one"), scored(0.0, 2 * i + 1, "other")]) for i in range(20)
+    ]
+    sizes = [len(marked(comparison)) for comparison in comparisons]
+    assert sum(sizes) <= 0.12 * sum(len(comparison.rows) for comparison in comparisons)
+
+
+def test_pairing_makes_the_limits_narrow():
+    shared = np.random.default_rng(0).normal(size=200)
+    own = np.random.default_rng(1).normal(size=200) / 20
+
+    def one(name, shift, noise, tested):
+        draws = shared + shift + noise
+        return report(name, [Figure("a.b", "B", shift, "bits", draws=draws)], tested)
+
+    first = one("first", 0.0, 0.0, ("ann", "bob"))
+    same = compare([first, one("same", 0.3, own, ("ann", "bob"))])
+    other = compare([first, one("other", 0.3, own, ("cy", "dee"))])
+    assert marked(same) == {"a.b"}
+    assert marked(other) == set()
+    assert other.paired == (True, False)
+    assert any("independent resamples" in note for note in other.notes)
+
+
+def test_more_systems_need_more_to_differ():
+    draws = np.linspace(-0.02, 1.0, 1001)  # 2 % of it at or below zero
+    zero = report("zero", [Figure("a.b", "B", 0.0, "bits", draws=np.zeros(1001))], draws=1001)
+    others = [
+        report(f"s{i}", [Figure("a.b", "B", 0.5, "bits", draws=draws)], draws=1001)
+        for i in range(3)
+    ]
+    assert second(compare([zero, others[0]]).rows[0]).significant
+    three = compare([zero, *others])
+    assert three.confidence == pytest.approx(1 - 0.05 / 3)
+    assert not second(three.rows[0]).significant
+    assert any("Bonferroni" in note for note in three.notes)
+
+
+def test_what_cannot_be_compared_is_left_open():
+    one = report(
+        "one",
+        [
+            Figure("a.none", "A", None, "bits"),
+            Figure("a.exact", "B", 0.5, "bits", low=0.1, high=0.9),
+            Figure("a.seldom", "C", 0.5, "bits", draws=np.r_[np.full(150, np.nan), np.ones(50)]),
+            Figure("a.infinite", "D", np.inf, "nats", draws=np.full(200, np.nan)),
+            Figure("a.tag", "E", None, "", text="C"),
+        ],
+    )
+    other = report(
+        "other",
+        [
+            Figure("a.exact", "B", 0.7, "bits", low=0.6, high=0.9),
+            Figure("a.seldom", "C", 9.0, "bits", draws=np.full(200, 9.0)),
+            Figure("a.infinite", "D", np.inf, "nats", draws=np.full(200, np.nan)),
+            Figure("a.tag", "E", None, "", text="A"),
+            Figure("a.new", "F", 1.0, "bits"),
+        ],
+    )
+    comparison = compare([one, other])
+    assert marked(comparison) == set()
+    values = {row.key: second(row).value for row in comparison.rows}
+    assert values == pytest.approx(
+        {"a.none": None, "a.exact": 0.2, "a.seldom": 8.5, "a.infinite": None, "a.tag": None,
+         "a.new": None}
+    )  # fmt: skip
+    assert [row.figures[0] is None for row in comparison.rows] == [False] * 5 + [True]
+    json.dumps(comparison.to_json(), allow_nan=False)
+
+
+def test_notes_say_what_stands_in_the_way():
+    figure = Figure("a.b", "B", 0.5, "bits")
+    few = compare([report(f"s{i}", [figure], draws=20) for i in range(4)])
+    assert any("20 resamples are few" in note for note in few.notes)
+    none = compare([report(name, [figure], draws=0) for name in "ab"])
+    assert any("Nothing was resampled" in note for note in none.notes)
+    sizes = compare([report("a", [figure]), report("b", [figure], speakers=50)])
+    assert any("different numbers of speakers" in note for note in sizes.notes)
+
+
+@pytest.mark.parametrize("names", [["a"], ["a", "a"], []])
+def test_names_and_numbers_of_systems(names):
+    with pytest.raises(UsageError):
+        compare([report(name, []) for name in names])

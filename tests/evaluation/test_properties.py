@@ -1,0 +1,331 @@
+"""What holds for every metric: a new family is one line of FAMILIES."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose
+
+from monitor.evaluation import (
+    anonymity,
+    lid,
+    linkage,
+    membership,
+    srd,
+    verification,
+    zebra,
+)
+from monitor.evaluation import matrix as module
+from monitor.evaluation.figure import Figure
+from monitor.evaluation.matrix import ScoreMatrix
+from monitor.evaluation.resampling import resamples
+from monitor.types import FloatArray
+from tests.evaluation.matrices import (
+    SEEDS,
+    chance,
+    constant,
+    interleaving,
+    matrices,
+    other_columns,
+    other_rows,
+    other_weights,
+    perfect,
+    rescored,
+    separated,
+)
+
+
+@dataclass(frozen=True)
+class Family:
+    """A module of metrics and what may be expected of it.
+
+    Attributes:
+        name: first part of its keys.
+        figures: of a matrix and of weights (or None).
+        ordered: whether the order of one speaker's trials matters.
+        monotone: beginnings of keys that only compare scores over all rows.
+        rowwise: beginnings of keys that only compare scores within a row.
+        at_ceiling: beginnings of keys that perfect scores bring to their ceiling.
+        at_floor: beginnings of keys that chance leaves at their floor.
+        flat_at_floor: beginnings of keys that constant scores leave there.
+        speakers: with fewer tested speakers it refuses.
+        dev_draws: its draws resample a dev matrix as well.
+        rounding: how far iterative fits of the same numbers may lie apart.
+    """
+
+    name: str
+    figures: Callable[[ScoreMatrix, FloatArray | None], tuple[Figure, ...]]
+    ordered: bool = False
+    monotone: tuple[str, ...] = ()
+    rowwise: tuple[str, ...] = ()
+    at_ceiling: tuple[str, ...] = ()
+    at_floor: tuple[str, ...] = ()
+    flat_at_floor: tuple[str, ...] = ()
+    speakers: int = 1
+    dev_draws: bool = False
+    rounding: float = 1e-9
+
+
+RATES = (0.01, 0.1, 0.5)
+FAMILIES = [
+    Family(
+        "anonymity",
+        lambda matrix, weights: anonymity.figures(matrix, weights, cuts=(1, 2, 5)),
+        monotone=("",),
+        rowwise=("",),
+        at_ceiling=("share",),
+        at_floor=("share", "mean_rank_p50"),
+        flat_at_floor=("share", "mean_rank_p50"),
+    ),
+    Family(
+        "membership",
+        lambda matrix, weights: membership.figures(matrix, weights, rates=RATES),
+        monotone=("",),
+        at_ceiling=("tpr", "epsilon_lower_nats", "half_trials_tpr"),
+        at_floor=("tpr", "epsilon_lower"),
+        flat_at_floor=("tpr", "epsilon", "half_trials"),
+    ),
+    Family(
+        "srd",
+        lambda matrix, weights: srd.figures(matrix, weights, permutations=0),
+        monotone=("",),
+        rowwise=("",),
+        at_ceiling=("idr", "mean_bits", "maxd_bits", "rank1_bits"),
+        at_floor=("mean_bits_model", "idr"),
+        flat_at_floor=("mean_bits_model", "idr"),
+        rounding=1e-6,
+    ),
+    Family(
+        "lid",
+        lambda matrix, weights: lid.figures(matrix, weights, chance(matrix.population, 20)),
+        at_floor=("alid",),
+        flat_at_floor=("alid",),
+        dev_draws=True,
+        rounding=1e-6,
+    ),
+    Family(
+        "zebra",
+        zebra.figures,
+        monotone=("",),
+        at_ceiling=("d_ece", "log10_l"),
+        at_floor=("d_ece",),
+        flat_at_floor=("d_ece", "log10_l"),
+    ),
+    Family(
+        "verification",
+        verification.figures,
+        monotone=("eer", "min_cllr"),
+        at_floor=("eer", "min_cllr"),
+        flat_at_floor=("eer", "min_cllr"),
+    ),
+    Family(
+        "linkage",
+        linkage.figures,
+        ordered=True,
+        monotone=("pi_link",),
+        at_ceiling=("pi",),
+        at_floor=("pi",),
+        flat_at_floor=("d_sys",),
+    ),
+]
+each = pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.name)
+few = settings(max_examples=25)
+
+
+def starting(family: Family, found: tuple[Figure, ...], keys: tuple[str, ...]) -> list[Figure]:
+    return [
+        figure
+        for figure in found
+        if figure.key.startswith(tuple(family.name + "." + key for key in keys))
+    ]
+
+
+def assert_same(found: Sequence[Figure], expected: Sequence[Figure], rounding: float) -> None:
+    assert [figure.key for figure in found] == [figure.key for figure in expected]
+    for one, other in zip(found, expected, strict=True):
+        assert (one.text, one.ties, one.note, one.unit) == (
+            other.text,
+            other.ties,
+            other.note,
+            other.unit,
+        )
+        assert_allclose(_numbers(one), _numbers(other), rounding, rounding, err_msg=one.key)
+        assert (one.draws is None) == (other.draws is None)
+        if one.draws is not None and other.draws is not None:
+            assert_allclose(one.draws, other.draws, rounding, rounding, err_msg=one.key)
+
+
+def _numbers(figure: Figure) -> FloatArray:
+    """All its numbers, NaN for those that it has not."""
+    given = figure.value, figure.ceiling, figure.floor, figure.low, figure.high
+    return np.array(given, dtype=float)
+
+
+@each
+@few
+@given(matrix=matrices(), seed=SEEDS)
+def test_every_figure_is_well_formed(family, matrix, seed):
+    assume(matrix.tested.size >= family.speakers)
+    found = family.figures(matrix, resamples(matrix, draws=5, seed=seed))
+    assert len({figure.key for figure in found}) == len(found) > 0
+    for figure in found:
+        assert figure.key.startswith(f"{family.name}.")
+        if figure.value is None:
+            assert figure.note
+        else:
+            assert np.isfinite(figure.value), figure.key
+            if figure.ceiling is not None:
+                assert figure.value <= figure.ceiling + 1e-9, figure.key
+        if figure.unit in {"bits", "nats"}:
+            assert figure.key.endswith(figure.unit) or f"_{figure.unit}_" in figure.key
+        if figure.draws is not None:
+            assert figure.draws.shape == (5,)
+            assert not np.isinf(figure.draws).any(), figure.key
+
+
+@pytest.mark.parametrize(
+    "family", [f for f in FAMILIES if not f.dev_draws], ids=lambda family: family.name
+)
+@few
+@given(matrix=matrices())
+def test_each_speaker_drawn_once_gives_the_point(family, matrix):
+    assume(matrix.tested.size >= family.speakers)
+    for figure in family.figures(matrix, np.ones((2, matrix.tested.size))):
+        if figure.draws is not None:
+            value = np.nan if figure.value is None else figure.value
+            assert_allclose(figure.draws, np.full(2, value), 1e-6, 1e-6, err_msg=figure.key)
+
+
+@each
+@few
+@given(matrix=matrices())
+def test_the_point_does_not_depend_on_the_draws(family, matrix):
+    assume(matrix.tested.size >= family.speakers)
+    bare = family.figures(matrix, None)
+    for one, other in zip(family.figures(matrix, resamples(matrix, 3)), bare, strict=True):
+        assert (one.key, one.value, one.ceiling) == (other.key, other.value, other.ceiling)
+        assert other.draws is None
+
+
+@each
+@few
+@given(matrix=matrices(), seed=SEEDS)
+def test_the_order_of_the_speakers_does_not_matter(family, matrix, seed):
+    assume(matrix.tested.size >= family.speakers)
+    order = np.random.default_rng(seed).permutation(matrix.population)
+    weights = resamples(matrix, draws=3, seed=seed)
+    moved = other_columns(matrix, order), other_weights(matrix, order, weights)
+    assert_same(family.figures(*moved), family.figures(matrix, weights), family.rounding)
+
+
+@each
+@few
+@given(matrix=matrices(), seed=SEEDS)
+def test_the_order_of_the_trials_does_not_matter(family, matrix, seed):
+    assume(matrix.tested.size >= family.speakers)
+    generator = np.random.default_rng(seed)
+    if family.ordered:
+        order = interleaving(matrix, generator)
+    else:
+        order = generator.permutation(matrix.trials)
+    weights = resamples(matrix, draws=3, seed=seed)
+    moved = family.figures(other_rows(matrix, order), weights)
+    assert_same(moved, family.figures(matrix, weights), family.rounding)
+
+
+@each
+@few
+@given(matrix=matrices(), change=st.sampled_from([lambda x: np.exp(x / 5), lambda x: 4 * x - 7]))
+def test_only_comparisons_count_over_all_rows(family, matrix, change):
+    assume(matrix.tested.size >= family.speakers)
+    weights = resamples(matrix, draws=3)
+    moved = family.figures(rescored(matrix, change), weights)
+    kept = family.figures(matrix, weights)
+    assert_same(
+        starting(family, moved, family.monotone),
+        starting(family, kept, family.monotone),
+        family.rounding,
+    )
+
+
+@each
+@few
+@given(matrix=matrices(), seed=SEEDS)
+def test_only_comparisons_count_within_a_row(family, matrix, seed):
+    assume(matrix.tested.size >= family.speakers)
+    generator = np.random.default_rng(seed)
+    scale, shift = generator.uniform(0.5, 2, (2, matrix.trials, 1))
+    weights = resamples(matrix, draws=3)
+    moved = family.figures(rescored(matrix, lambda x: np.exp(scale * x / 5) + shift), weights)
+    kept = family.figures(matrix, weights)
+    assert_same(
+        starting(family, moved, family.rowwise),
+        starting(family, kept, family.rowwise),
+        family.rounding,
+    )
+
+
+@each
+@settings(max_examples=10)
+@given(matrix=matrices(), size=st.integers(1, 40))
+def test_any_block_size_gives_the_same(family, matrix, size):
+    assume(matrix.tested.size >= family.speakers)
+    weights = resamples(matrix, draws=3)
+    expected = family.figures(matrix, weights)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "_BLOCK", size)
+        again = ScoreMatrix(matrix.scores, matrix.target)
+        assert_same(family.figures(again, weights), expected, family.rounding)
+
+
+@each
+def test_a_memory_map_gives_the_same(family, tmp_path):
+    matrix = chance(12, 6)
+    np.save(tmp_path / "scores.npy", matrix.scores.astype(np.float32))
+    mapped = ScoreMatrix(np.load(tmp_path / "scores.npy", mmap_mode="r"), matrix.target)
+    held = rescored(matrix, lambda scores: scores.astype(np.float32).astype(float))
+    assert_same(family.figures(mapped, None), family.figures(held, None), family.rounding)
+
+
+@each
+@pytest.mark.parametrize("matrix", [perfect(), perfect(3, 1), perfect(2, 9)], ids=["10", "3", "2"])
+def test_perfect_scores_reach_the_ceilings(family, matrix):
+    found = starting(family, family.figures(matrix, None), family.at_ceiling)
+    assert len(found) >= len(family.at_ceiling)
+    for figure in found:
+        assert figure.value == pytest.approx(figure.ceiling), figure.key
+
+
+@each
+def test_more_than_perfect_there_is_not(family):
+    one, other = family.figures(perfect(), None), family.figures(separated(), None)
+    for best, good in zip(one, other, strict=True):
+        if best.value is not None and good.value is not None and best.ceiling is not None:
+            assert good.value <= best.ceiling + 1e-9, best.key
+
+
+@each
+@pytest.mark.parametrize("seed", [0, 1])
+def test_chance_reads_nothing(family, seed):
+    matrix = chance(seed=seed)
+    found = starting(family, family.figures(matrix, resamples(matrix)), family.at_floor)
+    assert len(found) >= len(family.at_floor)
+    for figure in found:
+        assert figure.value is not None
+        assert figure.floor is not None
+        low, high = figure.limits
+        slack = 0.0 if low is None or high is None else high - low  # about four standard errors
+        assert abs(figure.value - figure.floor) <= slack + 1e-12, figure.key
+
+
+@each
+def test_constant_scores_read_nothing(family):
+    found = starting(family, family.figures(constant(), None), family.flat_at_floor)
+    assert len(found) >= len(family.flat_at_floor)
+    for figure in found:
+        assert figure.value == pytest.approx(figure.floor, abs=1e-12), figure.key

@@ -1,0 +1,70 @@
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.testing import assert_array_equal
+
+from monitor.errors import UsageError
+from monitor.maths.proportion import clopper_pearson
+from monitor.maths.tail import Highest, RunningWeights
+
+SEEDS = st.integers(0, 2**32 - 1)
+
+
+@given(SEEDS, st.integers(1, 60), st.integers(1, 9), st.integers(1, 40))
+def test_highest_holds_everything_down_to_its_last(seed, keep, rows, levels):
+    generator = np.random.default_rng(seed)
+    scores = generator.integers(0, levels, (rows, 5)).astype(float)
+    owner = generator.integers(0, 3, rows)
+    highest = Highest(keep, owners=3)
+    for row in range(0, rows, 2):
+        highest.add(scores[row : row + 2], owner[row : row + 2])
+    tail = highest.tail()
+    lowest = tail.values[-1]
+    assert lowest <= np.sort(scores, axis=None)[::-1][min(keep, scores.size) - 1]
+    kept = [(value, who) for value, who in zip(scores.ravel(), np.repeat(owner, 5), strict=True)]
+    expected = sorted(pair for pair in kept if pair[0] >= lowest)
+    found = np.repeat(np.column_stack([tail.values, tail.owner]), tail.counts, axis=0)
+    assert sorted(map(tuple, found.tolist())) == expected
+    assert (np.diff(tail.values) <= 0).all()
+    assert tail.total == scores.size
+    assert tail.whole == (len(expected) == scores.size)
+    assert_array_equal(tail.first_of(np.array([lowest])), [np.count_nonzero(tail.values > lowest)])
+
+
+@given(SEEDS, st.integers(0, 50))
+def test_running_weights_equal_the_running_sum(seed, entries):
+    generator = np.random.default_rng(seed)
+    owner, counts = generator.integers(0, 4, entries), generator.integers(1, 3, entries)
+    weights = generator.integers(0, 4, (6, 4)).astype(float)
+    running = RunningWeights(owner, counts, weights)
+    each = np.concatenate([np.zeros((6, 1)), np.cumsum(weights[:, owner] * counts, axis=1)], axis=1)
+    ends = generator.integers(0, entries + 1, 6)
+    assert_array_equal(running.before(ends), each[np.arange(6), ends])
+    mass = generator.integers(0, 9, 6).astype(float)
+    expected = [
+        next((i for i, sum_ in enumerate(row[1:]) if sum_ > m), entries)
+        for row, m in zip(each, mass, strict=True)
+    ]
+    assert_array_equal(running.place(mass), expected)
+
+
+def test_limits_of_a_proportion(golden_bounds):
+    for row in golden_bounds:
+        low, _ = clopper_pearson(row["tp"], row["n_tar"])
+        _, high = clopper_pearson(row["fp"], row["n_non"])
+        assert low == pytest.approx(row["cp"]["tpr_lo"], rel=1e-12)
+        assert high == pytest.approx(row["cp"]["fpr_hi"], rel=1e-12)
+    assert clopper_pearson(5, 5)[1] == 1
+    for wrong in [(6, 5, 0.025), (-1, 5, 0.025), (0, 0, 0.025), (1, 2, 0.5)]:
+        with pytest.raises(UsageError):
+            clopper_pearson(*wrong)
+
+
+@pytest.fixture(scope="module")
+def golden_bounds(shared):
+    return json.loads((shared / "golden" / "golden_math.json").read_text())["voxguard_eps_hat"]
