@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ def print_comparison(comparison: Comparison) -> None:
                 first.label,
                 *cells,
                 _unit(first),
-                notes.number(_sentence(row.note(comparison.names))),
+                notes.number(_said(row, comparison.names)),
             )
         console.print()
         console.print(table)
@@ -165,6 +165,12 @@ def _marks(row: Row, index: int) -> str:
 
 def _unit(figure: Figure) -> str:
     return "" if figure.unit in ("share", "count") else figure.unit
+
+
+def _said(row: Row, names: Sequence[str]) -> str:
+    """As a sentence, unless it begins with the name of a system."""
+    note = row.note(names)
+    return _sentence(note) if note == row.first.note else note
 
 
 def _sentence(note: str) -> str:

@@ -324,6 +324,7 @@ def _draws(
     def summed(where: BoolArray, values: FloatArray) -> _Doubles:
         return np.asarray(weights @ np.bincount(matrix.owner, np.where(where, values, 0.0), count))
 
+    most = matrix.ceiling_bits  # a step of the weight may go beyond it
     every, one = np.ones(len(bits), dtype=bool), np.ones(len(bits))
     trials, positive = summed(every, one), summed(above, one)
     gained = summed(above, bits) + shifts * summed(above, slopes)
@@ -333,10 +334,10 @@ def _draws(
     largest = bits[best] + shifts[:, None] * slopes[best]
     with np.errstate(invalid="ignore"):
         return {
-            "alid_bits": (gained + lost) / trials,
+            "alid_bits": np.minimum((gained + lost) / trials, most),
             "pdr": positive / trials,
             "ndr": 1.0 - positive / trials,
-            "positive_bits": gained / positive,
-            "negative_bits": lost / (trials - positive),
-            "max_bits": np.where(weights > 0, largest, -np.inf).max(axis=1),
+            "positive_bits": np.minimum(gained / positive, most),
+            "negative_bits": np.minimum(lost / (trials - positive), 0.0),
+            "max_bits": np.minimum(np.where(weights > 0, largest, -np.inf).max(axis=1), most),
         }
