@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from monitor.lazy import lazily
 
 if TYPE_CHECKING:
     from monitor.evaluation.accounting import account
@@ -88,12 +89,5 @@ _HOMES = {
 }
 
 
-def __getattr__(name: str) -> Any:
-    """Import a metric when it is first asked for: river is slow to load."""
-    if name in _HOMES:
-        return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted([*globals(), *__all__])
+# river is slow to load
+__getattr__, __dir__ = lazily(__name__, _HOMES)

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
 from collections.abc import Iterable, Sequence
 from html import escape
 from pathlib import Path
 
-from monitor.errors import StoreError, UsageError
+from monitor.errors import UsageError
 from monitor.evaluation.comparing import Comparison
 from monitor.evaluation.figure import Figure
 from monitor.evaluation.report import Report
@@ -22,6 +20,7 @@ from monitor.evaluation.wording import (
     tie_rules,
 )
 from monitor.figures.evaluation import pictures
+from monitor.figures.placing import placed
 from monitor.version import __version__
 
 __all__ = ["page", "save_page"]
@@ -35,17 +34,8 @@ def save_page(reports: Sequence[Report], path: Path, comparison: Comparison | No
         StoreError: the place cannot be written.
     """
     text = page(reports, comparison)
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
+    with placed(path) as part:
         part.write_text(text, encoding="utf-8")
-        part.replace(path)
-    except OSError as error:
-        raise StoreError(
-            f"cannot write {path.name}: {error.strerror or error}; choose another place"
-        ) from error
-    finally:
-        with contextlib.suppress(OSError):
-            part.unlink()
 
 
 def page(reports: Sequence[Report], comparison: Comparison | None = None) -> str:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
 import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from monitor.errors import StoreError, UsageError
+from monitor.errors import UsageError
+from monitor.figures.placing import placed
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -76,24 +75,14 @@ def draw(path: Path, paint: Callable[[Figure], None], inches: tuple[float, float
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
     with warnings.catch_warnings(), matplotlib.style.context(["default", STYLE]):
         # A speaker's name in another script is drawn as boxes; that is no reason to complain.
         warnings.filterwarnings("ignore", message="Glyph .* missing from")
         figure = Figure(figsize=inches, dpi=100)
         FigureCanvasAgg(figure)
         paint(figure)
-        try:
-            with part.open("xb") as file:
-                figure.savefig(file, format=suffix[1:], dpi=100, metadata=SUFFIXES[suffix])
-            part.replace(path)
-        except OSError as error:
-            raise StoreError(
-                f"cannot write {path.name}: {error.strerror or error}; choose another place"
-            ) from error
-        finally:
-            with contextlib.suppress(OSError):
-                part.unlink()
+        with placed(path) as part, part.open("xb") as file:
+            figure.savefig(file, format=suffix[1:], dpi=100, metadata=SUFFIXES[suffix])
 
 
 def format_seconds(seconds: float) -> str:

@@ -1,0 +1,36 @@
+"""Names of a package that are imported when they are first asked for."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from typing import Any
+
+__all__ = ["lazily"]
+
+
+def lazily(
+    package: str, homes: Mapping[str, str]
+) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """A ``__getattr__`` and a ``__dir__`` for a package, so that importing it loads nothing.
+
+    Args:
+        package: its ``__name__``.
+        homes: the module below it in which each name lives.
+
+    Example:
+        >>> find, _ = lazily("monitor", {"MonitorError": "errors"})
+        >>> find("MonitorError").__name__
+        'MonitorError'
+    """
+
+    def find(name: str) -> Any:
+        if name in homes:
+            return getattr(import_module(f"{package}.{homes[name]}"), name)
+        raise AttributeError(f"module {package!r} has no attribute {name!r}")
+
+    def names() -> list[str]:
+        return sorted({*vars(sys.modules[package]), *homes})
+
+    return find, names
