@@ -329,9 +329,11 @@ def _draws(
     trials, positive = summed(every, one), summed(above, one)
     gained = summed(above, bits) + shifts * summed(above, slopes)
     lost = summed(~above, bits) + shifts * summed(~above, slopes)
-    order = np.lexsort((bits, matrix.owner))
-    best = order[np.flatnonzero(np.diff(matrix.owner[order], append=count))]  # of each speaker
-    largest = bits[best] + shifts[:, None] * slopes[best]
+    order = np.argsort(matrix.owner, kind="stable")
+    first = np.searchsorted(matrix.owner[order], np.arange(count))
+    largest = np.stack(  # of each speaker
+        [np.maximum.reduceat(bits[order] + shift * slopes[order], first) for shift in shifts]
+    )
     with np.errstate(invalid="ignore"):
         return {
             "alid_bits": np.minimum((gained + lost) / trials, most),

@@ -123,7 +123,9 @@ class RowScores:
     def __init__(self, matrix: ScoreMatrix, folds: int = 1) -> None:
         self.speakers = matrix.population
         self.folds = min(folds, len(matrix.tested))
-        self.fold = matrix.owner % self.folds
+        # by name: the order of the columns does not matter
+        names = np.array([matrix.speakers[column] for column in matrix.tested])
+        self.fold = np.argsort(np.argsort(names))[matrix.owner] % self.folds
         exact = matrix.trials * matrix.population <= _EXACT
         bins = _COARSE if exact else _FINE
         reach = np.sqrt(matrix.population) * (1 + 1e-9)
@@ -224,7 +226,7 @@ def cross_calibrate(
     Args:
         matrix: the trials.
         style: as `calibrate`.
-        folds: speakers are dealt into so many, in the order of their columns.
+        folds: speakers are dealt into so many, in the order of their names.
         scores: of this matrix, where they have been gathered already.
 
     Returns:

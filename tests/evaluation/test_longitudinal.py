@@ -84,7 +84,7 @@ def test_without_a_dev_matrix_other_speakers_serve(golden):
     assert crossed.note == "cross-fitted over speakers, 5 folds"
     with_dev = longitudinal(matrix, golden.matrix("mid_dev"))
     for rule in crossed.rules:
-        assert_allclose(crossed.mean_bits(rule), with_dev.mean_bits(rule), atol=0.2)
+        assert_allclose(crossed.mean_bits(rule), with_dev.mean_bits(rule), atol=0.35)
     one = ScoreMatrix(np.eye(4), np.zeros(4, dtype=int))
     with pytest.raises(UsageError, match="two or more"):
         longitudinal(one)

@@ -55,6 +55,8 @@ class Family:
         flat_at_floor: beginnings of keys that constant scores leave there.
         speakers: with fewer tested speakers it refuses.
         dev_draws: its draws resample a dev matrix as well.
+        near: beginnings of keys whose draws come near: EER by the nearest threshold takes the
+            scores of a gap as all different.
         rounding: how far iterative fits of the same numbers may lie apart.
     """
 
@@ -68,6 +70,7 @@ class Family:
     flat_at_floor: tuple[str, ...] = ()
     speakers: int = 1
     dev_draws: bool = False
+    near: tuple[str, ...] = ()
     rounding: float = 1e-9
 
 
@@ -122,6 +125,7 @@ FAMILIES = [
         monotone=("eer", "min_cllr"),
         at_floor=("eer", "min_cllr"),
         flat_at_floor=("eer", "min_cllr"),
+        near=("eer_nearest",),
     ),
     Family(
         "linkage",
@@ -195,8 +199,10 @@ def test_every_figure_is_well_formed(family, matrix, seed):
 @given(matrix=matrices())
 def test_each_speaker_drawn_once_gives_the_point(family, matrix):
     assume(matrix.tested.size >= family.speakers)
-    for figure in family.figures(matrix, np.ones((2, matrix.tested.size))):
-        if figure.draws is not None:
+    found = family.figures(matrix, np.ones((2, matrix.tested.size)))
+    near = {figure.key for figure in starting(family, found, family.near)}
+    for figure in found:
+        if figure.draws is not None and figure.key not in near:
             value = np.nan if figure.value is None else figure.value
             assert_allclose(figure.draws, np.full(2, value), 1e-6, 1e-6, err_msg=figure.key)
 
@@ -221,6 +227,20 @@ def test_the_order_of_the_speakers_does_not_matter(family, matrix, seed):
     weights = resamples(matrix, draws=3, seed=seed)
     moved = other_columns(matrix, order), other_weights(matrix, order, weights)
     assert_same(family.figures(*moved), family.figures(matrix, weights), family.rounding)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_cross_fitting_does_not_mind_the_order_either(seed):
+    """On scores without ties: a fit to a few tied ones is hardly determined."""
+    generator = np.random.default_rng(seed)
+    target = np.repeat(np.arange(12), 4)
+    scores = generator.normal(size=(48, 12)) + 1.5 * (np.arange(12) == target[:, None])
+    matrix = ScoreMatrix(scores, target)
+    weights = resamples(matrix, draws=20)
+    columns, rows = generator.permutation(12), generator.permutation(48)
+    moved = other_rows(other_columns(matrix, columns), rows)
+    found = lid.figures(moved, other_weights(matrix, columns, weights))
+    assert_same(found, lid.figures(matrix, weights), 1e-6)
 
 
 @each
@@ -305,8 +325,8 @@ def test_perfect_scores_reach_the_ceilings(family, matrix):
 def test_more_than_perfect_there_is_not(family):
     one, other = family.figures(perfect(), None), family.figures(separated(), None)
     for best, good in zip(one, other, strict=True):
-        if best.value is not None and good.value is not None and best.ceiling is not None:
-            assert good.value <= best.ceiling + 1e-9, best.key
+        if best.value is not None and good.value is not None and best.ceiling == good.ceiling:
+            assert best.ceiling is None or good.value <= best.ceiling + 1e-9, best.key
 
 
 @each
