@@ -44,6 +44,13 @@ def test_golden_peers(golden, regime):
     assert found["cllr_bits"] == pytest.approx(peers["pyllr"]["cllr_raw"], abs=1e-12)
     assert found["min_cllr_bits"] == pytest.approx(peers["lir"]["cllr_min"], abs=1e-12)
     assert found["min_cllr_bits"] == pytest.approx(peers["pybosaris"]["min_cllr"], abs=1e-12)
+    voicepat = peers["voicepat_cllr"]
+    if regime == "tied":
+        assert voicepat["min_cllr"] < found["min_cllr_bits"] - 0.1
+        assert voicepat["rocch_eer_optimal_llr"] < found["eer_rocch"] - 0.05
+    else:
+        assert found["min_cllr_bits"] == pytest.approx(voicepat["min_cllr"], abs=1e-8)
+        assert found["eer_rocch"] == pytest.approx(voicepat["rocch_eer_optimal_llr"], abs=1e-12)
 
 
 @pytest.mark.parametrize("regime", REGIMES)
