@@ -15,7 +15,7 @@ from monitor.features.f0 import F0
 from monitor.features.tracks import join_frames
 from monitor.population.population import Population
 from monitor.sources.file import File
-from monitor.stream import change as module
+from monitor.stream import following as module
 from monitor.stream.change import SENSITIVITY, ChangeDetector
 from monitor.types import Block
 from tests.contracts import KILOBYTE, growth

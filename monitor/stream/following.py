@@ -1,0 +1,276 @@
+"""One feature of the voice since the last change, and whether its newest frames are still like it.
+
+Three kinds: histograms and embeddings are set against the population's, levels against their own
+past. All of them bring frames together to units, give each unit a margin and show it to ADWIN.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from monitor.errors import UsageError
+from monitor.maths.margin import embedding_margin, histogram_margin, level_margin, split
+from monitor.types import AnyArray, FloatArray
+
+if TYPE_CHECKING:
+    from river.drift import ADWIN
+
+__all__ = [
+    "MOST_MARGINS",
+    "MOST_TEMPLATES",
+    "VOICES",
+    "Fall",
+    "Sensitivity",
+    "Voice",
+]
+
+MOST_TEMPLATES = 64
+"""Of a large population every k-th speaker stands for all."""
+MOST_MARGINS = 4000
+"""Of a longer voice (an hour and more) the older half of its margins is let go."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sensitivity:
+    """How a feature is followed.
+
+    Attributes:
+        unit_frames: frames behind one margin.
+        warm_frames: frames of a voice before it has margins.
+        held_units: the newest units, kept out of the voice's own sketch: another person does not
+            at once become part of it.
+        min_units: fewest margins before a change, and fewest after it; none is looked for before
+            there are twice as many and two.
+        gain: what margins are multiplied by for ADWIN.
+        delta: ADWIN's; smaller is more careful.
+        least_drop: a lower mean is a change from this difference on: a voice's small ones are
+            significant after a while, and nobody else's.
+    """
+
+    unit_frames: int
+    warm_frames: int
+    held_units: int
+    min_units: int
+    gain: float
+    delta: float
+    least_drop: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Fall:
+    """From a tick on the mean margin is lower.
+
+    Attributes:
+        began: that tick.
+        before: mean margin up to there.
+        after: mean margin since then.
+    """
+
+    began: int
+    before: float
+    after: float
+
+
+class Voice:
+    """One feature of the voice since the last change.
+
+    Args:
+        size: bins, dimensions or levels.
+        how: its settings.
+
+    Attributes:
+        KEPT: names in a ``state``.
+    """
+
+    KEPT = ("own", "held", "part", "margins", "began", "counters")
+
+    def __init__(self, size: int, how: Sensitivity) -> None:
+        self._size = size
+        self._how = how
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget the voice."""
+        self._own = np.zeros(self._size)
+        self._frames = 0  # behind it
+        self._held: list[FloatArray] = []
+        self._part = np.zeros(self._size)  # of a unit
+        self._parts = 0  # frames of it
+        self._part_began = 0
+        self._follow([], [])
+
+    def _frames_of(self, values: AnyArray) -> AnyArray:
+        """The frames that can be used."""
+        raise NotImplementedError
+
+    def _sum(self, values: AnyArray) -> FloatArray:
+        raise NotImplementedError
+
+    def _margin(self, unit: FloatArray) -> float:
+        raise NotImplementedError
+
+    def hear(self, values: AnyArray, began: int) -> Fall | None:
+        """What these further frames of a step that began at a tick reveal.
+
+        Those after a change are not heard: the new voice starts with the next step.
+        """
+        values = self._frames_of(np.asarray(values))
+        at = 0
+        while at < len(values):
+            if not self._parts:
+                self._part_began = began
+            end = at + self._how.unit_frames - self._parts
+            self._part = self._part + self._sum(values[at:end])
+            self._parts += len(values[at:end])
+            at = end
+            if self._parts == self._how.unit_frames and (fall := self._complete()) is not None:
+                return fall
+        return None
+
+    def _complete(self) -> Fall | None:
+        """A unit is complete."""
+        unit, self._part, self._parts = self._part, np.zeros(self._size), 0
+        fall = None
+        if self._frames >= self._how.warm_frames:
+            self._margins.append(self._margin(unit))
+            self._began.append(self._part_began)
+            if self._show(self._margins[-1]):
+                fall = self._fall()
+            elif len(self._margins) >= MOST_MARGINS:
+                half = MOST_MARGINS // 2
+                self._follow(self._margins[-half:], self._began[-half:])
+        self._held.append(unit)
+        if len(self._held) > self._how.held_units:
+            self._own = self._own + self._held.pop(0)
+            self._frames += self._how.unit_frames
+        return fall
+
+    def _fall(self) -> Fall | None:
+        """ADWIN has seen a change: for the worse, and much?"""
+        margins = np.array(self._margins)
+        at = split(margins)
+        before, after = float(margins[:at].mean()), float(margins[at:].mean())
+        if before - after > self._how.least_drop:
+            return Fall(self._began[at], before, after)
+        self._follow(self._margins[at:], self._began[at:])
+        return None
+
+    def _follow(self, margins: list[float], began: list[int]) -> None:
+        """A new ADWIN that has seen these: its own state cannot be saved, so this is it."""
+        self._margins, self._began = margins, began
+        self._adwin: ADWIN | None = None
+        for margin in margins:
+            self._show(margin)
+
+    def _show(self, margin: float) -> bool:
+        """Whether ADWIN notices something with this further margin."""
+        if self._adwin is None:
+            from river.drift import ADWIN
+
+            self._adwin = ADWIN(
+                delta=self._how.delta,
+                clock=1,
+                min_window_length=self._how.min_units,
+                grace_period=2 * self._how.min_units + 1,
+            )
+        self._adwin.update(margin * self._how.gain)
+        return bool(self._adwin.drift_detected)
+
+    def state(self) -> dict[str, AnyArray]:
+        """Everything needed to go on as if never stopped."""
+        return {
+            "own": self._own,
+            "held": np.array(self._held).reshape(-1, self._size),
+            "part": self._part,
+            "margins": np.array(self._margins, dtype=np.float64),
+            "began": np.array(self._began, dtype=np.int64),
+            "counters": np.array([self._frames, self._parts, self._part_began], dtype=np.int64),
+        }
+
+    def restore(self, arrays: Mapping[str, AnyArray]) -> None:
+        """Take up a ``state``.
+
+        Raises:
+            ValueError: of another size.
+        """
+        shapes = {arrays["own"].shape, arrays["part"].shape, arrays["held"].shape[1:]}
+        if shapes != {(self._size,)}:
+            raise ValueError
+        self._own, self._part = arrays["own"], arrays["part"]
+        self._held = list(arrays["held"])
+        self._frames, self._parts, self._part_began = arrays["counters"].tolist()
+        self._follow(arrays["margins"].tolist(), arrays["began"].tolist())
+
+
+class _HistogramVoice(Voice):
+    def __init__(self, templates: AnyArray, how: Sensitivity) -> None:
+        smoothed = templates[:: -(-len(templates) // MOST_TEMPLATES)] + 0.5
+        shares = smoothed / smoothed.sum(axis=1, keepdims=True)
+        self._others: FloatArray = np.log(shares)
+        self._average: FloatArray = shares.mean(axis=0)
+        super().__init__(templates.shape[1], how)
+
+    def _frames_of(self, values: AnyArray) -> AnyArray:
+        last = self._size - 1
+        whole = values.ndim == 1 and (values.dtype.kind in "iu" or not values.size)
+        if not whole or (values.size and not 0 <= values.min() <= values.max() <= last):
+            raise UsageError(f"bins must be whole numbers in 0..{last}, shape (k,)")
+        return values.astype(np.intp, copy=False)
+
+    def _sum(self, values: AnyArray) -> FloatArray:
+        return np.bincount(values, minlength=self._size).astype(np.float64)
+
+    def _margin(self, unit: FloatArray) -> float:
+        independent = self._how.unit_frames / 3
+        return histogram_margin(unit, self._own, self._others, self._average, independent)
+
+
+class _EmbeddingVoice(Voice):
+    def __init__(self, templates: AnyArray, how: Sensitivity) -> None:
+        self._others: FloatArray = _unit(templates.astype(np.float64)).mean(axis=0)
+        super().__init__(templates.shape[1], how)
+
+    def _frames_of(self, values: AnyArray) -> AnyArray:
+        if values.ndim != 2 or values.shape[1] != self._size:
+            raise UsageError(f"embeddings must have shape (k, {self._size})")
+        return _unit(values.astype(np.float64))
+
+    def _sum(self, values: AnyArray) -> FloatArray:
+        return np.asarray(values.sum(axis=0))
+
+    def _margin(self, unit: FloatArray) -> float:
+        return embedding_margin(unit, self._own, self._others)
+
+
+class _LevelsVoice(Voice):
+    def __init__(self, templates: AnyArray, how: Sensitivity) -> None:
+        super().__init__(templates.shape[1], how)
+
+    def _frames_of(self, values: AnyArray) -> AnyArray:
+        if values.ndim != 2 or values.shape[1] != self._size:
+            raise UsageError(f"levels must have shape (k, {self._size})")
+        return values
+
+    def _sum(self, values: AnyArray) -> FloatArray:
+        return np.asarray(values.sum(axis=0))
+
+    def _margin(self, unit: FloatArray) -> float:
+        return level_margin(unit / self._how.unit_frames, self._own / self._frames)
+
+
+VOICES: dict[str, Callable[[AnyArray, Sensitivity], Voice]] = {
+    "histogram": _HistogramVoice,
+    "embedding": _EmbeddingVoice,
+    "levels": _LevelsVoice,
+}
+
+
+def _unit(vectors: FloatArray) -> FloatArray:
+    """Length-normalised rows; those without a direction are left out."""
+    lengths = np.hypot.reduce(vectors, axis=1)
+    good = (lengths > 0) & np.isfinite(lengths)
+    return np.asarray(vectors[good] / lengths[good, None])
