@@ -109,6 +109,7 @@ class Microphone(Managed):
         self._stopped = threading.Event()
         self._sounds = SoundClock()
         self._heard = 0.0  # audio seconds given
+        self._came = 0.0  # when sound last came
 
     @property
     def waiting_seconds(self) -> float:
@@ -155,7 +156,7 @@ class Microphone(Managed):
                 yield from self._hear(recording)
                 if self._done:
                     return
-                gap, back = self._wait()
+                gap, back = self._wait(self._came)
                 yield gap
                 if not back:
                     return
@@ -176,7 +177,8 @@ class Microphone(Managed):
         opened.start(line.hear, line.end)
         self._sounds.lost()
         losses = _Losses(opened.rate)
-        base, taken, latest = self._heard, 0, self._clock()
+        base, taken, silent = self._heard, 0, 0.0
+        self._came = self._clock()
         while True:
             if self._stopped.is_set():
                 line.end()
@@ -184,10 +186,12 @@ class Microphone(Managed):
             if parts is None:
                 break
             if not parts:
-                if self._clock() - latest >= STALLED_SECONDS:
+                silent += WAKE_SECONDS  # not the clock: we may have stood still ourselves
+                if silent >= STALLED_SECONDS:
                     break
                 continue
-            latest = self._clock()
+            silent = 0.0
+            self._came = parts[-1].came
             for part in parts:
                 taken += len(part.samples)
                 if part.overflow or part.dropped:
@@ -204,8 +208,8 @@ class Microphone(Managed):
                 break
         yield from losses.rest(line)
 
-    def _wait(self) -> tuple[Gap, bool]:
-        """Wait for a lost device: what was lost, and whether it is open again."""
+    def _wait(self, came: float) -> tuple[Gap, bool]:
+        """Wait for a device that is gone: what was lost since sound last came, and is it back."""
         name, began = self.label, self._clock()
         self._told(f"{name} is gone; waiting up to {self._reconnect_seconds:g} s for it")
         self.close()
@@ -217,12 +221,12 @@ class Microphone(Managed):
                 self.open()
             except MonitorError:  # not yet
                 continue
-            lost = self._clock() - began
+            lost = self._clock() - came
             self._told(f"{self.label} is back after {lost:.0f} s")
             return Gap("device lost", lost, detail=f"{name} was gone for {lost:.1f} s"), True
-        lost = self._clock() - began
+        lost = self._clock() - came
         self.label = name
-        detail = f"{name} did not come back within {lost:.0f} s"
+        detail = f"{name} did not come back: no sound for {lost:.0f} s"
         return Gap("device lost", lost, detail=detail), False
 
 

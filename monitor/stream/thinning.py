@@ -15,6 +15,8 @@ __all__ = ["KeepingUp", "Timed", "timed"]
 
 LATE_SECONDS = 2.0
 """Audio that may wait before a feature is thinned."""
+PATIENCE_SECONDS = 3.0
+"""Wall seconds in which a machine that merely stood still would have caught up."""
 LEAST_SECONDS = 4.0
 """Of audio that a thinned feature does not hear."""
 BUSY = 0.7
@@ -94,18 +96,26 @@ class Live(Source, Protocol):
 class KeepingUp(Managed):
     """A live source; when the listener falls behind, the slowest feature is thinned.
 
-    More than two seconds of audio that waits are too much: the feature that costs most leaves out
-    all that waits, at least four seconds. Where the others alone are too slow as well, the next of
-    them follows at four seconds that wait, else at ten. Each time the stream has a gap
-    ``"thinned"`` with the seconds left out.
+    More than two seconds of audio that waits, for three seconds on end, are too much: the feature
+    that costs most leaves out all that waits, at least four seconds. Where the others alone are too
+    slow as well, the next of them follows at four seconds that wait, else at ten. Each time the
+    stream has a gap ``"thinned"`` with the seconds left out. A machine that stood still for a
+    while, asleep or busy, and then catches up, thins nothing.
 
     Args:
         source: a live source.
         features: what hears it.
+        clock: wall seconds.
     """
 
-    def __init__(self, source: Live, features: Sequence[Timed]) -> None:
-        self._source, self._features = source, tuple(features)
+    def __init__(
+        self,
+        source: Live,
+        features: Sequence[Timed],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._source, self._features, self._clock = source, tuple(features), clock
+        self._late_since: float | None = None
         self.label = source.label
 
     @property
@@ -123,7 +133,14 @@ class KeepingUp(Managed):
     def _thin(self, waiting: float) -> Gap | None:
         able = [feature for feature in self._features if not feature.thinned]
         if not able or waiting <= self._most(able):
+            self._late_since = None
             return None
+        now = self._clock()
+        if self._late_since is None:
+            self._late_since = now
+        if now - self._late_since < PATIENCE_SECONDS:
+            return None
+        self._late_since = None
         slowest = max(able, key=lambda feature: feature.cost)
         seconds = max(LEAST_SECONDS, waiting)
         slowest.thin(seconds)

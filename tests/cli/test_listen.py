@@ -96,6 +96,26 @@ def test_control_c_ends_it_with_an_end_record(start, virtual_microphone, tmp_pat
     assert found[0]["recordings"] == [DEVICE]
 
 
+def test_after_standing_still_it_catches_up_and_nothing_is_lost(start, speaking, tmp_path):
+    log = tmp_path / "run.jsonl"
+    process = start("listen", "--features", "f0", "--jsonl", log, "--for", "12")
+    until = time.monotonic() + 60
+    while not log.exists() or log.read_text().count('"reading"') < 2:
+        assert time.monotonic() < until
+        time.sleep(0.1)
+    process.send_signal(signal.SIGSTOP)
+    time.sleep(6.0)
+    process.send_signal(signal.SIGCONT)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 0, err
+    found = records(log.read_text())
+    readings = [record for record in found if record["type"] == "reading"]
+    assert [reading["seconds"] for reading in readings] == [float(t) for t in range(1, 13)]
+    assert max(reading["lag"] for reading in readings) > 4
+    assert readings[-1]["lag"] < 2
+    assert found[-1]["complete"]
+
+
 def test_a_device_that_goes_for_good_leaves_everything_so_far_and_4(
     start, virtual_microphone, tmp_path
 ):

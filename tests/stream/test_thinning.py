@@ -59,17 +59,22 @@ class Piling(Managed):
             yield Block(voice(0.5), RATE)
 
 
-def run(costs: dict[str, float], seconds: float = 60.0) -> tuple[list[Gap], Piling, list[Timed]]:
+def run(
+    costs: dict[str, float], seconds: float = 60.0, stall: float = 0.0
+) -> tuple[list[Gap], Piling, list[Timed]]:
+    """Hear it; after ten seconds the machine stands still for a while."""
     now = [0.0]
     parts = [Timed(Slow(now, cost, name), lambda: now[0]) for name, cost in costs.items()]
     source = Piling(now, seconds)
     gaps = []
-    for item in KeepingUp(source, parts):
+    for item in KeepingUp(source, parts, lambda: now[0]):
         if isinstance(item, Gap):
             gaps.append(item)
         else:
             for part in parts:
                 part.process(np.zeros(part.rate // 2, np.float32))
+            if source.given == 10.0:
+                now[0] += stall
     return gaps, source, parts
 
 
@@ -90,6 +95,14 @@ def test_the_slowest_is_thinned_long_before_audio_is_dropped():
     assert 0 < sum(gap.lost_seconds or 0.0 for gap in gaps) < 0.8 * 60
 
 
+@pytest.mark.parametrize("costs", [{"f0": 0.01}, {"f0": 0.01, "phones": 0.06}])
+def test_a_machine_that_stood_still_catches_up_and_thins_nothing(costs):
+    gaps, source, _ = run(costs, stall=12.0)
+    assert source.most > 11.0
+    assert gaps == []
+    assert source.waiting_seconds < 1.0
+
+
 def test_the_next_slowest_follows_where_one_does_not_help():
     gaps, source, _ = run({"f0": 1.2, "phones": 3.0})
     assert {gap.detail.split()[0] for gap in gaps} == {"f0", "phones"}
@@ -101,11 +114,20 @@ def test_a_cheap_feature_is_spared():
     _, source, parts = run({"f0": 0.1, "phones": 0.1}, seconds=10.0)
     parts[1]._spent = 30.0  # it has become slow, and once it took nine seconds
     source._now[0] += 9.0
-    found = [gap for gap in map(KeepingUp(source, parts)._thin, [9.0, 8.0, 3.0]) if gap]
-    assert [gap.detail.split()[0] for gap in found] == ["phones"]
-    late = KeepingUp(source, parts)._thin(10.5)
-    assert late is not None
-    assert late.detail.startswith("f0")
+    now = source._now
+    keeping = KeepingUp(source, parts, lambda: now[0])
+
+    def thinned(waiting: list[float]) -> list[str]:
+        found = []
+        for each in waiting:
+            now[0] += 1.6
+            gap = keeping._thin(each)
+            found += [gap.detail.split()[0]] if gap else []
+        return found
+
+    assert thinned([9.0, 9.0, 9.0, 8.0, 3.0]) == ["phones"]
+    assert thinned([10.5, 10.5]) == []
+    assert thinned([10.5]) == ["f0"]
 
 
 def test_a_timed_feature_is_the_feature():
