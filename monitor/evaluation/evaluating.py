@@ -18,12 +18,10 @@ from monitor.evaluation.longitudinal import LongitudinalCurve, longitudinal
 from monitor.evaluation.matrix import ScoreMatrix
 from monitor.evaluation.report import Report
 from monitor.evaluation.resampling import resamples
-from monitor.evaluation.srd import LossFit, loss_fits, mean_bits_by_speaker
+from monitor.evaluation.srd import LossFit, loss_fits, mean_bits_by_speaker, rank_law
 from monitor.evaluation.tally import Tally
 from monitor.maths.bootstrap import DRAWS
-from monitor.maths.fitting import RankFit
 from monitor.maths.privacyloss import DELTA
-from monitor.maths.ranks import rank_histogram
 from monitor.types import FloatArray
 
 __all__ = ["STEPS", "evaluate"]
@@ -89,11 +87,13 @@ def evaluate(
     said = list(notes)
     weights = resamples(matrix, draws, seed) if draws and len(matrix.tested) > 1 else None
     step("ranks")
-    histogram = rank_histogram(matrix.better, matrix.tied, matrix.population, ties)
-    losses = loss_fits(histogram)
+    ranked = rank_law(matrix.better, matrix.tied, matrix.population, ties)
+    losses = loss_fits(ranked.histogram)
     by_speaker = mean_bits_by_speaker(matrix, ties)
     permutations = draws if len(matrix.tested) > 1 else 0
-    figures: list[Figure] = [*srd.figures(matrix, weights, ties, permutations, seed)]
+    figures: list[Figure] = [
+        *srd.figures(matrix, weights, ties, permutations, seed, ranked, by_speaker)
+    ]
     figures += _losses(losses, ties)
     step("local disclosure")
     local = _local(matrix, dev, said)
@@ -113,6 +113,7 @@ def evaluate(
     if epsilon is not None:
         figures += _accounted(epsilon, delta)
     step("curves")
+    line, guides = (None, {}) if heard is None else growth.lines(heard, weights)
     return Report(
         name=matrix.name,
         speakers=matrix.population,
@@ -125,12 +126,12 @@ def evaluate(
         curves=curves(
             matrix,
             tally,
-            histogram,
-            {each.loss: _law(each) for each in losses},
+            ranked.histogram,
+            {each.loss: each for each in losses},
             by_speaker,
             None if local is None else local.bits[_STYLE],
-            None if heard is None else growth.heard_line(heard, weights),
-            {} if heard is None else growth.guide_lines(heard),
+            line,
+            guides,
         ),
     )
 
@@ -231,7 +232,3 @@ def _losses(losses: Sequence[LossFit], ties: str) -> Iterator[Figure]:
             f"srd.rank1_match_{name}_bits", f"rank-1 match of the law by {each.loss}",
             each.rank1_match_bits, "bits", ties=ties, note=note,
         )  # fmt: skip
-
-
-def _law(found: LossFit) -> RankFit:
-    return RankFit(found.alpha, found.beta, found.binomial, found.loss, found.value, found.notes)

@@ -7,11 +7,9 @@ import numpy as np
 from monitor.evaluation.figure import Figure
 from monitor.evaluation.longitudinal import LongitudinalCurve
 from monitor.figures.evaluation import Line
-from monitor.maths.bootstrap import limits_of_each
-from monitor.maths.composition import guides
 from monitor.types import FloatArray
 
-__all__ = ["RULE", "figures", "guide_lines", "heard_line"]
+__all__ = ["RULE", "figures", "lines"]
 
 RULE = "count"
 """The rule that is drawn: calibrated after any number of trials."""
@@ -67,18 +65,16 @@ def figures(curve: LongitudinalCurve, weights: FloatArray | None = None) -> tupl
     return tuple(made)
 
 
-def heard_line(curve: LongitudinalCurve, weights: FloatArray | None = None) -> Line:
-    """Mean bits against the number of trials heard, with limits where there are weights."""
-    low = high = None
-    if weights is not None:
-        draws = curve.draws(weights, RULE)
-        low, high = limits_of_each(draws[~np.isnan(draws[:, 0])].T).T
-    return Line(curve.trials.astype(np.float64), curve.mean_bits(RULE), low, high)
+def lines(
+    curve: LongitudinalCurve, weights: FloatArray | None = None
+) -> tuple[Line, dict[str, Line]]:
+    """Mean bits against the number of trials, with limits where there are weights, and its guides.
 
-
-def guide_lines(curve: LongitudinalCurve) -> dict[str, Line]:
-    """Linear and square-root growth from the first trial, capped at the ceiling: no guarantees."""
-    start = max(float(curve.mean_bits(RULE)[0]), 0.0)
-    x = curve.trials.astype(np.float64)
-    linear, root = guides(x, 1.0, start, curve.ceiling_bits)
-    return {"linear": Line(x, linear), "square root": Line(x, root)}
+    Returns:
+        the curve; linear and square-root growth from its first trial, capped at the ceiling: no
+        guarantees.
+    """
+    found = curve.against_trials(RULE, weights)
+    x = found.trials.astype(np.float64)
+    guides = {"linear": Line(x, found.linear), "square root": Line(x, found.root)}
+    return Line(x, found.bits, found.low, found.high), guides

@@ -91,6 +91,19 @@ class LongitudinalCurve:
         with np.errstate(invalid="ignore"):
             return np.asarray(chosen @ self._of(rule) / chosen.sum(axis=1, keepdims=True))
 
+    def against_trials(
+        self, rule: str = "count", weights: FloatArray | None = None
+    ) -> AgainstTrials:
+        """The curve of a rule beside its guides, as `against_trials`."""
+        bits = self.mean_bits(rule)
+        start = max(float(bits[0]), 0.0)
+        linear, root = guides(self.trials, 1.0, start, self.ceiling_bits)
+        low = high = None
+        if weights is not None:
+            draws = self.draws(weights, rule)
+            low, high = limits_of_each(draws[~np.isnan(draws[:, 0])].T).T
+        return AgainstTrials(self.trials, bits, low, high, linear, root, self.ceiling_bits, rule)
+
     def _of(self, rule: str) -> FloatArray:
         if rule not in self.bits:
             raise UsageError(f"no rule {rule!r} in this curve: take one of {', '.join(self.bits)}")
@@ -228,14 +241,7 @@ def against_trials(
     Raises:
         UsageError: as `longitudinal`, or an unknown rule.
     """
-    curve = longitudinal(matrix, dev, style, longest)
-    bits = curve.mean_bits(rule)
-    linear, root = guides(curve.trials, 1.0, max(float(bits[0]), 0.0), curve.ceiling_bits)
-    low = high = None
-    if weights is not None:
-        draws = curve.draws(weights, rule)
-        low, high = limits_of_each(draws[~np.isnan(draws[:, 0])].T).T
-    return AgainstTrials(curve.trials, bits, low, high, linear, root, curve.ceiling_bits, rule)
+    return longitudinal(matrix, dev, style, longest).against_trials(rule, weights)
 
 
 def _curve(

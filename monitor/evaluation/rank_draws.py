@@ -14,8 +14,8 @@ from monitor.maths.allranks import all_rank_bounds
 from monitor.maths.betabinomial import binomial_mean_disclosure_bits, mean_disclosure_bits
 from monitor.maths.bootstrap import limits
 from monitor.maths.fitting import fit_many
-from monitor.maths.ranks import TIE_RULES, rank_histograms
-from monitor.types import FloatArray, IntArray
+from monitor.maths.ranks import placed, rank_histograms
+from monitor.types import FloatArray
 
 __all__ = [
     "PERMUTATIONS",
@@ -24,7 +24,6 @@ __all__ = [
     "mean_bits_by_speaker",
     "model_draws",
     "null_band",
-    "placed",
     "resampled_histograms",
 ]
 
@@ -74,28 +73,6 @@ class NullBand:
     def model_limits(self) -> tuple[float, float]:
         """2.5 and 97.5 percentiles of the law's MeanD."""
         return limits(self.model_bits)
-
-
-def placed(better: IntArray, tied: IntArray, ties: str) -> tuple[IntArray, IntArray]:
-    """First rank (less one) and number of ranks over which a rule spreads each trial.
-
-    Raises:
-        UsageError: unknown rule.
-
-    Example:
-        >>> first, width = placed(np.array([0]), np.array([4]), "mid")
-        >>> first.tolist(), width.tolist()
-        ([1], [2])
-    """
-    if ties == "spread":
-        return better, tied
-    if ties == "optimistic":
-        return better, np.ones_like(tied)
-    if ties == "pessimistic":
-        return better + tied - 1, np.ones_like(tied)
-    if ties == "mid":
-        return better + (tied - 1) // 2, 2 - tied % 2
-    raise UsageError(f"no tie rule {ties!r}: take one of {', '.join(TIE_RULES)}")
 
 
 def resampled_histograms(

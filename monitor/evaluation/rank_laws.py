@@ -43,31 +43,19 @@ class RankLaw:
         return self.trials < self.histogram.size
 
 
-@dataclass(frozen=True)
-class LossFit:
-    """The law by one of the paper's losses, as in SRD's Table II.
+@dataclass(frozen=True, kw_only=True)
+class LossFit(RankFit):
+    """The law by one of the paper's losses, as in SRD's Table II; ``loss`` is what was asked for.
 
     Attributes:
-        loss: the loss that was asked for.
-        alpha: first parameter; where ``binomial``, the chance that an impostor wins.
-        beta: second parameter; where ``binomial``, 1 - alpha.
-        binomial: the histogram has no finite optimum.
-        value: of the loss at the optimum.
         kl_bits: Kullback-Leibler divergence of the law from the histogram.
         rank1_match_bits: ``|log2(p_1 / gamma_1)|``; infinite where rank 1 was never seen.
         mean_bits: MeanD of the law.
-        notes: as `RankFit.notes`.
     """
 
-    loss: str
-    alpha: float
-    beta: float
-    binomial: bool
-    value: float
     kl_bits: float
     rank1_match_bits: float
     mean_bits: float
-    notes: tuple[str, ...]
 
 
 def rank_law(better: IntArray, tied: IntArray, speakers: int, ties: str = "spread") -> RankLaw:

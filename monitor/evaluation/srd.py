@@ -41,6 +41,8 @@ def figures(
     ties: str = "spread",
     permutations: int = PERMUTATIONS,
     seed: int = 0,
+    found: RankLaw | None = None,
+    by_speaker: FloatArray | None = None,
 ) -> tuple[Figure, ...]:
     """Every figure of SRD.
 
@@ -53,6 +55,8 @@ def figures(
         ties: one of `monitor.maths.ranks.TIE_RULES`.
         permutations: of the null band; 0 leaves it out.
         seed: of the permutations.
+        found: `rank_law` of the trials by `ties`, where it was made already.
+        by_speaker: `mean_bits_by_speaker` of them, likewise.
 
     Returns:
         MeanD (plug-in, Miller-Madow, the law's), the null band, IdR, rank-1 bits, StDD, MaxD and
@@ -61,7 +65,8 @@ def figures(
     Raises:
         UsageError: unknown rule, or a score that is not finite.
     """
-    found = rank_law(matrix.better, matrix.tied, matrix.population, ties)
+    if found is None:
+        found = rank_law(matrix.better, matrix.tied, matrix.population, ties)
     draws = {} if weights is None else _draws(resampled_histograms(matrix, weights, ties))
     values = _values(found)
     extra: dict[str, dict[str, Any]] = {
@@ -82,7 +87,8 @@ def figures(
             low, high = limits(read)
             values[key] = float(read.mean())
             extra[key] = {"low": low, "high": high, "note": said}
-    by_speaker = mean_bits_by_speaker(matrix, ties)
+    if by_speaker is None:
+        by_speaker = mean_bits_by_speaker(matrix, ties)
     for key, share in (("speaker_bits_median", 0.5), ("speaker_bits_95", 0.95)):
         values[key] = float(_quantile(by_speaker, np.ones((1, by_speaker.size)), share)[0])
         extra[key] = {"note": _BY_SPEAKER}

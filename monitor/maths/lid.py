@@ -14,7 +14,13 @@ from numpy.typing import NDArray
 from monitor.errors import UsageError
 from monitor.types import FloatArray, IntArray
 
-__all__ = ["ceiling_bits", "local_information_bits", "log_likelihood_ratios", "normalise_rows"]
+__all__ = [
+    "ceiling_bits",
+    "local_information_bits",
+    "log_likelihood_ratios",
+    "normalise_rows",
+    "softmax_bits",
+]
 
 _Doubles: TypeAlias = NDArray[np.float64]
 _CONSTANT = 1e-12
@@ -118,7 +124,24 @@ def local_information_bits(
         column.size and (column.min() < 0 or column.max() >= ratios.shape[-1])
     ):
         raise UsageError(f"a target lies outside the {ratios.shape[-1]} columns of the scores")
-    column = np.broadcast_to(column, ratios.shape[:-1])[..., None]
+    return softmax_bits(ratios, column)
+
+
+def softmax_bits(ratios: FloatArray, target: IntArray) -> _Doubles:
+    """``log2(N p_target)`` under the softmax of log-likelihood ratios.
+
+    Args:
+        ratios: shape (..., N), nats.
+        target: column of the true speaker, broadcast with shape (...).
+
+    Returns:
+        shape (...), bits.
+
+    Example:
+        >>> softmax_bits(np.log([[3.0, 1.0]]), np.array([0])).round(3)
+        array([0.585])
+    """
+    column = np.broadcast_to(target, ratios.shape[:-1])[..., None]
     behind = ratios - ratios.max(axis=-1, keepdims=True)
     own = np.take_along_axis(behind, column, axis=-1)[..., 0]
     # The mean of exponentials, not their sum: scores that do not differ give exactly 0.

@@ -12,6 +12,7 @@ from monitor.types import FloatArray, IntArray
 
 __all__ = [
     "TIE_RULES",
+    "placed",
     "rank_bounds",
     "rank_histogram",
     "rank_histograms",
@@ -104,6 +105,28 @@ def rank_bounds(scores: FloatArray, target: int | IntArray) -> tuple[IntArray, I
     return np.asarray((scores > own).sum(axis=-1)), np.asarray((scores == own).sum(axis=-1))
 
 
+def placed(better: IntArray, tied: IntArray, ties: str) -> tuple[IntArray, IntArray]:
+    """First rank (less one) and number of ranks over which a rule spreads each trial.
+
+    Raises:
+        UsageError: unknown rule.
+
+    Example:
+        >>> first, width = placed(np.array([0]), np.array([4]), "mid")
+        >>> first.tolist(), width.tolist()
+        ([1], [2])
+    """
+    if ties == "spread":
+        return better, tied
+    if ties == "optimistic":
+        return better, np.ones_like(tied)
+    if ties == "pessimistic":
+        return better + tied - 1, np.ones_like(tied)
+    if ties == "mid":
+        return better + (tied - 1) // 2, 2 - tied % 2
+    raise UsageError(f"no tie rule {ties!r}: take one of {', '.join(TIE_RULES)}")
+
+
 def rank_histogram(
     better: IntArray,
     tied: IntArray,
@@ -138,18 +161,7 @@ def rank_histogram(
     )
     if weight.shape[0] != 1:
         raise UsageError("one histogram takes one weight for each trial")
-    if ties == "spread":
-        return np.asarray(_spread(better, tied, speakers, weight)[0])
-    if ties == "optimistic":
-        places = [better]
-    elif ties == "pessimistic":
-        places = [better + tied - 1]
-    elif ties == "mid":
-        places = [better + (tied - 1) // 2, better + tied // 2]
-    else:
-        raise UsageError(f"no tie rule {ties!r}: take one of {', '.join(TIE_RULES)}")
-    counted = [np.bincount(place, weight[0], speakers) for place in places]
-    return np.asarray(np.mean(counted, axis=0), dtype=np.float64)
+    return np.asarray(_spread(*placed(better, tied, ties), speakers, weight)[0])
 
 
 def rank_histograms(

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from monitor.errors import UsageError
 from monitor.maths.descent import descend
+from monitor.maths.lid import softmax_bits
 from monitor.types import FloatArray, IntArray
 
 __all__ = ["fit_growing_temperature", "fit_temperature", "tempered_bits", "tempered_loss"]
@@ -39,11 +40,7 @@ def tempered_bits(ratios: FloatArray, target: IntArray, temperature: FloatArray)
         >>> tempered_bits(np.log([[3.0, 1.0]]), np.array([0]), np.array([1.0])).round(3)
         array([0.585])
     """
-    cooled = ratios / np.asarray(temperature)[..., None]
-    behind = cooled - cooled.max(axis=-1, keepdims=True)
-    column = np.broadcast_to(target, behind.shape[:-1])[..., None]
-    own = np.take_along_axis(behind, column, axis=-1)[..., 0]
-    return np.asarray((own - np.log(np.exp(behind).mean(axis=-1))) / np.log(2.0))
+    return softmax_bits(ratios / np.asarray(temperature)[..., None], target)
 
 
 def tempered_loss(ratios: FloatArray, target: IntArray, temperature: FloatArray | float) -> float:

@@ -12,14 +12,13 @@ from monitor.evaluation.rank_draws import (
     mean_bits_by_speaker,
     model_draws,
     null_band,
-    placed,
     resampled_histograms,
 )
 from monitor.evaluation.resampling import resamples
 from monitor.evaluation.srd import figures, loss_fits, rank_law
 from monitor.maths.disclosure import null_bias_bits
 from monitor.maths.fitting import LOSSES, fit
-from monitor.maths.ranks import TIE_RULES, rank_histogram
+from monitor.maths.ranks import TIE_RULES, placed, rank_histogram
 
 REGIMES = ("plain", "mid", "weak", "random")
 
