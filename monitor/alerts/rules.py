@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from monitor.alerts.fields import check_field, check_stream, figures
 from monitor.errors import UsageError
 
-__all__ = ["Recordable", "Threshold"]
+__all__ = ["Recordable", "Threshold", "alert_record"]
 
 SLACK_SECONDS = 1e-6  # 0.1 + 0.2 s must hold for 0.3 s; far below one tick of 10 ms
 
@@ -19,6 +19,14 @@ RULE = re.compile(
     rf"\s*(?P<field>[^\s<>=]+)\s*>=?\s*(?P<bits>{NUMBER})\s*(?:bits?)?"
     rf"(?:\s*for\s*(?P<hold>{NUMBER})\s*(?:s|sec|seconds?)?)?\s*"
 )
+
+
+class _Rule(Protocol):
+    level: str
+    raised: bool
+
+    @property
+    def rule(self) -> str: ...
 
 
 class Recordable(Protocol):
@@ -142,19 +150,7 @@ class Threshold:
             return []
         self.raised = not self.raised
         self._since = None
-        return [
-            {
-                "type": "alert",
-                "seconds": seconds,
-                "speech": record.get("speech"),
-                "rule": self.rule,
-                "field": self.field,
-                "threshold": self.bits,
-                "level": self.level,
-                "state": "raised" if self.raised else "cleared",
-                "value": value,
-            }
-        ]
+        return [alert_record(self, self.field, self.bits, record, value)]
 
     def state(self) -> dict[str, Any]:
         """What a checkpoint must keep; JSON-able."""
@@ -183,6 +179,31 @@ class Threshold:
             f"{self.rule}: can never be raised, {start.get('speakers')} speakers are worth "
             f"{ceiling:.2f} bits at most"
         )
+
+
+def alert_record(
+    rule: _Rule, field: str, bits: float, record: Mapping[str, Any], value: float
+) -> dict[str, Any]:
+    """What a rule that has just been raised or cleared says.
+
+    Args:
+        rule: it.
+        field: the figure that it watches.
+        bits: its threshold.
+        record: the reading.
+        value: the figure in it.
+    """
+    return {
+        "type": "alert",
+        "seconds": record["seconds"],
+        "speech": record.get("speech"),
+        "rule": rule.rule,
+        "field": field,
+        "threshold": bits,
+        "level": rule.level,
+        "state": "raised" if rule.raised else "cleared",
+        "value": value,
+    }
 
 
 def _plain(value: float) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 from monitor.alerts.fields import check_stream, figures
 from monitor.alerts.forecast import Forecast
-from monitor.alerts.rules import Recordable, Threshold
+from monitor.alerts.rules import Recordable, Threshold, alert_record
 from monitor.errors import UsageError
 
 __all__ = ["EarlyWarning"]
@@ -82,20 +82,8 @@ class EarlyWarning:
         if not flips:
             return []
         self.raised, self._since = not self.raised, None
-        return [
-            {
-                "type": "alert",
-                "seconds": record["seconds"],
-                "speech": record.get("speech"),
-                "rule": self.rule,
-                "field": self.watched.field,
-                "threshold": bits,
-                "level": self.level,
-                "state": "raised" if self.raised else "cleared",
-                "value": value,
-                "seconds_left": left,
-            }
-        ]
+        made = alert_record(self, self.watched.field, bits, record, value)
+        return [{**made, "seconds_left": left}]
 
     def note(self, start: Mapping[str, Any]) -> str | None:  # noqa: ARG002
         """Nothing that the rule itself does not say."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from monitor.cli.options import Seconds
+from monitor.cli.options import Seconds, with_options
 
 if TYPE_CHECKING:
     from monitor.stream.run import Action
@@ -154,9 +154,6 @@ def alert_options(*, bell: bool = False) -> Callable[[_Command], _Command]:
             alerting = _made(*(given.pop(name) for name in names))
             return command(*args, alerting=alerting, **given)
 
-        made: Any = wrapped
-        for option in reversed(options):
-            made = option(made)
-        return made  # type: ignore[no-any-return]
+        return with_options(wrapped, options)  # type: ignore[no-any-return]
 
     return decorate

@@ -7,9 +7,9 @@ from typing import Any, TypeVar
 
 import click
 
-from monitor.cli.options import Names, Seconds, ecapa_option
+from monitor.cli.options import Names, Seconds, ecapa_option, with_options
 
-__all__ = ["hearing_options"]
+__all__ = ["hearing_options", "jsonl_option"]
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
@@ -65,9 +65,13 @@ _OPTIONS = (
 )
 
 
+jsonl_option = click.option(
+    "--jsonl",
+    metavar="FILE|-",
+    help="Write JSON lines there. [default: to standard output if it is no terminal]",
+)
+
+
 def hearing_options(command: _Command) -> _Command:
     """Adds them: ``store, law_file, watch, features, step, channel, ...`` of the command."""
-    made: Any = command
-    for option in reversed(_OPTIONS):
-        made = option(made)
-    return made  # type: ignore[no-any-return]
+    return with_options(command, _OPTIONS)  # type: ignore[no-any-return]

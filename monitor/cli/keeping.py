@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from monitor.cli.options import Bits, Seconds
+from monitor.cli.options import Bits, Seconds, with_options
 
 if TYPE_CHECKING:
     from monitor.alerts import Threshold
@@ -21,6 +21,31 @@ if TYPE_CHECKING:
 __all__ = ["Keeping", "ledger_options"]
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
+
+
+_OPTIONS = (
+    click.option(
+        "--ledger",
+        type=click.Path(path_type=Path, dir_okay=False),
+        metavar="FILE.db",
+        help="Add this session to a ledger, and go on from the earlier ones of the watched "
+        "speaker. It holds counts and readings, never audio.",
+    ),
+    click.option(
+        "--ledger-every",
+        type=Seconds(),
+        default="10",
+        show_default=True,
+        help="Stream seconds between the readings that the ledger keeps.",
+    ),
+    click.option(
+        "--budget",
+        type=Bits(),
+        metavar="BITS",
+        help="Warn one bit before all sessions in the ledger together have disclosed so much, "
+        "and raise an alert when they have.",
+    ),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,29 +101,4 @@ def ledger_options(command: _Command) -> _Command:
             )
         return command(*args, keeping=Keeping(path, every, budget), **given)
 
-    made: Any = wrapped
-    for option in (
-        click.option(
-            "--budget",
-            type=Bits(),
-            metavar="BITS",
-            help="Warn one bit before all sessions in the ledger together have disclosed so much, "
-            "and raise an alert when they have.",
-        ),
-        click.option(
-            "--ledger-every",
-            type=Seconds(),
-            default="10",
-            show_default=True,
-            help="Stream seconds between the readings that the ledger keeps.",
-        ),
-        click.option(
-            "--ledger",
-            type=click.Path(path_type=Path, dir_okay=False),
-            metavar="FILE.db",
-            help="Add this session to a ledger, and go on from the earlier ones of the watched "
-            "speaker. It holds counts and readings, never audio.",
-        ),
-    ):
-        made = option(made)
-    return made  # type: ignore[no-any-return]
+    return with_options(wrapped, _OPTIONS)  # type: ignore[no-any-return]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from monitor.cli.alerting import Alerting, alert_options
-from monitor.cli.hearing import hearing_options
+from monitor.cli.hearing import hearing_options, jsonl_option
 from monitor.cli.keeping import Keeping, ledger_options
 from monitor.cli.live import device_option, quiet_libraries, stopped_by_signals
 from monitor.cli.options import Seconds, check_output
@@ -34,11 +34,7 @@ __all__ = ["command"]
 @hearing_options
 @alert_options(bell=True)
 @ledger_options
-@click.option(
-    "--jsonl",
-    metavar="FILE|-",
-    help="Write JSON lines there. [default: to standard output if it is no terminal]",
-)
+@jsonl_option
 @click.option(
     "--reconnect",
     type=Seconds(),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -159,6 +159,13 @@ ecapa_option = click.option(
     "[default: MONITOR_ECAPA, else the model hub]",
 )
 """Says for the time of a command what the environment's ``MONITOR_ECAPA`` says for all."""
+
+
+def with_options(command: Any, options: Sequence[Callable[[Any], Any]]) -> Any:
+    """The command with these options, in this order in its help."""
+    for option in reversed(options):
+        command = option(command)
+    return command
 
 
 def check_output(path: Path) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from monitor.cli.alerting import Alerting, alert_options
-from monitor.cli.hearing import hearing_options
+from monitor.cli.hearing import hearing_options, jsonl_option
 from monitor.cli.keeping import Keeping, ledger_options
 from monitor.cli.options import Raw, Seconds, Speed, check_output
 from monitor.cli.web import most_named, open_page, top_option, web_options
@@ -41,11 +41,7 @@ __all__ = ["command"]
 )
 @alert_options()
 @ledger_options
-@click.option(
-    "--jsonl",
-    metavar="FILE|-",
-    help="Write JSON lines there. [default: to standard output if it is no terminal]",
-)
+@jsonl_option
 @click.option(
     "--plot",
     metavar="FILE.png|.svg|.pdf",
