@@ -21,7 +21,7 @@ import argparse
 import csv
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import partial, reduce
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -134,7 +134,7 @@ def listen(speech: Path, folder: Path | None, features: Sequence[str]) -> list[R
             continue
         ready = folder / Path(row["path"]).with_suffix(".npz") if folder is not None else None
         if ready is not None and ready.exists():
-            frames = joined(run for run in FramesFile(ready) if isinstance(run, Frames))
+            frames = reduce(join_frames, (r for r in FramesFile(ready) if isinstance(r, Frames)))
             if "channel" in features:
                 levels = hear(speech / row["path"], ["channel"]).tracks["channel"]
                 frames = replace(frames, tracks={**frames.tracks, "channel": levels})
@@ -158,14 +158,7 @@ def extract(blocks: Iterable[Block], features: Sequence[str]) -> Frames:
     named = [name for name in features if name != "channel"]
     extractor = Extractor([*make(named), *([Channel()] if "channel" in features else [])])
     runs = [extractor.process(block) for block in blocks]
-    return joined([*runs, extractor.flush()])
-
-
-def joined(runs: Iterable[Frames]) -> Frames:
-    first, *rest = runs
-    for run in rest:
-        first = join_frames(first, run)
-    return first
+    return reduce(join_frames, [*runs, extractor.flush()])
 
 
 def part(frames: Frames, begin: int, end: int, *, fresh: bool) -> Frames:

@@ -30,7 +30,7 @@ import numpy as np
 import soundfile
 import soxr
 
-from monitor.sources.managed import Managed
+from monitor.managed import Managed
 from monitor.types import Block, FloatArray, Gap
 from tests.virtual_microphone import DEVICE, VirtualMicrophone, missing
 

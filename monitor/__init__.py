@@ -12,6 +12,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from monitor.lazy import lazily
 from monitor.version import __version__
 
 if TYPE_CHECKING:
@@ -37,26 +38,23 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Block": "monitor.types",
-    "Frames": "monitor.types",
-    "Gap": "monitor.types",
-    "Monitor": "monitor.stream.monitor",
-    "MonitorError": "monitor.errors",
-    "Population": "monitor.population.population",
-    "Reading": "monitor.stream.reading",
-    "Track": "monitor.types",
+    "Block": "types",
+    "Frames": "types",
+    "Gap": "types",
+    "Monitor": "stream.monitor",
+    "MonitorError": "errors",
+    "Population": "population.population",
+    "Reading": "stream.reading",
+    "Track": "types",
 }
 _ROOMS = ("alerts", "sources")
+_find, _names = lazily(__name__, _HOMES)
 
 
 def __getattr__(name: str) -> Any:
     """Import on first use: nothing heavy is loaded by ``import monitor``."""
-    if name in _HOMES:
-        return getattr(import_module(_HOMES[name]), name)
-    if name in _ROOMS:
-        return import_module(f"monitor.{name}")
-    raise AttributeError(f"module 'monitor' has no attribute {name!r}")
+    return import_module(f"monitor.{name}") if name in _ROOMS else _find(name)
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*_names(), *_ROOMS})

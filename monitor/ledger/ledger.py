@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from functools import reduce
 from operator import add
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
 from monitor.errors import StoreError, UsageError
 from monitor.ledger.database import open_database, reason_of, transaction, translated
+from monitor.managed import Managed
 from monitor.population.population import FeatureTemplates
 from monitor.stream.evidence import Evidence
 from monitor.types import TICKS_PER_SECOND, AnyArray
@@ -60,7 +60,7 @@ class Heard:
     end_seconds: float | None = None
 
 
-class Ledger:
+class Ledger(Managed):
     """What each watched speaker has disclosed, session by session.
 
     A session keeps its own sketches: what a speaker has disclosed is their sum, whatever order or
@@ -86,17 +86,6 @@ class Ledger:
         self.path = Path(path)
         self.connection = open_database(self.path, create=create)
         self.connection.row_factory = sqlite3.Row
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def close(self) -> None:
         """Close the file; the last one to do so folds the WAL into it."""

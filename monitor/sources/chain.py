@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from monitor.errors import SourceError, UsageError
+from monitor.managed import Managed
 from monitor.protocols import Source
-from monitor.sources.managed import Managed
 from monitor.types import Block, Frames, Gap, Track
 
 __all__ = ["Chain"]

@@ -24,7 +24,7 @@ import numpy as np
 import soundfile
 
 from monitor.errors import SourceError
-from monitor.sources.managed import Managed
+from monitor.managed import Managed
 from monitor.types import FloatArray
 
 __all__ = ["Decoder"]

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from monitor.errors import SourceError, UsageError
+from monitor.managed import Managed
 from monitor.sources.decoder import Decoder
-from monitor.sources.managed import Managed
 from monitor.types import Block, Gap
 
 __all__ = ["File"]

@@ -13,9 +13,9 @@ from pathlib import Path
 import numpy as np
 
 from monitor.errors import SourceError, StoreError, UsageError
+from monitor.managed import Managed
 from monitor.sources.given import MOST_TICKS, RESERVED, SCHEMA, SUFFIXES, Given, Header, read_header
 from monitor.sources.jsonframes import read_json_lines
-from monitor.sources.managed import Managed
 from monitor.types import TICKS_PER_SECOND, AnyArray, BoolArray, Frames, Track
 
 __all__ = ["FramesFile", "write_frames"]

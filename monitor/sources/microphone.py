@@ -12,7 +12,7 @@ from typing import Protocol
 import numpy as np
 
 from monitor.errors import MonitorError, UsageError
-from monitor.sources.managed import Managed
+from monitor.managed import Managed
 from monitor.sources.portaudio import open_input, rescan
 from monitor.sources.soundclock import SoundClock
 from monitor.types import Block, FloatArray, Gap
@@ -156,7 +156,7 @@ class Microphone(Managed):
                 yield from self._hear(recording)
                 if self._done:
                     return
-                gap, back = self._wait(self._came)
+                gap, back = self._wait()
                 yield gap
                 if not back:
                     return
@@ -208,7 +208,7 @@ class Microphone(Managed):
                 break
         yield from losses.rest(line)
 
-    def _wait(self, came: float) -> tuple[Gap, bool]:
+    def _wait(self) -> tuple[Gap, bool]:
         """Wait for a device that is gone: what was lost since sound last came, and is it back."""
         name, began = self.label, self._clock()
         self._told(f"{name} is gone; waiting up to {self._reconnect_seconds:g} s for it")
@@ -221,10 +221,10 @@ class Microphone(Managed):
                 self.open()
             except MonitorError:  # not yet
                 continue
-            lost = self._clock() - came
+            lost = self._clock() - self._came
             self._told(f"{self.label} is back after {lost:.0f} s")
             return Gap("device lost", lost, detail=f"{name} was gone for {lost:.1f} s"), True
-        lost = self._clock() - came
+        lost = self._clock() - self._came
         self.label = name
         detail = f"{name} did not come back: no sound for {lost:.0f} s"
         return Gap("device lost", lost, detail=detail), False

@@ -7,9 +7,9 @@ import time
 from collections.abc import Callable, Iterator
 
 from monitor.errors import UsageError
+from monitor.managed import Managed
 from monitor.protocols import Source
 from monitor.sources.cutting import cut_frames
-from monitor.sources.managed import Managed
 from monitor.types import TICK_SECONDS, TICKS_PER_SECOND, Block, Frames, Gap
 
 __all__ = ["Paced"]

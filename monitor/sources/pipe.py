@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import BinaryIO
 
 from monitor.errors import UsageError
-from monitor.sources.managed import Managed
+from monitor.managed import Managed
 from monitor.sources.wav import ENCODINGS, WavHeader, pcm_to_float, read_header
 from monitor.types import Block, Gap
 

@@ -2,9 +2,9 @@
 
 Each feature has a margin (`monitor.maths.margin`): how much better the voice since the last change
 explains its newest frames than the population does; the levels of the channel are compared with
-their own past alone. `river.drift.ADWIN` looks for a moment from
-which on the margin's mean is lower; one that rises, as it does while a voice becomes known, is no
-change. Frames are put together to units, one margin each: neighbouring frames are alike.
+their own past alone. `river.drift.ADWIN` looks for a moment from which on the margin's mean is
+lower; one that rises, as it does while a voice becomes known, is no change. Frames are put together
+to units, one margin each: neighbouring frames are alike.
 
 ADWIN's bound is for independent numbers in [0, 1]. Margins are neither: `Sensitivity.gain` brings
 them to a size at which the bound acts on what speech does, and `Sensitivity.delta` is a setting
@@ -122,8 +122,8 @@ class ChangeDetector:
             how = settings.get(name, settings[kind])
             beside = _BESIDE_EMBEDDINGS if embeddings and kind == "histogram" else 1.0
             delta = min(how.delta * beside / careful, _LARGEST_DELTA)
-            made = VOICES[kind](np.asarray(background[name]), replace(how, delta=delta))
-            self._voices[name] = made
+            how = replace(how, delta=delta)
+            self._voices[name] = VOICES[kind](np.asarray(background[name]), how)
         self._tick = 0
 
     def update(self, step: Mapping[str, AnyArray], tick: int) -> Change | None:

@@ -147,18 +147,14 @@ class Intake:
         heard: dict[str, Heard] = {}
         usable: dict[str, IntArray] = {}
         fresh: dict[str, tuple[AnyArray, IntArray]] = {}
-        # ready-made frames bring no levels
-        for name in (*self.sketches, *(n for n in self._followed if n in self._early)):
-            track = self._early.get(name, _NOTHING)
-            first, *ends = np.searchsorted(track.ticks, [self.tick, *ticks], side="right").tolist()
-            if everything:
-                ends[-1] = len(track.ticks)
-            counts = np.array(ends) - first
-            some = slice(first, ends[-1])
+        for name in self._followed:
+            if name in self._early:  # ready-made frames bring no levels
+                track, some, counts = self._due(name, ticks, everything)
+                fresh[name] = track.values[some], counts
+        for name, sketch in self.sketches.items():
+            track, some, counts = self._due(name, ticks, everything)
             fresh[name] = track.values[some], counts
-            if name not in self.sketches:
-                continue
-            totals, frames = self.sketches[name].after(track.values[some], counts)
+            totals, frames = sketch.after(track.values[some], counts)
             seconds = frames * self._features[name].frame_seconds
             if track.spans is not None or name in self._usable:
                 if track.spans is None:
@@ -170,6 +166,14 @@ class Intake:
                 seconds = usable[name] / TICKS_PER_SECOND
             heard[name] = Heard(totals, frames, seconds)
         return Moments(ticks, speech[np.array(ticks) - self.tick], heard, usable, fresh)
+
+    def _due(self, name: str, ticks: list[int], everything: bool) -> tuple[Track, slice, IntArray]:
+        """A track, its frames up to the last of these ticks, and how many come by each."""
+        track = self._early.get(name, _NOTHING)
+        first, *ends = np.searchsorted(track.ticks, [self.tick, *ticks], side="right").tolist()
+        if everything:
+            ends[-1] = len(track.ticks)
+        return track, slice(first, ends[-1]), np.array(ends) - first
 
     def learn(self, moments: Moments, r: int) -> None:
         """Learn everything up to one of these moments."""

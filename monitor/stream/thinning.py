@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Protocol
 
 from monitor.features.registry import make
+from monitor.managed import Managed
 from monitor.protocols import Feature, Source
-from monitor.sources.managed import Managed
 from monitor.types import TICKS_PER_SECOND, Block, FloatArray, Frames, Gap, Track
 
 __all__ = ["KeepingUp", "Timed", "timed"]

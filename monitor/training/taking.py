@@ -7,6 +7,7 @@ import os
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
 
 import numpy as np
 
@@ -14,7 +15,7 @@ from monitor.features.extractor import Extractor
 from monitor.features.tracks import join_frames
 from monitor.protocols import Feature
 from monitor.sources.frames import write_frames
-from monitor.types import Block, Frames
+from monitor.types import TICKS_PER_SECOND, Block, Frames
 
 __all__ = ["Quality", "Take"]
 
@@ -76,19 +77,19 @@ class Take:
         self._runs: list[Frames] = []
         self._recent: deque[_Stretch] = deque()
         self._recent_seconds = 0.0
-        self._all = _Stretch(0.0, 0.0, np.empty(0), 0, 0)
+        self._stretches: list[_Stretch] = []
         self.speech_seconds = 0.0
 
     def hear(self, block: Block) -> None:
         """Hear some more."""
         frames = self._extractor.process(block)
         self._keep(frames)
-        stretch = _measured(block, frames.speech.sum() / 100)
+        stretch = _measured(block, frames.speech.sum() / TICKS_PER_SECOND)
+        self._stretches.append(stretch)
         self._recent.append(stretch)
         self._recent_seconds += stretch.seconds
         while self._recent_seconds - self._recent[0].seconds >= RECENT_SECONDS - _ROUNDING:
             self._recent_seconds -= self._recent.popleft().seconds
-        self._all = _joined([self._all, stretch])
 
     @property
     def recent(self) -> Quality:
@@ -100,14 +101,12 @@ class Take:
     @property
     def whole(self) -> Quality:
         """Of everything."""
-        return self._all.quality
+        return _joined(self._stretches).quality
 
     def write(self, path: str | os.PathLike[str]) -> None:
         """End the take and write its frames as an ``.npz`` (mode 0600)."""
         self._keep(self._extractor.flush())
-        frames = self._runs[0]
-        for run in self._runs[1:]:
-            frames = join_frames(frames, run)
+        frames = reduce(join_frames, self._runs)
         features = self._extractor.features
         write_frames(
             path,
@@ -119,7 +118,7 @@ class Take:
 
     def _keep(self, frames: Frames) -> None:
         self._runs.append(frames)
-        self.speech_seconds += float(frames.speech.sum()) / 100
+        self.speech_seconds += float(frames.speech.sum()) / TICKS_PER_SECOND
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +152,7 @@ class _Stretch:
 def _measured(block: Block, speech: float) -> _Stretch:
     samples = np.asarray(block.samples, np.float32).reshape(len(block.samples), -1)
     samples = np.nan_to_num(samples)
-    tick = max(1, block.rate // 100)
+    tick = max(1, block.rate // TICKS_PER_SECOND)
     mono = samples.mean(axis=1)
     whole = mono[: len(mono) // tick * tick].reshape(-1, tick)
     clipped = int(np.count_nonzero(np.abs(samples) >= _FULL))

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from benchmarks.simulation import Simulation
 from monitor import Monitor, Population
+from monitor.managed import Managed
 from monitor.population.law import Laws, RankLaw
 from monitor.population.population import FeatureTemplates, SourceNote, Speaker
-from monitor.sources.managed import Managed
 from monitor.stream.change import Change
 from monitor.stream.losses import GapEvent
 from monitor.stream.reading import Reading

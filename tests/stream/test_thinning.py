@@ -12,7 +12,7 @@ from monitor.errors import UsageError
 from monitor.features.f0 import F0
 from monitor.features.given import Given
 from monitor.features.phones import Phones
-from monitor.sources.managed import Managed
+from monitor.managed import Managed
 from monitor.stream.thinning import LATE_SECONDS, KeepingUp, Timed, timed
 from monitor.types import Block, Gap, Track
 from tests.contracts import babble, heard, voice

@@ -1,4 +1,4 @@
-"""What every source has in common: it is a context manager."""
+"""What sources, and other things that are closed, have in common: they are context managers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["Managed"]
 
 
 class Managed:
-    """A source that is closed when its ``with`` block ends."""
+    """Something that is closed when its ``with`` block ends."""
 
     def close(self) -> None:
         """Let go of whatever is held; by default nothing is."""
