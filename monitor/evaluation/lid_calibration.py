@@ -137,9 +137,7 @@ class RowScores:
             z = normalise_rows(scores, ddof=0)
             row, target = np.arange(len(z)), matrix.target[part]
             self.mated[part] = z[row, target]
-            others = np.ones(z.shape, dtype=bool)
-            others[row, target] = False
-            left = z[others].reshape(len(z), -1)
+            left = z[matrix.others(part)].reshape(len(z), -1)
             fold = self.fold[part]
             np.minimum.at(self._low, fold, left.min(axis=1))
             np.maximum.at(self._high, fold, left.max(axis=1))

@@ -111,10 +111,11 @@ class ScoreMatrix:
     def non_mated_blocks(self) -> Iterator[tuple[slice, FloatArray]]:
         """As `blocks`, without the mated score of each row: shape (rows, N - 1)."""
         for part, scores in self.blocks():
-            others = self._others(part)
+            others = self.others(part)
             yield part, scores[others].reshape(len(scores), -1)
 
-    def _others(self, part: slice) -> BoolArray:
+    def others(self, part: slice) -> BoolArray:
+        """Where the non-mated scores of these rows stand: shape (rows, N)."""
         target = self.target[part]
         others = np.ones((len(target), self.population), dtype=bool)
         others[np.arange(len(target)), target] = False
