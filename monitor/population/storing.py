@@ -6,6 +6,7 @@ sees the old file or the new one, never half of one.
 
 from __future__ import annotations
 
+import glob
 import json
 import os
 import tempfile
@@ -20,7 +21,7 @@ import numpy as np
 from monitor.errors import SchemaError, StoreError
 from monitor.types import AnyArray
 
-__all__ = ["SCHEMA", "kind_of", "read_store", "write_store"]
+__all__ = ["SCHEMA", "kind_of", "read_store", "unfinished", "write_store"]
 
 SCHEMA = 1
 _HEADER = "header"
@@ -67,6 +68,11 @@ def write_store(
     finally:
         if temporary is not None:
             Path(temporary).unlink(missing_ok=True)
+
+
+def unfinished(path: Path) -> list[Path]:
+    """What `write_store` leaves beside a store when it is killed in the middle."""
+    return sorted(path.parent.glob(f".{glob.escape(path.name)}.*"))
 
 
 def read_store(path: Path, kind: str) -> tuple[dict[str, Any], dict[str, AnyArray]]:

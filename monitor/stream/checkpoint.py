@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from monitor.errors import MonitorError, StoreError
-from monitor.population.storing import read_store, write_store
+from monitor.population.storing import read_store, unfinished, write_store
 from monitor.stream.monitor import Monitor
 from monitor.stream.records import Tally
 
@@ -93,5 +93,7 @@ class Checkpoint:
             raise StoreError(f"{self.path.name}: is damaged; run without --resume") from error
 
     def remove(self) -> None:
-        """The run has ended: nothing is left to resume."""
+        """The run has ended: nothing is left to resume, nor of saves that were killed."""
         self.path.unlink(missing_ok=True)
+        for part in unfinished(self.path):
+            part.unlink(missing_ok=True)

@@ -1,7 +1,10 @@
 from __future__ import annotations
 
 import os
+import signal
 import stat
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -49,6 +52,28 @@ def test_everything_comes_back(saved):
     assert counts.readings == 3
     assert again[0].state() == rules[0].state()
     assert again[0].raised
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from monitor.population.storing import write_store
+
+os.fsync = lambda handle: os.kill(os.getpid(), signal.SIGKILL)
+write_store(Path(sys.argv[1]), "checkpoint", {}, {})
+"""
+
+
+def test_a_save_that_was_killed_leaves_nothing_after_the_end(saved, tmp_path):
+    checkpoint, *_ = saved
+    other = tmp_path / "other.jsonl.state"
+    for path in (checkpoint.path, other):
+        killed = subprocess.run([sys.executable, "-c", KILLED, str(path)], check=False)
+        assert killed.returncode == -signal.SIGKILL
+    assert len(list(tmp_path.iterdir())) == 3
+    checkpoint.remove()
+    (left,) = tmp_path.iterdir()
+    assert left.name.startswith(".other.jsonl.state.")
 
 
 def test_it_is_private_and_written_whole(saved, tmp_path, monkeypatch):
