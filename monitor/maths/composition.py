@@ -97,7 +97,11 @@ def advanced(epsilon: float, windows: int, delta: float) -> float:
 
 
 def optimal(epsilon: float, windows: int, delta: float) -> float:
-    """The least ``(k - 2 i) epsilon`` that holds: Kairouz, Oh and Viswanath, theorem 3.3.
+    """The least epsilon that holds: Kairouz, Oh and Viswanath, solved between the grid points.
+
+    Theorem 3.3 gives the delta of each ``(k - 2 i) epsilon``. In between it is that of k randomised
+    responses, which no (epsilon, 0)-private mechanisms exceed: a sum of straight lines in exp(x),
+    so that the x at which it comes to ``delta`` has a formula.
 
     Args:
         epsilon: of one window, nats.
@@ -105,24 +109,28 @@ def optimal(epsilon: float, windows: int, delta: float) -> float:
         delta: probability with which the bound may fail, in (0, 1).
 
     Returns:
-        nats, never above `basic`.
+        nats, at least 0 and never above `basic`.
 
     Raises:
         UsageError: as `advanced`.
 
     Example:
-        >>> optimal(0.5, 64, 1e-4)
-        21.0
+        >>> round(optimal(0.05, 10, 1e-4), 3), round(optimal(0.5, 64, 1e-4), 3)
+        (0.417, 20.846)
     """
     _check(epsilon, windows, delta)
     low, high = 0, windows // 2  # delta_i grows with i: the last i that still holds
     while low < high:
         middle = (low + high + 1) // 2
-        if _failure(epsilon, windows, middle) <= delta:
+        if _failure(epsilon, windows, middle)[0] <= delta:
             low = middle
         else:
             high = middle - 1
-    return (windows - 2 * low) * epsilon
+    failure, slope = _failure(epsilon, windows, low)
+    with np.errstate(divide="ignore"):  # a slope that underflows is not used
+        room = np.float64(delta - failure) / slope
+    down = np.log1p(-min(float(room), -np.expm1(-2 * epsilon)))  # not below the next grid point
+    return max((windows - 2 * low) * epsilon + float(down), 0.0)
 
 
 def optimal_closed_form(epsilon: float, windows: int, delta: float) -> float:
@@ -149,15 +157,18 @@ def optimal_closed_form(epsilon: float, windows: int, delta: float) -> float:
     return float(min(windows * epsilon, drift + epsilon * np.sqrt(2 * windows * inside)))
 
 
-def _failure(epsilon: float, windows: int, i: int) -> float:
-    """delta_i of theorem 3.3, summed in logarithms."""
-    if i == 0:
-        return 0.0
-    drawn = np.arange(i, dtype=np.float64)
+def _failure(epsilon: float, windows: int, i: int) -> tuple[float, float]:
+    """delta_i of theorem 3.3, and by how much delta falls with exp(x - x_i) below the grid point.
+
+    Both summed in logarithms over the outcomes j <= i of k randomised responses.
+    """
+    drawn = np.arange(i + 1, dtype=np.float64)
     ways = np.concatenate([[0.0], np.cumsum(np.log((windows - drawn[:-1]) / (drawn[:-1] + 1)))])
-    with np.errstate(divide="ignore"):  # epsilon = 0 fails never: log 0
-        gain = np.log(-np.expm1(-2 * (i - drawn) * epsilon))
-    return float(np.exp(ways - drawn * epsilon + gain - windows * np.log1p(np.exp(-epsilon))).sum())
+    chance = ways - drawn * epsilon - windows * np.log1p(np.exp(-epsilon))
+    beyond = -2 * (i - drawn) * epsilon
+    with np.errstate(divide="ignore"):  # the outcome at x_i adds nothing: log 0
+        failure = np.exp(chance + np.log(-np.expm1(beyond))).sum()
+    return float(failure), float(np.exp(chance + beyond).sum())
 
 
 def _check(epsilon: float, windows: int, delta: float) -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import itertools
 import json
 import math
 
@@ -26,8 +27,9 @@ def test_golden_rows(golden):
         assert advanced(eps, k, delta) == pytest.approx(row["advanced_DRV"], rel=1e-12)
         assert optimal_closed_form(eps, k, delta) == pytest.approx(row["KOV_thm34"], rel=1e-12)
         best = optimal(eps, k, delta)
-        assert best == pytest.approx(row["KOV_thm33_optimal_grid"], rel=1e-12)
-        assert best >= row["dp_accounting_PLD"] - 1e-3 * k
+        assert best == pytest.approx(row["dp_accounting_PLD"], rel=1e-6)
+        grid = eps * np.arange(k % 2, k + 1, 2)  # of theorem 3.3
+        assert grid[grid >= best - 1e-12][0] == pytest.approx(row["KOV_thm33_optimal_grid"])
 
 
 def test_golden_crossover(golden):
@@ -43,7 +45,30 @@ def test_order_of_the_bounds(eps, k, delta):
     assert 0 <= best <= basic(eps, k) + 1e-12
     assert best <= closed + eps + 1e-9  # the grid steps by 2 epsilon below the formula
     assert optimal(eps, k, delta / 2) >= best - 1e-12
-    assert optimal(eps, k + 1, delta) >= best - eps - 1e-12
+    assert optimal(eps, k + 1, delta) >= best * (1 - 1e-9)
+
+
+def _delta(bound, eps, k):
+    """Of k randomised responses, summed over every sequence of outcomes."""
+    truth = 1 / (1 + math.exp(-eps))
+    outcomes = np.array(list(itertools.product((truth, 1 - truth), repeat=k)))
+    given, other = outcomes.prod(axis=1), (1 - outcomes).prod(axis=1)
+    return np.maximum(given - math.exp(bound) * other, 0.0).sum()
+
+
+@settings(deadline=None)
+@given(st.floats(0.01, 3), st.integers(1, 9), st.floats(1e-6, 0.5))
+def test_optimal_is_where_k_randomised_responses_reach_delta(eps, k, delta):
+    best = optimal(eps, k, delta)
+    if best == 0:
+        assert _delta(0.0, eps, k) <= delta * (1 + 1e-9)
+    else:
+        assert _delta(best, eps, k) == pytest.approx(delta, rel=1e-6, abs=1e-12)
+
+
+def test_optimal_lies_between_the_grid_points():
+    assert optimal(0.05, 10, 1e-4) == pytest.approx(0.4166197, abs=1e-7)
+    assert _delta(optimal(0.05, 10, 1e-4), 0.05, 10) == pytest.approx(1e-4, rel=1e-9)
 
 
 def test_many_windows_stay_finite():
