@@ -9,12 +9,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 import soundfile
+from markdown_it import MarkdownIt
 
 from monitor.cli import COMMANDS, cli
 from monitor.sinks.schema import SCHEMA
 
 ROOT = Path(__file__).resolve().parents[1]
+PAGES = [*sorted(ROOT.glob("*.md")), *sorted(ROOT.glob("*/*.md"))]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
@@ -65,6 +68,43 @@ def test_the_readme_names_nothing_that_is_not_there():
         assert (ROOT / target).exists(), target
     for command in re.findall(r"^monitor (\w+)", README, flags=re.MULTILINE):
         assert command in COMMANDS
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_every_table_is_shown(path):
+    text = path.read_text(encoding="utf-8")
+    assert broken_tables(text) == []
+
+
+def broken_tables(text: str) -> list[str]:
+    """Lines of Markdown that were meant as a table's and are not shown, or shown short of cells."""
+    broken, lines = [], text.splitlines()
+    for token in MarkdownIt("commonmark").enable("table").parse(text):
+        if token.map is None:
+            continue
+        source = [line.strip() for line in lines[slice(*token.map)]]
+        if token.type == "inline" and token.level < 2:  # a paragraph, no cell
+            broken += [line for line in source if line.startswith("|")]
+        elif token.type == "table_open":
+            rows = [line for line in source if line]
+            cells = [len(re.findall(r"(?<!\\)\|", row)) for row in rows]
+            broken += [row for row, n in zip(rows, cells, strict=True) if n != cells[0]]
+    return broken
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [
+        ("| a | b |\n| --- | --- |\n| 1 | 2 |", 0),
+        ("| a | b |\n| --- | --- |\n| 1 | 2 |\n\n| 3 | 4 |", 1),
+        ("| a | b |\n| --- | --- |\n| 1 | 2 | 3 |", 1),
+        ("| a | b |\n| --- | --- |\n| 1 |", 1),
+        ("| a | b |\n| --- |\n| 1 | 2 |", 3),
+        ("| a |\n| --- |\n| `x \\| y` |", 0),
+    ],
+)
+def test_the_finder_of_broken_tables_can_find(text, count):
+    assert len(broken_tables(text)) == count
 
 
 def test_every_key_of_every_record_is_documented():
