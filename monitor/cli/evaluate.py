@@ -55,7 +55,8 @@ _VOICE = click.Choice(("original", "anonymised"))
     type=_FILE,
     multiple=True,
     metavar="FILE",
-    help="Scores of other speakers, to calibrate LID on; once for all systems, or once for each. "
+    help="Scores of other speakers, as many or not, to calibrate LID on; once for all systems, or "
+    "once for each. "
     "[default: cross-fitted over the speakers of SCORES, and said so]",
 )
 @click.option(

@@ -18,6 +18,7 @@ from monitor.evaluation.longitudinal import LongitudinalCurve, longitudinal
 from monitor.evaluation.matrix import ScoreMatrix
 from monitor.evaluation.report import Report
 from monitor.evaluation.resampling import resamples
+from monitor.evaluation.speaker_sums import FEWEST
 from monitor.evaluation.srd import LossFit, loss_fits, mean_bits_by_speaker, rank_law
 from monitor.evaluation.tally import Tally
 from monitor.maths.bootstrap import DRAWS
@@ -30,6 +31,8 @@ STEPS = 6
 """How often `evaluate` calls its ``progress``."""
 
 _STYLE = "paper"
+_FAR = 10
+"""Times its own number of speakers that a law is trusted at (METHOD section 3)."""
 _WINDOWS = (1, 10, 100, 1000)
 """Trials that a declared epsilon is accounted for."""
 
@@ -144,11 +147,28 @@ def _local(matrix: ScoreMatrix, dev: ScoreMatrix | None, said: list[str]) -> Lid
         said.append(
             "There is no dev matrix: LID was calibrated across the speakers, each by the others."
         )
-    elif shared := _tested(matrix) & _tested(dev):
-        said.append(
-            f"{len(shared)} of the speakers are in the dev matrix as well: LID is flattered."
-        )
+    else:
+        said += _of_dev(matrix, dev)
     return LidBits.of(matrix, dev)
+
+
+def _of_dev(matrix: ScoreMatrix, dev: ScoreMatrix) -> Iterator[str]:
+    if shared := _tested(matrix) & _tested(dev):
+        yield f"{len(shared)} of the speakers are in the dev matrix as well: LID is flattered."
+    here, there = matrix.population, dev.population
+    if here == there:
+        return
+    rank_law = (
+        f"no rank law is carried over from fewer than {FEWEST}"
+        if there < FEWEST
+        else f"the rank law is evaluated at N = {here}"
+    )
+    yield (
+        f"The dev matrix has N = {there} speakers: LID's calibration is that of {there}, which row "
+        f"normalisation makes a little different at N = {here}; {rank_law}."
+    )
+    if here > _FAR * there:
+        yield f"N is more than {_FAR} times that of the dev matrix: what it says is stretched far."
 
 
 def _tested(matrix: ScoreMatrix) -> set[str]:

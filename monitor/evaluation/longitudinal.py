@@ -4,7 +4,8 @@ Log-likelihood ratios of a speaker's trials are summed in the order of the rows 
 temperature T: 1 (``sum``, trials taken as independent), k (``average``), one number fitted on
 development speakers (``temperature``), ``tau (1 + rho (k - 1))`` (``count``), and with embeddings
 ``tau (1 + rho R)``, ``R = (2 / k) sum_{i<j} clip(cos, 0, 1)`` (``embedding``). ``rank`` multiplies
-the rank posteriors instead, ``gamma = (h + 1) / (n + N)`` of the development ranks.
+the rank posteriors instead, ``gamma = (h + 1) / (n + N)`` of the development ranks; where
+those were taken among another number of speakers, the law fitted to them gives h at N.
 """
 
 from __future__ import annotations

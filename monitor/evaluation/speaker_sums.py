@@ -11,12 +11,16 @@ import numpy as np
 from monitor.errors import UsageError
 from monitor.evaluation.matrix import ScoreMatrix
 from monitor.maths.allranks import all_rank_bounds
+from monitor.maths.fitting import fit
 from monitor.maths.lid import normalise_rows
 from monitor.maths.ranks import rank_histogram
 from monitor.maths.tempering import fit_growing_temperature, fit_temperature, tempered_bits
 from monitor.types import BoolArray, FloatArray, IntArray
 
-__all__ = ["SpeakerSums", "Tempering"]
+__all__ = ["FEWEST", "SpeakerSums", "Tempering"]
+
+FEWEST = 10
+"""Speakers to fit a rank law on that is carried over to another number of them."""
 
 _CHUNK = 1 << 20
 _FITTED = 1 << 21
@@ -32,14 +36,35 @@ class Tempering:
         tau: of ``count``.
         rho: of ``count``.
         embedding: tau and rho of ``embedding``; None without embeddings.
-        law: add-one rank law, ``(h + 1) / (n + N)``, shape (N,).
+        ranks: histogram h of the true speakers' ranks, shape (N,).
     """
 
     constant: float
     tau: float
     rho: float
     embedding: tuple[float, float] | None
-    law: FloatArray
+    ranks: FloatArray
+
+    def law(self, speakers: int) -> FloatArray | None:
+        """The rank law among another number of speakers, one trial added to each rank.
+
+        Where N is that of the development speakers it is ``(h + 1) / (n + N)``; elsewhere the law
+        fitted to h stands for the histogram, evaluated at N (METHOD section 3).
+
+        Args:
+            speakers: N of the scores.
+
+        Returns:
+            shape (N,), sums to 1; None where fewer than ten speakers are too few to fit a law for
+            another N.
+        """
+        trials = self.ranks.sum()
+        counts = self.ranks
+        if speakers != counts.size:
+            if counts.size < FEWEST:
+                return None
+            counts = trials * np.exp(fit(counts).log_pmf(speakers))
+        return np.asarray((counts + 1.0) / (trials + speakers))
 
 
 @dataclass(frozen=True)
@@ -123,14 +148,14 @@ class SpeakerSums:
         histogram = rank_histogram(
             self.matrix.better[rows], self.matrix.tied[rows], self.matrix.population
         )
-        law = (histogram + 1.0) / (histogram.sum() + self.matrix.population)
-        return Tempering(constant, tau, rho, embedding, law)
+        return Tempering(constant, tau, rho, embedding, histogram)
 
     def bits(
         self, weight: float, tempering: Tempering, speakers: BoolArray
     ) -> dict[str, FloatArray]:
         """``log2(N p)`` of some speakers after each trial, by rule: shape (speakers, K)."""
         some = np.flatnonzero(speakers)
+        law = tempering.law(self.matrix.population)
         k = self.trials.astype(np.float64)
         temperature = {
             "sum": np.ones_like(k),
@@ -148,8 +173,10 @@ class SpeakerSums:
                 warmth["embedding"] = tau * (1.0 + rho * self.alike[part])
             for rule, each in warmth.items():
                 found.setdefault(rule, []).append(tempered_bits(sums, target, each))
-            evidence = np.cumsum(_rank_evidence(scores, tempering.law), axis=1)
-            found.setdefault("rank", []).append(tempered_bits(evidence, target, np.ones_like(k)))
+            if law is not None:
+                evidence = np.cumsum(_rank_evidence(scores, law), axis=1)
+                each = tempered_bits(evidence, target, np.ones_like(k))
+                found.setdefault("rank", []).append(each)
         return {rule: np.concatenate(parts) for rule, parts in found.items()}
 
     @cached_property

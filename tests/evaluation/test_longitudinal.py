@@ -9,7 +9,9 @@ from monitor.evaluation import speaker_sums
 from monitor.evaluation.longitudinal import against_trials, longitudinal
 from monitor.evaluation.matrix import ScoreMatrix
 from monitor.evaluation.resampling import resamples
+from monitor.evaluation.speaker_sums import Tempering
 from monitor.maths.composition import guides
+from monitor.maths.fitting import fit
 
 REGIMES = ("plain", "mid", "weak", "random")
 
@@ -88,6 +90,50 @@ def test_without_a_dev_matrix_other_speakers_serve(golden):
     one = ScoreMatrix(np.eye(4), np.zeros(4, dtype=int))
     with pytest.raises(UsageError, match="two or more"):
         longitudinal(one)
+
+
+def _independent(speakers, tests=8, seed=0):
+    generator = np.random.default_rng(seed)
+    target = np.repeat(np.arange(speakers), tests)
+    scores = generator.normal(size=(target.size, speakers))
+    return ScoreMatrix(scores + 1.5 * (target[:, None] == np.arange(speakers)), target)
+
+
+@pytest.mark.parametrize("speakers", [12, 25, 200])
+def test_a_dev_matrix_of_another_number_of_speakers(speakers):
+    matrix = _independent(50)
+    alike = longitudinal(matrix, _independent(50, 16, seed=1))
+    other = longitudinal(matrix, _independent(speakers, 800 // speakers, seed=2))
+    assert other.rules == alike.rules
+    for rule in ("sum", "count", "rank"):
+        assert_allclose(other.mean_bits(rule), alike.mean_bits(rule), atol=0.2)
+
+
+def test_the_rank_law_is_that_of_the_number_of_speakers():
+    ranks = np.array([300.0, 100, 50, 20, 10, 8, 6, 4, 2, 0, 0, 0])
+    learnt = Tempering(1.0, 1.0, 0.0, None, ranks)
+    assert_allclose(_law(learnt, 12), (ranks + 1) / 512)
+    for speakers in (5, 13, 100):
+        law = _law(learnt, speakers)
+        assert law.shape == (speakers,)
+        assert law.sum() == pytest.approx(1)
+        assert_allclose(law, (500 * np.exp(fit(ranks).log_pmf(speakers)) + 1) / (500 + speakers))
+    sure = _law(Tempering(1.0, 1.0, 0.0, None, np.eye(12)[0] * 60), 30)
+    assert sure[0] == pytest.approx(61 / 90)
+    assert_allclose(sure[1:], 1 / 90)
+
+
+def _law(learnt, speakers):
+    law = learnt.law(speakers)
+    assert law is not None
+    return law
+
+
+def test_few_development_speakers_carry_no_rank_law_over():
+    curve = longitudinal(_independent(20), _independent(6, seed=1))
+    assert "rank" not in curve.rules
+    assert curve.mean_bits("count")[-1] > 3
+    assert "rank" in longitudinal(_independent(6), _independent(6, seed=1)).rules
 
 
 def test_speakers_with_few_trials_are_left_out(monkeypatch):

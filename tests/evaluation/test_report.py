@@ -15,6 +15,7 @@ from monitor.evaluation.report import figure_json
 from monitor.evaluation.resampling import resamples
 from monitor.evaluation.wording import CAVEATS, TITLES, families, meaning
 from tests.evaluation.made import report as made_report
+from tests.evaluation.matrices import chance
 
 
 @pytest.fixture(scope="module")
@@ -110,6 +111,17 @@ def test_a_dev_matrix_of_the_same_speakers_is_pointed_out(golden):
     matrix = ScoreMatrix(scores.scores, scores.target, names)
     assert any("LID is flattered" in note for note in evaluate(matrix, matrix, draws=0).notes)
     assert not any("flattered" in note for note in evaluate(scores, scores, draws=0).notes)
+
+
+def test_a_dev_matrix_of_another_number_of_speakers_says_what_is_carried_over():
+    matrix = chance(12, 4)
+    alike = evaluate(matrix, chance(12, 4, seed=1), draws=0).notes
+    assert not any("The dev matrix has" in note for note in alike)
+    for speakers, said in ((30, "the rank law is evaluated at N = 12"), (4, "fewer than 10")):
+        notes = evaluate(matrix, chance(speakers, 4, seed=1), draws=0).notes
+        assert any(f"dev matrix has N = {speakers}" in note and said in note for note in notes)
+    far = evaluate(chance(60, 2), chance(5, 4, seed=1), draws=0).notes
+    assert any("more than 10 times" in note for note in far)
 
 
 def test_the_same_seed_gives_the_same_report(golden):
