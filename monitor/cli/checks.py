@@ -13,6 +13,7 @@ from pathlib import Path
 
 from monitor.cli.live import quiet_libraries
 from monitor.errors import MonitorError, SourceError
+from monitor.phrases import plural
 
 __all__ = ["Finding", "examine"]
 
@@ -60,7 +61,7 @@ def examine(*, hear: bool = False) -> Iterator[Finding]:
 
 def _python() -> Finding:
     here = sys.version.split()[0]
-    return Finding("Python", "ok", f"{here}, {os.cpu_count()} cores")
+    return Finding("Python", "ok", f"{here}, {plural(os.cpu_count() or 1, 'core')}")
 
 
 def _portaudio() -> Finding:
@@ -78,7 +79,7 @@ def _inputs() -> Finding:
         return Finding("inputs", "broken", "cannot be listed without PortAudio")
     found = devices()
     first = choose(found, None)
-    count = f"{len(found)} input{'' if len(found) == 1 else 's'}"
+    count = plural(len(found), "input")
     return Finding("inputs", "ok", f"{count}, by default {first.name} ({first.rate} Hz)")
 
 

@@ -17,6 +17,7 @@ def command(as_json: bool) -> int:
     import json
     from dataclasses import asdict
 
+    from monitor.phrases import plural
     from monitor.sources.portaudio import choose, devices
 
     found = devices()
@@ -26,7 +27,7 @@ def command(as_json: bool) -> int:
     choose(found, None)  # says what to do where there is none
     width = max(len(device.name) for device in found)
     for device in found:
-        channels = f"{device.channels} channel{'' if device.channels == 1 else 's'}"
+        channels = plural(device.channels, "channel")
         star = "*" if device.default else " "
         click.echo(
             f"{star} {device.index:>3}  {device.name:<{width}}  {channels:>11}  "

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from monitor.errors import UsageError
+from monitor.phrases import plural
 
 if TYPE_CHECKING:
     from monitor.ledger.ledger import Heard
@@ -39,7 +40,7 @@ def open_all(
     for source in sources:
         has = getattr(source, "channels", None)
         if channel is not None and (has is None or channel > has):
-            what = "frames, no audio" if has is None else f"{has} channel{'s' if has > 1 else ''}"
+            what = "frames, no audio" if has is None else plural(has, "channel")
             raise UsageError(f"--channel {channel}: {source.label} has {what}")
     return sources
 

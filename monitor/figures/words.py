@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from monitor.figures.canvas import format_seconds
 from monitor.figures.series import Run, in_words
+from monitor.phrases import odds, plural, verdict
 
 __all__ = ["caption", "heading", "in_bits", "one_in", "summary"]
 
@@ -19,18 +22,15 @@ def heading(run: Run) -> str:
         >>> heading(read_run([{"type": "start", "speakers": 40, "watch": "ann"}, reading]))
         'After 15 s of speech, an attacker gives ann a chance of 1 in 10'
         >>> heading(read_run([{"type": "start", "speakers": 40}, reading]))
-        'After 15 s of speech, an attacker believes that about 10 of 40 speakers remain'
+        'After 15 s of speech, an attacker thinks that about 10 of 40 people are left'
     """
     speech, bits = run.columns["speech"], run.columns["bits"]
     known = np.flatnonzero(np.isfinite(bits) & np.isfinite(speech))
     if not known.size:
         return "Nothing can be said about this voice yet"
     heard = format_seconds(float(speech[known[-1]]))
-    k = _candidates(run, float(bits[known[-1]]))
-    if run.watch is None:
-        left = f"about {k} of {run.speakers:,} speakers remain"
-        return f"After {heard} of speech, an attacker believes that {left}"
-    return f"After {heard} of speech, an attacker gives {run.watch} a chance of 1 in {k}"
+    said = verdict(float(bits[known[-1]]), _ceiling(run), run.watch)
+    return f"After {heard} of speech, {said}"
 
 
 def summary(run: Run) -> str:
@@ -45,8 +45,7 @@ def summary(run: Run) -> str:
         parts.append(f"by chance it would be {one_in(run, 0.0)}")
     if run.gaps:
         lost = sum(seconds or 0.0 for _, seconds in run.gaps)
-        count = f"{len(run.gaps)} gap{'' if len(run.gaps) == 1 else 's'}"
-        parts.append(f"{count}, {lost:.2g} s of audio lost")
+        parts.append(f"{plural(len(run.gaps), 'gap')}, {lost:.2g} s of audio lost")
     if run.withheld:
         parts.append(f"withheld: {in_words(run.withheld, 60)}")
     return "  ·  ".join(parts)
@@ -67,15 +66,15 @@ def caption(run: Run) -> str:
 
 
 def one_in(run: Run, bits: float) -> str:
-    """These bits as one candidate in k = N / 2^bits.
+    """What these bits mean among the N of the run.
 
     Examples:
         >>> from monitor.figures.series import read_run
         >>> run = read_run([{"type": "start", "speakers": 3000}])
         >>> one_in(run, 0.0), one_in(run, 8.0), one_in(run, 11.0)
-        ('1 in 3,000', '1 in 12', '1 in 1.5')
+        ('1 in 3,000', '1 in 12', '1 or 2 left')
     """
-    return f"1 in {_candidates(run, bits)}"
+    return odds(bits, _ceiling(run), assumed=run.watch is None)
 
 
 def in_bits(bits: float) -> str:
@@ -90,6 +89,5 @@ def in_bits(bits: float) -> str:
     return f"{text} bit{'' if text == '1' else 's'}"
 
 
-def _candidates(run: Run, bits: float) -> str:
-    k = max(run.speakers, 1) / 2.0**bits
-    return f"{k:,.0f}" if k >= 9.95 else f"{k:.1f}".removesuffix(".0")
+def _ceiling(run: Run) -> float:
+    return math.log2(max(run.speakers, 1))

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Protocol
 
+from monitor.phrases import plural
 from monitor.sinks.people import SHOWN_GAPS, TerminalSink, bits_now, clean, clock_time, number
 from monitor.sinks.terminal import axis
 from monitor.sinks.textcurve import CEILING, CHANCE, THRESHOLD, TextCurve, draw_curve, row_of
@@ -165,8 +166,7 @@ class LiveView(TerminalSink):
             late = reading["lag"] >= LATE_SECONDS
             text.append(f"  {lag}", style="not bold yellow" if late else "not bold dim")
         if self._gaps:
-            gaps = f"  {self._gaps} gap{'' if self._gaps == 1 else 's'}"
-            text.append(gaps, style="not bold yellow")
+            text.append(f"  {plural(self._gaps, 'gap')}", style="not bold yellow")
         return text
 
     def _headline(self) -> Text:

@@ -6,6 +6,8 @@ import math
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from monitor.phrases import odds
+
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
     from rich.live import Live
@@ -185,14 +187,15 @@ def bits_now(reading: Mapping[str, Any]) -> str:
     Examples:
         >>> bits_now({"bits": 2.06, "ceiling": 5.64}), bits_now({"bits": None})
         ('2.1 of 5.6 bits, 1 in 12', 'no figure yet')
+        >>> bits_now({"bits": 5.58, "ceiling": 5.64})
+        '5.6 of 5.6 bits, 96 % sure'
     """
     bits, ceiling = reading.get("bits"), reading.get("ceiling")
     if bits is None or ceiling is None or not math.isfinite(bits):
         withheld = reading.get("withheld")
         return "no figure yet" if withheld is None else f"withheld: {clean(withheld, 40)}"
-    k = 2.0 ** (ceiling - bits)
-    odds = f"{k:,.0f}" if k >= 9.95 else f"{k:.1f}".removesuffix(".0")
-    words = f"{number(bits)} of {number(ceiling)} bits, 1 in {odds}"
+    said = odds(bits, ceiling, assumed=bool(reading.get("assumes_enrolled")))
+    words = f"{number(bits)} of {number(ceiling)} bits, {said}"
     return f"{words}, {STRANGER}" if is_stranger(reading) else words
 
 

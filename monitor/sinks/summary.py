@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from monitor.phrases import plural
 from monitor.sinks.people import STRANGER, bits_now, clean, clock_time, is_stranger, number
 
 __all__ = ["print_summary"]
@@ -71,7 +72,7 @@ def _rest(last: Mapping[str, Any], records: Sequence[Mapping[str, Any]]) -> list
     if gaps:
         seconds = sum(gap["lost_seconds"] or 0.0 for gap in gaps)
         reasons = ", ".join(dict.fromkeys(clean(gap["reason"], 40) for gap in gaps))
-        rows.append(("lost", f"{len(gaps)} gap{'s' * (len(gaps) > 1)}, {seconds:.3g} s: {reasons}"))
+        rows.append(("lost", f"{plural(len(gaps), 'gap')}, {seconds:.3g} s: {reasons}"))
     for record in records:
         if record["type"] == "alert" and record["state"] == "raised":
             level = clean(record.get("level", "alert"), 10)

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from monitor.phrases import plural
 from monitor.sinks.people import TerminalSink, bits_now, clean, clock_time, number, speed_text
 from monitor.sinks.textcurve import CEILING, CHANCE, THRESHOLD, TextCurve, draw_curve, row_of
 
@@ -87,7 +88,7 @@ class ReplayProgress(TerminalSink):
         return ", ".join(part for part in self._parts() if part)
 
     def _last_words(self) -> str:
-        gaps = f", {self._gaps} gap{'' if self._gaps == 1 else 's'}" if self._gaps else ""
+        gaps = f", {plural(self._gaps, 'gap')}" if self._gaps else ""
         return self._line() + gaps
 
     def _view(self) -> RenderableType:
@@ -196,7 +197,7 @@ class LiveCurve(TerminalSink):
                 f"   no alert (threshold {number(self.threshold_bits)} bits)", style="green"
             )
         if self._gaps:
-            text.append(f"   {self._gaps} gap{'' if self._gaps == 1 else 's'}", style="yellow")
+            text.append(f"   {plural(self._gaps, 'gap')}", style="yellow")
         return text
 
     def _headline(self) -> Text:

@@ -152,7 +152,7 @@ def test_words() -> None:
     assert "by chance it would be 1 in 50" in summary(watched)
     assert "1 gap, 0.01 s of audio lost" in summary(watched)
     nobody = read_run([start(), reading(60.0, CEILING)])
-    assert "about 1 of 50 speakers remain" in heading(nobody)
+    assert "hardly any doubt which of 50 people it is" in heading(nobody)
     assert "assuming the speaker is enrolled" in caption(nobody)
     assert heading(read_run([])) == "Nothing can be said about this voice yet"
 

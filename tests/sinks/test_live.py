@@ -60,7 +60,7 @@ def test_everything_is_on_the_screen(width, height):
     assert all(len(line) <= width for line in lines)
     text = "\n".join(lines)
     assert "1:00" in lines[0]
-    assert "bits, 1 in" in text
+    assert "5.0 of 5.6 bits, 64 % sure" in text
     if width < 80:
         return
     for words in (

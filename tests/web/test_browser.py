@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from monitor.alerts.forecast import Forecast
+from monitor.phrases import odds, verdict
 from monitor.web.page import Page
 from tests.web import records
 
@@ -90,6 +91,22 @@ def test_a_speaker_sees_it_at_a_glance(page, visit):
     reads(tab, "#status", "Ended")
     assert text(tab, "#banners") == ""
     assert tab.problems == []
+
+
+def test_the_page_uses_the_words_of_the_other_views(page, visit):
+    tab = visit(page.url, ready=False)
+    asked = [
+        (bits, math.log2(speakers), watch)
+        for speakers in (3, 50, 3001)
+        for watch in ("ann", None)
+        for bits in (-1.03, -0.01, 0.0, 0.51, 1.57, math.log2(speakers) - 0.06, math.log2(speakers))
+    ]
+    script = """async (asked) => {
+        const { odds, verdict } = await import("/static/words.js");
+        return asked.map(([b, c, w]) => [odds(b, c, w === null), verdict(b, c, w)]);
+    }"""
+    said = tab.evaluate(script, asked)
+    assert said == [[odds(b, c, assumed=w is None), verdict(b, c, w)] for b, c, w in asked]
 
 
 def test_how_long_until_the_threshold(visit):

@@ -3,7 +3,7 @@ import { $, text } from "./dom.js";
 import { Curve } from "./curve.js";
 import { Run } from "./run.js";
 import * as panels from "./panels.js";
-import { clock, fixed, known, oneIn } from "./words.js";
+import { clock, fixed, known, odds } from "./words.js";
 
 const DRAW_MILLISECONDS = 120;
 const CURVE_MILLISECONDS = 400;
@@ -96,7 +96,7 @@ function slider(reading) {
   input.step = String(run.start.step_seconds || 1);
   if (document.activeElement !== input || run.following) input.value = String(reading.seconds);
   input.setAttribute("aria-valuetext",
-    `${clock(reading.seconds)}: ${fixed(reading.bits)} bits, ${oneIn(reading.bits, reading.ceiling)}`);
+    `${clock(reading.seconds)}: ${fixed(reading.bits)} bits, ${odds(reading.bits, reading.ceiling, !run.start.watch)}`);
   text("moment-text", `${clock(reading.seconds)} of ${clock(run.latest.seconds)}`);
   $("latest").hidden = run.following;
 }
@@ -114,7 +114,7 @@ function speak(reading) {
   spokenAt = now;
   const alerts = run.raised.map((alert) => `Alert: ${alert.rule}.`).join(" ");
   text("spoken-summary", known(reading.bits)
-    ? `${fixed(reading.bits)} of ${fixed(reading.ceiling)} bits, ${oneIn(reading.bits, reading.ceiling)}. ${alerts}`
+    ? `${fixed(reading.bits)} of ${fixed(reading.ceiling)} bits, ${odds(reading.bits, reading.ceiling, !run.start.watch)}. ${alerts}`
     : "No figure yet.");
 }
 

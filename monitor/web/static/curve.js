@@ -1,6 +1,6 @@
 // The curve: plotly on a log axis of speech seconds.
 import { $, make } from "./dom.js";
-import { count, fixed, known, left, length, shortLength } from "./words.js";
+import { fixed, known, length, odds, shortLength } from "./words.js";
 
 const TICKS = [0.1, 0.3, 1, 3, 10, 30, 60, 180, 600, 1800, 3600, 10800, 36000, 86400];
 const NARROW = 620;
@@ -83,9 +83,9 @@ export class Curve {
     });
     const named = (name, digits = 2) => ({ name, hovertemplate: `%{y:.${digits}f}` });
     const bits = line("bits", (p) => p.bits, { color: colour("accent"), width: 3 }, {
-      name: "This voice", hovertemplate: "%{y:.2f} bits, 1 in %{customdata[1]}",
+      name: "This voice", hovertemplate: "%{y:.2f} bits, %{customdata[1]}",
     });
-    bits.customdata = points.map((p) => [p.seconds, count(left(p.bits, p.ceiling))]);
+    bits.customdata = points.map((p) => [p.seconds, odds(p.bits, p.ceiling, !run.start.watch)]);
     return [
       ...this.bands(points),
       line("linear", (p) => p.guides && p.guides.linear,
@@ -210,7 +210,7 @@ export class Curve {
       },
       yaxis2: {
         ...axis, overlaying: "y", side: "right", range: [low, high], showgrid: false,
-        tickvals: people, ticktext: people.map((b) => `1 in ${count(left(b, ceiling))}`),
+        tickvals: people, ticktext: people.map((b) => odds(b, ceiling, !run.start.watch).replace(" sure", "")),
         showticklabels: !narrow, ticks: "",
       },
     };

@@ -1,7 +1,7 @@
 // Everything beside the curve, at one moment of the run.
 import { $, fill, make, share, text } from "./dom.js";
 import {
-  clock, count, featureName, fixed, known, left, length, oneIn, percent, plural,
+  clock, count, featureName, fixed, known, left, length, odds, percent, plural, verdict,
 } from "./words.js";
 
 const NOBODY = 0.2; // four to one against anybody enrolled
@@ -75,27 +75,21 @@ export function hero(run, reading) {
   text("limits", known(reading.bits_low)
     ? `95 % limits ${fixed(reading.bits_low)} to ${fixed(reading.bits_high)}` : "");
   gauge(run, reading);
-  text("odds", oneIn(bits, ceiling));
+  text("odds", odds(bits, ceiling, !run.start.watch));
   fill("sentence", sentence(run, reading));
   crowd(run.start.speakers || 0, known(bits) ? left(bits, ceiling) : NaN);
   $("hero").dataset.level = run.raised.length ? "raised" : "calm";
 }
 
 function sentence(run, reading) {
-  const { watch, speakers } = run.start;
+  const { watch } = run.start;
   const { bits, ceiling } = reading;
   if (!known(bits)) return ["There is no figure at this moment."];
-  const k = left(bits, ceiling);
-  if (!watch) {
-    return [`Of ${speakers} people, an attacker thinks that about ${count(k)} ` +
-      `${k < 1.5 ? "is" : "are"} left.`];
-  }
-  const who = make("strong", {}, watch);
-  if (bits < -0.05) {
-    return ["An attacker is misled: ", who, ` seems less likely than by chance (1 in ${speakers}).`];
-  }
-  if (k < 1.1) return [`Of ${speakers} people, an attacker is nearly sure that it is `, who, "."];
-  return [`Of ${speakers} people, an attacker gives `, who, ` a chance of 1 in ${count(k)}.`];
+  const said = verdict(bits, ceiling, watch).replace(/^a/, "A");
+  if (!watch) return [`${said}.`];
+  const at = said.indexOf(watch, "An attacker ".length);
+  const guessing = bits < 0 ? "" : `; by guessing it would be ${odds(0, ceiling)}`;
+  return [said.slice(0, at), make("strong", {}, watch), `${said.slice(at + watch.length)}${guessing}.`];
 }
 
 function gauge(run, reading) {
@@ -167,7 +161,7 @@ export function threshold(run, reading) {
   const bits = next === undefined ? levels[levels.length - 1] : next;
   const over = raised.length
     ? `${fixed(raised[raised.length - 1].threshold)} bits were exceeded at ${clock(raised[raised.length - 1].seconds)}.`
-    : `The threshold is ${fixed(bits)} bits, ${oneIn(bits, reading ? reading.ceiling : run.start.ceiling)}.`;
+    : `The threshold is ${fixed(bits)} bits, ${odds(bits, reading ? reading.ceiling : run.start.ceiling, !run.start.watch)}.`;
   if (next === undefined) {
     const sure = !known(reading.bits_low) || reading.bits_low >= bits;
     say("soon", "Reached", sure ? "An alert follows if it lasts."

@@ -42,8 +42,32 @@ export function count(k) {
   return k >= 9.95 ? Math.round(k).toLocaleString("en") : k.toFixed(1).replace(".0", "");
 }
 
-export const oneIn = (bits, ceiling) =>
-  known(bits) && known(ceiling) ? `1 in ${count(left(bits, ceiling))}` : "–";
+// What bits mean, and what an attacker thinks: monitor/phrases.py says the same words.
+const FEWEST = 1.95;
+const ONE = 1.1;
+
+export function odds(bits, ceiling, assumed) {
+  if (!known(bits) || !known(ceiling)) return "–";
+  const k = left(bits, ceiling);
+  if (k >= FEWEST) return `1 in ${count(k)}`;
+  if (assumed) return k >= ONE ? "1 or 2 left" : "only 1 left";
+  return k < 1 / 0.995 ? "over 99 % sure" : `${(100 / k).toFixed(0)} % sure`;
+}
+
+export function verdict(bits, ceiling, watch) {
+  const k = left(bits, ceiling);
+  const said = odds(bits, ceiling, !watch);
+  if (!watch) {
+    const people = `${count(2 ** ceiling)} people`;
+    if (k < ONE) return `an attacker has hardly any doubt which of ${people} it is`;
+    return `an attacker thinks that ${k >= FEWEST ? `about ${count(k)}` : "1 or 2"} of ${people} are left`;
+  }
+  if (k < FEWEST) return `an attacker is ${said} that it is ${watch}`;
+  if (bits < -0.05) {
+    return `an attacker is misled: ${watch} seems less likely (${said}) than by guessing (${odds(0, ceiling)})`;
+  }
+  return `an attacker gives ${watch} a chance of ${said}`;
+}
 
 export function percent(share) {
   if (!known(share)) return "–";

@@ -1,0 +1,84 @@
+"""How figures are said to a person: one place for every view (the page's is ``words.js``)."""
+
+from __future__ import annotations
+
+__all__ = ["odds", "plural", "verdict"]
+
+FEWEST = 1.95
+"""From so many people on "1 in k" is said; below, "1 in 1.4" would help nobody."""
+ONE = 1.1
+MISLED_BITS = -0.05
+
+
+def plural(count: int, one: str, many: str | None = None) -> str:
+    """A count with its noun.
+
+    Examples:
+        >>> plural(1, "speaker"), plural(0, "speaker"), plural(1200, "trial")
+        ('1 speaker', '0 speakers', '1,200 trials')
+    """
+    return f"{count:,} {one if count == 1 else many or f'{one}s'}"
+
+
+def odds(bits: float, ceiling: float, *, assumed: bool = False) -> str:
+    """What bits mean, in a few words.
+
+    The bits of a watched speaker are a probability, ``2^(bits - ceiling)``; the confidence of an
+    attacker where nobody is watched is a number of equally likely people, ``2^(ceiling - bits)``.
+
+    Args:
+        bits: the headline.
+        ceiling: log2 N.
+        assumed: nobody is watched: the speaker is assumed to be one of the N.
+
+    Examples:
+        >>> odds(2.06, 5.64), odds(0.0, 5.64), odds(5.58, 5.64), odds(5.64, 5.64)
+        ('1 in 12', '1 in 50', '96 % sure', 'over 99 % sure')
+        >>> odds(2.06, 5.64, assumed=True), odds(5.2, 5.64, assumed=True)
+        ('1 in 12', '1 or 2 left')
+    """
+    k = 2.0 ** (ceiling - bits)
+    if k >= FEWEST:
+        return f"1 in {_count(k)}"
+    if assumed:
+        return "1 or 2 left" if k >= ONE else "only 1 left"
+    return "over 99 % sure" if k < 1 / 0.995 else f"{1 / k:.0%} sure".replace("%", " %")
+
+
+def verdict(bits: float, ceiling: float, watch: str | None) -> str:
+    """What an attacker thinks, in one clause.
+
+    Args:
+        bits: the headline.
+        ceiling: log2 N.
+        watch: the watched speaker; None where nobody is.
+
+    Examples:
+        >>> verdict(2.06, 5.64, "ann")
+        'an attacker gives ann a chance of 1 in 12'
+        >>> verdict(5.58, 5.64, "ann")
+        'an attacker is 96 % sure that it is ann'
+        >>> verdict(-1.0, 5.64, "ann")
+        'an attacker is misled: ann seems less likely (1 in 100) than by guessing (1 in 50)'
+        >>> verdict(2.06, 5.64, None)
+        'an attacker thinks that about 12 of 50 people are left'
+        >>> verdict(5.58, 5.64, None)
+        'an attacker has hardly any doubt which of 50 people it is'
+    """
+    k, said = 2.0 ** (ceiling - bits), odds(bits, ceiling)
+    if watch is None:
+        people = f"{_count(2.0**ceiling)} people"
+        if k < ONE:
+            return f"an attacker has hardly any doubt which of {people} it is"
+        left = f"about {_count(k)}" if k >= FEWEST else "1 or 2"
+        return f"an attacker thinks that {left} of {people} are left"
+    if k < FEWEST:
+        return f"an attacker is {said} that it is {watch}"
+    if bits < MISLED_BITS:
+        less = f"{watch} seems less likely ({said}) than by guessing ({odds(0.0, ceiling)})"
+        return f"an attacker is misled: {less}"
+    return f"an attacker gives {watch} a chance of {said}"
+
+
+def _count(k: float) -> str:
+    return f"{k:,.0f}" if k >= 9.95 else f"{k:.1f}".removesuffix(".0")
