@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -17,8 +16,9 @@ from starlette.types import ASGIApp
 
 from monitor.errors import UsageError
 from monitor.web.bell import Bell
-from monitor.web.events import events, since_of
-from monitor.web.guard import COOKIE, Guard, Token
+from monitor.web.entry import COOKIE, SESSION_SECONDS, Answer, Entry
+from monitor.web.events import batches, events, since_of
+from monitor.web.guard import Guard, address_of, too_many_tries
 from monitor.web.hub import Hub
 from monitor.web.metrics import CONTENT_TYPE, exposition
 
@@ -26,8 +26,6 @@ __all__ = ["STATIC", "make_app", "plotly_js"]
 
 STATIC = Path(__file__).parent / "static"
 MOST_FORM_BYTES = 4096
-WRONG_TOKEN_SECONDS = 0.5
-COOKIE_SECONDS = 30 * 24 * 3600
 
 
 def plotly_js() -> Path:
@@ -43,15 +41,15 @@ def plotly_js() -> Path:
     return path
 
 
-def make_app(hub: Hub, bound: str, token: Token | None = None) -> ASGIApp:
+def make_app(hub: Hub, bound: str, entry: Entry | None = None) -> ASGIApp:
     """The whole application.
 
     Args:
         hub: the records to show.
         bound: the address that the server listens on.
-        token: what a reader must show; None lets everybody in who can reach the address.
+        entry: who is let in; None lets everybody in who can reach the address.
     """
-    pages = _Pages(hub, token)
+    pages = _Pages(hub, entry)
     plotly = plotly_js()
 
     async def script(_: Request) -> Response:
@@ -62,6 +60,7 @@ def make_app(hub: Hub, bound: str, token: Token | None = None) -> ASGIApp:
     routes: list[BaseRoute] = [
         Route("/", pages.index),
         Route("/login", pages.login, methods=["POST"]),
+        Route("/logout", pages.logout, methods=["POST"]),
         Route("/events", pages.events),
         Route("/readings", pages.readings),
         Route("/metrics", pages.metrics),
@@ -69,15 +68,15 @@ def make_app(hub: Hub, bound: str, token: Token | None = None) -> ASGIApp:
         Route("/static/plotly.min.js", script),
         Mount("/static", StaticFiles(directory=STATIC)),
     ]
-    return Guard(Starlette(routes=routes), bound, token)
+    return Guard(Starlette(routes=routes), bound, entry)
 
 
 class _Pages:
     """The answers; those with data need the token."""
 
-    def __init__(self, hub: Hub, token: Token | None) -> None:
+    def __init__(self, hub: Hub, entry: Entry | None) -> None:
         self._hub = hub
-        self._token = token
+        self._entry = entry
         self._bell: Bell | None = None
         self._clients = 0
 
@@ -96,15 +95,26 @@ class _Pages:
             offered = parse_qs(body.decode(), max_num_fields=4).get("token", [""])[0]
         except ValueError:
             offered = ""
-        if self._token is None:
+        if self._entry is None:
             return _see_page()
-        if not self._token.fits(offered):
-            await asyncio.sleep(WRONG_TOKEN_SECONDS)
+        address = address_of(request.scope)
+        answer = await self._entry.offer(offered, address)
+        if answer is Answer.WAIT:
+            return too_many_tries(self._entry, address)
+        if answer is Answer.WRONG:
             return FileResponse(STATIC / "login.html", 401, headers={"x-monitor": "wrong token"})
         response = _see_page()
         response.set_cookie(
-            COOKIE, self._token.cookie, max_age=COOKIE_SECONDS, httponly=True, samesite="strict",
+            COOKIE, self._entry.begin(), max_age=SESSION_SECONDS, httponly=True,
+            samesite="strict", secure=_is_https(request),
         )  # fmt: skip
+        return response
+
+    async def logout(self, request: Request) -> Response:
+        if self._entry is not None:
+            self._entry.end(request.headers.get("cookie", ""))
+        response = _see_page()
+        response.delete_cookie(COOKIE, httponly=True, samesite="strict")
         return response
 
     async def events(self, request: Request) -> Response:
@@ -116,13 +126,18 @@ class _Pages:
         if request.method == "HEAD":
             return Response(media_type="text/event-stream")
         asked = request.headers.get("last-event-id") or request.query_params.get("since")
-        stream = self._follow(self._bell, since_of(self._hub, asked))
+        cookies = request.headers.get("cookie", "")
+        stream = self._follow(self._bell, since_of(self._hub, asked), cookies)
         return StreamingResponse(stream, media_type="text/event-stream")
 
-    async def _follow(self, bell: Bell, since: int) -> AsyncIterator[bytes]:
+    async def _follow(self, bell: Bell, since: int, cookies: str) -> AsyncIterator[bytes]:
+        entry = self._entry
+        by_session = entry is not None and entry.knows(cookies)
         self._clients += 1
         try:
-            async for chunk in events(self._hub, bell, since):
+            async for chunk in events(self._hub, bell, since, guarded=entry is not None):
+                if by_session and entry is not None and not entry.knows(cookies):
+                    return  # it was ended
                 yield chunk
         finally:
             self._clients -= 1
@@ -130,10 +145,17 @@ class _Pages:
     async def readings(self, request: Request) -> Response:
         if not request.state.known:
             return _refused()
-        due = self._hub.after(since_of(self._hub, request.query_params.get("since")))
-        items = b",".join(b'{"id":%d,"record":%s}' % (each.id, each.data) for each in due)
-        head = b'{"run":"%s","last":%d,"records":[' % (self._hub.run.encode(), self._hub.last)
-        return Response(head + items + b"]}", media_type="application/json")
+        since = since_of(self._hub, request.query_params.get("since"))
+        return StreamingResponse(self._listed(since), media_type="application/json")
+
+    async def _listed(self, since: int) -> AsyncIterator[bytes]:
+        last = self._hub.last
+        yield b'{"run":"%s","last":%d,"records":[' % (self._hub.run.encode(), last)
+        comma = b""
+        async for part in batches(self._hub, since, last):
+            yield comma + b",".join(b'{"id":%d,"record":%s}' % (e.id, e.data) for e in part)
+            comma = b","
+        yield b"]}"
 
     async def metrics(self, request: Request) -> Response:
         if not request.state.known:
@@ -144,6 +166,11 @@ class _Pages:
 
     async def healthz(self, _: Request) -> Response:
         return PlainTextResponse("ok\n")
+
+
+def _is_https(request: Request) -> bool:
+    """Whether the browser speaks https, to us or to what stands in front of us."""
+    return "https" in (request.url.scheme, request.headers.get("x-forwarded-proto", "").lower())
 
 
 def _see_page() -> Response:

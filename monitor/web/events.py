@@ -10,12 +10,10 @@ from typing import Any
 import orjson
 
 from monitor.web.bell import Bell
-from monitor.web.hub import Hub
+from monitor.web.hub import Entry, Hub
 
-__all__ = ["BATCH", "events", "hello", "since_of"]
+__all__ = ["batches", "events", "hello", "since_of"]
 
-BATCH = 64
-"""Records of one write to a client: no more than that is under way to one that does not read."""
 MOST_BEHIND = 256
 PAUSE_SECONDS = 0.05
 HEARTBEAT_SECONDS = 10.0
@@ -36,10 +34,15 @@ def since_of(hub: Hub, text: str | None) -> int:
     return int(number) if number.isascii() and number.isdigit() and len(number) < 16 else 0
 
 
-def hello(hub: Hub) -> dict[str, Any]:
-    """What a page needs to know before the first record."""
+def hello(hub: Hub, guarded: bool) -> dict[str, Any]:
+    """What a page needs to know before the first record; of a guarded run, that it can be left."""
     thresholds = [each["threshold"] for each in hub.state()["forecast"]]
-    return {"run": hub.run, "recorded": hub.recorded, "thresholds": thresholds}
+    return {
+        "run": hub.run,
+        "recorded": hub.recorded,
+        "thresholds": thresholds,
+        "guarded": guarded,
+    }
 
 
 async def events(
@@ -47,6 +50,8 @@ async def events(
     bell: Bell,
     since: int,
     clock: Callable[[], float] = time.monotonic,
+    *,
+    guarded: bool = False,
 ) -> AsyncIterator[bytes]:
     """The stream of one client.
 
@@ -54,32 +59,46 @@ async def events(
     that takes its records more slowly than they come gets a choice of them that always ends with
     the newest: nothing is queued for it.
     """
-    yield f"retry: {RETRY_MILLISECONDS}\n".encode() + _event("hello", hello(hub))
-    most = None
-    heard = clock()
+    yield f"retry: {RETRY_MILLISECONDS}\n".encode() + _event("hello", hello(hub, guarded))
+    async for part in batches(hub, since, hub.last):
+        yield _records(hub, part)
+        since = part[-1].id
+    said: float | None = None
     while True:
         closed = hub.closed
-        due = hub.after(since, most)
-        for at in range(0, len(due), BATCH):
-            part = due[at : at + BATCH]
-            yield b"".join(
-                b"id: %s-%d\nevent: record\ndata: %s\n\n" % (hub.run.encode(), each.id, each.data)
-                for each in part
-            )
-            since = part[-1].id
-        if due:
+        if part := hub.batch(since, MOST_BEHIND):
+            yield _records(hub, part)
+            since, said = part[-1].id, None
+            await asyncio.sleep(0)
+        elif said is None:
             yield _event("state", state_of(hub))
-            heard = clock()
-            most = MOST_BEHIND
+            said = clock()
             # the next ones are sent together
             await asyncio.sleep(0 if closed else PAUSE_SECONDS)
         elif closed:
             return
+        elif clock() - said >= HEARTBEAT_SECONDS:
+            said = None
         else:
-            if clock() - heard >= HEARTBEAT_SECONDS:
-                yield _event("state", state_of(hub))
-                heard = clock()
             await bell.wait(HEARTBEAT_SECONDS)
+
+
+async def batches(hub: Hub, since: int, last: int) -> AsyncIterator[list[Entry]]:
+    """The records kept with ids after ``since`` up to ``last``, in order, a little at a time.
+
+    Between two of them nothing is held, however slowly a client takes them.
+    """
+    while since < last and (part := hub.batch(since)):
+        yield [each for each in part if each.id <= last] if part[-1].id > last else part
+        since = part[-1].id
+        await asyncio.sleep(0)
+
+
+def _records(hub: Hub, part: list[Entry]) -> bytes:
+    return b"".join(
+        b"id: %s-%d\nevent: record\ndata: %s\n\n" % (hub.run.encode(), each.id, each.data)
+        for each in part
+    )
 
 
 def state_of(hub: Hub) -> dict[str, Any]:

@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
-import hmac
 import ipaddress
+import math
 import socket
 from collections.abc import Iterable
-from hashlib import sha256
-from http.cookies import CookieError, SimpleCookie
 from typing import TYPE_CHECKING
 
-from monitor.errors import UsageError
+from monitor.web.entry import Answer, Entry
 
 if TYPE_CHECKING:
+    from starlette.responses import Response
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-__all__ = ["COOKIE", "CSP", "Guard", "Token", "host_of", "is_loopback", "may_ask_for"]
+__all__ = [
+    "CSP",
+    "MOST_HEADER_BYTES",
+    "Guard",
+    "address_of",
+    "host_of",
+    "is_loopback",
+    "may_ask_for",
+    "too_many_tries",
+]
 
-COOKIE = "monitor_page"
-LEAST_CHARACTERS = 12
+MOST_HEADER_BYTES = 16 * 1024
 
 _EMPTY_STYLE = "'sha256-47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU='"
 """Of no text at all: plotly.js makes an empty style element and adds its rules one by one."""
@@ -107,65 +114,21 @@ def may_ask_for(header: str, bound: str) -> bool:
     return True
 
 
-class Token:
-    """What lets a reader in. It is never written anywhere, nor shown in an error.
-
-    Raises:
-        UsageError: it is too short.
-    """
-
-    def __init__(self, secret: str) -> None:
-        if len(secret) < LEAST_CHARACTERS or not secret.isprintable():
-            raise UsageError(
-                f"the web token must have {LEAST_CHARACTERS} printable characters or more; "
-                "`openssl rand -hex 16` makes one"
-            )
-        self._secret = secret.encode()
-        # a cookie that is stolen does not give the token away
-        self.cookie = hmac.new(self._secret, b"monitor page", sha256).hexdigest()
-
-    def __repr__(self) -> str:
-        return "Token(...)"
-
-    def fits(self, offered: str) -> bool:
-        """Whether this is the token; takes as long for any answer."""
-        return hmac.compare_digest(offered.encode(), self._secret)
-
-    def lets_in(self, authorization: str, cookies: str) -> bool:
-        """Whether a request carries the token (``Bearer``) or the cookie it was exchanged for."""
-        kind, _, offered = authorization.partition(" ")
-        if kind.lower() == "bearer" and self.fits(offered.strip()):
-            return True
-        try:
-            jar = SimpleCookie(cookies)
-        except CookieError:
-            return False
-        morsel = jar.get(COOKIE)
-        return morsel is not None and hmac.compare_digest(
-            morsel.value.encode(), self.cookie.encode()
-        )
-
-
 class Guard:
     """Checks the Host header before anything else, and gives every answer its headers.
 
-    An ASGI middleware; ``scope["state"]["known"]`` says whether the reader has shown the token.
+    An ASGI middleware; ``scope["state"]["known"]`` says whether the reader may see the run.
     """
 
-    def __init__(self, app: ASGIApp, bound: str, token: Token | None) -> None:
+    def __init__(self, app: ASGIApp, bound: str, entry: Entry | None) -> None:
         self._app = app
         self._bound = bound
-        self._token = token
+        self._entry = entry
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
         if scope["type"] != "http":
             return
-        headers: dict[str, str] = {}
-        for name, value in scope["headers"]:
-            # where a header comes twice, neither is trusted
-            key = name.decode("latin-1")
-            headers[key] = "" if key in headers else value.decode("latin-1")
 
         async def answer(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -180,14 +143,47 @@ class Guard:
                 ]
             await send(message)
 
-        if not may_ask_for(headers.get("host", ""), self._bound):
-            from starlette.responses import PlainTextResponse
+        app = await self._checked(scope)
+        await app(scope, receive, answer)
 
-            refusal = PlainTextResponse("this server does not answer to that name\n", 421)
-            await refusal(scope, receive, answer)
-            return
-        known = self._token is None or self._token.lets_in(
-            headers.get("authorization", ""), headers.get("cookie", "")
-        )
+    async def _checked(self, scope: Scope) -> ASGIApp:
+        """What answers this request."""
+        if sum(len(name) + len(value) for name, value in scope["headers"]) > MOST_HEADER_BYTES:
+            return _refusal("the header is too long", 431)
+        headers: dict[str, str] = {}
+        for name, value in scope["headers"]:
+            # where a header comes twice, neither is trusted
+            key = name.decode("latin-1")
+            headers[key] = "" if key in headers else value.decode("latin-1")
+        if not may_ask_for(headers.get("host", ""), self._bound):
+            return _refusal("this server does not answer to that name", 421)
+        entry, known = self._entry, True
+        if entry is not None and not entry.knows(headers.get("cookie", "")):
+            kind, _, offered = headers.get("authorization", "").partition(" ")
+            known = False
+            if kind.lower() == "bearer":
+                address = address_of(scope)
+                answer = await entry.offer(offered.strip(), address)
+                if answer is Answer.WAIT:
+                    return too_many_tries(entry, address)
+                known = answer is Answer.RIGHT
         scope.setdefault("state", {})["known"] = known
-        await self._app(scope, receive, answer)
+        return self._app
+
+
+def address_of(scope: Scope) -> str:
+    """Where a request comes from."""
+    client = scope.get("client")
+    return client[0] if client else ""
+
+
+def too_many_tries(entry: Entry, address: str) -> Response:
+    """What somebody is told who guesses."""
+    seconds = math.ceil(entry.wait_seconds(address))
+    return _refusal("too many wrong tokens: wait a minute", 429, {"retry-after": str(seconds)})
+
+
+def _refusal(text: str, status: int, headers: dict[str, str] | None = None) -> Response:
+    from starlette.responses import PlainTextResponse
+
+    return PlainTextResponse(f"{text}\n", status, headers)

@@ -9,6 +9,7 @@ import time
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 import orjson
@@ -22,6 +23,9 @@ RECENT = 1200
 MOST = 4000
 MOST_OTHERS = 1000
 MOST_READINGS = 800
+BATCH = 64
+BATCH_BYTES = 64 * 1024
+"""No more than that is under way to a client that does not read (or one record, if longer)."""
 FIRST_SECONDS = 300.0
 GROWTH = 1.01
 
@@ -128,6 +132,12 @@ class Hub:
             for i, entry in enumerate(reversed(found))
             if entry.kind != "reading" or i % every == 0
         ][::-1]
+
+    def batch(self, since: int, most: int | None = None) -> list[Entry]:
+        """The first of what `after` gives: so much as is written to a client at one go."""
+        found = self.after(since, most)[:BATCH]
+        size = list(accumulate(len(entry.data) for entry in found))
+        return found[: max(1, bisect_right(size, BATCH_BYTES))]
 
     def state(self) -> dict[str, Any]:
         """What is known besides the records: counts, the newest of each kind, the time left."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import errno
 import socket
@@ -14,14 +15,20 @@ import uvicorn
 
 from monitor.errors import UsageError
 from monitor.web.app import make_app
-from monitor.web.guard import Token, is_loopback
+from monitor.web.connections import (
+    BACKLOG,
+    Connections,
+    most_connections,
+    no_descriptor_left,
+)
+from monitor.web.entry import Entry
+from monitor.web.guard import MOST_HEADER_BYTES, is_loopback
 from monitor.web.hub import Hub
 
 __all__ = ["Page"]
 
 START_SECONDS = 10.0
 LAST_WORDS_SECONDS = 2.0
-MOST_CONNECTIONS = 256
 
 
 class Page:
@@ -63,15 +70,17 @@ class Page:
                 "MONITOR_WEB_TOKEN), or use 127.0.0.1"
             )
         self.hub = Hub(thresholds, recorded=recorded)
-        app = make_app(self.hub, host, None if token is None else Token(token))
+        app = make_app(self.hub, host, None if token is None else Entry(token))
         self._socket = _listening(host, port)
         self.port: int = self._socket.getsockname()[1]
         self.url = f"http://{_reachable(host)}:{self.port}/"
+        self.connections = Connections(most_connections())
         self._server = uvicorn.Server(
             uvicorn.Config(
                 app, access_log=False, log_config=None, log_level="critical", lifespan="off",
-                ws="none", http="h11", loop="asyncio", server_header=False, proxy_headers=False,
-                limit_concurrency=MOST_CONNECTIONS, timeout_graceful_shutdown=1,
+                ws="none", http=self.connections.protocol, loop="asyncio", server_header=False,
+                proxy_headers=False, backlog=BACKLOG, timeout_graceful_shutdown=1,
+                h11_max_incomplete_event_size=MOST_HEADER_BYTES,
             )
         )  # fmt: skip
         self._thread = threading.Thread(target=self._serve, name="monitor page", daemon=True)
@@ -103,10 +112,20 @@ class Page:
 
     def _serve(self) -> None:
         with contextlib.suppress(SystemExit):  # uvicorn leaves that way when it cannot start
-            self._server.run(sockets=[self._socket])
+            asyncio.run(self._answer())
+
+    async def _answer(self) -> None:
+        asyncio.get_running_loop().set_exception_handler(_trouble)
+        await self._server.serve(sockets=[self._socket])
 
     def _streaming(self) -> bool:
         return self._thread.is_alive() and bool(self._server.server_state.tasks)
+
+
+def _trouble(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """Leave out what would fill a terminal while the page is under attack."""
+    if not no_descriptor_left(context):
+        loop.default_exception_handler(context)
 
 
 def _listening(host: str, port: int) -> socket.socket:
@@ -117,7 +136,7 @@ def _listening(host: str, port: int) -> socket.socket:
     try:
         made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         made.bind((name, port))
-        made.listen(128)
+        made.listen(BACKLOG)
     except (OSError, OverflowError) as error:
         made.close()
         code = getattr(error, "errno", None)

@@ -288,3 +288,7 @@ def test_the_token_at_the_door(visit):
         assert text(tab, "#bits") == "1.0"
         assert SECRET not in tab.url
         assert tab.evaluate("document.cookie") == ""
+        tab.click("text=Log out")
+        tab.wait_for_selector("#token")
+        tab.goto(page.url)
+        tab.wait_for_selector("#token")

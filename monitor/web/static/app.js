@@ -24,6 +24,7 @@ function connect() {
   source.addEventListener("hello", (event) => {
     const hello = JSON.parse(event.data);
     if (hello.run !== run.name) run = new Run(hello);
+    $("leave").hidden = !hello.guarded;
     hello.thresholds.forEach((bits) => run.thresholds.add(bits));
     settle();
   });
