@@ -171,8 +171,9 @@ def test_a_session_can_be_ended(guarded):
         client.post(guarded.url + "login", data={"token": SECRET})
         cookie = client.cookies["monitor_page"]
         assert client.get(guarded.url + "readings").status_code == 200
-        follow = b"GET /events HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nCookie: monitor_page=%s\r\n\r\n"
-        with crowd(guarded.port, 1, follow % cookie.encode()) as (open_stream,):
+        follow = b"GET /events HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nCookie: "
+        said = follow + f"monitor_page={cookie}\r\n\r\n".encode()
+        with crowd(guarded.port, 1, said) as (open_stream,):
             assert open_stream.recv(9).startswith(b"HTTP/1.1")
             assert client.post(guarded.url + "logout").status_code == 303
             guarded.write(records.reading(1, bits=1.0))
