@@ -8,9 +8,11 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
+from functools import partial
+from importlib.metadata import version
 from pathlib import Path
 
+from monitor.cli.extras import EXTRAS, extra, install, offered_extras
 from monitor.cli.live import quiet_libraries
 from monitor.errors import MonitorError, SourceError
 from monitor.phrases import plural
@@ -46,7 +48,7 @@ def examine(*, hear: bool = False) -> Iterator[Finding]:
         *([("hearing", _hearing)] if hear else []),
         ("phones", _phones),
         ("population", _population),
-        ("identity", _identity),
+        *[(f"extra {name}", partial(_extra, name)) for name in offered_extras()],
         ("ECAPA", _ecapa),
         ("disk", _disk),
     ]
@@ -125,25 +127,23 @@ def _population() -> Finding:
     return Finding("population", "ok", f"{len(population)} shipped readers with {features}")
 
 
-def _identity() -> Finding:
-    """The extra, and whether its two libraries of torch are a pair."""
-    install = "pip install 'speaker-disclosure-monitor[identity]'"
-    found = {name: _version(name) for name in ("torch", "torchaudio", "speechbrain")}
-    missing = [name for name, have in found.items() if have is None]
-    if len(missing) == len(found):
-        return Finding("identity", "note", f"not installed; speaker embeddings need it: {install}")
-    if missing:
-        return Finding("identity", "broken", f"{', '.join(missing)} missing: {install}")
-    have = ", ".join(f"{name} {number}" for name, number in found.items())
-    torch, torchaudio = (_minor(found[name]) for name in ("torch", "torchaudio"))
-    if torch != torchaudio:
-        return Finding("identity", "broken", f"{have}: torch and torchaudio are no pair: {install}")
-    try:
-        import torchaudio as _  # noqa: F401  says whether their libraries go together
-    except Exception as error:
-        reason = " ".join(str(error).split())[:120]
-        return Finding("identity", "broken", f"{have}: cannot be loaded ({reason}): {install}")
-    return Finding("identity", "ok", have)
+def _extra(name: str) -> Finding:
+    """What it gives, and whether all of it is there and goes together."""
+    what, gives = f"extra {name}", EXTRAS[name]
+    found = extra(name)
+    if found.missing:
+        state = f"without {', '.join(found.missing)}" if found.have else "not installed"
+        return Finding(what, "note", f"{state}; it gives {gives}: {install(name)}")
+    if found.unfit:
+        return Finding(what, "broken", f"{'; '.join(found.unfit)}: {install(name)}")
+    if name == "identity":
+        try:
+            import torchaudio as _  # noqa: F401  says whether its library goes with torch's
+        except Exception as error:
+            reason = " ".join(str(error).split())[:120]
+            return Finding(what, "broken", f"cannot be loaded ({reason}): {install(name)}")
+    versions = "" if name in ("peers", "dev") else f" ({', '.join(found.have)})"
+    return Finding(what, "ok", f"{gives}{versions}")
 
 
 def _ecapa() -> Finding:
@@ -153,10 +153,10 @@ def _ecapa() -> Finding:
     folder = os.environ.get(ENVIRONMENT)
     if not folder:
         return Finding(
-            "ECAPA", "note", f"no folder with {HUB}: point --ecapa or {ENVIRONMENT} to one"
+            "ECAPA", "note", f"identity needs a folder with {HUB}: --ecapa DIR or {ENVIRONMENT}"
         )
-    if _version("torch") is None:
-        return Finding("ECAPA", "note", f"{ENVIRONMENT} is set, but the extra is not installed")
+    if extra("identity").missing:
+        return Finding("ECAPA", "note", f"{ENVIRONMENT} is set; the extra identity is missing")
     encoder(resolve(None))
     return Finding("ECAPA", "ok", f"the published network, from {Path(folder).name}")
 
@@ -172,14 +172,3 @@ def _disk() -> Finding:
     if free < LEAST_FREE:
         return Finding("disk", "broken", f"{words}: make room before recording a run")
     return Finding("disk", "ok", words)
-
-
-def _version(name: str) -> str | None:
-    try:
-        return version(name)
-    except PackageNotFoundError:
-        return None
-
-
-def _minor(number: str | None) -> list[str]:
-    return (number or "").split("+")[0].split(".")[:2]

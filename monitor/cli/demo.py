@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import click
+
+from monitor.cli.extras import EXTRAS, cannot_hear, extra, install
+from monitor.phrases import verdict
 
 __all__ = ["command"]
 
@@ -32,8 +36,9 @@ THRESHOLD_BITS = 2.0
 def command(speed: float, folder: Path) -> int:
     """Replay ten real minutes of a LibriVox reader and watch the bits add up.
 
-    The reader is one of the shipped population, enrolled from another chapter. Leaves demo.jsonl
-    and demo.png behind.
+    The reader is one of the shipped population, enrolled from another chapter. What is replayed was
+    computed before, with every extra; what this install cannot compute itself is said. Leaves
+    demo.jsonl and demo.png behind.
     """
     from monitor.alerts.rules import Threshold
     from monitor.errors import UsageError
@@ -53,6 +58,8 @@ def command(speed: float, folder: Path) -> int:
     population = Population.reference()
     source = FramesFile(demo_frames())
     monitor = Monitor(population, tuple(source.features), watch=DEMO_SPEAKER)
+    for line in _what_is_shown(source.features, DEMO_SPEAKER):
+        click.echo(line, err=True)
     log, kept = JsonLines(folder / "demo.jsonl"), Kept()
     view = LiveCurve(source.seconds, threshold_bits=THRESHOLD_BITS)
     try:
@@ -70,10 +77,39 @@ def command(speed: float, folder: Path) -> int:
     plot_run(kept.records, folder / "demo.png")
     click.echo(_in_words(kept.records, DEMO_SPEAKER))
     click.echo(f"The run is in {folder / 'demo.jsonl'}, its picture in {folder / 'demo.png'}.")
+    for line in _lacking(source.features):
+        click.echo(line)
     return 0
 
 
 _PLAIN = {"f0": "pitch", "phones": "the sounds of the language", "identity": "speaker embedding"}
+
+
+def _what_is_shown(features: Iterable[str], reader: str) -> list[str]:
+    """What is replayed, and what this install could not have computed itself."""
+    names = ", ".join(f"{name} ({_PLAIN[name]})" if name in _PLAIN else name for name in features)
+    lines = [
+        f"This replays ten minutes of reader {reader}, of which no audio is shipped but what was "
+        f"computed from it: {names}.",
+        *_lacking(features),
+    ]
+    others = [name for name in ("web", "notify") if extra(name).missing]
+    if others:
+        gives = ", ".join(EXTRAS[name] for name in others)
+        lines.append(f"Not installed, and not needed here: {gives}: {install(*others)}")
+    return lines
+
+
+def _lacking(features: Iterable[str]) -> list[str]:
+    """A line for what a recording of one's own would have to do without here."""
+    lacks = {name: lack for name in features if (lack := cannot_hear(name)) is not None}
+    if not lacks:
+        return []
+    able = " and ".join(name for name in features if name not in lacks)
+    return [
+        f"Of your own voice this install computes {able}, not {name}. For {name}: {lack}"
+        for name, lack in lacks.items()
+    ]
 
 
 def _in_words(records: list[dict[str, Any]], reader: str) -> str:
@@ -81,17 +117,15 @@ def _in_words(records: list[dict[str, Any]], reader: str) -> str:
     readings = [record for record in records if record["type"] == "reading"]
     raised = next((r for r in records if r["type"] == "alert" and r["state"] == "raised"), None)
     last = readings[-1]
-    minutes = last["seconds"] / 60
-    speakers = round(2 ** last["ceiling"])
-    left = speakers / 2 ** last["bits"]
+    ceiling = last["ceiling"]
     alone = ", ".join(
         f"{_PLAIN.get(name, name)} {feature['local_bits']:.1f}"
         for name, feature in last["features"].items()
     )
+    said = verdict(last["bits"], ceiling, reader)
     first = (
-        f"In {minutes:.0f} minutes reader {reader} gave away {last['bits']:.1f} of "
-        f"{last['ceiling']:.1f} bits (each feature alone: {alone}): of {speakers} people an "
-        f"attacker would consider, about {max(left, 1.0):.1f} {'is' if left < 1.5 else 'are'} left."
+        f"In {last['seconds'] / 60:.0f} minutes reader {reader} gave away {last['bits']:.1f} of "
+        f"{ceiling:.1f} bits (each feature alone: {alone}): of {2**ceiling:.0f} people {said}."
     )
     if raised is None:
         return f"{first} The alert at {THRESHOLD_BITS:g} bits stayed silent."

@@ -15,7 +15,7 @@ __all__ = ["command"]
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON instead.")
 def command(hear: bool, as_json: bool) -> int:
-    """Check PortAudio, inputs, the phone recogniser, the extra `identity` and the disk.
+    """Check PortAudio, inputs, the phone recogniser, every extra and the disk.
 
     Exit status 1 where something is broken. What is only not installed, and not needed, is a note.
     """

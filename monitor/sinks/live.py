@@ -49,7 +49,7 @@ class LiveView(TerminalSink):
     Headline, limits and odds; the curve so far with the ceiling, the plateau, the guides and the
     threshold; a row a feature; peak; the five most probable speakers; alert and forecast; lag.
     Without colour every part still has its own shape. Where stderr is no terminal, a line every
-    10 s of wall time.
+    10 s of wall time, where the bits have changed.
 
     Args:
         console: where to draw; stderr by default.

@@ -29,6 +29,8 @@ NOBODY = 0.2
 """Below this probability of being enrolled the views say so: four to one against."""
 REFRESH_SECONDS = 0.1
 LINE_SECONDS = 10.0
+SAME_SECONDS = 60.0
+"""How often a line is said that says nothing new, so that people see that it goes on."""
 SHOWN_GAPS = 5
 ACTIONS = {"reset": ", the evidence begins afresh", "split": ", another stream begins"}
 
@@ -55,6 +57,7 @@ class TerminalSink:
         self._clock = clock
         self._gaps = self._changes = 0
         self._drawn = -math.inf
+        self._told = ""
         self._live: Live | None = None
         self._closed = False
         unicode = self.console.encoding.lower().replace("-", "").startswith("utf")
@@ -107,18 +110,21 @@ class TerminalSink:
     def _last_words(self) -> str:
         return self._line()
 
-    def _now(self) -> float:
-        """The clock that spaces plain lines."""
-        return self._clock()
-
     def _refresh(self, record: Mapping[str, Any]) -> None:
         if self._live is not None:
             if self._clock() - self._drawn >= REFRESH_SECONDS:
                 self._draw(self._live)
-        elif record.get("type") == "reading" and self._now() - self._drawn >= LINE_SECONDS:
-            if self._drawn > -math.inf:
-                self._say(self._line())
-            self._drawn = self._now()
+        elif record.get("type") == "reading":
+            self._plain()
+
+    def _plain(self) -> None:
+        """Where there is no view: a line now and then, if it says anything new."""
+        now, told = self._clock(), bits_now(self.reading)
+        if self._drawn == -math.inf:
+            self._drawn = now
+        elif now - self._drawn >= (SAME_SECONDS if told == self._told else LINE_SECONDS):
+            self._say(self._line())
+            self._drawn, self._told = now, told
 
     def _draw(self, live: Live) -> None:
         self._drawn = self._clock()

@@ -27,7 +27,8 @@ TICKS = (0.1, 0.3, 1, 3, 10, 30, 60, 180, 600, 1800, 3600, 10800, 36000, 86400)
 class ReplayProgress(TerminalSink):
     r"""A bar for a replay: audio done, times real time, time left, bits now.
 
-    Where stderr is no terminal, a line every 10 s of wall time. Either way one line at the end.
+    Where stderr is no terminal, a line every 10 s of wall time, where the bits have changed. Either
+    way one line at the end.
 
     Args:
         total_seconds: audio seconds to come, None where unknown.
@@ -117,7 +118,7 @@ class LiveCurve(TerminalSink):
     """A live view: the headline, its curve, the likeliest speakers and the state of alerts.
 
     Fits 80 x 24 and shrinks below; without colour every part still has its own shape. Where
-    stderr is no terminal, a line every 10 s of stream.
+    stderr is no terminal, a line every 10 s of wall time, where the bits have changed.
 
     Args:
         total_seconds: audio seconds to come, None where unknown.
@@ -150,9 +151,6 @@ class LiveCurve(TerminalSink):
             self._speech = speech
             self._curve.add(self._before + speech, bits)
             self._lowest = min(self._lowest, bits)
-
-    def _now(self) -> float:
-        return float(self.reading.get("seconds") or 0.0)
 
     def _alert(self, record: Mapping[str, Any]) -> None:
         if record.get("field") == "bits":

@@ -156,3 +156,18 @@ def wav(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def reference() -> Population:
     return Population.reference()
+
+
+@pytest.fixture
+def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Lets the install say of itself that it requires these lines, as its metadata would."""
+
+    def say(*lines: str) -> None:
+        folder = tmp_path / "site" / "speaker_disclosure_monitor-0.1.0.dist-info"
+        folder.mkdir(parents=True)
+        head = "Metadata-Version: 2.1\nName: speaker-disclosure-monitor\nVersion: 0.1.0\n"
+        needs = "".join(f"Requires-Dist: {line}\n" for line in lines)
+        (folder / "METADATA").write_text(head + needs)
+        monkeypatch.syspath_prepend(folder.parent)
+
+    return say

@@ -106,12 +106,12 @@ def test_without_a_terminal_a_line_every_ten_seconds():
     view = view_of(screen, START, forecasts=[Ahead(75.0)])
     for t in range(1, 32):
         screen.now = float(t)
-        view.write(live(float(t)))
+        view.write(live(float(t), 0.1 * t))
     view.say("USB Microphone is gone;\x1b[2J waiting")
     view.close()
     assert len(screen.lines) == 3 + 1 + 1
     assert screen.lines[0] == (
-        "0:11 audio, 0:08 speech, 2.1 of 5.6 bits, 1 in 12, peak 2.3, 3.0 bits in about 1 min, "
+        "0:11 audio, 0:08 speech, 1.1 of 5.6 bits, 1 in 23, peak 2.3, 3.0 bits in about 1 min, "
         "lag 0.1 s"
     )
     assert "\x1b" not in screen.text
