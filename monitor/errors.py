@@ -8,6 +8,7 @@
     ├── StoreError               a population, law or checkpoint file cannot be used
     │   └── SchemaError          ... because it was written by a newer version
     ├── CorpusError              a folder or manifest cannot be read as a corpus
+    │   └── UnnamedSpeakerError  ... because it does not say who speaks
     ├── CalibrationError         too little speech or too few speakers for a law
     └── OverlapError             the stream is the very audio that was enrolled
 
@@ -24,6 +25,7 @@ __all__ = [
     "SchemaError",
     "SourceError",
     "StoreError",
+    "UnnamedSpeakerError",
     "UsageError",
 ]
 
@@ -50,6 +52,18 @@ class SchemaError(StoreError):
 
 class CorpusError(MonitorError):
     """A folder or a manifest cannot be read as a corpus of speakers."""
+
+
+class UnnamedSpeakerError(CorpusError):
+    """There are recordings, but nothing says whose they are.
+
+    Attributes:
+        what: the part of the message that says what is wrong, without what to do.
+    """
+
+    def __init__(self, what: str, cure: str) -> None:
+        super().__init__(f"{what}; {cure}")
+        self.what = what
 
 
 class CalibrationError(MonitorError):

@@ -37,6 +37,7 @@ NAMES = {
         "SchemaError",
         "SourceError",
         "StoreError",
+        "UnnamedSpeakerError",
         "UsageError",
     ],
     "monitor.evaluation": [

@@ -110,6 +110,7 @@ def command(
 
     from monitor.cli import INCOMPLETE
     from monitor.cli.inputs import load_identity
+    from monitor.cli.plan import in_words
     from monitor.cli.progress import progress_over
     from monitor.cli.table import print_laws
     from monitor.corpus.finding import find
@@ -147,6 +148,8 @@ def command(
         own = {population.scoring().seconds} if population is not None else set()
         template_lengths = tuple(sorted({*TEMPLATE_LENGTHS, *own}))
     found = find(corpus)
+    for line in in_words(found):
+        click.echo(line, err=True)
     load_identity(features, (recording.path for recording in found.recordings))
     with progress_over(len(found.recordings), "listening") as step:
         voices, shapes, problems = collect(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,7 +12,7 @@ from monitor.cli.live import device_option
 from monitor.cli.options import Names, Seconds, check_output, ecapa_option
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from monitor.population.population import Population
 
@@ -21,9 +22,16 @@ SECONDS = 120.0
 
 
 @click.command("enroll", short_help="Make templates of your own speakers.")
-@click.argument("corpus", required=False, type=click.Path(path_type=Path), metavar="[DIR|MANIFEST]")
+@click.argument(
+    "paths", nargs=-1, type=click.Path(path_type=Path), metavar="[DIR|MANIFEST|RECORDING...]"
+)
+@click.option(
+    "--speaker",
+    metavar="NAME",
+    help="All of it is this one person, whatever the folders are called; a sub-folder, or else a "
+    "file, is a session.",
+)
 @click.option("--microphone", is_flag=True, help="Hear the speaker now, instead of recordings.")
-@click.option("--speaker", metavar="NAME", help="Who speaks into the microphone.")
 @device_option
 @click.option(
     "-o",
@@ -54,9 +62,9 @@ SECONDS = 120.0
 )
 @ecapa_option
 def command(
-    corpus: Path | None,
-    microphone: bool,
+    paths: tuple[Path, ...],
     speaker: str | None,
+    microphone: bool,
     device: str | None,
     output: Path,
     seconds: float | None,
@@ -65,36 +73,45 @@ def command(
     replace: bool,
     features: tuple[str, ...] | None,
 ) -> int:
-    """Make a template of every speaker in DIR or MANIFEST and store them as a population.
+    """Make a template of every speaker and store them as a population.
+
+    One person, among the shipped readers:
 
     \b
-    DIR may hold a folder for each speaker (with a sub-folder for each session, or one file a
-    session), LibriSpeech's SPEAKER/CHAPTER folders, or Kaldi's wav.scp + utt2spk. MANIFEST is a
-    .csv or .tsv with the columns path, speaker and, if you have it, session.
+    monitor enroll me/ --speaker me --base reference -o me.npz         a folder, or recordings
+    monitor enroll --microphone --speaker me --base reference -o me.npz
+
+    Several people:
 
     \b
     monitor enroll voices/ -o us.npz
-    monitor enroll me/ --base reference -o me.npz     among the shipped readers
-    monitor enroll voices/ --features f0 -o us.npz    the quickest
-    monitor enroll --microphone --speaker me --base reference -o me.npz
+    monitor enroll voices/ --features f0 -o us.npz                     the quickest
+
+    \b
+    Without --speaker DIR holds a folder for each speaker (with a sub-folder for each session, or
+    one file a session), LibriSpeech's SPEAKER/CHAPTER folders, or Kaldi's wav.scp + utt2spk.
+    MANIFEST is a .csv or .tsv with the columns path, speaker and, if you have it, session. Who is
+    taken for whom is printed before anything is heard.
 
     A template is biometric data, even without the audio: keep the file private, and delete it when
     it is not needed any more. Nothing of the audio itself is stored.
     """
     from monitor.cli import INCOMPLETE
     from monitor.cli.inputs import load_identity
+    from monitor.cli.plan import in_words
     from monitor.cli.progress import progress_over
     from monitor.cli.taking import MICROPHONE_SECONDS, enrol_from_microphone
     from monitor.corpus.finding import find
-    from monitor.errors import UsageError
+    from monitor.corpus.folders import BY_FOLDER
+    from monitor.errors import UnnamedSpeakerError, UsageError
     from monitor.features.registry import ready
     from monitor.population.population import Population
     from monitor.training.enrolling import enrol
 
-    if microphone and (corpus is not None or not speaker):
+    if microphone and (paths or not speaker):
         raise UsageError("--microphone hears one speaker: give --speaker NAME and no DIR")
-    if not microphone and (corpus is None or speaker or device):
-        raise UsageError("name a DIR or a MANIFEST; --speaker and --device go with --microphone")
+    if not microphone and (not paths or device):
+        raise UsageError("name a DIR, a MANIFEST or recordings; --device goes with --microphone")
     if add and base is not None:
         raise UsageError("--add goes into -o itself; leave out --base")
     if output.exists() and not (add or replace):
@@ -105,7 +122,11 @@ def command(
         before = Population.load(output)
     elif base is not None:
         before = Population.reference() if base == "reference" else Population.load(base)
-    found = None if corpus is None else find(corpus)
+    try:
+        found = None if microphone else find(*paths, speaker=speaker)
+    except UnnamedSpeakerError as error:
+        cure = f"if it is one person's:  {_named(paths, base, add, output)}"
+        raise UnnamedSpeakerError(error.what, cure) from None
     speakers = (speaker or "",) if found is None else found.speakers
     if before is not None:
         if features is None:  # --add leaves nothing out of a file that is already there
@@ -116,6 +137,11 @@ def command(
         twice = [name for name in speakers if name in before.names]
         if twice:
             raise UsageError(f"{', '.join(twice[:3])} enrolled already; choose another name")
+    if found is not None:
+        one = found.told_by == BY_FOLDER and len(speakers) > 1
+        hint = "if they are one person: --speaker NAME" if one else ""
+        for line in in_words(found, hint):
+            click.echo(line, err=True)
     load_identity(features, ["-"] if found is None else [each.path for each in found.recordings])
     if found is None:
         seconds = MICROPHONE_SECONDS if seconds is None else seconds
@@ -138,14 +164,20 @@ def command(
             "(identity needs the extra 'identity', and --ecapa or MONITOR_ECAPA)",
             err=True,
         )
-    for line in _in_words(population, made.population, output, corpus):
+    people = "PEOPLE" if speaker is not None else str(paths[0])
+    for line in _in_words(population, made.population, output, people):
         click.echo(line, err=True)
     return INCOMPLETE if made.problems else 0
 
 
-def _in_words(
-    population: Population, new: Population, output: Path, corpus: Path | None
-) -> Iterator[str]:
+def _named(paths: Sequence[Path], base: str | None, add: bool, output: Path) -> str:
+    """The command that says who the one speaker is."""
+    into = ["--add"] if add else [] if base is None else ["--base", base]
+    words = ["monitor", "enroll", *map(str, paths), "--speaker", "NAME", *into, "-o", str(output)]
+    return shlex.join(words)
+
+
+def _in_words(population: Population, new: Population, output: Path, people: str) -> Iterator[str]:
     """What was enrolled, and what to mind or to do next."""
     from monitor.errors import UsageError
 
@@ -164,7 +196,7 @@ def _in_words(
         yield f"next: add whom it could be taken for:  monitor enroll PEOPLE --add -o {output}"
         return
     elif not len(population.laws):
-        yield f"next: learn what a rank means:  monitor calibrate {corpus or 'PEOPLE'} -o {output}"
+        yield f"next: learn what a rank means:  monitor calibrate {people} -o {output}"
     try:
         scoring = population.scoring()
     except UsageError as error:

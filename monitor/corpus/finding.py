@@ -6,24 +6,28 @@ import os
 from pathlib import Path
 
 from monitor.corpus.folders import LAYOUTS, from_folders
+from monitor.corpus.person import from_person
 from monitor.corpus.recordings import Corpus
-from monitor.corpus.tables import from_kaldi, from_manifest
-from monitor.errors import CorpusError
+from monitor.corpus.tables import from_kaldi, from_manifest, table_of
+from monitor.errors import CorpusError, UnnamedSpeakerError
 
 __all__ = ["find"]
 
 
-def find(path: str | os.PathLike[str]) -> Corpus:
+def find(*paths: str | os.PathLike[str], speaker: str | None = None) -> Corpus:
     """Find the recordings of a corpus, and who speaks in them.
 
     Understood, in this order: a manifest (``.csv`` or ``.tsv``, itself or in the folder as
-    ``manifest.csv``), a Kaldi data folder (``wav.scp``), LibriSpeech, a folder a speaker.
+    ``manifest.csv``), a Kaldi data folder (``wav.scp``), LibriSpeech, a folder a speaker. With
+    ``speaker`` everything is that speaker's, and a sub-folder or else a file is a session.
 
     Args:
-        path: the folder or the manifest.
+        paths: the folder or the manifest; of one speaker any number of recordings and folders.
+        speaker: who speaks in all of it; None where the corpus says so.
 
     Raises:
-        CorpusError: nothing is there, or it cannot be told who speaks.
+        CorpusError: nothing is there.
+        UnnamedSpeakerError: it cannot be told who speaks; give ``speaker``.
 
     Example:
         >>> import tempfile
@@ -33,23 +37,33 @@ def find(path: str | os.PathLike[str]) -> Corpus:
         ...         file.parent.mkdir(parents=True)
         ...         file.touch()
         ...     [(recording.speaker, recording.session) for recording in find(folder)]
+        ...     [(recording.speaker, recording.session) for recording in find(folder, speaker="me")]
         [('ann', 'monday'), ('bob', '2')]
+        [('me', 'ann/monday'), ('me', 'bob')]
     """
-    path = Path(path)
+    found = [Path(path) for path in paths]
+    named = [path if path.name else path.resolve() for path in found]
     try:
-        if path.is_file():
-            if path.suffix.lower() in {".csv", ".tsv"}:
-                return from_manifest(path)
-            raise CorpusError(f"{path.name} is one file; a corpus is {LAYOUTS}")
-        if not path.is_dir():
-            raise CorpusError(f"{path.name or path} does not exist; check the name")
-        path = path if path.name else path.resolve()
-        for name in ("manifest.csv", "manifest.tsv"):
-            if (path / name).is_file():
-                return from_manifest(path / name)
-        if (path / "wav.scp").is_file():
-            return from_kaldi(path)
-        return from_folders(path)
+        if speaker is not None:
+            return from_person(named, speaker)
+        if len(named) != 1:
+            what = f"{len(named)} paths do not say whose recordings they are"
+            raise UnnamedSpeakerError(what, f"a corpus is {LAYOUTS}")
+        return _corpus(named[0])
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
-        raise CorpusError(f"cannot look into {path.name}: {reason}; check the name") from None
+        label = ", ".join(path.name for path in found)
+        raise CorpusError(f"cannot look into {label}: {reason}; check the name") from None
+
+
+def _corpus(path: Path) -> Corpus:
+    """What lies there, where it says itself who speaks."""
+    table = table_of(path)
+    if table is not None:
+        return from_kaldi(path) if table.name == "wav.scp" else from_manifest(table)
+    if path.is_file():
+        what = f"{path.name} is one file and does not say whose"
+        raise UnnamedSpeakerError(what, f"a corpus is {LAYOUTS}")
+    if not path.is_dir():
+        raise CorpusError(f"{path.name or path} does not exist; check the name")
+    return from_folders(path)

@@ -8,14 +8,15 @@ from pathlib import Path
 
 from monitor.corpus.gathering import SUFFIXES, Gathering, natural
 from monitor.corpus.recordings import Corpus
-from monitor.errors import CorpusError
+from monitor.errors import CorpusError, UnnamedSpeakerError
 
-__all__ = ["from_folders"]
+__all__ = ["BY_FOLDER", "LAYOUTS", "from_folders", "recordings_below"]
 
 LAYOUTS = (
     "manifest.csv with the columns path and speaker; wav.scp with utt2spk; LibriSpeech's "
     "SPEAKER/CHAPTER/SPEAKER-CHAPTER-UTTERANCE.flac; or a folder a speaker"
 )
+BY_FOLDER = "a folder each"
 _LIBRISPEECH = re.compile(r"([0-9]+)-([0-9]+)-[0-9]+")
 
 
@@ -26,9 +27,10 @@ def from_folders(root: Path) -> Corpus:
     session. Elsewhere each folder is a speaker, and a sub-folder, or else a file, is a session.
 
     Raises:
-        CorpusError: there is no recording, or no speaker to tell them apart by.
+        CorpusError: there is no recording.
+        UnnamedSpeakerError: there is nothing to tell by who speaks.
     """
-    files = _recordings_below(root)
+    files = recordings_below(root)
     if not files:
         raise CorpusError(f"no recording in {root.name or root}; it should hold {LAYOUTS}")
     gathering = Gathering(root)
@@ -39,7 +41,7 @@ def from_folders(root: Path) -> Corpus:
                 gathering.add(file.parent.parent.name, file.parent.name, file)
             else:
                 gathering.problem(f"{gathering.name(file)} is not named as in LibriSpeech")
-        return gathering.corpus(root.name)
+        return gathering.corpus(root.name, "as LibriSpeech names them")
     for file in files:
         speaker, *between = file.relative_to(root).parts[:-1] or ("",)
         if speaker:
@@ -47,10 +49,9 @@ def from_folders(root: Path) -> Corpus:
         else:
             gathering.problem(f"{file.name} lies outside every speaker's folder")
     if all(file.parent == root for file in files):
-        raise CorpusError(
-            f"{root.name or root} holds recordings but does not say whose; it should hold {LAYOUTS}"
-        )
-    return gathering.corpus(root.name)
+        what = f"{root.name or root} holds recordings but does not say whose"
+        raise UnnamedSpeakerError(what, f"it should hold {LAYOUTS}")
+    return gathering.corpus(root.name, BY_FOLDER)
 
 
 def _is_librispeech(file: Path) -> bool:
@@ -58,7 +59,7 @@ def _is_librispeech(file: Path) -> bool:
     return match is not None and match.groups() == (file.parent.parent.name, file.parent.name)
 
 
-def _recordings_below(root: Path) -> list[Path]:
+def recordings_below(root: Path) -> list[Path]:
     """Files that count as recordings, in natural order; hidden ones and link loops left out."""
     files: list[Path] = []
     seen: set[str] = set()

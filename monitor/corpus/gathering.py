@@ -91,8 +91,12 @@ class Gathering:
         except ValueError:
             return path.name
 
-    def corpus(self, layout: str) -> Corpus:
+    def corpus(self, layout: str, told_by: str = "") -> Corpus:
         """Everything, in natural order.
+
+        Args:
+            layout: what names the recordings.
+            told_by: as in ``Corpus``.
 
         Raises:
             CorpusError: nothing is left.
@@ -104,4 +108,4 @@ class Gathering:
             self._found,
             key=lambda r: (natural(r.speaker), natural(r.session), natural(r.path.as_posix())),
         )
-        return Corpus(tuple(order), tuple(self.problems))
+        return Corpus(tuple(order), tuple(self.problems), told_by)

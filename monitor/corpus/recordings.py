@@ -31,6 +31,7 @@ class Corpus:
     Attributes:
         recordings: by speaker, session and file.
         problems: one line for everything that is missing or cannot be used.
+        told_by: what the speakers are told apart by, for people; empty for one that was named.
 
     Example:
         >>> corpus = Corpus((Recording("ann", "1", Path("a.wav")),), ())
@@ -40,6 +41,7 @@ class Corpus:
 
     recordings: tuple[Recording, ...]
     problems: tuple[str, ...]
+    told_by: str = ""
 
     @property
     def speakers(self) -> tuple[str, ...]:

@@ -10,7 +10,15 @@ from monitor.corpus.gathering import Gathering
 from monitor.corpus.recordings import Corpus
 from monitor.errors import CorpusError
 
-__all__ = ["from_kaldi", "from_manifest"]
+__all__ = ["from_kaldi", "from_manifest", "table_of"]
+
+
+def table_of(path: Path) -> Path | None:
+    """The table that says who speaks: the file itself, or one in the folder; None without."""
+    if path.suffix.lower() in {".csv", ".tsv"} and path.is_file():
+        return path
+    names = ("manifest.csv", "manifest.tsv", "wav.scp")
+    return next((path / name for name in names if (path / name).is_file()), None)
 
 
 def from_manifest(path: Path) -> Corpus:
@@ -47,7 +55,7 @@ def from_manifest(path: Path) -> Corpus:
             )
     except csv.Error as error:
         raise CorpusError(f"{path.name} is no table ({error}); save it as UTF-8 CSV") from None
-    return gathering.corpus(path.name)
+    return gathering.corpus(path.name, f"as {path.name} has them")
 
 
 def from_kaldi(folder: Path) -> Corpus:
@@ -86,7 +94,7 @@ def from_kaldi(folder: Path) -> Corpus:
     for utterance in speakers:
         if utterance not in listed:
             gathering.problem(f"utt2spk {utterance}: has no line in wav.scp")
-    return gathering.corpus(folder.name)
+    return gathering.corpus(folder.name, "as utt2spk has them")
 
 
 def _pairs(path: Path, gathering: Gathering) -> list[tuple[str, str]]:

@@ -34,7 +34,8 @@ def test_into_a_population_and_on_to_a_replay(run, people, talk, enrolled):
     assert "learn one with: monitor calibrate" in without.complaint
     result = run("calibrate", people, "-o", enrolled, *QUICK)
     assert result.code == 0
-    assert result.err == f"the laws are in {enrolled}\n"
+    assert result.err.startswith("plan: 12 speakers, a folder each\n  speaker ")
+    assert result.err.endswith(f"\nthe laws are in {enrolled}\n")
     population = Population.load(enrolled)
     assert {(law.features, law.session) for law in population.laws} == {
         (("f0",), "same"),

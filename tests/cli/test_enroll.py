@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import shlex
 import stat
 from pathlib import Path
 
@@ -8,6 +9,8 @@ import pytest
 import soundfile
 
 from benchmarks.simulation import Simulation, write_corpus
+from monitor.cli.plan import in_words
+from monitor.corpus.finding import find
 from monitor.population.population import Population
 from monitor.sources.frames import write_frames
 
@@ -65,7 +68,12 @@ def test_every_layout(run, tmp_path, sounds, layout):
     assert population.names == names
     assert population.template_seconds.tolist() == [5.0] * 3
     assert stat.S_IMODE((tmp_path / "us.npz").stat().st_mode) == 0o600
-    first, second = result.err.splitlines()
+    plan, head, *rows, first, second = result.err.splitlines()
+    assert plan.startswith("plan: 3 speakers, as" if layout is not folders else "plan: 3 speakers,")
+    assert plan.endswith("(if they are one person: --speaker NAME)") == (layout is folders)
+    assert head.split() == ["speaker", "sessions", "files", "minutes"]
+    files = "2" if layout is libri else "1"
+    assert [row.split() for row in rows] == [[name, "1", files, "0.1"] for name in names]
     assert first == f"3 speakers enrolled with 5 s of speech; {tmp_path / 'us.npz'} holds 3"
     assert second == (
         f"next: learn what a rank means:  monitor calibrate {corpus} -o {tmp_path / 'us.npz'}"
@@ -157,8 +165,8 @@ def test_one_person_alone(run, tmp_path, people):
     (tmp_path / "me" / "000000").symlink_to(people / "000000")
     result = run("enroll", tmp_path / "me", "-o", tmp_path / "me.npz")
     assert result.code == 0
-    assert result.err.splitlines()[0].startswith("1 speaker enrolled with ")
-    assert f"--add -o {tmp_path / 'me.npz'}" in result.err.splitlines()[1]
+    assert result.err.splitlines()[-2].startswith("1 speaker enrolled with ")
+    assert f"--add -o {tmp_path / 'me.npz'}" in result.err.splitlines()[-1]
     assert len(Population.load(tmp_path / "me.npz")) == 1
 
 
@@ -212,3 +220,53 @@ def test_only_data_on_stdout_and_a_bar_on_a_terminal(terminal, tmp_path, people)
     assert "4/4" in shown
     assert "2 speakers enrolled" in shown
     assert shown.endswith("us.npz\n")
+
+
+def test_recordings_of_one_person(run, tmp_path, sounds):
+    corpus = folders(tmp_path, {"monday": sounds["ann"], "tuesday": sounds["ann"]})
+    common = ("--speaker", "me", "--base", "reference", "--features", "f0", "-o")
+    result = run("enroll", corpus, *common, tmp_path / "me.npz")
+    assert result.code == 0
+    plan, _, row = result.err.splitlines()[:3]
+    assert plan == "plan: 1 speaker"
+    assert row.split() == ["me", "2", "2", "0.3"]
+    made = Population.load(tmp_path / "me.npz")
+    assert made.names[-1] == "me"
+    assert len(made) == 51
+    assert [note.session for note in made.speakers[-1].sources] == [
+        "monday/monday",
+        "tuesday/monday",
+    ]
+    files = sorted(corpus.rglob("*.wav"))
+    assert run("enroll", *files, *common, tmp_path / "same.npz").code == 0
+    assert (Population.load(tmp_path / "same.npz").offsets == made.offsets).all()
+    assert run("enroll", files[0], *common, tmp_path / "one.npz").code == 0
+    assert Population.load(tmp_path / "one.npz").template_seconds[-1] == 5.0
+
+
+def test_a_folder_that_does_not_say_whose_shows_the_command_that_works(run, tmp_path, sounds):
+    put(tmp_path / "it's me" / "a.wav", sounds["ann"])
+    given = ["enroll", f"{tmp_path}/it's me", "--base", "reference", "-o", f"{tmp_path}/me.npz"]
+    result = run(*given, "--features", "f0")
+    assert result.code == 1
+    what, shown = result.complaint.split("; if it is one person's: ")
+    assert what == "monitor: it's me holds recordings but does not say whose"
+    name, *arguments = shlex.split(shown)
+    assert name == "monitor"
+    assert run(*arguments, "--features", "f0").code == 0
+    assert Population.load(tmp_path / "me.npz").names[-1] == "NAME"
+
+
+def test_the_plan_of_many_speakers_is_short(tmp_path):
+    for i in range(500):
+        put(tmp_path / f"s{i}/a.wav", np.zeros(RATE))
+    put(tmp_path / "s0/b.wav", np.zeros(RATE * 60))
+    (tmp_path / "s1/a.wav").write_text("no audio")
+    plan = list(in_words(find(tmp_path)))
+    assert len(plan) == 23
+    assert [row.split() for row in plan[2:5]] == [
+        ["s0", "2", "2", "1.0"],
+        ["s1", "1", "1", "?"],
+        ["s2", "1", "1", "0.0"],
+    ]
+    assert plan[-1] == "  and 480 more"

@@ -213,7 +213,7 @@ def test_no_input_is_one_line_with_the_cure(command, name):
         (["listen", "--alert", "bit>3"], "did you mean bits?"),
         (["enroll", "--microphone", "-o", "a.npz"], "give --speaker NAME"),
         (["enroll", "people", "--microphone", "--speaker", "me", "-o", "a.npz"], "no DIR"),
-        (["enroll", "--speaker", "me", "-o", "a.npz"], "name a DIR or a MANIFEST"),
+        (["enroll", "--speaker", "me", "-o", "a.npz"], "name a DIR, a MANIFEST or recordings"),
     ],
 )
 def test_wrong_usage_is_said_before_anything_is_heard(run, arguments, words):

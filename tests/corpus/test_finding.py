@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from monitor.corpus.finding import find
 from monitor.corpus.gathering import natural
-from monitor.errors import CorpusError
+from monitor.errors import CorpusError, UnnamedSpeakerError
 
 
 def make(root: Path, *names: str) -> None:
@@ -211,6 +211,52 @@ def test_a_folder_a_speaker(tmp_path):
     assert corpus.problems == ("stray.mp3 lies outside every speaker's folder",)
 
 
+def sessions(corpus) -> dict[str, list[str]]:
+    assert corpus.speakers == ("me",)
+    return {name: [path.name for path in of] for name, of in corpus.sessions("me").items()}
+
+
+def test_one_person(tmp_path):
+    make(tmp_path, "me/a.wav", "me/b.FLAC", "me/notes.txt", "me/monday/1.wav", "me/monday/x/2.mp3")
+    everything = {"a": ["a.wav"], "b": ["b.FLAC"], "monday": ["1.wav"], "monday/x": ["2.mp3"]}
+    assert sessions(find(tmp_path / "me", speaker="me")) == everything
+    assert sessions(find(tmp_path / "me" / "a.wav", speaker="me")) == {"a": ["a.wav"]}
+    files = [path for path in sorted((tmp_path / "me").rglob("*.*")) if path.suffix != ".txt"]
+    assert sessions(find(*files, speaker="me")) == everything
+
+
+def test_one_person_in_several_folders(tmp_path, monkeypatch):
+    make(tmp_path, "mine/monday/take.wav", "mine/tuesday/take.wav", "old/take.wav")
+    found = find(tmp_path / "mine/monday", tmp_path / "mine/tuesday", speaker="me")
+    assert sessions(found) == {"monday": ["take.wav"], "tuesday": ["take.wav"]}
+    monkeypatch.chdir(tmp_path / "mine")
+    three = ["monday/take.wav", "tuesday", "../old/take.wav"]
+    assert len(sessions(find(*three, speaker="me"))) == 3
+    assert sessions(find(".", speaker="me")) == sessions(found)
+
+
+def test_one_person_in_a_chapter_of_librispeech(tmp_path):
+    make(tmp_path, "84/121/84-121-0000.flac", "84/121/84-121-0001.flac", "84/9/84-9-0000.flac")
+    assert sorted(sessions(find(tmp_path / "84", speaker="me"))) == ["121", "9"]
+
+
+@pytest.mark.parametrize(
+    ("names", "paths", "words"),
+    [
+        (["manifest.csv", "a.wav"], ["."], "holds manifest.csv, which says itself who speaks"),
+        (["list.csv"], ["list.csv"], "list.csv says itself who speaks; leave out --speaker"),
+        (["wav.scp", "a.wav"], ["."], r"holds wav\.scp, which says"),
+        (["a.txt"], ["."], "no recording in .* recordings end in"),
+        (["a.wav"], ["a.wav", "b.wav"], r"b\.wav does not exist"),
+    ],
+)
+def test_no_one_person(tmp_path, names, paths, words):
+    make(tmp_path, *names)
+    with pytest.raises(CorpusError, match=words) as caught:
+        find(*(tmp_path / path for path in paths), speaker="me")
+    assert str(tmp_path) not in str(caught.value)
+
+
 def test_names_of_speakers(tmp_path):
     decomposed = unicodedata.normalize("NFD", "Zoë")
     make(tmp_path, f"{decomposed}/a.wav", "李/a.wav", "bad\x1bname/a.wav")
@@ -248,8 +294,10 @@ def test_folders_that_are_no_corpus(tmp_path, names, words):
 
 def test_places_that_are_no_folder(tmp_path, monkeypatch):
     make(tmp_path, "a.wav", "c/ann/b.wav")
-    with pytest.raises(CorpusError, match=r"a\.wav is one file"):
+    with pytest.raises(UnnamedSpeakerError, match=r"a\.wav is one file"):
         find(tmp_path / "a.wav")
+    with pytest.raises(UnnamedSpeakerError, match="2 paths do not say whose"):
+        find(tmp_path / "a.wav", tmp_path / "c")
     with pytest.raises(CorpusError, match="does not exist"):
         find(tmp_path / "nowhere")
     with pytest.raises(CorpusError):
