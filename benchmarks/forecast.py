@@ -54,8 +54,8 @@ def replays(frames: Path, features: list[str]) -> Iterator[list[dict[str, Any]]]
 
 
 def warned(run: list[dict[str, Any]], bits: float, warn: float) -> dict[str, float | None]:
-    """Of one run: when the limit reached the threshold, when that was warned of, how long ahead."""
-    reached = next((r["seconds"] for r in run if r["bits_low"] >= bits), None)
+    """Of one run: when the bits reached the threshold, when that was warned of, how long ahead."""
+    reached = next((r["seconds"] for r in run if r["bits"] >= bits), None)
     rule = EarlyWarning(Threshold("bits", bits), warn)
     at = said = None
     shown: list[tuple[float, float]] = []

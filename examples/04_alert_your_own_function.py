@@ -2,7 +2,7 @@
 
 python examples/04_alert_your_own_function.py [RECORDING]   (without one: the reader of the demo)
 
-A warning comes before the threshold is reached, the alert when the lower limit has held it. Your
+A warning comes before the threshold is reached, the alert when the bits have held it. Your
 function may be slow (switch on an anonymiser, light a lamp, send a mail): a courier calls it from
 a thread of its own, so the stream never waits.
 """

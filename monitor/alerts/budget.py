@@ -17,7 +17,7 @@ class Budget(Threshold):
     """A threshold on ``bits`` that calls itself a budget: nearly spent, or spent.
 
     It counts what the headline counts: over all sessions where a ledger carries the evidence on.
-    It stands on the lower limit of ``bits``, never on the peak (METHOD section 5).
+    It stands on ``bits``, never on the peak (METHOD section 5).
 
     Args:
         budget_bits: the budget.

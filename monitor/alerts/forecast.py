@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from monitor.alerts.fields import check_field, figures
+from monitor.alerts.fields import check_field, figure
 from monitor.errors import UsageError
 
 __all__ = ["Forecast"]
@@ -32,7 +32,6 @@ class Forecast:
     Args:
         threshold_bits: the bits to reach.
         field: the figure, as for an alert.
-        lower: follow its lower limit where it has one, as an alert does.
 
     Raises:
         UsageError: an unknown field, or a threshold that is no number.
@@ -46,21 +45,25 @@ class Forecast:
         9.0
     """
 
-    def __init__(self, threshold_bits: float, field: str = "bits", *, lower: bool = False) -> None:
+    def __init__(self, threshold_bits: float, field: str = "bits") -> None:
         if not math.isfinite(threshold_bits):
             raise UsageError(f"threshold_bits={threshold_bits} must be finite")
         check_field(field)
         self.threshold_bits = float(threshold_bits)
         self.field = field
-        self.lower = lower
         self._points: deque[tuple[float, float, float]] = deque()  # seconds, speech, bits
 
     def update(self, record: Mapping[str, Any]) -> None:
-        """Take a reading; other records, and readings without bits or speech, are ignored."""
+        """Take a reading; other records, and readings without bits or speech, are ignored.
+
+        With a change of speaker or channel it begins afresh, and waits while one is open.
+        """
+        if record.get("type") == "change" or "change" in record:
+            self._points.clear()
+            return
         if record.get("type", "reading") != "reading" or not record.get("speech"):
             return
-        value, low = figures(self.field, record)
-        bits = low if self.lower and low is not None else value
+        bits = figure(self.field, record)
         if bits is None or not math.isfinite(bits):
             return
         points, point = self._points, (record["seconds"], record["speech"], bits)

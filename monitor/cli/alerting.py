@@ -110,7 +110,9 @@ def alert_options(*, bell: bool = False) -> Callable[[_Command], _Command]:
             "alerts",
             multiple=True,
             metavar="RULE",
-            help="Such as 'bits>3 for 5 s'; may be repeated. Raised ones give exit status 3.",
+            help="Such as 'bits>3 for 5 s'; may be repeated. Raised ones give exit status 3. "
+            "'bits' is the value shown, 'bits_low>3' stands on its lower limit, "
+            "'f0.rank_bits_low>1' on that of a feature's figure.",
         ),
         click.option(
             "--warn",

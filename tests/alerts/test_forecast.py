@@ -38,14 +38,27 @@ def test_it_goes_on_from_the_latest_reading() -> None:
     assert 0 < (forecast.seconds_left or 0) < 48  # a jump up makes it sooner, by more than slope
 
 
-def test_the_lower_limit_is_followed_where_there_is_one() -> None:
-    forecast, plain = Forecast(5.0, "f0.local_bits", lower=True), Forecast(5.0, "f0.local_bits")
+def test_the_field_is_taken_at_its_word() -> None:
+    low, plain = Forecast(5.0, "f0.local_bits_low"), Forecast(5.0, "f0.local_bits")
     for t in range(1, 17):
         f0 = {"local_bits": math.sqrt(t) + 2, "local_bits_low": math.sqrt(t)}
-        for each in (forecast, plain):
+        for each in (low, plain):
             each.update({"type": "reading", "seconds": t, "speech": t, "features": {"f0": f0}})
-    assert forecast.seconds_left == pytest.approx(9)
+    assert low.seconds_left == pytest.approx(9)
     assert plain.seconds_left == 0
+
+
+def test_it_waits_while_a_change_is_open() -> None:
+    forecast = Forecast(5.0)
+    feed(forecast, math.sqrt, range(1, 17))
+    forecast.update({"type": "change", "seconds": 17.0, "action": "note"})
+    assert forecast.seconds_left is None
+    opened = {"since_seconds": 14.0, "features": ["f0"]}
+    reading = {"type": "reading", "seconds": 17, "speech": 17, "bits": 6.0}
+    forecast.update({**reading, "change": opened})
+    assert forecast.seconds_left is None
+    forecast.update(reading)
+    assert forecast.seconds_left == 0
 
 
 def test_it_forgets_with_the_evidence() -> None:

@@ -26,17 +26,21 @@ def slow(
     """For every reading, look back over the whole history for a run that is long enough."""
 
     def qualifies(record: dict[str, Any], raised: bool) -> bool:
-        if record["type"] == "gap" or record["bits"] is None:
+        if record["type"] != "reading" or record["bits"] is None or "change" in record:
             return False
-        if raised:
-            return bool(record["bits"] < theta - margin)
-        low = record.get("bits_low")
-        return bool((record["bits"] if low is None else low) >= theta)
+        return bool(record["bits"] < theta - margin if raised else record["bits"] >= theta)
 
     out: list[tuple[str, float]] = []
     flipped = -1  # a run cannot begin before the last change of state
-    for i in range(len(records)):
+    for i, record in enumerate(records):
         raised = len(out) % 2 == 1
+        if record["type"] != "reading":
+            continue
+        if "change" in record or records[i - 1]["type"] == "change":
+            if raised:
+                out.append(("cleared", record["seconds"]))
+            flipped = i
+            continue
         for j in range(flipped + 1, i + 1):
             run = records[j : i + 1]
             long_enough = round(100 * (run[-1]["seconds"] - run[0]["seconds"])) >= 100 * hold
@@ -47,21 +51,27 @@ def slow(
     return out
 
 
+OPEN = {"change": {"since_seconds": 0.5, "features": ["f0"]}}
 FIGURE = st.one_of(st.none(), st.sampled_from([2.0, 2.74, 2.75, 2.9, 3.0, 3.1, 4.0]))
 
 
 @st.composite
 def runs(draw: st.DrawFn) -> list[dict[str, Any]]:
-    ticks = 0
+    ticks, opened = 0, False
     records: list[dict[str, Any]] = []
     for _ in range(draw(st.integers(0, 60))):
         ticks += draw(st.sampled_from([10, 10, 30, 100]))
         if draw(st.integers(0, 14)) == 0:
             records.append({"type": "gap", "seconds": ticks / 100})
+        if draw(st.integers(0, 14)) == 0:
+            action = draw(st.sampled_from(["note", "reset", "split"]))
+            records.append({"type": "change", "seconds": ticks / 100, "action": action})
+            opened = action == "note"
+        opened = opened and draw(st.integers(0, 9)) > 0
         value = draw(FIGURE)
         below = draw(st.sampled_from([None, 0.0, 0.1, 1.0]))
         low = None if below is None or value is None else value - below
-        records.append(reading(ticks / 100, value, low))
+        records.append(reading(ticks / 100, value, low) | (OPEN if opened else {}))
     return records
 
 
@@ -106,12 +116,38 @@ def test_golden_run() -> None:
     assert rule.raised is False
 
 
-def test_lower_limit_decides_raising_and_the_value_decides_clearing() -> None:
-    rule = Threshold("bits", 3.0, hold_seconds=0.0)
-    assert states(rule, [reading(1, 4.0, 2.9)]) == []
-    assert states(rule, [reading(2, 4.0, 3.0)]) == [("raised", 2)]
-    assert states(rule, [reading(3, 4.0, 1.0), reading(4, 2.75, 1.0)]) == []
-    assert states(rule, [reading(5, 2.74, 1.0)]) == [("cleared", 5)]
+def test_the_field_is_taken_at_its_word() -> None:
+    """Bits far above the threshold raise it, however low their lower limit is."""
+    records = [reading(t, 2.0, 1.0) for t in range(60)]
+    assert states(Threshold.parse("bits>1.5"), records) == [("raised", 5)]
+    assert states(Threshold.parse("bits_low>1.5"), records) == []
+    assert states(Threshold.parse("bits_low>1 for 9 s"), records) == [("raised", 9)]
+
+
+def test_a_limit_is_a_figure_of_its_own() -> None:
+    rule = Threshold("bits_low", 3.0, hold_seconds=0.0)
+    (alert,) = rule.update(reading(1, 4.0, 3.0))
+    assert (alert["field"], alert["value"]) == ("bits_low", 3.0)
+    assert states(rule, [reading(2, 4.0, 2.75), reading(3, 4.0, 2.74)]) == [("cleared", 3)]
+
+
+@pytest.mark.parametrize("action", ["note", "reset", "split"])
+def test_a_change_restarts_the_hold_and_clears_what_stands(action: str) -> None:
+    change = {"type": "change", "seconds": 8.0, "since_seconds": 6.0, "action": action}
+    calm = [reading(t, 4.0) for t in range(20)]
+    assert states(Threshold("bits", 3.0), [*calm[:3], change, *calm[3:]]) == [("raised", 9)]
+    late = [*calm[:8], change, *calm[8:]]
+    assert states(Threshold("bits", 3.0), late)[:2] == [("raised", 5), ("cleared", 8)]
+
+
+def test_nothing_stands_on_what_may_be_said_by_somebody_else() -> None:
+    rule = Threshold("bits", 3.0)
+    records = [reading(t, 4.0) for t in range(8)]
+    records += [reading(t, 4.0) | OPEN for t in range(8, 30)]
+    found = [alert for record in records for alert in rule.update(record)]
+    assert [(a["state"], a["seconds"]) for a in found] == [("raised", 5), ("cleared", 8)]
+    assert found[1]["change"] == OPEN["change"]
+    assert states(rule, [reading(t, 4.0) for t in range(30, 40)]) == [("raised", 35)]
 
 
 @pytest.mark.parametrize("middle", [{"type": "gap", "seconds": 2.5}, reading(2.5, None)])
@@ -128,12 +164,15 @@ def test_nan_counts_as_withheld() -> None:
 
 
 def test_feature_fields() -> None:
-    rule = Threshold.parse("f0.rank_bits>1 for 0 s")
+    rule = Threshold.parse("f0.rank_bits_low>1 for 0 s")
     low = {"rank_bits": 1.5, "rank_bits_low": 0.9}
     assert rule.update({"type": "reading", "seconds": 1, "features": {"f0": low}}) == []
     high = {"rank_bits": 1.5, "rank_bits_low": 1.0}
     (alert,) = rule.update({"type": "reading", "seconds": 2, "features": {"f0": high}})
-    assert (alert["field"], alert["value"]) == ("f0.rank_bits", 1.5)
+    assert (alert["field"], alert["value"]) == ("f0.rank_bits_low", 1.0)
+    plain = Threshold.parse("f0.rank_bits>1 for 0 s")
+    (alert,) = plain.update({"type": "reading", "seconds": 1, "features": {"f0": low}})
+    assert alert["value"] == 1.5
 
 
 @pytest.mark.parametrize(
@@ -167,7 +206,10 @@ def test_parse(text: str, field: str, bits: float, hold: float) -> None:
         ("gainbits>3", "did you mean gain_bits?"),
         ("f0.rankbits>3", "did you mean f0.rank_bits?"),
         ("f0.usable>3", "a feature has expected_bits"),
-        ("xyzzy>3", "use one of bits, sum_bits, gain_bits, expected_bits"),
+        ("sum_bits_low>3", "did you mean sum_bits?"),
+        ("bitslow>3", "did you mean bits_low?"),
+        ("f0.local_low>3", "did you mean f0.local_bits_low?"),
+        ("xyzzy>3", "use one of bits, gain_bits, expected_bits (each also with _low or _high)"),
         (".rank_bits>3", "unknown alert field"),
         ("peak_bits>3", "use bits"),
     ],
@@ -195,6 +237,10 @@ def test_a_rule_that_could_never_fire_is_refused() -> None:
         rule.update({"type": "reading", "seconds": 1, "features": {"f0": {}}})
     with pytest.raises(UsageError, match="watched speaker"):
         Threshold.parse("f0.rank_bits>1").update(
+            {"type": "start", "features": ["f0"], "watch": None}
+        )
+    with pytest.raises(UsageError, match="watched speaker"):
+        Threshold.parse("f0.local_bits_low>1").update(
             {"type": "start", "features": ["f0"], "watch": None}
         )
     good = Threshold.parse("f0.rank_bits>1")

@@ -41,12 +41,25 @@ def test_it_warns_before_the_alert_and_not_after():
     assert fed(Threshold("bits", 3.0, 0.0), roots)[0]["seconds"] == 36.0
 
 
-def test_it_looks_at_the_lower_limit_as_the_alert_does():
-    warning = EarlyWarning(Threshold("bits", 3.0), 10.0)
+@pytest.mark.parametrize(("field", "at"), [("bits_low", [26.0]), ("bits", [])])
+def test_it_looks_at_the_field_that_the_alert_stands_on(field, at):
+    warning = EarlyWarning(Threshold(field, 3.0), 10.0)
     found = []
     for t in range(1, 60):
         found += warning.update(reading(t, 5.0, np.sqrt(t) / 2))
-    assert [a["seconds"] for a in found] == [26.0]
+    assert [a["seconds"] for a in found] == at
+
+
+def test_a_change_ends_it_and_its_hold():
+    warning = EarlyWarning(Threshold("bits", 3.0), 10.0)
+    change = {"type": "change", "seconds": 30.0, "since_seconds": 28.0, "action": "note"}
+    readings = [reading(t, np.sqrt(t) / 2) for t in range(1, 36)]
+    found = [a for r in [*readings[:30], change, *readings[30:]] for a in warning.update(r)]
+    assert [(a["seconds"], a["state"], a["seconds_left"]) for a in found] == [
+        (26, "raised", pytest.approx(10.0)),
+        (31, "cleared", None),
+        (34, "raised", pytest.approx(2.0)),
+    ]
 
 
 def test_it_is_over_when_the_figure_stays_low_and_raised_again():
@@ -114,9 +127,10 @@ def test_a_budget_warns_one_bit_before_and_then_alerts():
             budget(bits)
 
 
-def test_a_budget_stands_on_the_lower_limit():
+def test_a_budget_stands_on_the_bits_that_are_shown():
     near, _ = budget(8.0)
-    assert [a for t in range(20) for a in near.update(reading(t, 7.5, 6.5))] == []
+    (warning,) = [a for t in range(20) for a in near.update(reading(t, 7.5, 6.5))]
+    assert warning["value"] == 7.5
 
 
 def test_what_can_never_be_raised_is_told():

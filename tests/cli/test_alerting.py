@@ -133,3 +133,16 @@ def test_the_bell_rings_on_a_terminal(terminal, talk, population):
     assert "\a" not in shown
     _, _, err = terminal(*arguments, "--bell")
     assert "\a" not in err
+
+
+def test_the_alert_takes_the_field_at_its_word(replay):
+    """Bits that are shown above the threshold raise it, however unsure their lower limit is."""
+    readings = replay().readings
+    limit = max(reading["bits_low"] for reading in readings)
+    shown = max(min(r["bits"] for r in readings[i : i + 6]) for i in range(len(readings) - 5))
+    assert shown > limit + 0.05
+    threshold = round((shown + limit) / 2, 3)
+    raised = replay("--alert", f"bits>{threshold}")
+    assert raised.code == RAISED
+    assert [a["field"] for a in alerts(raised.records)][:1] == ["bits"]
+    assert replay("--alert", f"bits_low>{threshold}").code == 0

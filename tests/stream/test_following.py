@@ -126,10 +126,12 @@ def test_stopped_and_resumed_equals_never_stopped(stop):
 
 def test_an_alert_waits_for_the_new_voice():
     rule = Threshold("bits", 1.0, hold_seconds=5.0)
-    reading = {"type": "reading", "seconds": 1.0, "speech": 1.0, "bits": 3.0, "bits_low": 3.0}
+    reading = {"type": "reading", "seconds": 1.0, "speech": 1.0, "bits": 3.0}
     change = {"type": "change", "action": "reset"}
     for second in range(1, 5):
         assert rule.update({**reading, "seconds": float(second)}) == []
     rule.update(change)
+    assert rule.update({**reading, "seconds": 5.5}) == []  # the last one on the old evidence
     assert rule.update({**reading, "seconds": 6.5}) == []
+    assert rule.update({**reading, "seconds": 11.0}) == []
     assert rule.update({**reading, "seconds": 11.5})[0]["state"] == "raised"

@@ -163,9 +163,7 @@ export function threshold(run, reading) {
     ? `${fixed(raised[raised.length - 1].threshold)} bits were exceeded at ${clock(raised[raised.length - 1].seconds)}.`
     : `The threshold is ${fixed(bits)} bits, ${odds(bits, reading ? reading.ceiling : run.start.ceiling, !run.start.watch)}.`;
   if (next === undefined) {
-    const sure = !known(reading.bits_low) || reading.bits_low >= bits;
-    say("soon", "Reached", sure ? "An alert follows if it lasts."
-      : `But not beyond doubt: the lower limit is ${fixed(reading.bits_low)} bits.`, over);
+    say("soon", "Reached", "An alert follows if it lasts.", over);
     return;
   }
   const ahead = following && run.forecast.find((each) => each.threshold === bits);
