@@ -108,6 +108,13 @@ _VOICE = click.Choice(("original", "anonymised"))
 @click.option(
     "--seed", default=0, show_default=True, type=click.IntRange(min=0), help="Of the resamples."
 )
+@click.option("--all", "every", is_flag=True, help="Print all figures, not only a dozen.")
+@click.option(
+    "--figures",
+    type=Names(),
+    help="Which figures, by name: eer,d_ece,idr ...; `--figures help` lists all with what they "
+    "say. [default: a dozen; JSON has all]",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print everything as JSON instead.")
 @click.option(
     "--html",
@@ -132,6 +139,8 @@ def command(
     delta: float,
     draws: int,
     seed: int,
+    every: bool,
+    figures: tuple[str, ...] | None,
     as_json: bool,
     html: Path | None,
 ) -> int:
@@ -149,19 +158,32 @@ def command(
 
     Similarity rank disclosure, local information disclosure, ZEBRA, verification, linkage, ranks as
     anonymity and true positives at few false ones: each with its 95 % limits over resampled
-    speakers, the most it could be, and a warning where it misleads. Of several systems each is
-    compared with the first; on the same speakers they are resampled together.
+    speakers, the most it could be, and a warning where it misleads. The dozen figures that matter
+    come first, --all has the others. Of several systems each is compared with the first; on the
+    same speakers they are resampled together.
     """
     import json
+    import shutil
+    import textwrap
 
     from monitor.cli.evaluated import print_comparison, print_report
     from monitor.cli.inputs import spare
     from monitor.cli.progress import progress_over
     from monitor.errors import UsageError
     from monitor.evaluation.anonymity import Roles
+    from monitor.evaluation.catalogue import CATALOGUE, chosen
     from monitor.evaluation.comparing import compare
     from monitor.evaluation.evaluating import STEPS, evaluate
 
+    if figures == ("help",):
+        width = shutil.get_terminal_size().columns
+        for entry in CATALOGUE:
+            line = f"{entry.name:22} {entry.says}"
+            click.echo(textwrap.fill(line, max(width, 50), subsequent_indent=" " * 23))
+        return 0
+    if figures is not None and every:
+        raise UsageError("--figures chooses, --all shows all: give one of them")
+    shown = None if figures is None else chosen(figures)
     files = (*scores, *labels, *trials, *enrolment, *dev, *dev_labels)
     if html is not None:
         if html.suffix.lower() not in (".html", ".htm"):
@@ -204,14 +226,14 @@ def command(
     if as_json:
         found = {
             "schema": 1,
-            "systems": [report.to_json() for report in reports],
-            "comparison": None if comparison is None else comparison.to_json(),
+            "systems": [report.to_json(shown) for report in reports],
+            "comparison": None if comparison is None else comparison.to_json(shown),
         }
         click.echo(json.dumps(found, allow_nan=False, indent=1))
     elif comparison is None:
-        print_report(reports[0])
+        print_report(reports[0], shown, every)
     else:
-        print_comparison(comparison)
+        print_comparison(comparison, shown, every)
     return 0
 
 

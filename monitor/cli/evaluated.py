@@ -2,107 +2,143 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, TypeVar
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.table import Table
 
     from monitor.evaluation.comparing import Comparison, Row
     from monitor.evaluation.figure import Figure
     from monitor.evaluation.report import Report
 
-_Item = TypeVar("_Item")
-
 __all__ = ["print_comparison", "print_report"]
 
-_WIDE = 100  # where nobody looks at a terminal
+_WIDE = 80  # where nobody looks at a terminal and COLUMNS does not say
+_NARROW = 60  # no room for the column of ceilings
 _LIMITS_FOR = 3  # systems side by side: more have no room for limits
+_CELL = 9
 
 
-def print_report(report: Report) -> None:
-    """Print every figure of one system to stdout, a table for each family."""
-    from rich.table import Table
+def print_report(report: Report, shown: Sequence[str] | None = None, every: bool = False) -> None:
+    """Print figures of one system to stdout.
 
-    from monitor.evaluation.wording import format_limits, format_value, meaning, tie_rules
+    Args:
+        report: of the system.
+        shown: keys of the figures of the first table; those that matter by default.
+        every: whether all others follow, a table for each family.
+    """
+    from monitor.evaluation.wording import facts, meaning
 
     console = _console()
-    _say(console, f"{report.name}: {_facts(report)}", style="bold")
-    for paragraph in (*meaning(report), *report.notes):
-        _say(console, paragraph)
-    for title, figures in _grouped(report.figures.values(), lambda figure: figure.key):
-        notes = _Notes()
-        table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-        table.add_column(title, width=34, overflow="fold", header_style="bold")
-        for name, width in (("value", 10), ("95 % limits", 20), ("ceiling", 9)):
-            table.add_column(name, justify="right", width=width, header_style="dim")
-        table.add_column("unit", width=5, header_style="dim")
-        table.add_column("note", justify="right", no_wrap=True, header_style="dim")
-        for figure in figures:
-            ceiling = None if figure.ceiling is None else format_value(figure.ceiling, figure.unit)
-            table.add_row(
-                figure.label,
-                format_value(figure.value, figure.unit, figure.text),
-                format_limits(figure),
-                ceiling or "",
-                _unit(figure),
-                notes.number(_sentence(figure.note)),
-            )
-        console.print()
-        console.print(table)
-        notes.print(console, tie_rules(figures))
+    console.print(f"{report.name}: {facts(report)}", style="bold")
+    for title, keys in _tables(report.figures, shown, every):
+        figures = [report.figures[key] for key in keys]
+        _print_figures(console, title, figures)
+        if title == _FIRST:
+            console.print()
+            for paragraph in (*meaning(report), *report.notes):
+                console.print(paragraph)
+    _print_more(console, len(report.figures), shown, every)
 
 
-def print_comparison(comparison: Comparison) -> None:
-    """Print every figure of several systems to stdout, a column for each."""
-    from rich.table import Table
+def _print_figures(console: Console, title: str, figures: Sequence[Figure]) -> None:
+    from monitor.evaluation.wording import format_limits, format_value, tie_rules
 
-    from monitor.evaluation.wording import format_limits, format_value, meaning, tie_rules
+    notes = _Notes()
+    columns = [("value", 9), ("95 % limits", 17), ("ceiling", 7)]
+    if console.width < _NARROW:
+        del columns[2]
+    table = _table(title, console.width - 10 - sum(width + 1 for _, width in columns))
+    for name, width in columns:
+        table.add_column(name, justify="right", min_width=width, no_wrap=True, header_style="dim")
+    _end(table)
+    for figure in figures:
+        ceiling = "" if figure.ceiling is None else format_value(figure.ceiling, figure.unit)
+        value = format_value(figure.value, figure.unit, figure.text)
+        cells = (value, format_limits(figure), ceiling)[: len(columns)]
+        table.add_row(figure.label, *cells, _unit(figure), notes.number(_sentence(figure.note)))
+    console.print()
+    console.print(table)
+    notes.print(console, tie_rules(figures))
+
+
+def print_comparison(
+    comparison: Comparison, shown: Sequence[str] | None = None, every: bool = False
+) -> None:
+    """Print figures of several systems to stdout, a column for each.
+
+    Args:
+        comparison: of the systems.
+        shown: as `print_report`.
+        every: likewise.
+    """
+    from monitor.evaluation.wording import facts, meaning
 
     console = _console()
     for report in comparison.reports:
-        _say(console, f"{report.name}: {_facts(report)}", style="bold")
-        for paragraph in meaning(report)[:1]:
-            _say(console, paragraph)
-    for note, count in Counter(n for report in comparison.reports for n in report.notes).items():
-        names = ", ".join(report.name for report in comparison.reports if note in report.notes)
-        _say(console, note if count == len(comparison.names) else f"{names}: {note}")
-    limits = len(comparison.names) <= _LIMITS_FOR
-    for title, rows in _grouped(comparison.rows, lambda row: row.key):
-        notes = _Notes()
-        table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-        table.add_column(title, width=30, overflow="fold", header_style="bold")
-        width = max(8, min(20, 54 // len(comparison.names) - 2))
-        for name in comparison.names:
+        console.print(f"{report.name}: {facts(report)}", style="bold")
+    rows = {row.key: row for row in comparison.rows}
+    for title, keys in _tables(rows, shown, every):
+        _print_rows(console, title, comparison, [rows[key] for key in keys])
+        if title != _FIRST:
+            continue
+        console.print("\n\N{DEGREE SIGN} nearest to no evidence")
+        for note in comparison.notes:
+            console.print(note)
+        console.print()
+        for report in comparison.reports:
+            for paragraph in meaning(report)[:1]:
+                console.print(f"{report.name}: {paragraph}")
+        said = Counter(note for report in comparison.reports for note in report.notes)
+        for note, count in said.items():
+            names = ", ".join(each.name for each in comparison.reports if note in each.notes)
+            console.print(note if count == len(comparison.names) else f"{names}: {note}")
+    _print_more(console, len(rows), shown, every)
+
+
+def _print_rows(console: Console, title: str, comparison: Comparison, rows: Sequence[Row]) -> None:
+    """As many systems side by side as there is room for, then the others."""
+    from monitor.evaluation.wording import tie_rules
+
+    names = comparison.names
+    room = console.width - 34
+    most = max(1, room // (_CELL + 1))
+    wide = len(names) <= min(_LIMITS_FOR, room // (_CELL + 5))
+    notes = _Notes()
+    for first in range(0, len(names), most):
+        part = range(first, min(first + most, len(names)))
+        table = _table(title, max(20, console.width - 11 - len(part) * (_CELL + 1)), 24)
+        for i in part:
+            width = min(18, room // len(names) - 1) if wide else _CELL
             table.add_column(
-                name, justify="right", width=width, overflow="fold", header_style="dim"
+                names[i], justify="right", width=width, overflow="fold", header_style="dim"
             )
-        table.add_column("unit", width=5, header_style="dim")
-        table.add_column("note", justify="right", no_wrap=True, header_style="dim")
+        _end(table)
         for row in rows:
-            cells = []
-            for i, figure in enumerate(row.figures):
-                if figure is None:
-                    cells.append("-")
-                    continue
-                text = format_value(figure.value, figure.unit, figure.text) + _marks(row, i)
-                between = format_limits(figure) if limits else ""
-                cells.append(f"{text}\n{between}" if between else text)
-            first = row.first
             table.add_row(
-                first.label,
-                *cells,
-                _unit(first),
-                notes.number(_said(row, comparison.names)),
+                row.first.label,
+                *(_cell(row, i, wide) for i in part),
+                _unit(row.first),
+                notes.number(_said(row, names)),
             )
         console.print()
         console.print(table)
-        notes.print(console, tie_rules([row.first for row in rows]))
-    console.print()
-    _say(console, "\N{DEGREE SIGN} nearest to no evidence")
-    for note in comparison.notes:
-        _say(console, note)
+    notes.print(console, tie_rules([row.first for row in rows]))
+
+
+def _cell(row: Row, index: int, limits: bool) -> str:
+    from monitor.evaluation.wording import format_limits, format_value
+
+    figure = row.figures[index]
+    if figure is None:
+        return "-"
+    text = format_value(figure.value, figure.unit, figure.text) + _marks(row, index)
+    between = format_limits(figure) if limits else ""
+    return f"{text}\n{between}" if between else text
 
 
 class _Notes:
@@ -132,30 +168,48 @@ def _console() -> Console:
 
     console = Console(highlight=False, markup=False, emoji=False)
     if not console.is_terminal:
-        console.width = _WIDE
+        columns = os.environ.get("COLUMNS", "")
+        console.width = max(40, int(columns)) if columns.isdecimal() and int(columns) else _WIDE
     return console
 
 
-def _say(console: Console, text: str, style: str = "") -> None:
-    console.print(text, style=style)
+def _table(title: str, width: int, most: int = 34) -> Table:
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
+    table.add_column(title, width=min(most, max(12, width)), overflow="fold", header_style="bold")
+    return table
 
 
-def _facts(report: Report) -> str:
-    limits = f"{report.draws} resamples" if report.draws else "no limits"
-    return (
-        f"{report.trials:,} trials of {len(report.tested):,} speakers, N = {report.speakers:,}, "
-        f"ceiling {report.ceiling_bits:.2f} bits, {limits}"
-    )
+def _end(table: Table) -> None:
+    """The last two columns of every table."""
+    table.add_column("unit", width=5, header_style="dim")
+    table.add_column("", justify="right", min_width=2, no_wrap=True, header_style="dim")
 
 
-def _grouped(
-    items: Iterable[_Item], key_of: Callable[[_Item], str]
-) -> Iterable[tuple[str, list[_Item]]]:
-    from monitor.evaluation.wording import TITLES, families
+_FIRST = "The figures that matter"
 
-    by_key = {key_of(item): item for item in items}
-    for family, keys in families(by_key).items():
-        yield TITLES.get(family, family), [by_key[key] for key in keys]
+
+def _tables(
+    keys: Iterable[str], shown: Sequence[str] | None, every: bool
+) -> Iterable[tuple[str, list[str]]]:
+    """Title and keys of each table."""
+    from monitor.evaluation.catalogue import MAIN, families
+    from monitor.evaluation.wording import TITLES
+
+    have = list(keys)
+    if shown is not None:
+        yield "Figure", [key for key in shown if key in have]
+        return
+    yield _FIRST, [key for key in MAIN if key in have]
+    if every:
+        for family, members in families(have).items():
+            yield TITLES.get(family, family), members
+
+
+def _print_more(console: Console, count: int, shown: Sequence[str] | None, every: bool) -> None:
+    if shown is None and not every:
+        console.print(f"\nAll {count} figures: --all. What each one says: --figures help.")
 
 
 def _marks(row: Row, index: int) -> str:

@@ -211,7 +211,7 @@ def _percentiles(
     chance = chance_mean_ranks(matrix.population, np.sort(tests))
     single = np.ones((1, means.size))
     some = f"{tests.min()}" if tests.min() == tests.max() else f"{tests.min()} to {tests.max()}"
-    base = f"{who} Mean over {some} tests a speaker"
+    base = f"{who} Mean over {some} test{'' if some == '1' else 's'} a speaker"
     found = []
     for percent, floor, warning in (
         (50, (matrix.population + 1) / 2, "one first rank hides in an average, and half of the "
@@ -224,7 +224,7 @@ def _percentiles(
         found.append(
             Figure(
                 f"anonymity.mean_rank_p{percent}",
-                f"mean rank p{percent}",
+                "mean rank, median speaker" if percent == 50 else "mean rank, most exposed 1 %",
                 float(weighted_percentile(means, single, percent)[0]),
                 "rank",
                 draws=draws,

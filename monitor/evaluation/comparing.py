@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -111,8 +111,12 @@ class Comparison:
         """Of the systems."""
         return tuple(report.name for report in self.reports)
 
-    def to_json(self) -> dict[str, Any]:
-        """The differences, ready for ``json.dumps(..., allow_nan=False)``."""
+    def to_json(self, shown: Collection[str] | None = None) -> dict[str, Any]:
+        """The differences, ready for ``json.dumps(..., allow_nan=False)``.
+
+        Args:
+            shown: keys of figures, where not all are wanted.
+        """
         return {
             "reference": self.names[0],
             "confidence": self.confidence,
@@ -128,6 +132,7 @@ class Comparison:
                     if d is not None
                 }
                 for row in self.rows
+                if shown is None or row.key in shown
             },
         }
 
@@ -221,8 +226,8 @@ def _notes(reports: Sequence[Report], paired: Sequence[bool], error: float) -> t
         + (f" (95 % for all {len(reports) - 1} together, Bonferroni)" if len(reports) > 2 else "")
         + "; rows are not corrected for each other, so that one in twenty that do not differ is "
         "marked by chance.",
-        "LIDmax, log10 l and mean rank p1 are not compared so: one trial or one speaker decides "
-        "them.",
+        "LIDmax, log10 l and the mean rank of the most exposed are not compared so: one trial or "
+        "one speaker decides them.",
     ]
     apart = [each.name for each, same in zip(reports, paired, strict=True) if not same]
     if apart:

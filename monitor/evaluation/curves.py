@@ -80,7 +80,7 @@ def curves(
     tally: Tally,
     histogram: FloatArray,
     laws: Mapping[str, RankFit],
-    speaker_bits: FloatArray,
+    speaker_bits: FloatArray | None,
     local_bits: FloatArray | None,
     heard: Line | None,
     guides: Mapping[str, Line],
@@ -92,7 +92,7 @@ def curves(
         tally: of its scores.
         histogram: shape (N,), of ranks.
         laws: by the loss that they were fitted with.
-        speaker_bits: shape (S,), MeanD of each tested speaker.
+        speaker_bits: shape (S,), MeanD of each tested speaker, where any has a second trial.
         local_bits: shape (T,), LID of each trial, where it could be calibrated.
         heard: bits against the number of trials.
         guides: beside it, by name.

@@ -97,7 +97,7 @@ class _At:
     ) -> Figure:
         return Figure(
             f"membership.{key}_at_{self.rate}",
-            f"{label} at FPR {self.rate}",
+            f"{label}{' for' if label.startswith('FPR') else ' at FPR'} {self.rate}",
             value,
             unit,
             draws=draws,
@@ -119,9 +119,7 @@ def _rates(
     tpr, fpr = (draws.tpr, draws.fpr) if draws else (None, None)
     return (
         at.figure("tpr", "TPR", point.tpr, "share", draws=tpr, ceiling=1.0, floor=point.fpr),
-        at.figure(
-            "realised_fpr", "realised FPR", point.fpr, "share", note, draws=fpr, ceiling=rate
-        ),
+        at.figure("realised_fpr", "FPR reached", point.fpr, "share", note, draws=fpr, ceiling=rate),
     )
 
 
@@ -158,7 +156,7 @@ def _lower(at: _At, rate: float, point: OperatingPoint, delta: float) -> tuple[F
         ),
         at.figure(
             "epsilon_lower_mirrored_nats",
-            "ε lower bound, mirrored",
+            "mirrored ε bound",
             epsilon_lower_nats(*counts, delta=delta, mirrored=True),
             "nats",
             "For the attacker who accepts what this one rejects: above 0 where mated scores lie "
@@ -177,7 +175,7 @@ def _halves(at: _At, half: Rates | None) -> tuple[Figure, Figure]:
     return (
         at.figure(
             "half_trials_tpr",
-            "TPR, half of the trials,",
+            "TPR, half the trials,",
             mean,
             "share",
             note,
@@ -188,7 +186,7 @@ def _halves(at: _At, half: Rates | None) -> tuple[Figure, Figure]:
         ),
         at.figure(
             "half_trials_epsilon_nats",
-            "ε̂, half of the trials,",
+            "ε̂, half the trials,",
             loss_mean,
             "nats",
             f"{note} Infinite resamples are left out.",

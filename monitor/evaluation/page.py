@@ -7,13 +7,14 @@ from html import escape
 from pathlib import Path
 
 from monitor.errors import UsageError
+from monitor.evaluation.catalogue import MAIN, families
 from monitor.evaluation.comparing import Comparison
 from monitor.evaluation.figure import Figure
 from monitor.evaluation.report import Report
 from monitor.evaluation.wording import (
     CAVEATS,
     TITLES,
-    families,
+    counted,
     format_limits,
     format_value,
     meaning,
@@ -65,6 +66,7 @@ def page(reports: Sequence[Report], comparison: Comparison | None = None) -> str
         f"<title>{escape(title)}</title><style>{style}</style></head><body>",
         f"<header><h1>{escape(title)}</h1>{_facts(reports)}</header><main>",
         _meaning(reports),
+        _main(reports, comparison),
         _pictures(reports),
         _tables(reports, comparison),
         _caveats(reports),
@@ -79,10 +81,12 @@ def _facts(reports: Sequence[Report]) -> str:
     lines = []
     for report in reports:
         facts = (
-            f"{report.trials:,} trials of {len(report.tested):,} speakers",
+            f"{counted(report.trials, 'trial')} of {counted(len(report.tested), 'speaker')}",
             f"N = {report.speakers:,}",
             f"ceiling {report.ceiling_bits:.2f} bits",
-            f"{report.draws} resamples" if report.draws else "no limits: nothing was resampled",
+            counted(report.draws, "resample")
+            if report.draws
+            else "no limits: nothing was resampled",
         )
         lines.append(" · ".join(facts))
     if len(set(lines)) == 1:
@@ -119,21 +123,33 @@ def _pictures(reports: Sequence[Report]) -> str:
     return f'<div class="pictures">{made}</div>'
 
 
-def _tables(reports: Sequence[Report], comparison: Comparison | None) -> str:
-    parts = ['<section class="card"><h2>All figures</h2>']
+def _main(reports: Sequence[Report], comparison: Comparison | None) -> str:
+    """The few to look at first."""
+    have = [key for key in MAIN if any(key in report.figures for report in reports)]
+    if not have:
+        return ""
+    parts = ['<section class="card"><h2>The figures that matter</h2>']
     if comparison is not None:
         parts.append(_list(comparison.notes, "notes"))
         parts.append(
             '<p class="key"><b class="differs">*</b> differs from the first system · '
             '<b class="private">°</b> nearest to no evidence</p>'
         )
+    return "".join([*parts, _figures(reports, comparison, have), "</section>"])
+
+
+def _figures(reports: Sequence[Report], comparison: Comparison | None, keys: Sequence[str]) -> str:
+    if comparison is None:
+        return _table([reports[0].figures[key] for key in keys])
+    return _comparison_table(comparison, keys)
+
+
+def _tables(reports: Sequence[Report], comparison: Comparison | None) -> str:
+    parts = ['<section class="card"><h2>All figures</h2>']
     keys = dict.fromkeys(key for report in reports for key in report.figures)
     for family, members in families(keys).items():
         parts.append(f"<h3>{escape(TITLES.get(family, family))}</h3>")
-        if comparison is None:
-            parts.append(_table([reports[0].figures[key] for key in members]))
-        else:
-            parts.append(_comparison_table(comparison, members))
+        parts.append(_figures(reports, comparison, members))
         firsts = (next(r.figures[key] for r in reports if key in r.figures) for key in members)
         parts.append(f'<p class="key">{escape(tie_rules(list(firsts)))}</p>')
     return "".join([*parts, "</section>"])
@@ -160,10 +176,9 @@ def _comparison_table(comparison: Comparison, keys: Sequence[str]) -> str:
         f'<th class="number">{_swatch(i)}{escape(name)}</th>'
         for i, name in enumerate(comparison.names, start=1)
     )
+    by_key = {row.key: row for row in comparison.rows}
     rows = []
-    for row in comparison.rows:
-        if row.key not in keys:
-            continue
+    for row in map(by_key.__getitem__, keys):
         cells = "".join(
             _cell(figure, differs, i == row.most_private)
             for i, (figure, differs) in enumerate(zip(row.figures, row.differs, strict=True))

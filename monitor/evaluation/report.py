@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from monitor.evaluation.catalogue import short_name
 from monitor.evaluation.figure import Figure
 from monitor.figures.evaluation import Curves, Line
 
@@ -49,8 +50,12 @@ class Report:
     def __getitem__(self, key: str) -> Figure:
         return self.figures[key]
 
-    def to_json(self) -> dict[str, Any]:
-        """Everything but the draws, ready for ``json.dumps(..., allow_nan=False)``."""
+    def to_json(self, shown: Collection[str] | None = None) -> dict[str, Any]:
+        """Everything but the draws, ready for ``json.dumps(..., allow_nan=False)``.
+
+        Args:
+            shown: keys of figures, where not all are wanted.
+        """
         return {
             "schema": 1,
             "name": self.name,
@@ -63,11 +68,13 @@ class Report:
             "notes": list(self.notes),
             "figures": {
                 key: {
+                    "name": short_name(key),
                     **figure_json(figure),
                     "speakers": self.speakers,
                     "trials": self.trials,
                 }
                 for key, figure in self.figures.items()
+                if shown is None or key in shown
             },
             "curves": {
                 name: made

@@ -32,6 +32,7 @@ __all__ = [
     "mean_bits_by_speaker",
     "null_band",
     "rank_law",
+    "repeated",
 ]
 
 
@@ -89,7 +90,11 @@ def figures(
             extra[key] = {"low": low, "high": high, "note": said}
     if by_speaker is None:
         by_speaker = mean_bits_by_speaker(matrix, ties)
+    single = not repeated(matrix)
     for key, share in (("speaker_bits_median", 0.5), ("speaker_bits_95", 0.95)):
+        if single:
+            values[key], extra[key] = None, {"note": _ONE_TRIAL}
+            continue
         values[key] = float(_quantile(by_speaker, np.ones((1, by_speaker.size)), share)[0])
         extra[key] = {"note": _BY_SPEAKER}
         if weights is not None:
@@ -107,24 +112,30 @@ def figures(
 _PLUG_IN = "biased up: read it beside its null band; the limits stand on the model's MeanD"
 _NO_OPTIMUM = "ranks vary less than a beta-binomial can: the law is a binomial"
 _NOISE = "noise where trials are few: look at the rank at which it stands"
+_ONE_TRIAL = "no speaker has a second trial, and one has no mean"
 _BY_SPEAKER = "of the law fitted to each speaker's own trials"
 _NAMES = {
-    "mean_bits": ("MeanD", "bits"),
-    "mean_bits_miller_madow": ("MeanD (Miller-Madow)", "bits"),
-    "mean_bits_model": ("MeanD (model)", "bits"),
-    "null_mean_bits": ("MeanD of no evidence", "bits"),
-    "null_model_bits": ("model MeanD of no evidence", "bits"),
-    "idr": ("IdR", "share"),
+    "mean_bits": ("MeanD, counted", "bits"),
+    "mean_bits_miller_madow": ("MeanD, counted, bias taken off", "bits"),
+    "mean_bits_model": ("MeanD, fitted law", "bits"),
+    "null_mean_bits": ("MeanD, counted, of no evidence", "bits"),
+    "null_model_bits": ("MeanD, fitted law, of no evidence", "bits"),
+    "idr": ("IdR: the right person first", "share"),
     "rank1_bits": ("disclosure of rank 1", "bits"),
     "stdd_bits": ("StDD", "bits"),
     "maxd_bits": ("MaxD", "bits"),
     "maxd_rank": ("rank of MaxD", "rank"),
     "spread": ("Spread", "share"),
-    "alpha": ("alpha", ""),
-    "beta": ("beta", ""),
+    "alpha": ("alpha of the law", ""),
+    "beta": ("beta of the law", ""),
     "speaker_bits_median": ("MeanD of the median speaker", "bits"),
     "speaker_bits_95": ("MeanD that 5 % of speakers exceed", "bits"),
 }
+
+
+def repeated(matrix: ScoreMatrix) -> bool:
+    """Whether any speaker has a second trial: one trial alone has no mean."""
+    return bool(np.bincount(matrix.owner).max() > 1)
 
 
 def _values(found: RankLaw) -> dict[str, float | None]:

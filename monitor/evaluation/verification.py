@@ -110,7 +110,7 @@ def figures(
     return (
         Figure(
             "verification.eer_rocch",
-            "EER (rocch)",
+            "EER (convex hull)",
             hull,
             "share",
             draws=mirrored(hull, rocch_of_blocks(blocks), 0.0, 0.5) if blocks else None,
@@ -120,7 +120,7 @@ def figures(
         ),
         Figure(
             "verification.eer_nearest",
-            "EER (nearest)",
+            "EER (nearest threshold)",
             nearest_of_counts(tally.counts, matrix),
             "share",
             draws=nearest_of_draws(drawn) if drawn else None,

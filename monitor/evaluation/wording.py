@@ -11,7 +11,8 @@ from monitor.evaluation.report import Report
 __all__ = [
     "CAVEATS",
     "TITLES",
-    "families",
+    "counted",
+    "facts",
     "format_limits",
     "format_value",
     "meaning",
@@ -62,17 +63,29 @@ CAVEATS = {
 """Where each family misleads."""
 
 
-def families(keys: Iterable[str]) -> dict[str, list[str]]:
-    """Keys by family, both in the order in which they come.
+def counted(count: int, word: str) -> str:
+    """A number and what is counted, in the plural where there are several.
 
     Example:
-        >>> families(["a.x", "b.y", "a.z"])
-        {'a': ['a.x', 'a.z'], 'b': ['b.y']}
+        >>> counted(1, "trial"), counted(1200, "trial")
+        ('1 trial', '1,200 trials')
     """
-    grouped: dict[str, list[str]] = {}
-    for key in keys:
-        grouped.setdefault(key.split(".")[0], []).append(key)
-    return grouped
+    return f"{count:,} {word}{'' if count == 1 else 's'}"
+
+
+def facts(report: Report) -> str:
+    """What was evaluated, in one line.
+
+    Example:
+        >>> from types import SimpleNamespace as Made
+        >>> facts(Made(trials=1, tested=("ann",), speakers=4, ceiling_bits=2.0, draws=0))
+        '1 trial of 1 speaker, N = 4, ceiling 2.00 bits, no limits'
+    """
+    limits = counted(report.draws, "resample") if report.draws else "no limits"
+    return (
+        f"{counted(report.trials, 'trial')} of {counted(len(report.tested), 'speaker')}, "
+        f"N = {report.speakers:,}, ceiling {report.ceiling_bits:.2f} bits, {limits}"
+    )
 
 
 def format_value(value: float | None, unit: str, text: str = "") -> str:
@@ -135,7 +148,7 @@ def tie_rules(figures: Sequence[Figure]) -> str:
         return f"Equal scores: {next(iter(rules))}."
     most = max(rules, key=lambda rule: len(rules[rule]))
     parts = [
-        f"{rule} ({', '.join(labels)})" if rule != most or len(rules) == 1 else f"{rule} otherwise"
+        f"{rule} ({'; '.join(labels)})" if rule != most or len(rules) == 1 else f"{rule} otherwise"
         for rule, labels in sorted(rules.items(), key=lambda item: item[0] == most)
     ]
     return f"Equal scores: {', '.join(parts)}."

@@ -134,16 +134,11 @@ def _ranks(axes: Axes, systems: _Systems) -> None:
                 linewidth=1.6 if first else 0.9, label=f"law, {loss}" if alone else None,
             )  # fmt: skip
     count = systems[0][1].speakers
-    axes.axhline(1 / count, color=MUTED, linewidth=0.8, linestyle=(0, (1, 2)))
-    axes.annotate(
-        "chance", (0.99, 1 / count), xycoords=("axes fraction", "data"), ha="right", va="bottom",
-        color=MUTED, fontsize=8,
-    )  # fmt: skip
+    axes.axhline(1 / count, color=MUTED, linewidth=0.8, linestyle=(0, (1, 2)), label="chance")
     axes.set_ylim(lowest / 3, 1.5)
     _plain(axes.xaxis)
     _share(axes.yaxis)
-    if alone:
-        axes.legend(loc="lower left")
+    _legend(axes)
     axes.set_xlabel("rank of the speaker")
     axes.set_ylabel("share of trials")
 
@@ -188,7 +183,7 @@ def _ece(axes: Axes, systems: _Systems) -> None:
             axes.fill_between(line.x, line.y, nothing.y, color=colour, alpha=0.13, linewidth=0)
         axes.plot(line.x, line.y, color=colour, label="after these scores" if alone else None)
     axes.set_ylim(0, 1.3)
-    axes.legend(loc="upper right")
+    _legend(axes)
     axes.set_xlabel("what the attacker believed before: log10 of the odds")
     axes.set_ylabel("remaining uncertainty, bits")
 
@@ -255,7 +250,7 @@ def _heard(axes: Axes, systems: _Systems) -> None:
     )  # fmt: skip
     axes.locator_params(axis="x", integer=True)
     if alone:
-        axes.legend(loc="lower right")
+        _legend(axes)
     axes.set_xlabel("trials of one speaker heard")
     axes.set_ylabel("bits disclosed, mean over speakers")
 
@@ -268,11 +263,19 @@ def _linkage(axes: Axes, systems: _Systems) -> None:
         axes.plot(each.linkage.x, each.linkage.y, color=colour)
     sizes = np.geomspace(2, max(each.speakers for _, each in systems), 50)
     axes.plot(sizes, 1 / sizes, color=MUTED, linestyle=":", label="by chance")
-    axes.legend(loc="lower left")
+    _legend(axes)
     _plain(axes.xaxis)
     _share(axes.yaxis)
     axes.set_xlabel("people to choose from")
     axes.set_ylabel("chance to pick the right one")
+
+
+def _legend(axes: Axes) -> None:
+    """Above the axes: inside, some system's points would lie under it."""
+    axes.legend(
+        loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=4, borderaxespad=0.2, borderpad=0.2,
+        handlelength=1.6, columnspacing=1.2,
+    )  # fmt: skip
 
 
 def _has(values: FloatArray | None) -> bool:

@@ -8,12 +8,13 @@ import pytest
 from monitor.errors import UsageError
 from monitor.evaluation import lid, linkage, srd, verification, zebra
 from monitor.evaluation.anonymity import Roles
+from monitor.evaluation.catalogue import families
 from monitor.evaluation.comparing import compare
 from monitor.evaluation.evaluating import STEPS, evaluate
 from monitor.evaluation.matrix import ScoreMatrix
 from monitor.evaluation.report import figure_json
 from monitor.evaluation.resampling import resamples
-from monitor.evaluation.wording import CAVEATS, TITLES, families, meaning
+from monitor.evaluation.wording import CAVEATS, TITLES, meaning
 from tests.evaluation.made import report as made_report
 from tests.evaluation.matrices import chance
 
