@@ -79,6 +79,26 @@ class Alerting:
         return lambda alert: alert["state"] == "raised" and alert["level"] == "alert"
 
 
+def _addresses(option: str, given: tuple[str, ...]) -> tuple[str, ...]:
+    """The addresses of an option; ``@FILE`` stands for the lines of a file."""
+    from pathlib import Path
+
+    from monitor.errors import UsageError
+
+    found: list[str] = []
+    for each in given:
+        if not each.startswith("@"):
+            found.append(each)
+            continue
+        try:
+            lines = Path(each[1:]).read_text("utf-8").split("\n")
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or "no text"
+            raise UsageError(f"{option} {each}: cannot be read: {reason}") from None
+        found += [line.strip() for line in lines if line.strip() and not line.startswith("#")]
+    return tuple(found)
+
+
 def _made(
     alerts: Iterable[str],
     warn: float | None,
@@ -95,7 +115,10 @@ def _made(
     if warn is not None and not thresholds:
         raise UsageError("--warn needs a threshold to warn of: add --alert 'bits>3'")
     early = [] if warn is None else [EarlyWarning(rule, warn) for rule in thresholds]
-    return Alerting([*early, *thresholds], warn, on_alert, webhook, notify, bell, stop_on_alert)
+    return Alerting(
+        [*early, *thresholds], warn, on_alert, _addresses("--webhook", webhook),
+        _addresses("--notify", notify), bell, stop_on_alert,
+    )  # fmt: skip
 
 
 def alert_options(*, bell: bool = False) -> Callable[[_Command], _Command]:
@@ -125,20 +148,24 @@ def alert_options(*, bell: bool = False) -> Callable[[_Command], _Command]:
             multiple=True,
             metavar="COMMAND",
             help="Run this for every alert and warning, raised or cleared, with the record as JSON "
-            "on its standard input; may be repeated.",
+            "on its standard input; may be repeated. What it prints goes to stderr.",
         ),
         click.option(
             "--webhook",
             multiple=True,
-            metavar="URL",
-            help="Post them there as JSON; may be repeated. Redirects are not followed.",
+            metavar="URL|@FILE",
+            envvar="MONITOR_WEBHOOK",
+            help="Post them there as JSON; may be repeated. Redirects are not followed. An address "
+            "with a secret is better kept in a @FILE, or in MONITOR_WEBHOOK: arguments can be seen "
+            "by others.",
         ),
         click.option(
             "--notify",
             multiple=True,
-            metavar="URL",
+            metavar="URL|@FILE",
+            envvar="MONITOR_NOTIFY",
             help="Notify through this apprise address, such as ntfy://topic (extra 'notify'); may "
-            "be repeated.",
+            "be repeated. Secrets: as for --webhook, in a @FILE or in MONITOR_NOTIFY.",
         ),
         click.option(
             "--bell/--no-bell",

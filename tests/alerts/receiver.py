@@ -24,6 +24,7 @@ class Receiver:
         self.answers = list(answers) or [(204, {})]
         self.got: list[Any] = []
         self.methods: list[str] = []
+        self.paths: list[str] = []
         self.headers: list[dict[str, str]] = []
         self.hold: threading.Event | None = None
         self.port = 0
@@ -42,6 +43,7 @@ def receiving(*answers: tuple[int, dict[str, str]]) -> Iterator[Receiver]:
             body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
             number = len(receiver.got)
             receiver.methods.append(self.command)
+            receiver.paths.append(self.path)
             receiver.headers.append(dict(self.headers))
             receiver.got.append(json.loads(body) if body else None)
             if receiver.hold is not None:

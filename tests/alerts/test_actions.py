@@ -6,6 +6,8 @@ import io
 import json
 import os
 import pty
+import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -39,6 +41,29 @@ def test_what_a_command_prints_is_not_data(capfd):
     out, err = capfd.readouterr()
     assert out == ""
     assert err == "loud\nlouder\n"
+
+
+def test_what_a_command_prints_is_read_while_a_microphone_is_open():
+    code = """if True:
+        import os, threading
+        from monitor.alerts.actions.command import Command
+        from monitor.cli.live import quiet_libraries
+        with quiet_libraries():
+            Command("echo loud; echo louder >&2").deliver({}, threading.Event())
+            os.write(2, b"ALSA says something")
+    """
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert (done.stdout, done.stderr) == ("", "loud\nlouder\n")
+
+
+def test_a_command_is_not_told_secrets(tmp_path, monkeypatch):
+    for name in ("MONITOR_WEB_TOKEN", "MONITOR_WEBHOOK", "MONITOR_NOTIFY"):
+        monkeypatch.setenv(name, "hush")
+    monkeypatch.setenv("OTHER", "told")
+    Command(f"env > '{tmp_path / 'env'}'").deliver(alert(), CALM)
+    text = (tmp_path / "env").read_text()
+    assert "OTHER=told" in text
+    assert "hush" not in text
 
 
 def test_a_command_that_does_not_read(tmp_path):
@@ -105,6 +130,15 @@ def test_a_notification_that_is_not_taken_shows_no_address(monkeypatch, capfd):
         ]
         courier.close()
     assert capfd.readouterr() == ("", "")
+
+
+def test_a_notification_follows_no_redirect(monkeypatch):
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    with receiving() as elsewhere, receiving((307, {"Location": elsewhere.url})) as receiver:
+        with pytest.raises(DeliveryError):
+            Notify(f"json://127.0.0.1:{receiver.port}/").deliver(alert(), CALM)
+        assert len(receiver.got) == 1
+        assert elsewhere.got == []
 
 
 @pytest.mark.parametrize("url", ["", "nonsense", "nonsense://secret", "json://"])

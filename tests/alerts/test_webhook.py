@@ -209,8 +209,17 @@ def test_a_receiver_that_breaks_stops_nothing():
 @pytest.mark.parametrize(
     "url",
     ["", "example.org", "ftp://example.org/", "file:///etc/passwd", "http://", "http://[::1",
-     "http://a:b:c/", "http://exa mple.org/", "http://a.org/\r\nX: y", "http://a:99999/"],
+     "http://a:b:c/", "http://exa mple.org/", "http://a.org/\r\nX: y", "http://a:99999/", "http://a..b/",
+     "http://" + "a" * 64 + ".org/",
+     "http://a.org/\x7f"],
 )  # fmt: skip
 def test_no_address(url):
     with pytest.raises(UsageError, match="--webhook needs an address"):
         Webhook(url)
+
+
+def test_an_address_with_letters_of_any_language():
+    with receiving() as receiver:
+        webhook = Webhook(f"http://127.0.0.1:{receiver.port}/é?who=ä&b=%20")
+        webhook.deliver(alert(), CALM)
+    assert receiver.paths == ["/%C3%A9?who=%C3%A4&b=%20"]

@@ -146,3 +146,19 @@ def test_the_alert_takes_the_field_at_its_word(replay):
     assert raised.code == RAISED
     assert [a["field"] for a in alerts(raised.records)][:1] == ["bits"]
     assert replay("--alert", f"bits_low>{threshold}").code == 0
+
+
+def test_addresses_with_secrets_need_not_be_arguments(replay, tmp_path, monkeypatch):
+    with receiving() as first, receiving() as second:
+        addresses = tmp_path / "addresses"
+        addresses.write_text(f"# where alerts go\n\n{first.url}\n")
+        result = replay("--alert", RULE, "--webhook", f"@{addresses}")
+        assert result.code == RAISED
+        monkeypatch.setenv("MONITOR_WEBHOOK", second.url)
+        assert replay("--alert", RULE).code == RAISED
+    assert first.got
+    assert [each["rule"] for each in first.got] == [each["rule"] for each in second.got]
+    refused = replay("--alert", RULE, "--webhook", "@/nowhere/at/all")
+    assert refused.code == 2
+    assert refused.err.count("\n") == 1
+    assert "--webhook @/nowhere/at/all: cannot be read: No such file" in refused.err

@@ -6,6 +6,7 @@ import os
 import shlex
 import signal
 import subprocess
+import sys
 import threading
 from collections.abc import Mapping
 from typing import Any
@@ -17,13 +18,16 @@ from monitor.sinks.jsonl import line_of
 __all__ = ["Command"]
 
 TIMEOUT_SECONDS = 60.0
+SECRETS = frozenset({"MONITOR_WEB_TOKEN", "MONITOR_WEBHOOK", "MONITOR_NOTIFY"})
+"""Of the environment; no business of a command's."""
 
 
 class Command:
     """Runs a command line for every alert, with the record as one JSON line on standard input.
 
-    The shell runs it, as it would have been typed. What it prints goes to stderr: stdout is for
-    the records of the run. It has a session of its own, so that Ctrl-C does not cut it off, and
+    The shell runs it, as it would have been typed, without the secrets that the environment may
+    hold for the monitor. What it prints goes to the monitor's stderr: stdout is for the records of
+    the run. It has a session of its own, so that Ctrl-C does not cut it off, and
     is killed with all that it started when it takes too long.
 
     Args:
@@ -52,8 +56,10 @@ class Command:
         """
         try:
             process = subprocess.Popen(
-                self._command, shell=True, stdin=subprocess.PIPE, stdout=2, start_new_session=True
-            )
+                self._command, shell=True, stdin=subprocess.PIPE, stdout=_stderr(),
+                stderr=subprocess.STDOUT, start_new_session=True,
+                env={name: value for name, value in os.environ.items() if name not in SECRETS},
+            )  # fmt: skip
         except OSError as error:
             raise DeliveryError(f"cannot be started: {error.strerror}") from None
         with process:
@@ -66,6 +72,14 @@ class Command:
             raise DeliveryError(f"killed by signal {-process.returncode}")
         if process.returncode:
             raise DeliveryError(f"exit status {process.returncode}")
+
+
+def _stderr() -> int:
+    """The descriptor people read: while a microphone is open it is not number 2."""
+    try:
+        return sys.stderr.fileno()
+    except (AttributeError, OSError, ValueError):  # none, or no file
+        return 2
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:

@@ -18,6 +18,8 @@ __all__ = ["Notify"]
 class Notify:
     """Notifies through one apprise address, such as ``ntfy://topic`` or ``mailto://...``.
 
+    Redirects are not followed, unless the address itself says ``redirect=yes``.
+
     Args:
         url: as apprise writes them; it often holds a secret and is never shown.
 
@@ -35,7 +37,8 @@ class Notify:
             ) from None
         logging.getLogger("apprise").addHandler(logging.NullHandler())  # it shows addresses
         scheme, there, _ = url.partition("://")
-        self._to = apprise.Apprise()
+        # an alert goes where it was told to go, and nowhere else
+        self._to = apprise.Apprise(asset=apprise.AppriseAsset(http_redirects=False))
         with warnings.catch_warnings():  # its services load here, some with old libraries
             warnings.simplefilter("ignore")
             known = bool(there) and self._to.add(url)

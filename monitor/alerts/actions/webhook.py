@@ -27,6 +27,8 @@ __all__ = ["Webhook"]
 TIMEOUT_SECONDS = 10.0
 WAITS_SECONDS = (1.0, 2.0, 4.0)
 MOST_WAIT_SECONDS = 30.0
+_SAFE = "/?%:@!$&'()*+,;=-._~"
+"""Everything that an address may hold as it is; the rest is written with percent signs."""
 PASSING = frozenset({408, 425, 429, 500, 502, 503, 504})
 """Answers that another attempt may change."""
 
@@ -102,11 +104,13 @@ class Webhook:
         """The address without user and password, and its host; nothing else of it is ever shown."""
         try:
             parts = urllib.parse.urlsplit(url.strip())
-            host, port = parts.hostname, parts.port
-        except ValueError:
-            host = port = None
+            port = parts.port
+            host = (parts.hostname or "").encode("idna").decode()
+        except ValueError:  # of the address, or of its name's letters
+            host, port = "", None
             parts = urllib.parse.urlsplit("")
-        if parts.scheme not in ("http", "https") or not host or any(c <= " " for c in url.strip()):
+        strange = any(c <= " " or c == "\x7f" for c in url.strip())
+        if parts.scheme not in ("http", "https") or not host or strange:
             raise UsageError("--webhook needs an address such as https://example.org/alerts")
         if parts.username is not None:
             user = urllib.parse.unquote(parts.username)
@@ -115,7 +119,8 @@ class Webhook:
             self._headers["Authorization"] = f"Basic {coded}"
         where = f"[{host}]" if ":" in host else host
         where += "" if port is None else f":{port}"
-        return urllib.parse.urlunsplit((parts.scheme, where, parts.path, parts.query, "")), where
+        path, query = (urllib.parse.quote(part, safe=_SAFE) for part in (parts.path, parts.query))
+        return urllib.parse.urlunsplit((parts.scheme, where, path, query, "")), where
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
