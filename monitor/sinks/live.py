@@ -11,7 +11,18 @@ from typing import TYPE_CHECKING, Any, Protocol
 from monitor.phrases import plural
 from monitor.sinks.people import SHOWN_GAPS, TerminalSink, bits_now, clean, clock_time, number
 from monitor.sinks.terminal import axis
-from monitor.sinks.textcurve import CEILING, CHANCE, THRESHOLD, TextCurve, draw_curve, row_of
+from monitor.sinks.textcurve import (
+    CEILING,
+    CHANCE,
+    LINEAR,
+    PLATEAU,
+    ROOT,
+    THRESHOLD,
+    TextCurve,
+    draw_curve,
+    legend,
+    row_of,
+)
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -19,7 +30,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Foresight", "LiveView"]
 
-PLATEAU, LINEAR, ROOT = "╌", "/", "\\"
 LATE_SECONDS = 1.0
 _STYLES = {
     **dict.fromkeys((CEILING, CHANCE, " "), "default"),
@@ -47,9 +57,9 @@ class LiveView(TerminalSink):
     """The live view of `monitor listen`.
 
     Headline, limits and odds; the curve so far with the ceiling, the plateau, the guides and the
-    threshold; a row a feature; peak; the five most probable speakers; alert and forecast; lag.
-    Without colour every part still has its own shape. Where stderr is no terminal, a line every
-    10 s of wall time, where the bits have changed.
+    threshold, and a legend; a row a feature; peak; the five most probable speakers; alert and
+    forecast; lag. Without colour every part still has its own shape. Where stderr is no terminal,
+    a line every 10 s of wall time, where the bits have changed.
 
     Args:
         console: where to draw; stderr by default.
@@ -146,7 +156,7 @@ class LiveView(TerminalSink):
             _feature_rows(self.reading, self.watch is not None), self._top(width), width
         )
         above = [self._banner(), self._headline(), self._state()]
-        room = height - 2 - len(above) - len(below)  # the cursor's line and the axis
+        room = height - 3 - len(above) - len(below)  # the cursor's line, the axis and the legend
         blank = [Text("")] if room > 8 else []
         rows = max(3, room - 2 * len(blank))
         lines = [*above, *blank, *self._plot(width, rows), *blank, *below]
@@ -234,6 +244,7 @@ class LiveView(TerminalSink):
                 text.append(mark, style=_STYLES.get(mark, "cyan"))
             lines.append(text)
         lines.append(Text(" " * _LEFT + axis(*x_range, columns), style="dim"))
+        lines.append(Text(" " + legend(drawn), style="dim"))
         return lines
 
     def _top(self, width: int) -> list[Text]:

@@ -13,7 +13,15 @@ from typing import TYPE_CHECKING, Any
 
 from monitor.phrases import plural
 from monitor.sinks.people import TerminalSink, bits_now, clean, clock_time, number, speed_text
-from monitor.sinks.textcurve import CEILING, CHANCE, THRESHOLD, TextCurve, draw_curve, row_of
+from monitor.sinks.textcurve import (
+    CEILING,
+    CHANCE,
+    THRESHOLD,
+    TextCurve,
+    draw_curve,
+    legend,
+    row_of,
+)
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -169,8 +177,9 @@ class LiveCurve(TerminalSink):
 
         width, height = self.console.size
         top = _top_rows(self.reading, self.watch, max(20, width - 2))
-        # The cursor rests on a line of its own; banner, headline, axis and two blank lines are 6.
-        rows = max(3, height - 1 - 6 - len(top))
+        # The cursor rests on a line of its own; banner, headline, axis, legend and two blank
+        # lines are 7.
+        rows = max(3, height - 1 - 7 - len(top))
         lines: list[Text] = [self._banner(), self._headline(), Text("")]
         lines += self._plot(max(20, width - 2), rows)
         lines += [Text(""), *top]
@@ -240,6 +249,7 @@ class LiveCurve(TerminalSink):
             text.highlight_regex(f"{THRESHOLD}+", "red")
             lines.append(text)
         lines.append(Text(" " * 7 + axis(left, right, width - 6), style="dim"))
+        lines.append(Text(" " + legend(drawn), style="dim"))
         return lines
 
 

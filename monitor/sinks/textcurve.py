@@ -5,10 +5,23 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-__all__ = ["CEILING", "CHANCE", "EMPTY", "THRESHOLD", "TextCurve", "draw_curve", "row_of"]
+__all__ = [
+    "CEILING", "CHANCE", "EMPTY", "LINEAR", "PLATEAU", "ROOT", "THRESHOLD", "TextCurve",
+    "draw_curve", "legend", "row_of",
+]  # fmt: skip
 
 BINS_PER_DECADE = 64
 EMPTY, CEILING, CHANCE, THRESHOLD = " ", "━", "·", "┄"
+PLATEAU, LINEAR, ROOT = "╌", "/", "\\"
+_MEANING = {
+    "⣀": "bits",
+    CEILING: "ceiling",
+    PLATEAU: "plateau",
+    THRESHOLD: "threshold",
+    LINEAR: "linear",
+    ROOT: "root guide",
+    CHANCE: "chance",
+}
 # Bit of the dot in column 0 or 1, row 0 (top) to 3, after U+2800.
 DOTS = ((0x01, 0x02, 0x04, 0x40), (0x08, 0x10, 0x20, 0x80))
 
@@ -36,6 +49,19 @@ class TextCurve:
     def points(self) -> list[tuple[float, float]]:
         """(seconds, bits) in order of seconds."""
         return [self._bins[key] for key in sorted(self._bins)]
+
+
+def legend(drawn: Sequence[str]) -> str:
+    """The marks of a drawing, each with its meaning.
+
+    Examples:
+        >>> legend(["━━━━", " ⣀⣠⠤", "⠤⠊  "])
+        '⣀ bits  ━ ceiling'
+    """
+    there = set("".join(drawn))
+    if any("\u2800" < mark <= "\u28ff" for mark in there):
+        there.add("⣀")
+    return "  ".join(f"{mark} {words}" for mark, words in _MEANING.items() if mark in there)
 
 
 def row_of(bits: float, height: int, y_range: tuple[float, float]) -> int:

@@ -72,6 +72,12 @@ def test_everything_is_on_the_screen(width, height):
     assert re.search(r"f0 +1:15 +2 +3\.2 +2\.5", text)
     assert re.search(r"phones +1:15 +1 +3\.2 +2\.5", text)
     assert {"━", "┄", "╌", "/", "\\"} <= set(text)
+    (marks,) = [line for line in lines if "ceiling" in line]
+    assert marks.strip() == "⣀ bits  ━ ceiling  ╌ plateau  ┄ threshold  / linear  \\ root guide"
+    view = view_of(screen, START, *readings, live(61.0, -1.0))
+    (marks,) = [line for line in shown(view) if "ceiling" in line]
+    view.close()
+    assert marks.strip() == "⣀ bits  ━ ceiling  ╌ plateau  / linear  \\ root guide  · chance"
 
 
 def test_nobody_watched_and_nothing_heard_yet():

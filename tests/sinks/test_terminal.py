@@ -228,6 +228,7 @@ def test_live_view_shows_every_part_without_colour() -> None:
         "of speech",
         CEILING * 5,
         THRESHOLD * 5,
+        "⣀ bits  ━ ceiling  ┄ threshold",
     ):
         assert words in text, words
     assert "\x1b[3" not in text  # no colour
