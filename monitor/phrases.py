@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-__all__ = ["odds", "plural", "verdict"]
+import os
+import shlex
+from pathlib import Path
+
+__all__ = ["as_pipe", "as_wav", "odds", "plural", "verdict"]
 
 FEWEST = 1.95
 """From so many people on "1 in k" is said; below, "1 in 1.4" would help nobody."""
@@ -18,6 +22,26 @@ def plural(count: int, one: str, many: str | None = None) -> str:
         ('1 speaker', '0 speakers', '1,200 trials')
     """
     return f"{count:,} {one if count == 1 else many or f'{one}s'}"
+
+
+def as_wav(path: str | os.PathLike[str]) -> str:
+    """The command that makes a WAV of a recording that only ffmpeg reads.
+
+    Examples:
+        >>> print(as_wav("me/my talk.m4a"))
+        ffmpeg -i 'me/my talk.m4a' 'me/my talk.wav'
+    """
+    return f"ffmpeg -i {_given(path)} {_given(Path(path).with_suffix('.wav'))}"
+
+
+def as_pipe(path: str | os.PathLike[str]) -> str:
+    """The command that hears a recording that only ffmpeg reads.
+
+    Examples:
+        >>> print(as_pipe("film.m4a"))
+        ffmpeg -i film.m4a -f wav - | monitor replay -
+    """
+    return f"ffmpeg -i {_given(path)} -f wav - | monitor replay -"
 
 
 def odds(bits: float, ceiling: float, *, assumed: bool = False) -> str:
@@ -78,6 +102,12 @@ def verdict(bits: float, ceiling: float, watch: str | None) -> str:
         less = f"{watch} seems less likely ({said}) than by guessing ({odds(0.0, ceiling)})"
         return f"an attacker is misled: {less}"
     return f"an attacker gives {watch} a chance of {said}"
+
+
+def _given(path: str | os.PathLike[str]) -> str:
+    """A path as a shell gives it to ffmpeg, which takes -x for an option and a:b for an address."""
+    name = os.fspath(path)
+    return shlex.quote(f"file:{name}" if name.startswith("-") or ":" in name else name)
 
 
 def _count(k: float) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import re
 import sys
 from importlib import import_module
 
@@ -116,4 +117,5 @@ def _give_up_stdout() -> None:
 
 
 def _say(message: str) -> None:
-    click.echo(f"monitor: {' '.join(message.split())}", err=True)
+    line = re.sub(r"\s*\n\s*", " ", message.strip())
+    click.echo(f"monitor: {line}", err=True)

@@ -6,7 +6,7 @@ import os
 import re
 from pathlib import Path
 
-from monitor.corpus.gathering import SUFFIXES, Gathering, natural
+from monitor.corpus.gathering import CONTAINERS, SUFFIXES, Gathering, natural
 from monitor.corpus.recordings import Corpus
 from monitor.errors import CorpusError, UnnamedSpeakerError
 
@@ -71,6 +71,6 @@ def recordings_below(root: Path) -> list[Path]:
         seen.add(place)
         subfolders[:] = sorted((n for n in subfolders if not n.startswith(".")), key=natural)
         for name in names:
-            if not name.startswith(".") and Path(name).suffix.lower() in SUFFIXES:
+            if not name.startswith(".") and Path(name).suffix.lower() in SUFFIXES | CONTAINERS:
                 files.append(Path(folder, name))
     return sorted(files, key=lambda file: natural(file.as_posix()))

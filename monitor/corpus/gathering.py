@@ -9,13 +9,18 @@ from pathlib import Path
 
 from monitor.corpus.recordings import Corpus, Recording
 from monitor.errors import CorpusError
+from monitor.phrases import as_wav
 
-__all__ = ["SUFFIXES", "Gathering", "natural"]
+__all__ = ["CONTAINERS", "SUFFIXES", "Gathering", "natural"]
 
 SUFFIXES = frozenset(
     ".wav .flac .ogg .opus .mp3 .aiff .aif .au .w64 .caf .npz .jsonl".split()  # noqa: SIM905
 )
 """What counts as a recording: audio, or ready-made frames."""
+CONTAINERS = frozenset(
+    ".m4a .m4b .mp4 .aac .mov .mkv .mka .webm .wma .amr .3gp .avi .ape .wv".split()  # noqa: SIM905
+)
+"""What holds audio too, but has to be converted."""
 
 
 def natural(text: str) -> tuple[tuple[int, int, str], ...]:
@@ -75,6 +80,9 @@ class Gathering:
             return
         if not os.access(path, os.R_OK):
             self.problem(f"{where}{name} may not be read")
+            return
+        if path.suffix.lower() in CONTAINERS:
+            self.problem(f"{where}{name} cannot be read as it is; convert it: {as_wav(path)}")
             return
         place = os.path.realpath(path)
         if known := self._speaker_of.get(place):

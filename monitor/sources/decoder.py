@@ -25,6 +25,7 @@ import soundfile
 
 from monitor.errors import SourceError
 from monitor.managed import Managed
+from monitor.phrases import as_pipe, as_wav
 from monitor.types import FloatArray
 
 __all__ = ["Decoder"]
@@ -85,9 +86,11 @@ class Decoder(Managed):
             with self._quiet():
                 self._file = _Forward(os.fspath(path))
         except (soundfile.LibsndfileError, OSError, TypeError, ValueError) as error:
+            ffmpeg = f"; or try {as_pipe(path)}  (to enrol it: {as_wav(path)})"
             raise SourceError(
                 f"{path.name} is no recording ({_words(error)}); "
                 "give a wav, flac, ogg, opus, mp3, aiff, au, w64 or caf file"
+                f"{'' if _is_text(head) else ffmpeg}"
             ) from None
         self.rate: int = self._file.samplerate
         self.channels: int = self._file.channels
@@ -136,12 +139,18 @@ def _opened(path: Path) -> bytes:
             what = "a folder" if path.is_dir() else "not a plain file"
             raise SourceError(f"{path.name or path} is {what}; give a recording, or - for a pipe")
         with path.open("rb") as file:
-            head = file.read(4)
+            head = file.read(512)
     except (OSError, ValueError) as error:
         raise SourceError(f"cannot open {path.name}: {_words(error)}; check the name") from None
     if not head:
         raise SourceError(f"{path.name} is empty; record it again or leave it out")
     return head
+
+
+def _is_text(head: bytes) -> bool:
+    """Whether a file begins like words."""
+    text = head.decode(errors="replace")[:-1]  # the last character may have been cut in two
+    return "\ufffd" not in text and all(c.isprintable() or c.isspace() for c in text)
 
 
 def _words(error: Exception) -> str:

@@ -22,7 +22,10 @@ ENCODINGS = {"s16le": 2, "s24le": 3, "s32le": 4, "f32le": 4}
 """Bytes a sample of each encoding understood."""
 _BY_FORMAT = {(1, 16): "s16le", (1, 24): "s24le", (1, 32): "s32le", (3, 32): "f32le"}
 _EXTENSIBLE = 0xFFFE
-_ADVICE = "pipe 16-bit WAV, or name the raw format, as in --raw 16000:1:s16le"
+_ADVICE = (
+    "pipe 16-bit WAV, as ffmpeg -i FILE -f wav - makes it, or name the raw format, as in "
+    "--raw 16000:1:s16le"
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,11 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
+import shlex
+import shutil
 import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -60,6 +64,32 @@ def test_recordings_that_are_none(run, tmp_path, name, content, words):
     assert words in result.complaint
     assert str(tmp_path) not in result.complaint
     assert not log.exists()
+
+
+def test_a_container_that_only_ffmpeg_reads(run, tmp_path):
+    path = tmp_path / "Anna's  talk.m4a"
+    path.write_bytes(b"\0\0\0\x20ftypM4A " + bytes(3000))
+    said = run("replay", path).complaint
+    assert f"; or try ffmpeg -i {shlex.quote(str(path))} -f wav - | monitor replay -  (" in said
+    assert said.endswith(f" {shlex.quote(str(path.with_suffix('.wav')))})")
+    letter = tmp_path / "letter.m4a"
+    letter.write_text("Dear Anna, née Müller,\n" * 40)
+    assert "ffmpeg" not in run("replay", letter).complaint
+
+
+@pytest.mark.skipif(not shutil.which("ffmpeg"), reason="needs ffmpeg (Debian: ffmpeg)")
+def test_the_line_for_ffmpeg_works_as_it_is_printed(run, tmp_path, wav):
+    path = tmp_path / "my talk.m4a"
+    subprocess.run(["ffmpeg", "-v", "error", "-i", wav, path], check=True)
+    (line,) = re.findall(r"; or try (.*)  \(to enrol", run("replay", path).complaint)
+    monitor = shlex.join([sys.executable, "-m", "monitor"])
+    done = subprocess.run(
+        line.replace("| monitor", f"| {monitor}") + " --features f0",
+        shell=True, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    end = json.loads(done.stdout.splitlines()[-1])
+    assert end["complete"]
+    assert end["seconds"] == pytest.approx(12, abs=0.2)
 
 
 def test_a_flac_that_ends_in_the_middle(run, broken_flac, tmp_path):

@@ -282,6 +282,7 @@ def test_link_loops_end(tmp_path):
     [
         ([], "no recording in .* it should hold manifest.csv"),
         (["a.txt", "b/c.pdf"], "no recording in"),
+        (["a/x.m4a"], r"a/x.m4a cannot be read as it is; convert it: ffmpeg -i .*a/x.wav"),
         (["a.wav", "b.wav"], "does not say whose"),
     ],
 )
