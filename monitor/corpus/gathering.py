@@ -82,7 +82,7 @@ class Gathering:
             self.problem(f"{where}{name} may not be read")
             return
         if path.suffix.lower() in CONTAINERS:
-            self.problem(f"{where}{name} cannot be read as it is; convert it: {as_wav(path)}")
+            self.problem(f"{where}{name} cannot be read as it is; convert it: {as_wav(name)}")
             return
         place = os.path.realpath(path)
         if known := self._speaker_of.get(place):

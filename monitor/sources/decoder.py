@@ -32,6 +32,7 @@ __all__ = ["Decoder"]
 
 STREAMED_BYTES = 0x7FF0_0000  # a header as long as this was written to a pipe: length unknown
 UNKNOWN_FRAMES = 1 << 60
+_READ = "wav, flac, ogg, opus, mp3, aiff, au, w64 or caf"
 OGG_PAGE_BYTES = 65_307
 _SHORTENED = re.compile(r"^ *(?:data|SSND|Data Size|riff) *: (\d+) \(should be (\d+)\)", re.M)
 
@@ -87,10 +88,10 @@ class Decoder(Managed):
                 self._file = _Forward(os.fspath(path))
         except (soundfile.LibsndfileError, OSError, TypeError, ValueError) as error:
             ffmpeg = f"; or try {as_pipe(path)}  (to enrol it: {as_wav(path)})"
+            known = path.suffix.lower()[1:] in _READ.replace(",", "").split()
             raise SourceError(
-                f"{path.name} is no recording ({_words(error)}); "
-                "give a wav, flac, ogg, opus, mp3, aiff, au, w64 or caf file"
-                f"{'' if _is_text(head) else ffmpeg}"
+                f"{path.name} is no recording ({_words(error)}); give a {_READ} file"
+                f"{'' if known or _is_text(head) else ffmpeg}"
             ) from None
         self.rate: int = self._file.samplerate
         self.channels: int = self._file.channels
