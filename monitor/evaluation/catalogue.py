@@ -46,6 +46,7 @@ _SRD = (
     ("meand_corrected", "mean_bits_miller_madow", "that count, its bias taken off"),
     ("meand_nothing", "null_model_bits", "what meand reads where nothing is disclosed"),
     ("meand_counted_nothing", "null_mean_bits", "what meand_counted reads there"),
+    ("nothing_chance", "null_chance", "how often nothing disclosed reads as much as meand"),
     ("idr", "idr", "share of trials in which the right person comes first"),
     ("rank1_bits", "rank1_bits", "bits that a first rank discloses"),
     ("stdd", "stdd_bits", "how unequal the ranks are, bits"),

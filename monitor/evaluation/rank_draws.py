@@ -1,37 +1,24 @@
-"""Rank histograms of resamples and of permuted speakers, and what they read (METHOD section 3)."""
+"""Rank histograms of resamples, and what they read (METHOD section 3)."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
-from monitor.errors import UsageError
 from monitor.evaluation.matrix import ScoreMatrix
-from monitor.maths.allranks import all_rank_bounds
 from monitor.maths.betabinomial import binomial_mean_disclosure_bits, mean_disclosure_bits
-from monitor.maths.bootstrap import limits
 from monitor.maths.fitting import fit_many
 from monitor.maths.ranks import placed, rank_histograms
 from monitor.types import FloatArray
 
 __all__ = [
-    "PERMUTATIONS",
     "ModelDraws",
-    "NullBand",
     "mean_bits_by_speaker",
     "model_draws",
-    "null_band",
     "resampled_histograms",
 ]
 
-PERMUTATIONS = 200
-_RANKS = 1 << 26
-"""Most permuted ranks held at once: 512 MB."""
-_FEWEST = 20
-_Doubles: TypeAlias = NDArray[np.float64]
 _CHUNK = 1 << 22
 _SPEAKERS = 128
 """Speakers whose laws are fitted at a time."""
@@ -50,29 +37,6 @@ class ModelDraws:
     alpha: FloatArray
     beta: FloatArray
     mean_bits: FloatArray
-
-
-@dataclass(frozen=True)
-class NullBand:
-    """What no evidence would read: MeanD with whole speakers permuted against the templates.
-
-    Attributes:
-        mean_bits: shape (P,), the plug-in MeanD of each permutation.
-        model_bits: shape (P,), the law's MeanD of each permutation.
-    """
-
-    mean_bits: FloatArray
-    model_bits: FloatArray
-
-    @property
-    def limits(self) -> tuple[float, float]:
-        """2.5 and 97.5 percentiles of the plug-in MeanD."""
-        return limits(self.mean_bits)
-
-    @property
-    def model_limits(self) -> tuple[float, float]:
-        """2.5 and 97.5 percentiles of the law's MeanD."""
-        return limits(self.model_bits)
 
 
 def resampled_histograms(
@@ -148,54 +112,3 @@ def mean_bits_by_speaker(matrix: ScoreMatrix, ties: str = "spread") -> FloatArra
         histograms = rank_histograms(first[rows], width[rows], matrix.population, alone)
         parts.append(model_draws(histograms).mean_bits)
     return np.concatenate(parts)
-
-
-def null_band(
-    matrix: ScoreMatrix,
-    permutations: int = PERMUTATIONS,
-    seed: int = 0,
-    ties: str = "spread",
-) -> NullBand:
-    """Permute whole speakers against templates and read the disclosure that is left.
-
-    The trials of a speaker stay together: they are alike, and the usual formula
-    ``(N - 1) / (2 n ln 2)`` holds for independent trials only.
-
-    Args:
-        matrix: the trials; its rows are sorted once, a block at a time.
-        permutations: P, at most: of more than 335 000 trials fewer than 200 are taken.
-        seed: of the permutations.
-        ties: one of `TIE_RULES`.
-
-    Returns:
-        the readings of every permutation.
-
-    Raises:
-        UsageError: no permutation, or an unknown rule.
-    """
-    if permutations < 1:
-        raise UsageError("a null band needs at least one permutation")
-    permutations = min(permutations, max(_FEWEST, _RANKS // matrix.trials))
-    generator = np.random.default_rng(seed)
-    places = np.tile(np.arange(matrix.population), (permutations, 1))
-    places = generator.permuted(places, axis=1)
-    first, width = np.empty((2, permutations, matrix.trials), dtype=np.int32)
-    for part, scores in matrix.blocks():
-        better, tied = placed(*all_rank_bounds(scores), ties)
-        column = places[:, matrix.target[part]]
-        row = np.arange(len(scores))
-        first[:, part], width[:, part] = better[row, column], tied[row, column]
-    once = np.ones((1, matrix.trials))
-    histograms = np.concatenate(
-        [
-            rank_histograms(start, wide, matrix.population, once)
-            for start, wide in zip(first, width, strict=True)
-        ]
-    )
-    return NullBand(_plug_in_bits(histograms), model_draws(histograms).mean_bits)
-
-
-def _plug_in_bits(histograms: _Doubles) -> _Doubles:
-    p = histograms / histograms.sum(axis=1, keepdims=True)
-    bits = np.log2(histograms.shape[1] * np.where(p > 0, p, 1.0))
-    return np.asarray(np.maximum((p * bits).sum(axis=1), 0.0))

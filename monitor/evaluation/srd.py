@@ -12,11 +12,10 @@ import numpy as np
 
 from monitor.evaluation.figure import Figure
 from monitor.evaluation.matrix import ScoreMatrix
+from monitor.evaluation.null_band import PERMUTATIONS, null_band
 from monitor.evaluation.rank_draws import (
-    PERMUTATIONS,
     mean_bits_by_speaker,
     model_draws,
-    null_band,
     resampled_histograms,
 )
 from monitor.evaluation.rank_laws import LossFit, RankLaw, loss_fits, rank_law
@@ -83,11 +82,11 @@ def figures(
     if permutations:
         band = null_band(matrix, permutations, seed, ties)
         extra["mean_bits"]["floor"] = float(band.mean_bits.mean())
-        said = f"{len(band.mean_bits)} permutations of whole speakers against the templates"
         for key, read in (("null_mean_bits", band.mean_bits), ("null_model_bits", band.model_bits)):
             low, high = limits(read)
             values[key] = float(read.mean())
-            extra[key] = {"low": low, "high": high, "note": said}
+            extra[key] = {"low": low, "high": high, "note": band.dealt}
+        values["null_chance"], extra["null_chance"] = band.chance, {"note": band.dealt}
     if by_speaker is None:
         by_speaker = mean_bits_by_speaker(matrix, ties)
     single = not repeated(matrix)
@@ -120,6 +119,7 @@ _NAMES = {
     "mean_bits_model": ("MeanD, fitted law", "bits"),
     "null_mean_bits": ("MeanD, counted, of no evidence", "bits"),
     "null_model_bits": ("MeanD, fitted law, of no evidence", "bits"),
+    "null_chance": ("chance that no evidence reads as much", "share"),
     "idr": ("IdR: the right person first", "share"),
     "rank1_bits": ("disclosure of rank 1", "bits"),
     "stdd_bits": ("StDD", "bits"),

@@ -200,7 +200,7 @@ def _crowd(report: Report, figure: Figure) -> str:
     bits = max(figure.value or 0.0, 0.0)
     people, left = report.speakers, report.speakers / 2.0**bits
     most = f"{report.ceiling_bits:.2f}"
-    if bits <= _nothing(report):
+    if _nothing(report, bits):
         return (
             f"Among {people:,} people, these scores tell an attacker nothing that can be measured "
             f"about who spoke: {bits:.2f} bits on average, of {most} that single somebody out."
@@ -217,11 +217,10 @@ def _crowd(report: Report, figure: Figure) -> str:
     return text + "."
 
 
-def _nothing(report: Report) -> float:
-    """Bits that no evidence reads as well."""
-    band = report.figures.get("srd.null_model_bits")
-    high = None if band is None else band.limits[1]
-    return 0.002 * report.ceiling_bits if high is None else high
+def _nothing(report: Report, bits: float) -> bool:
+    """Whether no evidence reads as much in more than one case of twenty."""
+    chance = _value(report.figures.get("srd.null_chance"))
+    return bits <= 0.002 * report.ceiling_bits if chance is None else chance > 0.05
 
 
 def _belief(report: Report, bits: float) -> float:

@@ -8,15 +8,9 @@ from numpy.testing import assert_allclose
 
 from monitor.errors import UsageError
 from monitor.evaluation.matrix import ScoreMatrix
-from monitor.evaluation.rank_draws import (
-    mean_bits_by_speaker,
-    model_draws,
-    null_band,
-    resampled_histograms,
-)
+from monitor.evaluation.rank_draws import mean_bits_by_speaker, model_draws, resampled_histograms
 from monitor.evaluation.resampling import resamples
 from monitor.evaluation.srd import figures, loss_fits, rank_law
-from monitor.maths.disclosure import null_bias_bits
 from monitor.maths.fitting import LOSSES, fit
 from monitor.maths.ranks import TIE_RULES, placed, rank_histogram
 
@@ -138,60 +132,6 @@ def test_limits_stand_around_the_model(golden):
     assert figure.value is not None
     assert low < figure.value < high
     assert figure.value == pytest.approx(2.24356, abs=1e-4)
-
-
-def test_evidence_stands_above_the_null_band_and_none_within(golden):
-    for regime in ("mid", "weak"):
-        matrix = golden.matrix(f"{regime}_eval")
-        band = null_band(matrix)
-        assert law_of(matrix).statistics.mean_bits > band.limits[1]
-        assert law_of(matrix).mean_bits > band.model_limits[1]
-    nothing = golden.matrix("random_eval")
-    band = null_band(nothing)
-    assert band.mean_bits.mean() == pytest.approx(null_bias_bits(100, 1000), rel=0.1)
-    assert band.limits[0] < law_of(nothing).statistics.mean_bits < band.limits[1]
-    assert law_of(nothing).mean_bits < band.model_limits[1]
-    made = by_key(figures(nothing))
-    assert (made["srd.null_mean_bits"].low, made["srd.null_mean_bits"].high) == band.limits
-    assert "200 permutations" in made["srd.null_mean_bits"].note
-
-
-def test_random_scores_fall_within_their_null_band():
-    inside = 0
-    for seed in range(60):
-        generator = np.random.default_rng(seed)
-        matrix = ScoreMatrix(generator.normal(size=(300, 20)), np.arange(300) % 20)
-        band = null_band(matrix, 100, seed)
-        inside += band.limits[0] <= law_of(matrix).statistics.mean_bits <= band.limits[1]
-    assert inside >= 52
-
-
-def test_trials_that_repeat_widen_the_null_band():
-    """Copies of a trial add nothing: the formula for independent trials falls far short."""
-    generator = np.random.default_rng(5)
-    once = generator.normal(size=(50, 50))
-    matrix = ScoreMatrix(np.repeat(once, 20, axis=0), np.repeat(np.arange(50), 20))
-    assert null_band(matrix).mean_bits.mean() > 5 * null_bias_bits(50, 1000)
-
-
-def test_a_permutation_asks_about_another_template(golden):
-    matrix = golden.matrix("tied_eval")
-    band = null_band(matrix, 3, seed=9)
-    places = np.random.default_rng(9).permuted(np.tile(np.arange(100), (3, 1)), axis=1)
-    for place, mean, model in zip(places, band.mean_bits, band.model_bits, strict=True):
-        other = ScoreMatrix(matrix.scores, place[matrix.target])
-        assert mean == pytest.approx(law_of(other).statistics.mean_bits, abs=1e-9)
-        assert model == pytest.approx(law_of(other).mean_bits, abs=1e-9)
-    with pytest.raises(UsageError, match="at least one"):
-        null_band(matrix, 0)
-
-
-def test_many_trials_take_fewer_permutations(golden, monkeypatch):
-    monkeypatch.setattr("monitor.evaluation.rank_draws._RANKS", 25_000)
-    assert null_band(golden.matrix("mid_eval")).mean_bits.shape == (25,)
-    assert (
-        "25 permutations" in by_key(figures(golden.matrix("mid_eval")))["srd.null_mean_bits"].note
-    )
 
 
 def test_each_speaker_is_fitted_alone(golden, monkeypatch):
