@@ -7,7 +7,12 @@ import numpy as np
 from monitor.population.law import RankLaw
 from monitor.types import FloatArray
 
-__all__ = ["EnrolledOdds"]
+__all__ = ["GOOD_AREA", "EnrolledOdds"]
+
+GOOD_AREA = 0.8
+"""Least area under the ROC curve, on speakers left out, for odds that are worth telling: four times
+in five an enrolled voice looks more enrolled than a stranger's. Of the shipped laws pitch and phones
+reach 0.5 to 0.74, the embedding 0.93 to 1."""
 
 
 class EnrolledOdds:
@@ -15,6 +20,7 @@ class EnrolledOdds:
 
     Between calibrated lengths the coefficients are interpolated in log T; below the shortest the
     odds fade to even, beyond the longest the last hold. Of template lengths the nearest counts.
+    They are told only where calibration has seen them work (`GOOD_AREA`).
 
     Args:
         law: of one set of features.
@@ -28,6 +34,21 @@ class EnrolledOdds:
         nearest = np.where(reached[rows], distance, np.inf).argmin(axis=1)
         self._lengths = law.lengths[rows]
         self._coefficients = law.open_set[rows, nearest]
+        areas = np.full(reached.shape, np.nan)
+        for row in law.rows:
+            t = np.flatnonzero(np.isclose(law.lengths, row["T"]))
+            d = np.flatnonzero(np.isclose(law.template_lengths, row["D"]))
+            areas[t, d] = row.get("open_set_area", np.nan)
+        self._areas = areas[rows, nearest]
+
+    def area(self, seconds: FloatArray) -> FloatArray:
+        """How well they told strangers on speakers left out of the fit, at T.
+
+        Returns:
+            area under the ROC curve, shape (R,): 0.5 is no use, 1 is perfect, NaN not known.
+        """
+        place = np.log(np.maximum(seconds, self._lengths[0]))
+        return np.asarray(np.interp(place, np.log(self._lengths), self._areas))
 
     def at(self, seconds: FloatArray, favourite: FloatArray) -> FloatArray:
         """The probability at R moments.
@@ -38,7 +59,7 @@ class EnrolledOdds:
                 order of features; additive ones divided by their frames.
 
         Returns:
-            shape (R,), in (0, 1).
+            shape (R,), in (0, 1); NaN where they cannot tell strangers.
         """
         first = self._lengths[0]
         place = np.log(np.maximum(seconds, first))
@@ -46,4 +67,5 @@ class EnrolledOdds:
         bias, *slopes = (np.interp(place, grid, column) for column in self._coefficients.T)
         odds = bias + sum(s * x for s, x in zip(slopes, favourite.T, strict=True))
         odds = odds * np.clip(seconds / first, 0.0, 1.0)
-        return np.asarray(1.0 / (1.0 + np.exp(-np.clip(odds, -30.0, 30.0))))
+        found = 1.0 / (1.0 + np.exp(-np.clip(odds, -30.0, 30.0)))
+        return np.where(self.area(seconds) >= GOOD_AREA, found, np.nan)

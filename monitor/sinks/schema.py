@@ -129,7 +129,7 @@ _READING = _record(
         "features": {"type": "object", "additionalProperties": _FEATURE},
         "top": _TOP,
     },
-    {"withheld": _TEXT, "lag": _SECONDS},
+    {"enrolled_withheld": _TEXT, "withheld": _TEXT, "lag": _SECONDS},
 )
 
 _GAP = _record(

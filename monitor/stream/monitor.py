@@ -368,6 +368,7 @@ class Monitor:
             posterior=made.posterior,
             top=made.top,
             enrolled=made.enrolled,
+            enrolled_withheld=made.enrolled_withheld,
             withheld=recogniser.withheld,
             stream=self._stream,
         )

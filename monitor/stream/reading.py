@@ -70,7 +70,9 @@ class Reading:
         top: the most probable speakers, five unless asked otherwise, best first; of equals, the
             first enrolled.
         enrolled: probability that the speaker is one of the N at all, at even odds before; None
-            as long as there is nothing to go by. The other figures assume it.
+            as long as there is nothing to go by, or where it cannot be told. The other figures
+            assume it.
+        enrolled_withheld: why it cannot be told, or empty.
         withheld: why figures are missing, or empty.
         stream: which voice this is of, from 1; another one begins where the monitor is told to
             split the stream when the speaker changes.
@@ -97,6 +99,7 @@ class Reading:
     posterior: FloatArray
     top: Sequence[tuple[str, float]]
     enrolled: float | None = None
+    enrolled_withheld: str = ""
     withheld: str = ""
     stream: int = 1
 
@@ -134,6 +137,8 @@ class Reading:
             },
             "top": [list(pair) for pair in self.top],
         }
+        if self.enrolled_withheld:
+            record["enrolled_withheld"] = self.enrolled_withheld
         if self.withheld:
             record["withheld"] = self.withheld
         return record

@@ -20,7 +20,7 @@ from monitor.maths.posterior import (
 from monitor.maths.ranks import rank_now
 from monitor.maths.scores import Similarity, similarity
 from monitor.maths.sketch import AnySketch
-from monitor.population.enrolled import EnrolledOdds
+from monitor.population.enrolled import GOOD_AREA, EnrolledOdds
 from monitor.population.interpolation import LengthLaw, at_template
 from monitor.population.law import Laws, RankLaw
 from monitor.population.population import Population
@@ -61,7 +61,8 @@ class Assessment:
         posterior: shape (N,).
         top: the most probable speakers, best first; of equals, the first enrolled.
         enrolled: probability that the speaker is one of the N at all, at even odds before; None
-            as long as no feature has a frame.
+            as long as no feature has a frame, and where those that have cannot tell.
+        enrolled_withheld: why they cannot, or empty.
         beyond_grid: T is longer than anything calibrated.
     """
 
@@ -72,6 +73,7 @@ class Assessment:
     posterior: FloatArray
     top: Sequence[tuple[str, float]]
     enrolled: float | None
+    enrolled_withheld: str
     beyond_grid: bool
 
 
@@ -117,9 +119,13 @@ class _Judgement:
     def enrolled(
         self, seconds: FloatArray, scores: FloatArray, frames: IntArray, posterior: FloatArray
     ) -> FloatArray:
-        """Probability that the speaker is enrolled, shape (R,); frames have shape (R, F)."""
+        """Probability that the speaker is enrolled, or NaN, shape (R,); frames: shape (R, F)."""
         best = scores[np.arange(len(scores)), :, posterior.argmax(axis=1)]
         return self._odds.at(seconds, best / np.where(self._additive, np.maximum(frames, 1), 1))
+
+    def stranger_area(self, seconds: float) -> float:
+        """How well that probability told strangers in calibration: area under the ROC curve."""
+        return float(self._odds.area(np.array([seconds]))[0])
 
 
 class _Weighed(NamedTuple):
@@ -200,6 +206,9 @@ class Recogniser:
         self.law = law
         self.features = law.features
         kinds = [population.features[name].kind for name in self.features]
+        self._embeddings = {
+            name for name, kind in zip(self.features, kinds, strict=True) if kind == "embedding"
+        }
         self.joint = _Judgement(law, self.scoring.seconds, self.speakers, kinds)
         self._single: dict[str, _Judgement] = {}
         self._similarity: dict[str, Similarity] = {}
@@ -279,6 +288,7 @@ class Recogniser:
         local: list[Bits | None] = [ZERO if self.watched else None] * moments
         gain, expected = [ZERO] * moments, [ZERO] * moments
         enrolled: list[float | None] = [None] * moments
+        unable = [""] * moments
         for judgement, some in self._by_judgement(frames > 0):
             axis = np.array([self.features.index(name) for name in judgement.features])
             seconds, mine = speech_seconds[some], scores[np.ix_(some, axis)]
@@ -288,7 +298,11 @@ class Recogniser:
             odds = judgement.enrolled(seconds, mine, frames[np.ix_(some, axis)], weighed.posterior)
             posterior[some] = weighed.posterior
             for i, r in enumerate(some.tolist()):
-                local[r], gain[r], enrolled[r] = weighed.local[i], weighed.gain[i], float(odds[i])
+                local[r], gain[r] = weighed.local[i], weighed.gain[i]
+                if np.isnan(odds[i]):
+                    unable[r] = self._unable(judgement, float(seconds[i]))
+                else:
+                    enrolled[r] = float(odds[i])
                 expected[r] = self.joint.expected.at(float(seconds[i]))
         beyond = (speech_seconds > self.joint.law.lengths[-1]) & (frames > 0).any(axis=1)
         return [
@@ -301,10 +315,27 @@ class Recogniser:
                 [row.copy() for row in posterior],  # none keeps the others alive
                 self._top(posterior),
                 enrolled,
+                unable,
                 beyond.tolist(),
                 strict=True,
             )
         ]
+
+    def _unable(self, judgement: _Judgement, seconds: float) -> str:
+        """Why these features do not say whether the speaker is enrolled, and what could."""
+        heard = "+".join(judgement.features)
+        area = judgement.stranger_area(seconds)
+        measured = "not measured" if np.isnan(area) else f"{area:.2f}"
+        waiting = self._embeddings.difference(judgement.features)
+        cure = ""
+        if waiting:
+            cure = f"; {', '.join(sorted(waiting))} has not said anything yet"
+        elif not self._embeddings:
+            cure = "; a speaker embedding can (feature identity)"
+        return (
+            f"{heard} cannot tell strangers from enrolled speakers (area under the ROC curve "
+            f"{measured}, {GOOD_AREA:g} is needed){cure}"
+        )
 
     def _by_judgement(self, heard: BoolArray) -> list[tuple[_Judgement, IntArray]]:
         """Which law weighs which moments: that of the features heard by then, shape (R, F).
