@@ -4,14 +4,42 @@ from __future__ import annotations
 
 import os
 import shlex
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
-__all__ = ["as_pipe", "as_wav", "odds", "plural", "verdict"]
+__all__ = [
+    "STRANGER",
+    "as_pipe",
+    "as_wav",
+    "clock_time",
+    "enrolment",
+    "is_stranger",
+    "odds",
+    "plural",
+    "verdict",
+]
 
+STRANGER = "probably nobody enrolled"
+NOBODY = 0.2
+"""Below this probability of being enrolled the views say so: four to one against."""
 FEWEST = 1.95
 """From so many people on "1 in k" is said; below, "1 in 1.4" would help nobody."""
 ONE = 1.1
 MISLED_BITS = -0.05
+
+
+def clock_time(seconds: float) -> str:
+    """Seconds as a clock shows them.
+
+    Examples:
+        >>> clock_time(61.5), clock_time(3600)
+        ('1:01', '1:00:00')
+    """
+    whole = int(seconds)
+    if whole < 3600:
+        return f"{whole // 60}:{whole % 60:02}"
+    return f"{whole // 3600}:{whole % 3600 // 60:02}:{whole % 60:02}"
 
 
 def plural(count: int, one: str, many: str | None = None) -> str:
@@ -108,6 +136,34 @@ def _given(path: str | os.PathLike[str]) -> str:
     """A path as a shell gives it to ffmpeg, which takes -x for an option and a:b for an address."""
     name = os.fspath(path)
     return shlex.quote(f"file:{name}" if name.startswith("-") or ":" in name else name)
+
+
+def is_stranger(reading: Mapping[str, Any]) -> bool:
+    """True where the open-set figure is four to one against anybody enrolled.
+
+    Examples:
+        >>> is_stranger({"enrolled": 0.1}), is_stranger({"enrolled": None}), is_stranger({})
+        (True, False, False)
+    """
+    enrolled = reading.get("enrolled")
+    return enrolled is not None and enrolled < NOBODY
+
+
+def enrolment(reading: Mapping[str, Any]) -> str:
+    """Whether anybody enrolled speaks at all, in a few words; empty where nothing was heard.
+
+    Examples:
+        >>> enrolment({"enrolled": 0.97}), enrolment({"enrolled": 0.1}), enrolment({})
+        ('97 % likely', '10 % likely: probably nobody enrolled', '')
+        >>> enrolment({"enrolled": None, "enrolled_withheld": "f0 cannot tell; needs an embedding"})
+        'not known: needs an embedding'
+    """
+    enrolled = reading.get("enrolled")
+    if enrolled is None:
+        withheld = reading.get("enrolled_withheld")
+        return f"not known: {withheld.rpartition('; ')[2]}" if withheld else ""
+    likely = f"{enrolled:.0%} likely".replace("%", " %")
+    return f"{likely}: {STRANGER}" if is_stranger(reading) else likely
 
 
 def _count(k: float) -> str:

@@ -98,7 +98,8 @@ def _print_table(sessions: list[dict[str, Any]]) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from monitor.sinks.people import clean, clock_time, number
+    from monitor.phrases import clock_time
+    from monitor.sinks.people import clean, number
 
     console = Console(highlight=False)
     if not sessions:

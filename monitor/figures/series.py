@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from monitor.phrases import enrolment
 from monitor.types import FloatArray, IntArray
 
 __all__ = ["Run", "in_words", "read_run", "thin"]
@@ -31,6 +32,7 @@ class Run:
         gaps: (stream seconds, lost seconds or None).
         session: ``"same"``, ``"cross"`` or None.
         withheld: why the last reading gives no headline, if it says so.
+        enrolment: whether anybody enrolled speaks at all, in words; empty where it says nothing.
         alone: where there are several features, what each would disclose alone, in bits, shape
             (n,): local bits, or the attacker's confidence where nobody is watched.
     """
@@ -44,6 +46,7 @@ class Run:
     gaps: Sequence[tuple[float, float | None]] = field(default=())
     session: str | None = None
     withheld: str | None = None
+    enrolment: str = ""
     alone: Mapping[str, FloatArray] = field(default_factory=dict)
 
     def speech_at(self, seconds: float) -> float:
@@ -92,6 +95,7 @@ def read_run(records: Sequence[Mapping[str, Any]]) -> Run:
         gaps=[(r["seconds"], r.get("lost_seconds")) for r in records if r.get("type") == "gap"],
         session=last.get("session"),
         withheld=last.get("withheld"),
+        enrolment=enrolment(last),
         alone=alone if len(names) > 1 else {},
     )
 

@@ -62,7 +62,14 @@ def caption(run: Run) -> str:
         text += "\n1 in k: as sure as if k equally likely speakers were left."
     if run.session == "same":
         text += " Templates from the same session."
+    if run.enrolment:
+        text += " " if run.watch is None else "\n"
+        text += f"Is the speaker enrolled at all? {_sentence(run.enrolment)}."
     return text
+
+
+def _sentence(words: str) -> str:
+    return words[:1].upper() + in_words(words[1:], 80)
 
 
 def one_in(run: Run, bits: float) -> str:

@@ -11,7 +11,7 @@ __all__ = ["GOOD_AREA", "EnrolledOdds"]
 
 GOOD_AREA = 0.8
 """Least area under the ROC curve, on speakers left out, for odds that are worth telling: four times
-in five an enrolled voice looks more enrolled than a stranger's. Of the shipped laws pitch and phones
+in five an enrolled voice looks more enrolled than a stranger. Of the shipped laws pitch and phones
 reach 0.5 to 0.74, the embedding 0.93 to 1."""
 
 

@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Protocol
 
-from monitor.phrases import plural
-from monitor.sinks.people import SHOWN_GAPS, TerminalSink, bits_now, clean, clock_time, number
+from monitor.phrases import clock_time, enrolment, plural
+from monitor.sinks.people import SHOWN_GAPS, TerminalSink, bits_now, clean, number
 from monitor.sinks.terminal import axis
 from monitor.sinks.textcurve import (
     CEILING,
@@ -155,6 +155,8 @@ class LiveView(TerminalSink):
         below = _side_by_side(
             _feature_rows(self.reading, self.watch is not None), self._top(width), width
         )
+        if enrolled := enrolment(self.reading):
+            below.append(Text(f" enrolled at all? {clean(enrolled, 60)}", "dim"))
         above = [self._banner(), self._headline(), self._state()]
         room = height - 3 - len(above) - len(below)  # the cursor's line, the axis and the legend
         blank = [Text("")] if room > 8 else []

@@ -6,27 +6,21 @@ import math
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from monitor.phrases import odds
+from monitor.phrases import STRANGER, clock_time, is_stranger, odds
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
     from rich.live import Live
 
 __all__ = [
-    "STRANGER",
     "TerminalSink",
     "alert_in_words",
     "bits_now",
     "clean",
-    "clock_time",
-    "is_stranger",
     "number",
     "speed_text",
 ]
 
-STRANGER = "probably nobody enrolled"
-NOBODY = 0.2
-"""Below this probability of being enrolled the views say so: four to one against."""
 REFRESH_SECONDS = 0.1
 LINE_SECONDS = 10.0
 SAME_SECONDS = 60.0
@@ -205,17 +199,6 @@ def bits_now(reading: Mapping[str, Any]) -> str:
     return f"{words}, {STRANGER}" if is_stranger(reading) else words
 
 
-def is_stranger(reading: Mapping[str, Any]) -> bool:
-    """True where the open-set figure is four to one against anybody enrolled.
-
-    Examples:
-        >>> is_stranger({"enrolled": 0.1}), is_stranger({"enrolled": None}), is_stranger({})
-        (True, False, False)
-    """
-    enrolled = reading.get("enrolled")
-    return enrolled is not None and enrolled < NOBODY
-
-
 def number(value: float | None) -> str:
     """One decimal, no negative zero; a question mark for nothing."""
     text = "?" if value is None else f"{value:.1f}"
@@ -225,19 +208,6 @@ def number(value: float | None) -> str:
 def speed_text(speed: float) -> str:
     """A multiple of real time."""
     return f"{speed:.1f}" if speed < 10 else f"{speed:,.0f}"
-
-
-def clock_time(seconds: float) -> str:
-    """Seconds as a clock shows them.
-
-    Examples:
-        >>> clock_time(61.5), clock_time(3600)
-        ('1:01', '1:00:00')
-    """
-    whole = int(seconds)
-    if whole < 3600:
-        return f"{whole // 60}:{whole % 60:02}"
-    return f"{whole // 3600}:{whole % 3600 // 60:02}:{whole % 60:02}"
 
 
 def clean(value: object, longest: int) -> str:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from monitor.phrases import plural
-from monitor.sinks.people import STRANGER, bits_now, clean, clock_time, is_stranger, number
+from monitor.phrases import clock_time, enrolment, plural
+from monitor.sinks.people import bits_now, clean, number
 
 __all__ = ["print_summary"]
 
@@ -58,9 +58,8 @@ def _bits(last: Mapping[str, Any], start: Mapping[str, Any]) -> list[tuple[str, 
         rows.append((f"by {clean(name, 17)}", f"{number(feature['usable'])} s usable{rank}"))
     likely = ", ".join(f"{clean(name, 20)} {p:.0%}" for name, p in last["top"][:5])
     rows.append(("most probable", likely))
-    if last["enrolled"] is not None:
-        odds = f"{last['enrolled']:.0%} likely"
-        rows.append(("one of them at all", f"{odds}: {STRANGER}" if is_stranger(last) else odds))
+    if enrolled := enrolment(last):
+        rows.append(("one of them at all", clean(enrolled, 100)))
     return rows
 
 

@@ -11,8 +11,8 @@ import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from monitor.phrases import plural
-from monitor.sinks.people import TerminalSink, bits_now, clean, clock_time, number, speed_text
+from monitor.phrases import clock_time, plural
+from monitor.sinks.people import TerminalSink, bits_now, clean, number, speed_text
 from monitor.sinks.textcurve import (
     CEILING,
     CHANCE,

@@ -285,10 +285,11 @@ def test_a_table_on_a_terminal(terminal, talk, population, tmp_path):
     assert '"type"' not in shown
     assert max(len(line) for line in re.sub("\x1b\\[[0-9]*m", "", shown).splitlines()) <= 80
     for words in (
-        *("000003 disclosed", "of 3.6 bits, 1 in", "average at this length", "at rank"),
+        *("000003 disclosed", "of 3.6 bits, ", "average at this length", "at rank"),
         *("most probable", "of it speech", "bits>0.1 for 2 s at 0:", "95 % limits"),
     ):
         assert words in shown
+    assert "not known: it takes a speaker embedding (identity)" in shown
     assert "alert at 0:" in err
     path = tmp_path / "run.jsonl"
     code, shown, err = terminal("replay", talk, *options[:2], "--jsonl", path, both=True)

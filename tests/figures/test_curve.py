@@ -154,6 +154,11 @@ def test_words() -> None:
     nobody = read_run([start(), reading(60.0, CEILING)])
     assert "hardly any doubt which of 50 people it is" in heading(nobody)
     assert "assuming the speaker is enrolled" in caption(nobody)
+    why = "f0 cannot tell; it takes a speaker embedding (identity)"
+    unknown = read_run([start(), reading(60.0, 1.0, enrolled=None, enrolled_withheld=why)])
+    asked = "Is the speaker enrolled at all?"
+    assert f"{asked} Not known: it takes a speaker embedding (identity)." in caption(unknown)
+    assert f"{asked} 97 % likely." in caption(read_run([start(), reading(9.0, 1.0, enrolled=0.97)]))
     assert heading(read_run([])) == "Nothing can be said about this voice yet"
 
 

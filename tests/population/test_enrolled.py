@@ -4,12 +4,15 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from monitor.population.enrolled import EnrolledOdds
-from tests.population.laws import rank_law
+from monitor.population.enrolled import GOOD_AREA, EnrolledOdds
+from monitor.population.population import Population
+from tests.population.laws import LENGTHS, rank_law
 
 
-def law(**other):
-    return rank_law(template_lengths=(10.0, 30.0), **other)
+def law(area=1.0, **other):
+    templates = (10.0, 30.0)
+    rows = tuple({"T": t, "D": d, "open_set_area": area} for t in LENGTHS for d in templates)
+    return rank_law(template_lengths=templates, **{"rows": rows, **other})
 
 
 def odds(p):
@@ -57,3 +60,25 @@ def test_huge_scores_stay_probabilities(simple):
     each = EnrolledOdds(made, templates[-1])
     found = each.at(lengths[-1:].repeat(2), np.array([[1e9], [-1e9]]))
     assert 0 < found[1] < 1e-9 < 1 - 1e-9 < found[0] < 1
+
+
+@pytest.mark.parametrize(("area", "told"), [(GOOD_AREA - 0.01, False), (GOOD_AREA, True)])
+def test_they_are_told_only_where_they_told_strangers_in_calibration(area, told):
+    made = law(area)
+    found = EnrolledOdds(made, 10.0)
+    assert np.isfinite(found.at(made.lengths, np.zeros((made.lengths.size, 1)))).all() == told
+    assert_allclose(found.area(made.lengths * 1.3), area)
+
+
+def test_a_law_that_does_not_say_how_well_tells_nothing():
+    found = EnrolledOdds(law(rows=()), 10.0)
+    assert np.isnan(found.area(np.array([5.0]))).all()
+    assert np.isnan(found.at(np.array([5.0]), np.zeros((1, 1)))).all()
+
+
+@pytest.mark.parametrize("session", ["cross", "same"])
+def test_of_the_shipped_laws_those_with_an_embedding_can_tell(session):
+    for each in Population.reference().laws:
+        if each.session == session:
+            area = EnrolledOdds(each, 100.0).area(np.array([3.0, 10.0, 120.0]))
+            assert ((area >= GOOD_AREA) == ("identity" in each.features)).all(), each.features

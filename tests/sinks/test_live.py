@@ -130,3 +130,15 @@ def test_evidence_that_begins_afresh_does_not_turn_the_axis_back():
     view.close()
     assert seconds == sorted(seconds)
     assert seconds[-1] == pytest.approx(9.3)
+
+
+def test_whether_anybody_enrolled_speaks_or_what_it_takes_to_know():
+    screen = Screen(True)
+    why = "f0 cannot tell strangers (0.52); it takes a speaker embedding (identity)"
+    view = view_of(screen, START, live(9.0, enrolled=None, enrolled_withheld=why))
+    lines = shown(view)
+    assert " enrolled at all? not known: it takes a speaker embedding (identity)" in lines
+    assert len(lines) <= 23
+    view.write(live(10.0, enrolled=0.97))
+    assert " enrolled at all? 97 % likely" in shown(view)
+    view.close()

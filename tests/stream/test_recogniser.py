@@ -14,7 +14,7 @@ from monitor.population.law import Laws
 from monitor.population.population import FeatureTemplates, Population, Speaker
 from monitor.stream.reading import ZERO
 from monitor.stream.recogniser import Recogniser
-from tests.population.laws import population, rank_law
+from tests.population.laws import LENGTHS, population, rank_law
 
 SIZE = 12
 BOTH = ("f0", "phones")
@@ -437,3 +437,23 @@ def test_limits_hold_the_figure():
     for seconds in (0.3, 3.0, 30.0):
         for figure in bits_of(Recogniser(made, BOTH, "s4").assess(heard(*counts), seconds)):
             assert figure.low <= figure.value <= figure.high
+
+
+@pytest.mark.parametrize(
+    ("area", "says"),
+    [
+        (0.53, "ROC curve 0.53, 0.8 is needed); it takes a speaker embedding (identity)"),
+        (None, "ROC curve not measured, 0.8 is needed); it takes"),
+        (0.95, ""),
+    ],
+)
+def test_whether_anybody_enrolled_speaks_is_told_only_where_that_can_be_known(area, says):
+    rows = tuple({"T": t, "D": 10.0, "open_set_area": area} for t in LENGTHS)
+    made = people(rows=rows if area is not None else ())
+    recogniser = Recogniser(made, BOTH, "s4")
+    nothing = recogniser.assess(heard(voice(made, "f0", 4, 0), voice(made, "phones", 4, 0)), 0.0)
+    assert (nothing.enrolled, nothing.enrolled_withheld) == (None, "")
+    found = recogniser.assess(heard(*[voice(made, name, 4, 60) for name in BOTH]), 10.0)
+    assert (found.enrolled is None) == bool(says)
+    assert says in found.enrolled_withheld
+    assert found.enrolled_withheld.startswith("f0+phones cannot tell strangers" if says else "")

@@ -181,6 +181,17 @@ def test_a_stranger_and_nobody_watched(page, visit):
     assert text(tab, "#hero-title") == "Attacker's confidence"
 
 
+def test_what_it_takes_to_know_whether_anybody_enrolled_speaks(page, visit):
+    why = "f0+phones cannot tell strangers (0.53); it takes a speaker embedding (identity)"
+    give(page, records.start(), records.reading(9, enrolled=None, enrolled_withheld=why))
+    tab = visit(page.url)
+    assert text(tab, "#enrolled") == (
+        "Is the speaker enrolled at all? Not known: it takes a speaker embedding (identity). "
+        "f0+phones cannot tell strangers (0.53)."
+    )
+    assert "nobody enrolled" not in text(tab, "#banners")
+
+
 def test_figures_may_be_withheld(page, visit):
     give(page, records.start(), records.reading(9, bits=None, withheld="templates too short"))
     give(page, records.reading(10, bits=None, enrolled=None, top=[], features={}))

@@ -264,12 +264,21 @@ export function candidates(run, reading) {
   }
   fill("candidates", rows);
   strip(run, all, then);
-  fill("enrolled", known(reading.enrolled) ? [
-    make("p", { class: "small" },
+  fill("enrolled", enrolment(reading));
+}
+
+function enrolment(reading) {
+  const asked = "Is the speaker enrolled at all? ";
+  if (known(reading.enrolled)) {
+    return [make("p", { class: "small" },
       reading.enrolled < NOBODY ? make("strong", {}, "Probably nobody enrolled. ") : "",
-      "Is the speaker enrolled at all? ", make("strong", {}, percent(reading.enrolled)),
-      make("span", { class: "muted" }, " (50 % before anything was heard)")),
-  ] : []);
+      asked, make("strong", {}, percent(reading.enrolled)),
+      make("span", { class: "muted" }, " (50 % before anything was heard)"))];
+  }
+  if (!reading.enrolled_withheld) return [];
+  const [why, cure] = reading.enrolled_withheld.split("; ");
+  return [make("p", { class: "small" }, asked, make("strong", {}, "Not known"),
+    cure ? `: ${cure}. ` : ". ", make("span", { class: "muted" }, `${why}.`))];
 }
 
 const WORDS = {
