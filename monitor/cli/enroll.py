@@ -180,6 +180,7 @@ def _named(paths: Sequence[Path], base: str | None, add: bool, output: Path) -> 
 def _in_words(population: Population, new: Population, output: Path, people: str) -> Iterator[str]:
     """What was enrolled, and what to mind or to do next."""
     from monitor.errors import UsageError
+    from monitor.population.population import MISMATCH
 
     have = new.template_seconds
     length = (
@@ -198,17 +199,30 @@ def _in_words(population: Population, new: Population, output: Path, people: str
     elif not len(population.laws):
         yield f"next: learn what a rank means:  monitor calibrate {people} -o {output}"
     try:
-        scoring = population.scoring()
+        population.scoring()
     except UsageError as error:
         yield f"monitor: note: {error}; enrol more speech"
         return
-    names = zip(population.names, scoring.members, strict=True)
-    short = [name for name, member in names if not member]
+    usual, have = population.common_seconds, population.template_seconds
+    least = min((MISMATCH * law.template_lengths[0] for law in population.laws), default=0.0)
+    little = [name for name, seconds in zip(population.names, have, strict=True) if seconds < least]
+    if little:
+        yield (
+            f"monitor: note: {_some(little)}: too little speech to be compared, the rank law knows "
+            f"no templates under {least / MISMATCH:g} s; enrol more"
+        )
+    short = [
+        name
+        for name, seconds in zip(population.names, have, strict=True)
+        if least <= seconds < usual
+    ]
     if short:
-        some = ", ".join(short[:5]) + (", ..." if len(short) > 5 else "")
-        lowest = population.template_seconds.min()
         yield (
             f"monitor: note: {len(short)} of {len(population)} have much less speech than the rest "
-            f"({scoring.seconds:g} s) and will not be ranked: {some}; enrol more, or cut all with "
-            f"replay --template-seconds {lowest:g}"
+            f"({usual:g} s): {_some(short)}; --watch one, and all templates are cut to that "
+            "length: enrol more to learn what an attacker with more would know"
         )
+
+
+def _some(names: Sequence[str]) -> str:
+    return ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")

@@ -52,7 +52,8 @@ _OPTIONS = (
         "--template-seconds",
         type=Seconds(),
         metavar="D",
-        help="Cut all templates to D speech seconds. [default: their common length]",
+        help="Cut all templates to D speech seconds. [default: their common length, or that of "
+        "--watch NAME where it is shorter]",
     ),
     click.option(
         "--on-change",

@@ -16,7 +16,15 @@ from monitor.population.law import Laws
 from monitor.population.storing import read_store, write_store
 from monitor.types import AnyArray, BoolArray, IntArray
 
-__all__ = ["SLICE_SECONDS", "FeatureTemplates", "Population", "Scoring", "SourceNote", "Speaker"]
+__all__ = [
+    "MISMATCH",
+    "SLICE_SECONDS",
+    "FeatureTemplates",
+    "Population",
+    "Scoring",
+    "SourceNote",
+    "Speaker",
+]
 
 SLICE_SECONDS = 5.0
 """Templates are kept in slices of so many speech seconds, so that they can be cut to one length."""
@@ -73,7 +81,7 @@ class Scoring:
     Attributes:
         seconds: D, speech seconds; every template is cut to it.
         members: shape (N,), False where a template is shorter: by more than 20 % than the median,
-            unless D was asked for.
+            unless D was asked for or is that of the watched speaker.
     """
 
     seconds: float
@@ -148,11 +156,18 @@ class Population:
         """Length of each template, speech seconds, shape (N,)."""
         return np.diff(self.offsets) * SLICE_SECONDS
 
-    def scoring(self, seconds: float | None = None) -> Scoring:
+    @property
+    def common_seconds(self) -> float:
+        """What all but much shorter templates have, speech seconds; 0 with nobody enrolled."""
+        have = self.template_seconds
+        return float(have[have >= MISMATCH * np.median(have)].min()) if len(self) else 0.0
+
+    def scoring(self, seconds: float | None = None, *, watch: str | None = None) -> Scoring:
         """The common template length: what all but much shorter templates have.
 
         Args:
             seconds: D to use instead, rounded down to a whole slice.
+            watch: a speaker who is to be among them: D is at most what that template has.
 
         Raises:
             UsageError: fewer than two templates are that long.
@@ -162,10 +177,10 @@ class Population:
             if not SLICE_SECONDS <= seconds < math.inf:
                 raise UsageError(f"template_seconds={seconds:g} must be at least {SLICE_SECONDS:g}")
             common = math.floor(seconds / SLICE_SECONDS) * SLICE_SECONDS
-        elif len(self) > 0:
-            common = float(have[have >= MISMATCH * np.median(have)].min())
         else:
-            common = 0.0
+            common = self.common_seconds
+            if watch is not None:
+                common = min(common, float(have[self.index(watch)]))
         members = have >= common
         if common <= 0 or members.sum() < 2:
             raise UsageError(

@@ -49,7 +49,8 @@ class Monitor:
         step_seconds: audio seconds from one reading to the next, a multiple of 0.01.
         session: ``"cross"``, or ``"same"`` where the templates come from this very recording.
         laws: laws to use instead of the population's own.
-        template_seconds: D to cut all templates to; None for their common length.
+        template_seconds: D to cut all templates to; None for their common length, or the watched
+            speaker's where that is shorter.
         channel: the channel to hear, counted from 1; None mixes all of them.
         on_change: what to do when another person, or channel, takes over: ``"ignore"`` (do not
             look), ``"note"`` (say so and carry on), ``"reset"`` (begin the evidence afresh; the

@@ -25,6 +25,7 @@ from monitor.population.interpolation import LengthLaw, at_template
 from monitor.population.law import Laws, RankLaw
 from monitor.population.population import Population
 from monitor.stream.expected import ExpectedBits
+from monitor.stream.lengths import common_length
 from monitor.stream.reading import ZERO, Bits, FeatureReading
 from monitor.types import AnyArray, BoolArray, FloatArray, IntArray
 
@@ -151,7 +152,8 @@ class Recogniser:
         session: ``"cross"`` or ``"same"``: which law to use. Where there is no cross-session law
             the same-session one stands in, and ``flatters`` is True.
         laws: laws to use instead of the population's.
-        template_seconds: D to cut templates to, instead of their common length.
+        template_seconds: D to cut templates to, instead of their common length, or the watched
+            speaker's where that is shorter.
 
     Raises:
         UsageError: an unknown feature or speaker.
@@ -179,7 +181,13 @@ class Recogniser:
                 f"it has {', '.join(population.features)}"
             )
         position = None if watch is None else population.index(watch)
-        self.scoring = population.scoring(template_seconds)
+        law, self.session, self.flatters = _choose(laws, tuple(features), session)
+        length = common_length(population, law, watch, template_seconds)
+        self.scoring, self.withheld, self.length_notice = (
+            length.scoring,
+            length.withheld,
+            length.notice,
+        )
         places = np.flatnonzero(self.scoring.members)
         self.names = tuple(population.names[i] for i in places)
         self._most = min(top, len(self.names))
@@ -188,21 +196,12 @@ class Recogniser:
             for name, member in zip(population.names, self.scoring.members, strict=True)
             if not member
         )
-        self.withheld = ""
         self._watched: int | None = None
-        if watch is not None and watch in self.left_out:
-            have = float(population.template_seconds[population.index(watch)])
-            self.withheld = (
-                f"template_mismatch: {watch} has {have:g} s of enrolled speech, the others "
-                f"{self.scoring.seconds:g} s; enrol more, or cut all with --template-seconds "
-                f"{have:g}"
-            )
-        elif position is not None:
+        if position is not None and not self.withheld:
             self._watched = int(np.searchsorted(places, position))
         self.speakers = len(self.names)
         self.ceiling = float(np.log2(self.speakers))
 
-        law, self.session, self.flatters = _choose(laws, tuple(features), session)
         self.law = law
         self.features = law.features
         kinds = [population.features[name].kind for name in self.features]

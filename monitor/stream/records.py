@@ -72,11 +72,16 @@ def _notices(monitor: Monitor) -> list[str]:
     notices = []
     if recogniser.withheld:
         notices.append(recogniser.withheld)
+    if recogniser.length_notice:
+        notices.append(recogniser.length_notice)
     if recogniser.left_out:
         some = ", ".join(recogniser.left_out[:5]) + (
             ", ..." if len(recogniser.left_out) > 5 else ""
         )
-        notices.append(f"not ranked, their templates are much shorter than the others': {some}")
+        cure = "" if monitor.watch else " (--watch one of them, and all are cut to that length)"
+        notices.append(
+            f"not ranked, their templates are much shorter than the others'{cure}: {some}"
+        )
     if monitor.unheard:
         unheard = ", ".join(monitor.unheard)
         notices.append(

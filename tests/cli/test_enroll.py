@@ -151,7 +151,7 @@ def test_among_the_shipped_readers(run, tmp_path, reference):
     assert f"holds {len(made)}" in result.err
     # 60 s of audio are less than the readers have: said once, with what to do
     (line,) = [line for line in result.err.splitlines() if "much less speech" in line]
-    assert "me, you; enrol more, or cut all with replay --template-seconds" in line
+    assert "(100 s): me, you; --watch one, and all templates are cut to that length" in line
     again = run("enroll", corpus, "--base", path, "-o", tmp_path / "x.npz")
     assert again.code == 2
     assert "me, you enrolled already" in again.complaint

@@ -168,9 +168,10 @@ def test_enrolling_at_the_microphone_and_listening_for_it(start, speaking, tmp_p
     assert len(population) == len(Population.reference()) + 1
     assert population.template_seconds[-1] == 10.0
     assert "speak, about anything" in err
-    listening = start("listen", "-p", us, "--watch", "me", "--template-seconds", "10", "--for", "8")
+    assert "--watch one, and all templates are cut" in err
+    listening = start("listen", "-p", us, "--watch", "me", "--for", "8")
     found = records(listening.communicate(timeout=120)[0])
-    assert found[0]["watch"] == "me"
+    assert (found[0]["watch"], found[0]["template_seconds"]) == ("me", 10)
     last = [record for record in found if record["type"] == "reading"][-1]
     assert last["features"]["f0"]["rank"] <= 20
 

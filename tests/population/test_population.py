@@ -191,12 +191,23 @@ def test_templates_are_cut_to_one_length(seconds, asked, common, left_out):
     scoring = made.scoring(asked)
     assert scoring.seconds == common
     assert tuple(np.flatnonzero(~scoring.members)) == left_out
+    assert asked is not None or made.common_seconds == common
     for feature in made.features:
         cut = made.templates(feature, scoring)
         assert cut.dtype == np.int64
         assert_array_equal(cut, naive_templates(made, feature, scoring))
         # one length for all of them
         assert (cut.sum(axis=1) == common / 5 * 60).all()
+
+
+def test_no_template_is_longer_than_the_watched_one():
+    made = population((100, 10, 100, 60, 120), ("f0",))
+    for name, have in zip(made.names, (100, 10, 100, 60, 100), strict=True):
+        scoring = made.scoring(watch=name)
+        assert scoring.seconds == have
+        assert scoring.members[made.index(name)]
+        assert (made.templates("f0", scoring).sum(axis=1) == have / 5 * 60).all()
+    assert population((10, 120)).scoring(watch="s0").seconds == 10
 
 
 def test_templates_of_embeddings():

@@ -261,12 +261,27 @@ def test_the_rank_posterior_of_twins_and_of_nothing():
     assert_allclose(even, 1 / 9, rtol=1e-12)
 
 
-def test_a_short_watched_template_is_withheld():
-    made = people((100, 100, 75, 100, 80))
+def test_the_watched_speakers_length_decides():
+    made = people((100, 100, 75, 100, 80), template_lengths=(10, 100))
+    recogniser = Recogniser(made, BOTH, "s2")
+    assert (recogniser.withheld, recogniser.left_out) == ("", ())
+    assert (recogniser.speakers, recogniser.scoring.seconds) == (5, 75.0)
+    same = Recogniser(made, BOTH, "s2", template_seconds=75)
+    counts = heard(*[voice(made, name, 2, 300) for name in BOTH])
+    one, other = (each.assess(counts, 10.0) for each in (recogniser, same))
+    assert one.local == other.local
+    assert_allclose(one.posterior, other.posterior, rtol=0)
+    assert "interpolated between" in recogniser.length_notice
+
+
+def test_a_watched_template_too_short_for_the_law_is_withheld():
+    made = people((100, 100, 75, 100, 80), template_lengths=(100,))
     recogniser = Recogniser(made, BOTH, "s2")
     assert not recogniser.watched
-    assert recogniser.withheld.startswith("template_mismatch: s2 has 75 s of enrolled speech")
-    assert "--template-seconds 75" in recogniser.withheld
+    assert recogniser.withheld == (
+        "template_mismatch: s2 has 75 s of enrolled speech, too little: the rank law knows no "
+        "templates under 100 s; enrol more"
+    )
     assert recogniser.names == ("s0", "s1", "s3", "s4")
     assert recogniser.left_out == ("s2",)
     assert recogniser.speakers == 4

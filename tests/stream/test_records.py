@@ -8,7 +8,7 @@ import jsonschema
 import numpy as np
 
 from monitor import Monitor, Population
-from monitor.population.law import Laws
+from monitor.population.law import Laws, RankLaw
 from monitor.population.population import FeatureTemplates
 from monitor.sinks.schema import SCHEMA
 from monitor.stream.losses import GapEvent
@@ -107,15 +107,64 @@ def test_a_template_much_shorter_than_the_others_is_left_out_and_told():
     (notice,) = record["notices"]
     assert notice.endswith(f": {WATCHED}")
     record = start(population, watch=WATCHED)
-    mismatch, left_out = record["notices"]
-    assert mismatch.startswith(f"template_mismatch: {WATCHED} has 10 s")
-    assert "--template-seconds 10" in mismatch
-    assert left_out == notice
+    assert (record["speakers"], record["template_seconds"]) == (50, 10)
+    (cut,) = record["notices"]
+    assert cut.startswith(
+        f"all templates are cut to 10 s, which is what {WATCHED} has (the others: 100 s); the rank "
+        "law was learnt at that length. "
+    )
+    now, then = map(float, re.findall(r"(\d\.\d)(?: bits on average| against)", cut))
+    assert 0 < now < then < record["ceiling"]
     assert start(population, watch=WATCHED, template_seconds=10)["notices"] == []
+    # somebody else is not held to that length
+    assert start(population, watch="1088")["template_seconds"] == 100
+
+
+def test_a_law_that_was_not_learnt_at_the_length_is_told():
+    population = shortened(reference(), WATCHED, 9)
+    (cut,) = start(population, watch=WATCHED)["notices"]
+    assert "cut to 45 s" in cut
+    assert "interpolated between those learnt at templates of 30 and 60 s" in cut
+    (short,) = start(population, template_seconds=5)["notices"]
+    assert "learnt at templates of 10 s and no nearer to 5 s: it claims more" in short
+    (long,) = start(reference(), laws=Laws([at_most(law, 60) for law in reference().laws]))[
+        "notices"
+    ][:1]
+    assert "learnt at templates of 60 s and no nearer to 100 s: it makes light" in long
+
+
+def at_most(law: RankLaw, seconds: float) -> RankLaw:
+    """A law that was learnt at no longer templates."""
+    kept = law.template_lengths <= seconds
+    cells = {
+        n: getattr(law, n)[:, :, kept] for n in ("alpha", "beta", "binomial", "weights", "floor")
+    }
+    return replace(
+        law,
+        template_lengths=law.template_lengths[kept],
+        open_set=law.open_set[:, kept],
+        **cells,
+    )
+
+
+def test_too_little_enrolled_speech_is_withheld():
+    population = shortened(reference(), WATCHED, 1)
+    record = start(population, watch=WATCHED)
+    mismatch, left_out = record["notices"]
+    assert mismatch == (
+        f"template_mismatch: {WATCHED} has 5 s of enrolled speech, too little: the rank law knows "
+        "no templates under 10 s; enrol more"
+    )
+    assert left_out.endswith(f": {WATCHED}")
+    assert (record["speakers"], record["template_seconds"]) == (49, 100)
+    longer = start(shortened(reference(), WATCHED, 2), watch=WATCHED, template_seconds=30)
+    assert longer["notices"][0].startswith(
+        f"template_mismatch: {WATCHED} has 10 s of enrolled speech, not the 30 s asked for"
+    )
 
 
 def test_what_is_withheld_is_null_and_says_why():
-    monitor = Monitor(shortened(reference(), WATCHED, 2), watch=WATCHED)
+    monitor = Monitor(shortened(reference(), WATCHED, 1), watch=WATCHED)
     for reading in monitor.push(simulated(5.0)):
         record = reading.record()
         VALIDATOR.validate(record)
@@ -154,7 +203,7 @@ def test_more_than_ten_times_the_calibrations_speakers_are_told():
     few = replace(law(("f0",), ["histogram"]), candidates=5)
     sized = Laws([replace(few, features=("f0",))])
     population = reference().with_laws(sized)
-    assert start(population)["notices"] == []
+    assert not [n for n in start(population)["notices"] if "more than ten times" in n]
     more = with_speakers(population, me=())
     assert [n for n in start(more)["notices"] if "more than ten times the 5" in n]
 

@@ -1,0 +1,138 @@
+"""Does a law hold at template lengths that it was not learnt at, on readers it has not seen?
+
+    python -m benchmarks.template_length FRAMES [--splits 10] [--features f0,phones]
+
+FRAMES is a folder made by `benchmarks.hear`. The readers are split in halves; laws are learnt on
+the one half with templates of 10, 30, 60 and 100 s, as those of the shipped population are, and
+judged on the other at template lengths on that grid, between and below. For each: what the
+posterior claims (mean attacker confidence), what it gives the true reader (mean local bits), and
+the same by the law of 100 s, as if length made no difference.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+from collections import defaultdict
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from monitor.corpus.finding import find
+from monitor.maths import logit
+from monitor.maths.posterior import gain_bits, local_bits
+from monitor.maths.scores import default_similarity, similarity
+from monitor.population.interpolation import at_template
+from monitor.population.law import RankLaw
+from monitor.training import fitted
+from monitor.training.calibrating import calibrate
+from monitor.training.cells import Cell, plans
+from monitor.training.voices import UNITS_PER_SECOND, Voice, collect
+
+CORPORA = ("train-clean-5", "train-clean-100", "dev-clean")
+LEARNT = (10.0, 30.0, 60.0, 100.0)
+JUDGED = (5.0, 10.0, 20.0, 45.0, 60.0, 80.0, 100.0)
+LENGTHS = (10.0, 30.0, 60.0)
+SHIFTS = 10
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Laws at other template lengths.")
+    parser.add_argument("frames", type=Path)
+    parser.add_argument("--splits", type=int, default=10)
+    parser.add_argument("--features", default="f0,phones")
+    given = parser.parse_args()
+    # the others are for information and take most of the time
+    setattr(fitted, "LOSSES", ("LL",))  # noqa: B010
+    names = given.features.split(",")
+    with tempfile.TemporaryDirectory() as folder:
+        manifest = Path(folder) / "all.csv"
+        files = [f for corpus in CORPORA for f in sorted((given.frames / corpus).rglob("*.npz"))]
+        lines = [f"{file.resolve()},{file.parent.name},{file.stem}" for file in files]
+        manifest.write_text("\n".join(["path,speaker,session", *lines, ""]), encoding="utf-8")
+        voices, shapes, problems = collect(find(manifest), features=names)
+    for problem in problems:
+        raise SystemExit(problem)
+    measures = {n: similarity(default_similarity(s.kind), s.kind) for n, s in shapes.items()}
+    additive = np.array([measure.additive for measure in measures.values()])
+    found: dict[tuple[str, str, float, float], list[tuple[float, float, float]]] = defaultdict(list)
+    generator = np.random.default_rng(0)
+    for _ in range(given.splits):
+        ours, theirs = _halves(voices, generator)
+        laws = calibrate(
+            ours, shapes, lengths=LENGTHS, template_lengths=LEARNT, draws=20, trials=SHIFTS
+        ).laws
+        for session, t, d, plan in plans(theirs, LENGTHS, JUDGED, SHIFTS):
+            if not plan.mated.size:
+                continue
+            test, template = (round(x * UNITS_PER_SECOND) for x in (LENGTHS[t], JUDGED[d]))
+            cell = plan.run(measures, test, template)
+            for law in laws:
+                if law.session == session:
+                    axis = [list(measures).index(name) for name in law.features]
+                    right = _bits(law, cell, axis, additive[axis], LENGTHS[t], JUDGED[d])
+                    wrong = _bits(law, cell, axis, additive[axis], LENGTHS[t], LEARNT[-1])
+                    key = (session, "+".join(law.features), LENGTHS[t], JUDGED[d])
+                    found[key].append((*right, wrong[1]))
+    for session in ("cross", "same"):
+        for length in LENGTHS:
+            print(f"\n{session} session, T = {length:g} s: claimed, actual, actual by the law of")
+            print(
+                f"{LEARNT[-1]:g} s; mean bits, in brackets the standard error of claimed - actual"
+            )
+            heads = sorted({key[1] for key in found}, key=lambda name: (len(name), name))
+            print("| templates | " + " | ".join(heads) + " |")
+            print("| --- |" + " --- |" * len(heads))
+            for template in JUDGED:
+                cells = [_words(found[session, name, length, template]) for name in heads]
+                print(f"| {template:g} s | " + " | ".join(cells) + " |")
+
+
+def _halves(
+    voices: Sequence[Voice], generator: np.random.Generator
+) -> tuple[list[Voice], list[Voice]]:
+    """Two halves, each with half of the readers who have several sessions."""
+    ours: list[Voice] = []
+    theirs: list[Voice] = []
+    for several in (True, False):
+        group = [voice for voice in voices if (len(voice.sessions) > 1) is several]
+        order = generator.permutation(len(group))
+        half = -(-len(group) // 2)
+        ours += [group[i] for i in order[:half]]
+        theirs += [group[i] for i in order[half:]]
+    return ours, theirs
+
+
+def _bits(
+    law: RankLaw,
+    cell: Cell,
+    axis: Sequence[int],
+    additive: np.ndarray,
+    length: float,
+    template: float,
+) -> tuple[float, float]:
+    """Mean attacker confidence and mean local bits, every reader weighing the same."""
+    point = at_template(law, template, additive).at(length)
+    trials = logit.Trials(cell.behind[:, list(axis)], cell.behind_speaker)
+    count = len(cell.own)
+    posterior = trials.posterior(
+        np.repeat(point.weights[:1], count, axis=0), np.full(count, point.spread[0])
+    )
+    claimed = gain_bits(posterior)
+    actual = local_bits(posterior[np.arange(count), cell.own], cell.candidates)
+    _, place = np.unique(cell.behind_speaker, return_inverse=True)
+    share = 1.0 / np.bincount(place)[place]
+    return float(np.average(claimed, weights=share)), float(np.average(actual, weights=share))
+
+
+def _words(values: Sequence[tuple[float, float, float]]) -> str:
+    if not values:
+        return ""
+    claimed, actual, wrong = np.array(values).T
+    spread = (claimed - actual).std(ddof=1) / np.sqrt(len(values))
+    return f"{claimed.mean():.2f}, {actual.mean():.2f}, {wrong.mean():.2f} ({spread:.2f})"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,115 @@
+"""The one length D that all templates of a run are cut to, and what that means (METHOD section 4).
+
+The watched speaker's length decides: who has less than the others is compared with as much of
+each, never with more. What a law says belongs to its own D, so a length far below those that it
+was learnt at gives no figures at all.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from monitor.maths.scores import similarity
+from monitor.population.interpolation import at_template
+from monitor.population.law import RankLaw
+from monitor.population.population import MISMATCH, Population, Scoring
+
+__all__ = ["CommonLength", "common_length"]
+
+_EXAMPLE_SECONDS = 30.0
+"""Length of the test, of speech, by which a notice tells what longer templates would say."""
+
+
+@dataclass(frozen=True, slots=True)
+class CommonLength:
+    """What the templates of a run are cut to.
+
+    Attributes:
+        scoring: the length, and who has it.
+        withheld: why the watched speaker is not compared, or empty.
+        notice: what to mind where D is not what the templates have, or the law was not learnt
+            there; empty where there is nothing.
+    """
+
+    scoring: Scoring
+    withheld: str = ""
+    notice: str = ""
+
+
+def common_length(
+    population: Population, law: RankLaw, watch: str | None, asked_seconds: float | None
+) -> CommonLength:
+    """Choose D.
+
+    Args:
+        population: the templates.
+        law: that will be asked what a score means.
+        watch: the watched speaker, or None.
+        asked_seconds: D, where the user chose it.
+
+    Raises:
+        UsageError: fewer than two templates are that long.
+    """
+    have = 0.0 if watch is None else float(population.template_seconds[population.index(watch)])
+    if asked_seconds is not None:
+        scoring = population.scoring(asked_seconds)
+        if watch is not None and have < scoring.seconds:
+            return CommonLength(
+                scoring,
+                f"template_mismatch: {watch} has {have:g} s of enrolled speech, not the "
+                f"{scoring.seconds:g} s asked for; enrol more, or leave out --template-seconds",
+            )
+        return CommonLength(scoring, notice=_off_the_grid(law, scoring.seconds))
+    usual = population.common_seconds
+    if watch is None or have >= usual:
+        return CommonLength(population.scoring(), notice=_off_the_grid(law, usual))
+    least = float(law.template_lengths[0])
+    if have < MISMATCH * least:
+        return CommonLength(
+            population.scoring(),
+            f"template_mismatch: {watch} has {have:g} s of enrolled speech, too little: the rank "
+            f"law knows no templates under {least:g} s; enrol more",
+        )
+    scoring = population.scoring(watch=watch)
+    return CommonLength(scoring, notice=_cut(population, law, watch, scoring, usual))
+
+
+def _cut(population: Population, law: RankLaw, watch: str, scoring: Scoring, usual: float) -> str:
+    """What it costs to be compared by less speech than the others have."""
+    kinds = [population.features[name].kind for name in law.features]
+    additive = np.array([
+        similarity(name, kind).additive for name, kind in zip(law.similarities, kinds, strict=True)
+    ])  # fmt: skip
+    speakers = int(scoring.members.sum())
+    now, then = (
+        at_template(law, d, additive).at(_EXAMPLE_SECONDS).expected_bits(speakers, slice(0, 1))[0]
+        for d in (scoring.seconds, usual)
+    )
+    where = _off_the_grid(law, scoring.seconds) or "the rank law was learnt at that length"
+    return (
+        f"all templates are cut to {scoring.seconds:g} s, which is what {watch} has (the others: "
+        f"{usual:g} s); {where}. Who enrolled more of {watch} learns more: "
+        f"{_EXAMPLE_SECONDS:g} s of speech disclose {now:.1f} bits on average, {then:.1f} against "
+        f"templates of {usual:g} s"
+    )
+
+
+def _off_the_grid(law: RankLaw, seconds: float) -> str:
+    """Which law stands in at a D that it was not learnt at; empty where it was."""
+    grid = law.template_lengths
+    if np.isclose(grid, seconds).any():
+        return ""
+    place = int(np.searchsorted(grid, seconds))
+    if 0 < place < grid.size:
+        return (
+            f"the rank law is interpolated between those learnt at templates of "
+            f"{grid[place - 1]:g} and {grid[place]:g} s"
+        )
+    nearest = float(grid[0] if place == 0 else grid[-1])
+    bias = "claims more than they can say" if place == 0 else "makes light of what they can say"
+    return (
+        f"the rank law was learnt at templates of {nearest:g} s and no nearer to {seconds:g} s: it "
+        f"{bias}"
+    )
