@@ -197,7 +197,7 @@ export class Curve {
       hovermode: "x unified", uirevision: "same",
       hoverlabel: { bgcolor: colour("card"), bordercolor: colour("line"), font: { color: colour("ink") } },
       paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
-      margin: { l: narrow ? 34 : 52, r: narrow ? 8 : 74, t: 12, b: narrow ? 34 : 48 },
+      margin: { l: narrow ? 26 : 52, r: narrow ? 52 : 74, t: 12, b: narrow ? 34 : 48 },
       xaxis: {
         ...axis, type: "log", range: range.map(Math.log10), tickvals: ticks,
         ticktext: ticks.map(shortLength), tickangle: 0, hoverformat: ".1f",
@@ -211,7 +211,7 @@ export class Curve {
       yaxis2: {
         ...axis, overlaying: "y", side: "right", range: [low, high], showgrid: false,
         tickvals: people, ticktext: people.map((b) => odds(b, ceiling, !run.start.watch).replace(" sure", "")),
-        showticklabels: !narrow, ticks: "",
+        tickfont: { size: narrow ? 11 : 13 }, ticks: "",
       },
     };
   }

@@ -1,7 +1,7 @@
 // Everything beside the curve, at one moment of the run.
 import { $, fill, make, share, text } from "./dom.js";
 import {
-  clock, count, featureName, fixed, known, left, length, odds, percent, plural, verdict,
+  clock, count, featureName, fixed, isoTime, known, left, length, odds, percent, plural, verdict,
 } from "./words.js";
 
 const NOBODY = 0.2; // four to one against anybody enrolled
@@ -318,11 +318,14 @@ export function log(run, reading) {
 }
 
 function pairs(id, rows) {
-  fill(id, rows.filter(Boolean).flatMap(([name, value, note]) => [
+  fill(id, rows.filter(Boolean).map(([name, value, note]) => make("div", {},
     make("dt", {}, name),
-    make("dd", {}, value, note ? make("span", { class: "muted small" }, ` ${note}`) : null),
-  ]));
+    make("dd", {}, value, note ? make("span", { class: "muted small" }, ` ${note}`) : null))));
 }
+
+// Guides end at the ceiling.
+const guide = (bits, ceiling) =>
+  [`${fixed(bits)} bits`, known(bits) && bits > ceiling - 0.005 ? "the ceiling" : ""];
 
 export function numbers(run, reading) {
   const s = run.start;
@@ -334,7 +337,8 @@ export function numbers(run, reading) {
     ["Average voice, this length", `${fixed(reading.expected_bits)} bits`, both("expected_bits")],
     run.start.watch && ["Attacker's confidence", `${fixed(reading.gain_bits)} bits`, both("gain_bits")],
     ["Sum of the features", `${fixed(reading.sum_bits)} bits`, "as if independent"],
-    reading.guides && ["Guides", `${fixed(reading.guides.linear)} and ${fixed(reading.guides.sqrt)} bits`, "linear, square root"],
+    reading.guides && ["Linear guide", ...guide(reading.guides.linear, reading.ceiling)],
+    reading.guides && ["Square-root guide", ...guide(reading.guides.sqrt, reading.ceiling)],
     ["Plateau", `${fixed(reading.plateau, 2)} bits`],
     reading.beyond_grid && ["Length", "beyond calibration", "the last law holds"],
     known(reading.lag) && ["Lag", length(reading.lag), "from speech to reading"],
@@ -350,7 +354,7 @@ export function about(run) {
   if (!s.type || $("about").dataset.run === run.name) return;
   $("about").dataset.run = run.name;
   pairs("about", [
-    ["Started", s.time && new Date(s.time).toLocaleString()],
+    ["Started", s.time && isoTime(s.time)],
     ["Recordings", (s.recordings || []).join(", ")],
     ["Candidates", `${s.speakers} people`, `${fixed(s.ceiling, 2)} bits`],
     ["Watching", s.watch || "nobody"],

@@ -29,6 +29,15 @@ export function length(seconds) {
   return `${Math.floor(seconds / 3600)} h ${Math.round((seconds % 3600) / 60)} min`;
 }
 
+// ISO 8601, to the second, in the time of the place where it is read.
+export function isoTime(time) {
+  const date = new Date(time);
+  const away = -date.getTimezoneOffset();
+  const two = (n) => String(Math.abs(n)).padStart(2, "0");
+  const local = new Date(date.getTime() + away * 60000).toISOString().slice(0, 19);
+  return `${local}${away < 0 ? "-" : "+"}${two(Math.trunc(away / 60))}:${two(away % 60)}`;
+}
+
 export function shortLength(seconds) {
   if (seconds < 60) return `${seconds} s`;
   return seconds < 3600 ? `${seconds / 60} min` : `${seconds / 3600} h`;
