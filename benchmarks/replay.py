@@ -98,6 +98,7 @@ def main() -> None:
         peers: dict[str, list[float]] = {minutes: [] for minutes in PEER_MINUTES}
         peer_memory = dict.fromkeys(PEER_MINUTES, 0.0)
         for _ in range(arguments.runs):
+            run.unlink(missing_ok=True)
             took, memory = timed(ours, arguments.core)
             mine.append(took)
             for minutes, taken in peers.items():

@@ -12,7 +12,7 @@ import monitor
 ROOT = Path(monitor.__file__).parent
 LAYERS = [
     {"types", "errors", "lazy", "managed", "phrases", "version"},
-    {"maths", "protocols"},
+    {"locks", "maths", "protocols"},
     {"corpus", "features", "population", "sources", "sinks", "figures"},
     {"stream", "alerts", "evaluation"},
     {"training", "ledger", "web"},

@@ -9,7 +9,7 @@ import click
 
 from monitor.cli.options import Names, Seconds, ecapa_option, with_options
 
-__all__ = ["hearing_options", "jsonl_option"]
+__all__ = ["hearing_options", "jsonl_options"]
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
@@ -66,11 +66,19 @@ _OPTIONS = (
 )
 
 
-jsonl_option = click.option(
-    "--jsonl",
-    metavar="FILE|-",
-    help="Write JSON lines there. [default: to standard output if it is no terminal]",
+_JSONL = (
+    click.option(
+        "--jsonl",
+        metavar="FILE|-",
+        help="Write JSON lines there. [default: to standard output if it is no terminal]",
+    ),
+    click.option("--replace", is_flag=True, help="Overwrite what --jsonl FILE holds."),
 )
+
+
+def jsonl_options(command: _Command) -> _Command:
+    """Adds them: ``jsonl`` and ``replace`` of the command."""
+    return with_options(command, _JSONL)  # type: ignore[no-any-return]
 
 
 def hearing_options(command: _Command) -> _Command:

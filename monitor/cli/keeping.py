@@ -68,17 +68,22 @@ class Keeping:
 
         return [] if self.budget_bits is None else budget(self.budget_bits)
 
-    def session(self, monitor: Monitor, heard: Iterable[Heard] = ()) -> Session | None:
+    def session(
+        self, monitor: Monitor, heard: Iterable[Heard] = (), *, resume: bool = False
+    ) -> Session | None:
         """Open the ledger, and make a fresh monitor go on from what it holds; None without one.
 
         Give what comes back to ``run``, among the ``actions`` and, with a checkpoint, in
-        ``stateful``; and give ``run`` the start record that its ``begin`` makes.
+        ``stateful``; and give ``run`` the start record that its ``begin`` makes. No file is made
+        where one must be there (``resume``), or where the monitor does not go with a ledger.
         """
         if self.path is None:
             return None
         from monitor.ledger import Ledger, Session
+        from monitor.ledger.session import check
 
-        ledger = Ledger(self.path)
+        check(monitor)
+        ledger = Ledger(self.path, create=not resume)
         try:
             return Session(ledger, monitor, reading_seconds=self.every, heard=heard)
         except BaseException:

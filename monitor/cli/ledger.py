@@ -57,6 +57,7 @@ def export(file: Path, speaker: str | None, output: str) -> int:
     with Ledger(file, create=False) as ledger:
         lines = JsonLines(output)
         try:
+            lines.begin()  # an empty ledger makes an empty file
             for record in ledger.export(speaker):
                 lines.write(record)
         finally:

@@ -201,27 +201,37 @@ class Ledger(Managed):
         """Refuse audio that an earlier session heard: its evidence would count twice.
 
         Args:
-            speaker: whose sessions.
+            speaker: whose sessions; those in which nobody spoke do not count.
             parts: what is about to be heard.
             own: the session that is being resumed.
 
         Raises:
             UsageError: some of it was heard already.
         """
-        parts = list(parts)
         with translated(self.path):
-            rows = self._rows(speaker)
-        for row in rows:
+            twice = self.heard_before(speaker, parts, own)
+        if twice is not None:
+            raise UsageError(twice)
+
+    def heard_before(
+        self, speaker: str, parts: Iterable[Heard], own: int | None = None
+    ) -> str | None:
+        """As ``refuse_twice``: what is wrong, None where nothing is."""
+        parts = list(parts)
+        for row in self._rows(speaker):
+            if row["id"] == own or not row["speech"]:
+                continue
             for label, hashes, start, end in json.loads(row["heard"]):
                 for part in parts:
-                    same = row["id"] != own and set(hashes) & set(part.hashes)
+                    same = set(hashes) & set(part.hashes)
                     if same and _meet((start, end), (part.start_seconds, part.end_seconds)):
-                        raise UsageError(
+                        return (
                             f"{part.label}: was heard as {label} in session {row['id']} of "
                             f"{self.path.name} and would count twice; leave --ledger away, or "
                             f"first: monitor ledger forget {self.path.name} {speaker} "
                             f"--session {row['id']}"
                         )
+        return None
 
     def forget(self, speaker: str, session: int | None = None) -> int:
         """Remove a speaker, or one session, so that nothing of it is left in the files.

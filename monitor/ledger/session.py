@@ -16,7 +16,7 @@ from monitor.ledger.ledger import Heard, Ledger, blob
 from monitor.sinks.jsonl import line_of
 from monitor.stream.monitor import Monitor
 
-__all__ = ["Session"]
+__all__ = ["Session", "check"]
 
 READING_SECONDS = 10.0
 FLUSH_SECONDS = 1.0
@@ -25,10 +25,27 @@ MOST_WAITING = 10_000
 WAIT_MS = 20
 """For another process, while the stream goes on; at its end there is more patience."""
 LAST_WAIT_MS = 10_000
+_ROWS = ("readings", "alerts")
 _KEPT = (
     "seconds", "speech", "bits", "bits_low", "bits_high", "sum_bits", "gain_bits", "peak_bits",
     "expected_bits", "ceiling",
 )  # fmt: skip
+
+
+def check(monitor: Monitor) -> str:
+    """The speaker whose disclosure a ledger can add up.
+
+    Raises:
+        UsageError: nobody is watched, or the monitor begins afresh at a change of speaker.
+    """
+    if monitor.watch is None:
+        raise UsageError("a ledger remembers one speaker: name them with --watch")
+    if monitor.on_change not in ("ignore", "note"):
+        raise UsageError(
+            f"a ledger adds up one voice, --on-change {monitor.on_change} would begin it "
+            "afresh: use --on-change note"
+        )
+    return monitor.watch
 
 
 class Session:
@@ -66,22 +83,16 @@ class Session:
         clock: Callable[[], float] = time.monotonic,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
-        if monitor.watch is None:
-            raise UsageError("a ledger remembers one speaker: name them with --watch")
-        if monitor.on_change not in ("ignore", "note"):
-            raise UsageError(
-                f"a ledger adds up one voice, --on-change {monitor.on_change} would begin it "
-                "afresh: use --on-change note"
-            )
+        self._speaker, self._every = check(monitor), reading_seconds
         self._ledger, self._monitor, self._clock, self._now = ledger, monitor, clock, now
-        self._speaker, self._every = monitor.watch, reading_seconds
         self._heard = list(heard)
         self._features = {name: monitor.population.features[name] for name in monitor.features}
         self._id: int | None = None
-        self._restored: float | None = None
+        self._counts = False  # whether it has brought speech, and nobody else the same
+        self._written = dict.fromkeys(_ROWS, 0)
         self._waiting: deque[tuple[str, float, str]] = deque(maxlen=MOST_WAITING)
         self._due = self._saved_to = 0.0
-        self._flushed = -float("inf")
+        self._flushed: float | None = None
         self._last: Mapping[str, Any] | None = None
         self._start: dict[str, Any] = {}
         self._trouble = ""
@@ -92,8 +103,19 @@ class Session:
             monitor.begin_with(self.carried.evidence, self.carried.peak_bits)
 
     def begin(self, start: Mapping[str, Any]) -> dict[str, Any]:
-        """The ``start`` record with what is carried on added to it and to its notices."""
+        """Begin the session, or take it up again.
+
+        Returns:
+            the ``start`` record with what is carried on added to it and to its notices.
+
+        Raises:
+            UsageError: a recording was heard in an earlier session.
+            StoreError: the ledger cannot be written, or the session was forgotten.
+        """
         self._ledger.refuse_twice(self._speaker, self._heard, self._id)
+        self._start = {key: start[key] for key in _OF_START}
+        self._open(start)
+        self._patience(WAIT_MS)
         carried, notices = self.carried, list(start["notices"])
         speech = carried.evidence.speech_seconds if carried.evidence is not None else 0.0
         if carried.sessions:
@@ -115,16 +137,14 @@ class Session:
     def write(self, record: Mapping[str, Any]) -> None:
         """Take one record of the run."""
         kind = record["type"]
-        if kind == "start":
-            self._start = {key: record[key] for key in _OF_START}
-            self._open(record)
-            self._patience(WAIT_MS)
-        elif kind == "reading":
+        if kind == "reading":
             self._last = record
             if record["seconds"] >= self._due - 1e-6:
                 self._due = record["seconds"] + self._every
                 self._wait("readings", {"type": "reading", **{k: record[k] for k in _KEPT}})
-            if self._clock() - self._flushed >= FLUSH_SECONDS:
+            if self._flushed is None:  # not before there is a checkpoint to resume from
+                self._flushed = self._clock()
+            elif self._clock() - self._flushed >= FLUSH_SECONDS:
                 self._flush()
         elif kind == "alert":
             self._wait("alerts", record)
@@ -157,13 +177,25 @@ class Session:
 
     def state(self) -> dict[str, Any]:
         """What a checkpoint must keep; JSON-able."""
-        last = self._last or {}
-        return {"session": self._id, "due": self._due, "seconds": last.get("seconds", 0.0)}
+        return {
+            "session": self._id,
+            "due": self._due,
+            "last": None if self._last is None else {k: self._last[k] for k in _KEPT},
+            "written": dict(self._written),
+            "waiting": list(self._waiting),
+        }
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Go on with the session of a ``state``; the monitor's own brings its evidence."""
-        self._id, self._due = state["session"], float(state["due"])
-        self._restored = float(state["seconds"])
+        """Go on with the session of a ``state``; the monitor's own brings its evidence.
+
+        Raises:
+            StoreError: the session was forgotten.
+        """
+        if state["session"] is None:
+            raise self._forgotten()
+        self._id, self._due, self._last = int(state["session"]), float(state["due"]), state["last"]
+        self._written = {table: int(state["written"][table]) for table in _ROWS}
+        self._waiting.extend((table, seconds, row) for table, seconds, row in state["waiting"])
         self.carried = self._ledger.carried(self._speaker, self._features, self._id)
 
     def _open(self, start: Mapping[str, Any]) -> None:
@@ -189,18 +221,23 @@ class Session:
             self._id = row.lastrowid
 
     def _take_up(self) -> None:
-        """What was written after the checkpoint will be heard again."""
+        """What was written after the checkpoint waits in it, or will be heard again."""
         connection = self._ledger.connection
         found = connection.execute("SELECT 1 FROM sessions WHERE id = ?", (self._id,)).fetchone()
         if found is None:
-            raise StoreError(
-                f"{self._ledger.path.name}: this run's session was forgotten; "
-                "run without --resume to start anew"
-            )
-        for table in ("readings", "alerts"):
+            raise self._forgotten()
+        for table, count in self._written.items():
+            kept = f"SELECT rowid FROM {table} WHERE session = ? ORDER BY seconds, rowid LIMIT ?"
             connection.execute(
-                f"DELETE FROM {table} WHERE session = ? AND seconds > ?", (self._id, self._restored)
+                f"DELETE FROM {table} WHERE session = ? AND rowid NOT IN ({kept})",
+                (self._id, self._id, count),
             )
+
+    def _forgotten(self) -> StoreError:
+        return StoreError(
+            f"{self._ledger.path.name}: this run's session was forgotten; "
+            "run with --replace to start anew"
+        )
 
     def _wait(self, table: str, record: Mapping[str, Any]) -> None:
         text = line_of({**record, "time": self._time()}).decode().rstrip()
@@ -213,6 +250,13 @@ class Session:
         self._flushed = self._clock()
         try:
             with transaction(self._ledger.connection):
+                if not self._counts and self._monitor.own_evidence.speech:
+                    twice = self._ledger.heard_before(self._speaker, self._heard, self._id)
+                    if twice is not None:  # another run was quicker
+                        self._id, self._trouble = None, twice
+                        self._waiting.clear()
+                        return
+                    self._counts = True
                 self._store(ended)
         except sqlite3.IntegrityError:
             self._id = None
@@ -221,6 +265,8 @@ class Session:
         except sqlite3.Error as error:
             self._trouble = reason_of(error)
         else:
+            for table, *_ in self._waiting:
+                self._written[table] += 1
             self._waiting.clear()
             self._trouble = ""
             self._saved_to = (self._last or {}).get("seconds", 0.0)

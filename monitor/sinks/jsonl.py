@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 import sys
 from collections.abc import Mapping
 from typing import Any, BinaryIO
@@ -11,6 +12,7 @@ import numpy as np
 import orjson
 
 from monitor.errors import StoreError
+from monitor.locks import is_still_at, lock
 
 __all__ = ["JsonLines", "line_of"]
 
@@ -20,18 +22,22 @@ _SCALE = 1e6  # six decimals
 class JsonLines:
     """One compact JSON object a line, handed to the system as soon as it is written.
 
-    Floats are rounded to six decimals. A new file has mode 0600: it tells who spoke.
+    Floats are rounded to six decimals. A new file has mode 0600: it tells who spoke. A file is
+    locked as long as it is open, so that two runs never write to one. What it held is there until
+    the first record comes: a run that is refused before that changes nothing, and leaves nothing.
 
     Args:
         path: a file, or ``-`` for standard output.
-        append_at: byte offset to go on at; what an existing file has beyond it is cut off. None
-            begins afresh.
+        append_at: as in ``go_on_at``; None begins afresh.
 
     Attributes:
         offset: bytes written so far, the file's own beginning included.
+        plain: whether it is a plain file, which can be gone on with.
+        locked: False where the file system knows no locks.
 
     Raises:
-        StoreError: the file cannot be written, or is shorter than ``append_at``.
+        StoreError: the file cannot be written, another run writes to it, or it is shorter than
+            ``append_at``.
 
     Example:
         >>> import tempfile, pathlib
@@ -47,20 +53,67 @@ class JsonLines:
     def __init__(self, path: str | os.PathLike[str], append_at: int | None = None) -> None:
         self._name = os.fspath(path)
         self._own = self._name != "-"
-        self.offset = append_at or 0
-        self._file: BinaryIO
-        if not self._own:
-            self._file = sys.stdout.buffer
-            return
-        fresh = os.O_TRUNC if append_at is None else 0
-        try:
-            flags = os.O_WRONLY | os.O_CREAT | fresh | getattr(os, "O_BINARY", 0)
-            # unbuffered: nothing is left over to fail again when the file is closed
-            self._file = open(os.open(self._name, flags, 0o600), "wb", buffering=0)  # noqa: PTH123, SIM115
-        except (OSError, ValueError) as error:
-            raise self._failure(error) from None
+        self.offset = 0
+        self.plain = self._made = False  # a plain file; one that was not there before
+        self.locked = True
+        self._begun = not self._own
+        self._file: BinaryIO = self._open() if self._own else sys.stdout.buffer
         if append_at is not None:
-            self._cut(append_at)
+            self.go_on_at(append_at)
+
+    def go_on_at(self, offset: int) -> None:
+        """Go on at a byte offset: what the file has beyond it is cut off by the next record.
+
+        Raises:
+            StoreError: it is shorter than that.
+        """
+        found = os.fstat(self._file.fileno()).st_size if self._own else 0
+        if not 0 <= offset <= found:
+            self.close()
+            raise StoreError(
+                f"{self._name} has {found} bytes where {offset} were written; start the run afresh"
+            )
+        self.offset = offset
+
+    def begin(self) -> None:
+        """Cut the file back to ``offset`` now; the first record does so by itself."""
+        if self._begun:
+            return
+        self._begun = True
+        if self.plain:
+            try:
+                self._file.truncate(self.offset)
+                self._file.seek(self.offset)
+            except OSError as error:
+                raise self._failure(error) from None
+
+    def _open(self) -> BinaryIO:
+        """The file as it stands, locked."""
+        flags = os.O_WRONLY | os.O_CREAT | getattr(os, "O_BINARY", 0)
+        while True:
+            try:
+                try:
+                    handle, self._made = os.open(self._name, flags | os.O_EXCL, 0o600), True
+                except FileExistsError:
+                    handle, self._made = os.open(self._name, flags, 0o600), False
+                # unbuffered: nothing is left over to fail again when the file is closed
+                file = open(handle, "wb", buffering=0)  # noqa: PTH123, SIM115
+            except (OSError, ValueError) as error:
+                raise self._failure(error) from None
+            self.plain = stat.S_ISREG(os.fstat(handle).st_mode)
+            if not self.plain:  # a pipe or a device may have as many writers as it likes
+                return file
+            try:
+                self.locked = lock(handle)
+            except BlockingIOError:
+                file.close()
+                raise StoreError(
+                    f"{self._name}: another run is writing to it; wait for its end, or name "
+                    "another file"
+                ) from None
+            if is_still_at(handle, self._name):
+                return file
+            file.close()  # a run that was refused has just removed it
 
     def write(self, record: Mapping[str, Any]) -> None:
         """Write one record.
@@ -71,6 +124,7 @@ class JsonLines:
             ValueError: a figure is not finite.
         """
         line = line_of(record)
+        self.begin()
         rest = memoryview(line)
         try:
             while rest:
@@ -98,25 +152,12 @@ class JsonLines:
             raise self._failure(error) from None
 
     def close(self) -> None:
-        """Close the file; standard output stays open."""
-        if self._own:
-            self._file.close()
-
-    def _cut(self, size: int) -> None:
-        """Go on at a byte offset."""
-        try:
-            found = self._file.seek(0, os.SEEK_END)
-            if 0 <= size <= found:
-                self._file.truncate(size)
-                self._file.seek(size)
-                return
-        except OSError as error:
-            self._file.close()
-            raise self._failure(error) from None
+        """Close the file, and remove one that was made for nothing; standard output stays open."""
+        if not self._own or self._file.closed:
+            return
+        if self._made and not self._begun and is_still_at(self._file.fileno(), self._name):
+            os.unlink(self._name)  # noqa: PTH108
         self._file.close()
-        raise StoreError(
-            f"{self._name} has {found} bytes where {size} were written; start the run afresh"
-        )
 
     def _drop_torn_line(self) -> None:
         """Leave whole lines behind, where that is possible."""

@@ -70,7 +70,7 @@ class Checkpoint:
         """
         if not self.path.exists():
             raise StoreError(
-                f"{self.path.name}: there is nothing to resume; run without --resume to start anew"
+                f"{self.path.name}: there is nothing to resume; leave out --resume to start anew"
             )
         header, arrays = read_store(self.path, _KIND)
         try:
@@ -80,7 +80,7 @@ class Checkpoint:
             if differs:
                 raise StoreError(
                     f"{self.path.name}: is of another run (its {', '.join(differs)} differ); "
-                    "run without --resume to start anew"
+                    "run with --replace to start anew"
                 )
             monitor.restore(header["monitor"], arrays)
             tally.restore(header["tally"])
@@ -90,7 +90,7 @@ class Checkpoint:
         except MonitorError:
             raise
         except (AttributeError, KeyError, TypeError, ValueError) as error:
-            raise StoreError(f"{self.path.name}: is damaged; run without --resume") from error
+            raise StoreError(f"{self.path.name}: is damaged; run with --replace") from error
 
     def remove(self) -> None:
         """The run has ended: nothing is left to resume, nor of saves that were killed."""

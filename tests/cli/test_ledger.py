@@ -6,10 +6,12 @@ import json
 import stat
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from benchmarks.simulation import Simulation
 from monitor.sources.frames import write_frames
+from monitor.types import Track
 
 RAISED = 3
 
@@ -138,3 +140,14 @@ def test_no_ledger(run, tmp_path, part):
     assert result.code == 1
     assert "none.db: there is no such ledger" in result.complaint
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_recording_without_speech_is_not_locked_out(replay, run, tmp_path, ledger):
+    silent = tmp_path / "silent.npz"
+    nothing = {"f0": Track(np.array([], np.intp), np.array([], np.intp))}
+    write_frames(silent, np.zeros(500, bool), nothing, {"f0": 104}, {"f0": 0.01})
+    for _ in range(2):
+        result = replay(silent)
+        assert "would count twice" not in result.err
+        assert result.readings[-1]["speech"] == 0.0
+    assert [row["speech"] for row in run("ledger", "show", ledger).records] == [0.0, 0.0]

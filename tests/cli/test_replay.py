@@ -237,7 +237,7 @@ def test_rules_that_do_not_fit_are_refused_before_anything_is_written(
 ):
     path = tmp_path / "run.jsonl"
     path.write_text("an earlier run\n")
-    result = run("replay", wav, "--alert", rule, "--jsonl", path)
+    result = run("replay", wav, "--alert", rule, "--jsonl", path, "--replace")
     assert result.code == 2
     assert words in result.complaint
     assert path.read_text() == "an earlier run\n"

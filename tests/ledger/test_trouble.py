@@ -146,7 +146,7 @@ def test_a_killed_replay_is_resumed_into_its_own_session(tmp_path):
         process.communicate()
     (seconds,) = whole_sessions(tmp_path / "me.db")
     assert 0 < seconds < 240
-    code, _, err = finish(replay(tmp_path, recording, *arguments))
+    code, _, err = finish(replay(tmp_path, recording, *arguments, "--replace"))
     assert (code, "would count twice" in err) == (2, True)  # not by mistake, from the beginning
     code, _, err = finish(replay(tmp_path, recording, *arguments, "--resume"))
     assert code == 0, err
@@ -171,7 +171,7 @@ def test_a_session_that_was_forgotten_is_not_resumed(tmp_path):
     assert code == 0, err
     code, _, err = finish(replay(tmp_path, recording, "--jsonl", "run.jsonl", "--resume"))
     assert code == 1
-    assert "session was forgotten; run without --resume" in err.splitlines()[-1]
+    assert "session was forgotten; run with --replace" in err.splitlines()[-1]
 
 
 def test_two_processes_at_once(tmp_path):

@@ -4,6 +4,7 @@ import io
 import json
 import os
 import stat
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -74,7 +75,7 @@ def test_what_is_not_finite_is_never_written(tmp_path, figure):
     with pytest.raises(TypeError, match="cannot hold"):
         sink.write({"bits": object()})
     sink.close()
-    assert (tmp_path / "a").read_bytes() == b""
+    assert not (tmp_path / "a").exists()
 
 
 VALUES = st.none() | st.booleans() | st.integers(-(2**63), 2**63) | st.text() | st.floats(-1e6, 1e6)
@@ -113,8 +114,49 @@ def test_append_cuts_and_goes_on(tmp_path):
     again.write({"n": 22})
     again.close()
     assert path.read_text() == '{"n":1}\n{"n":22}\n'
-    JsonLines(path).close()
+    again = JsonLines(path)
+    again.begin()
+    again.close()
     assert path.read_bytes() == b""
+
+
+def test_nothing_changes_before_the_first_record(tmp_path):
+    old, new = tmp_path / "old.jsonl", tmp_path / "new.jsonl"
+    old.write_text('{"n":1}\n{"n":2}\n')
+    for arguments in ((old,), (old, 8), (new,)):
+        JsonLines(*arguments).close()
+    assert old.read_text() == '{"n":1}\n{"n":2}\n'
+    assert not new.exists()
+
+
+WRITER = """
+import sys, time
+from monitor.sinks.jsonl import JsonLines
+
+sink = JsonLines(sys.argv[1])
+sink.write({"n": 1})
+print("written", flush=True)
+time.sleep(600)
+"""
+
+
+def test_one_writer_at_a_time(tmp_path):
+    path = tmp_path / "run.jsonl"
+    (tmp_path / "link.jsonl").symlink_to(path)
+    with subprocess.Popen(
+        [sys.executable, "-c", WRITER, str(path)], stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "written\n"
+        for name in (path, tmp_path / "link.jsonl"):
+            with pytest.raises(StoreError, match="another run is writing to it; wait") as caught:
+                JsonLines(name)
+            assert "\n" not in str(caught.value)
+        process.kill()
+    assert path.read_text() == '{"n":1}\n'
+    sink = JsonLines(path)  # the lock has gone with its process
+    assert sink.locked
+    sink.close()
 
 
 @pytest.mark.parametrize("offset", [9, -1])

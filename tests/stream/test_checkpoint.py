@@ -135,7 +135,7 @@ def test_a_configuration_with_less_in_it_is_another(saved):
 
 
 def test_nothing_to_resume(tmp_path):
-    with pytest.raises(StoreError, match=r"no\.state: there is nothing to resume; run without"):
+    with pytest.raises(StoreError, match=r"no\.state: there is nothing to resume; leave out"):
         Checkpoint(tmp_path / "no.state", {}).load(*parts())
 
 

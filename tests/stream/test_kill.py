@@ -124,13 +124,13 @@ def test_a_killed_run_is_not_resumed_as_another(talk, tmp_path):
     before = (tmp_path / "run.jsonl").read_bytes()
     status, said = finish(tmp_path, *arguments, "--resume", "--step", "0.2")
     assert status == 1
-    assert said.splitlines()[-1].endswith("run without --resume to start anew")
+    assert said.splitlines()[-1].endswith("run with --replace to start anew")
     assert "its step differ" in said
     assert "Traceback" not in said
     assert (tmp_path / "run.jsonl").read_bytes() == before
     assert (tmp_path / "run.jsonl.state").exists()
     # started anew, on less of it
-    status, said = finish(tmp_path, *arguments, "--end", "5")
+    status, said = finish(tmp_path, *arguments, "--end", "5", "--replace")
     assert status in (0, RAISED), said
     assert [path.name for path in tmp_path.iterdir()] == ["run.jsonl"]
     assert read_run(tmp_path / "run.jsonl")[-1]["seconds"] == 5.0
@@ -160,6 +160,6 @@ def test_nothing_to_resume(talk, tmp_path):
     status, said = finish(tmp_path, str(talk), "--jsonl", "run.jsonl", "--resume")
     assert status == 1
     assert said == (
-        "monitor: run.jsonl.state: there is nothing to resume; run without --resume to start anew\n"
+        "monitor: run.jsonl.state: there is nothing to resume; leave out --resume to start anew\n"
     )
     assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,160 @@
+"""Whatever refuses a run does so before anything is written: nothing of an earlier run is lost."""
+
+from __future__ import annotations
+
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from monitor.sinks.schema import read_run
+from monitor.stream.checkpoint import state_path
+
+PATIENCE_SECONDS = 120
+
+
+@pytest.fixture
+def taken() -> Iterator[int]:
+    """A port that something else listens on."""
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        yield int(other.getsockname()[1])
+
+
+@pytest.fixture
+def finished(run, talk: Path, population: Path, tmp_path: Path) -> Path:
+    """The folder of a finished run, and of an interrupted one that can be resumed."""
+    folder = tmp_path / "runs"
+    folder.mkdir()
+    assert run("replay", talk, "-p", population, "--jsonl", folder / "run.jsonl").code == 0
+    lines = (folder / "run.jsonl").read_bytes().splitlines(keepends=True)
+    (folder / "cut.jsonl").write_bytes(b"".join(lines[:9]))
+    state_path(folder / "cut.jsonl").write_bytes(b"where it was")
+    return folder
+
+
+def content(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
+
+
+def wrong(folder: Path, port: int) -> list[tuple[list[object], str]]:
+    """Options that are refused, and the words for it."""
+    (folder.parent / "foreign.db").write_bytes(b"no database at all" * 99)
+    return [
+        (["--web", port], "something else listens there"),
+        (["--web", "0.0.0.0:0"], "give a --web-token"),
+        (["--webhook", "example.org", "--alert", "bits>1"], "--webhook needs an address"),
+        (["--notify", "what://", "--alert", "bits>1"], "--notify needs an address"),
+        (["--alert", "style.gain_bits>1"], "names a feature this stream does not have"),
+        (["-p", folder / "no.npz"], "does not exist"),
+        (["--law", folder / "no.npz"], "does not exist"),
+        (["--watch", "nobody at all"], "nobody called"),
+        (["--ledger", folder / "me.db"], "name them with --watch"),
+        (["--watch", "000003", "--ledger", folder / "no" / "me.db"], "cannot be opened"),
+        (["--watch", "000003", "--ledger", folder.parent / "foreign.db"], "is no ledger"),
+    ]
+
+
+def test_a_refused_replay_changes_nothing(run, talk, population, finished, taken):
+    before = content(finished)
+    more = [
+        (["--plot", finished / "a.jpg"], "let the name end in .png, .svg or .pdf"),
+        (["--plot", finished / "no" / "a.png"], "there is no folder"),
+        (["--resume", "--replace"], "give one"),
+    ]
+    for options, words in wrong(finished, taken) + more:
+        for name in ("run.jsonl", "cut.jsonl", "new.jsonl"):
+            result = run(
+                "replay", talk, "-p", population, "--jsonl", finished / name, "--replace", *options
+            )
+            assert result.code in (1, 2), options
+            assert words in result.complaint, options
+            assert content(finished) == before, options
+    for source in (finished / "no.wav", finished / "run.jsonl"):
+        result = run("replay", source, "-p", population, "--jsonl", finished / "run.jsonl",
+                     "--replace")  # fmt: skip
+        assert result.code in (1, 2)
+        assert content(finished) == before
+
+
+def test_a_refused_listener_changes_nothing(run, population, finished, taken):
+    before = content(finished)
+    for options, words in wrong(finished, taken):
+        if "--alert" in options and "style.gain_bits>1" in options:
+            continue  # needs a microphone first
+        for name in ("run.jsonl", "cut.jsonl", "new.jsonl"):
+            result = run(
+                "listen", "-p", population, "--jsonl", finished / name, "--replace",
+                "--device", "no such device", *options,
+            )  # fmt: skip
+            assert result.code in (1, 2), options
+            if "--ledger" not in options:  # those come after the microphone
+                assert words in result.complaint, options
+            assert content(finished) == before, options
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("run.jsonl", "holds a finished run: name another file, or overwrite it (--replace)"),
+        ("cut.jsonl", "holds an unfinished run: go on with it (--resume), name another"),
+        ("diary.txt", "holds something else: name another file, or overwrite it (--replace)"),
+    ],
+)
+def test_what_is_there_is_overwritten_only_when_asked(run, talk, population, finished, name, words):
+    (finished / "diary.txt").write_text("dear diary\n")
+    before = content(finished)
+    for command in (["replay", talk], ["listen"]):
+        result = run(*command, "-p", population, "--jsonl", finished / name)
+        assert result.code == 2
+        assert words in result.complaint
+        assert content(finished) == before
+    result = run("replay", talk, "-p", population, "--jsonl", finished / name, "--replace")
+    assert result.code == 0, result.err
+    assert read_run(finished / name)[-1]["type"] == "end"
+    assert not state_path(finished / name).exists()
+
+
+def test_an_empty_file_is_nothing_to_lose(run, talk, population, tmp_path):
+    (tmp_path / "run.jsonl").touch()
+    assert run("replay", talk, "-p", population, "--jsonl", tmp_path / "run.jsonl").code == 0
+
+
+def test_two_runs_do_not_write_to_one_file(run, command, talk, population, tmp_path):
+    """The second is refused; the first, killed and resumed, misses nothing."""
+    path = tmp_path / "run.jsonl"
+    options = [str(talk), "-p", str(population), "--jsonl", str(path), "--step", "0.1"]
+
+    def going(*more: str) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            [*command, "replay", *options, *more], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            text=True,
+        )  # fmt: skip
+
+    with going("--speed", "10") as first:
+        until(lambda: state_path(path).exists(), first)
+        for more in ([], ["--replace"], ["--resume"]):
+            result = run("replay", *options, *more)
+            assert result.code == 1
+            assert "another run is writing to it" in result.complaint
+        first.send_signal(signal.SIGKILL)
+        first.communicate()
+    assert run("replay", *options, "--resume").code == 0
+    records = read_run(path)
+    assert [r["seconds"] for r in records if r["type"] == "reading"] == [
+        round(0.1 * n, 1) for n in range(1, 501)
+    ]
+    assert [record["type"] for record in records].count("start") == 1
+
+
+def until(holds: Callable[[], bool], process: subprocess.Popen[str]) -> None:
+    end = time.monotonic() + PATIENCE_SECONDS
+    while not holds():
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < end
+        time.sleep(0.01)
