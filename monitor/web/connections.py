@@ -21,6 +21,7 @@ RESERVE = 64
 """Descriptors that are left to alert actions, the ledger and files."""
 BACKLOG = 32
 """Connections accepted at one go, before the first of them can be refused."""
+MOST_REQUEST_BYTES = 16 * 1024
 REQUEST_SECONDS = 10.0
 """From the first moment of a connection, or the last answer, to a whole request."""
 STALLED_SECONDS = 60.0
@@ -52,6 +53,9 @@ def no_descriptor_left(context: dict[str, Any]) -> bool:
     """Whether a loop tells its exception handler of that; it tries again by itself in a second."""
     error = context.get("exception")
     return isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE)
+
+
+_TOO_LONG = b"HTTP/1.1 413 Request Too Large\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
 
 
 class Connections:
@@ -121,6 +125,10 @@ class Connections:
         if one in self._all and one not in self._asked:
             self._asked[one] = one.loop.call_later(self.request_seconds, self._drop, one)
 
+    def is_waited_for(self, one: _Connection) -> bool:
+        """Whether its request has not come, or not all of it."""
+        return one in self._asked
+
     def has_request(self, one: _Connection) -> None:
         """It has sent a whole request."""
         _cancel(self._asked.pop(one, None))
@@ -143,6 +151,7 @@ class _Connection(H11Protocol):
     """One connection of uvicorn's, counted."""
 
     connections_of: Connections
+    _heard = 0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -154,6 +163,12 @@ class _Connection(H11Protocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
+        if self.connections_of.is_waited_for(self):
+            self._heard += len(data)
+            if self._heard > MOST_REQUEST_BYTES:  # not even looked at: nothing of it is kept
+                self.transport.write(_TOO_LONG)
+                self.transport.close()
+                return
         super().data_received(data)
         self._look()
 
@@ -174,6 +189,7 @@ class _Connection(H11Protocol):
         cycle = self.cycle
         if cycle is not None and not cycle.response_complete and not cycle.more_body:
             self.connections_of.has_request(self)
+            self._heard = 0
         else:
             self.connections_of.wait_for_request(self)
 

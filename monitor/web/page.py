@@ -22,7 +22,7 @@ from monitor.web.connections import (
     no_descriptor_left,
 )
 from monitor.web.entry import Entry
-from monitor.web.guard import MOST_HEADER_BYTES, is_loopback
+from monitor.web.guard import is_loopback
 from monitor.web.hub import Hub
 
 __all__ = ["Page"]
@@ -80,7 +80,6 @@ class Page:
                 app, access_log=False, log_config=None, log_level="critical", lifespan="off",
                 ws="none", http=self.connections.protocol, loop="asyncio", server_header=False,
                 proxy_headers=False, backlog=BACKLOG, timeout_graceful_shutdown=1,
-                h11_max_incomplete_event_size=MOST_HEADER_BYTES,
             )
         )  # fmt: skip
         self._thread = threading.Thread(target=self._serve, name="monitor page", daemon=True)

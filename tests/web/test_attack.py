@@ -141,7 +141,7 @@ def test_a_client_that_does_not_read_on_is_let_go(page):
 
 def test_a_long_header_is_refused_and_freezes_nothing(guarded):
     hostile = '"' + "\\" * 60_000
-    assert get(guarded, "", headers={"cookie": hostile}).status_code in (400, 431)
+    assert get(guarded, "", headers={"cookie": hostile}).status_code == 413
     short = '"' + "\\" * 15_000
     for _ in range(20):  # each would have taken a second
         assert get(guarded, "readings", headers={"cookie": short}).status_code == 401
