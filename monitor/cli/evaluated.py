@@ -35,6 +35,7 @@ def print_report(report: Report, shown: Sequence[str] | None = None, every: bool
 
     console = _console()
     console.print(f"{report.name}: {facts(report)}", style="bold")
+    _warn(console, report)
     for title, keys in _tables(report.figures, shown, every):
         figures = [report.figures[key] for key in keys]
         _print_figures(console, title, figures)
@@ -43,6 +44,11 @@ def print_report(report: Report, shown: Sequence[str] | None = None, every: bool
             for paragraph in (*meaning(report), *report.notes):
                 console.print(paragraph)
     _print_more(console, len(report.figures), shown, every)
+
+
+def _warn(console: Console, report: Report) -> None:
+    for text in report.warnings:
+        console.print(f"WARNING: {text}", style="bold red")
 
 
 def _print_figures(console: Console, title: str, figures: Sequence[Figure]) -> None:
@@ -81,6 +87,7 @@ def print_comparison(
     console = _console()
     for report in comparison.reports:
         console.print(f"{report.name}: {facts(report)}", style="bold")
+        _warn(console, report)
     rows = {row.key: row for row in comparison.rows}
     for title, keys in _tables(rows, shown, every):
         _print_rows(console, title, comparison, [rows[key] for key in keys])

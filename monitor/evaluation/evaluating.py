@@ -12,6 +12,7 @@ from monitor.evaluation import anonymity, growth, lid, linkage, membership, srd,
 from monitor.evaluation.accounting import account
 from monitor.evaluation.anonymity import Roles
 from monitor.evaluation.curves import curves
+from monitor.evaluation.direction import warning
 from monitor.evaluation.figure import Figure
 from monitor.evaluation.lid import LidBits
 from monitor.evaluation.longitudinal import LongitudinalCurve, longitudinal
@@ -118,6 +119,7 @@ def evaluate(
     step("curves")
     line, guides = (None, {}) if heard is None else growth.lines(heard, weights)
     by_key = {figure.key: _biased(figure) for figure in figures}
+    wrong = [warning(matrix), "" if dev is None else warning(dev, "the dev matrix")]
     said += _means(matrix, by_key)
     return Report(
         name=matrix.name,
@@ -138,6 +140,7 @@ def evaluate(
             line,
             guides,
         ),
+        warnings=tuple(each for each in wrong if each),
     )
 
 

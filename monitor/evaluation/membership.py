@@ -14,6 +14,7 @@ from monitor.evaluation.operating import (
     OperatingPoint,
     Rates,
     allowed_alarms,
+    mirrored_points,
     operating_points,
 )
 from monitor.maths.privacyloss import DELTA, epsilon_lower_nats, epsilon_nats
@@ -57,12 +58,13 @@ def figures(
     """
     found: list[Figure] = []
     points = operating_points(matrix, rates, weights)
-    for rate, (point, draws, half) in zip(rates, points, strict=True):
+    mirrored = mirrored_points(matrix, rates)
+    for rate, (point, draws, half), other in zip(rates, points, mirrored, strict=True):
         at = _At(rate, point)
         found += (
             *_rates(at, rate, point, draws),
             *_epsilon(at, point, draws),
-            *_lower(at, rate, point, delta),
+            *_lower(at, point, other, delta),
             *_halves(at, half),
         )
     return tuple(found)
@@ -140,28 +142,33 @@ def _epsilon(at: _At, point: OperatingPoint, draws: Rates | None) -> tuple[Figur
     )
 
 
-def _lower(at: _At, rate: float, point: OperatingPoint, delta: float) -> tuple[Figure, Figure]:
-    mated, non_mated = point.mated, point.non_mated
-    most = allowed_alarms(rate, non_mated)
-    counts = point.hits, mated, point.false_alarms, non_mated
+def _lower(
+    at: _At, point: OperatingPoint, mirrored: OperatingPoint, delta: float
+) -> tuple[Figure, Figure]:
+    """Of what scores higher than a threshold, and of what scores lower than another."""
     how = f"Clopper-Pearson, 95 %, δ {delta:g}."
+    most = epsilon_lower_nats(point.mated, point.mated, 0, point.non_mated, delta=delta)
+    bound, other = (
+        epsilon_lower_nats(each.hits, each.mated, each.false_alarms, each.non_mated, delta=delta)
+        for each in (point, mirrored)
+    )
     return (
         at.figure(
             "epsilon_lower_nats",
             "ε lower bound",
-            epsilon_lower_nats(*counts, delta=delta),
+            bound,
             "nats",
             f"{how} {_BOUND} {_COUNTED}",
-            ceiling=epsilon_lower_nats(mated, mated, 0, non_mated, delta=delta),
+            ceiling=most,
         ),
         at.figure(
             "epsilon_lower_mirrored_nats",
             "mirrored ε bound",
-            epsilon_lower_nats(*counts, delta=delta, mirrored=True),
+            other,
             "nats",
-            "For the attacker who accepts what this one rejects: above 0 where mated scores lie "
-            f"lower than chance. {how} {_COUNTED}",
-            ceiling=epsilon_lower_nats(0, mated, most, non_mated, delta=delta, mirrored=True),
+            "For the attacker who takes low scores for alike, at the same rate: above 0 where "
+            f"mated scores lie lower than chance. {how} {_COUNTED}",
+            ceiling=most,
         ),
     )
 

@@ -23,6 +23,7 @@ __all__ = [
     "allowed_alarms",
     "half_trials",
     "low_fpr_roc",
+    "mirrored_points",
     "operating_point",
     "operating_points",
 ]
@@ -150,6 +151,27 @@ def operating_points(
         )
         for place, rate in enumerate(rates)
     )
+
+
+def mirrored_points(matrix: ScoreMatrix, rates: tuple[float, ...]) -> tuple[OperatingPoint, ...]:
+    """Points of the attacker who takes low scores for alike: those of the negated scores.
+
+    Args:
+        matrix: the scores; read once in blocks.
+        rates: false positive rates asked for, in (0, 1).
+
+    Raises:
+        UsageError: as `operating_point`.
+
+    Example:
+        >>> distances = ScoreMatrix(1.0 - np.eye(4), np.arange(4))
+        >>> [(point.tpr, point.fpr) for point in mirrored_points(distances, (0.1,))]
+        [(1.0, 0.0)]
+    """
+    total = matrix.trials * (matrix.population - 1)
+    tail = _tail(matrix, 2 * max(allowed_alarms(rate, total) for rate in rates) + _SPARE, -1.0)
+    mated = _descending(-matrix.mated)
+    return tuple(_point(mated, tail, rate) for rate in rates)
 
 
 def half_trials(
@@ -285,10 +307,10 @@ def _above(descending: FloatArray, threshold: FloatArray) -> IntArray:
     return np.searchsorted(-descending, -threshold, side="left")
 
 
-def _tail(matrix: ScoreMatrix, keep: int) -> Tail:
+def _tail(matrix: ScoreMatrix, keep: int, sign: float = 1.0) -> Tail:
     highest = Highest(keep, len(matrix.tested))
     for part, scores in matrix.non_mated_blocks():
-        highest.add(scores, matrix.owner[part])
+        highest.add(sign * scores, matrix.owner[part])
     return highest.tail()
 
 

@@ -65,6 +65,7 @@ def page(reports: Sequence[Report], comparison: Comparison | None = None) -> str
         '<meta name="color-scheme" content="light dark">',
         f"<title>{escape(title)}</title><style>{style}</style></head><body>",
         f"<header><h1>{escape(title)}</h1>{_facts(reports)}</header><main>",
+        _warnings(reports),
         _meaning(reports),
         _main(reports, comparison),
         _pictures(reports),
@@ -93,6 +94,11 @@ def _facts(reports: Sequence[Report]) -> str:
         return f"<p>{escape(lines[0])}</p>"
     named = zip(reports, lines, strict=True)
     return "".join(f"<p><b>{escape(r.name)}</b> {escape(line)}</p>" for r, line in named)
+
+
+def _warnings(reports: Sequence[Report]) -> str:
+    said = [text for report in reports for text in report.warnings]
+    return "".join(f'<p class="card warning" role="alert">{escape(text)}</p>' for text in said)
 
 
 def _meaning(reports: Sequence[Report]) -> str:

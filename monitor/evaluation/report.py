@@ -30,6 +30,7 @@ class Report:
         notes: what was done differently from what one might expect, one sentence each.
         figures: by key, families together.
         curves: for the pictures.
+        warnings: what makes all figures doubtful, one sentence each: it comes first.
     """
 
     name: str
@@ -41,6 +42,7 @@ class Report:
     notes: tuple[str, ...]
     figures: Mapping[str, Figure]
     curves: Curves
+    warnings: tuple[str, ...] = ()
 
     @property
     def ceiling_bits(self) -> float:
@@ -65,6 +67,7 @@ class Report:
             "ceiling_bits": self.ceiling_bits,
             "draws": self.draws,
             "seed": self.seed,
+            "warnings": list(self.warnings),
             "notes": list(self.notes),
             "figures": {
                 key: {

@@ -200,6 +200,12 @@ def _crowd(report: Report, figure: Figure) -> str:
     bits = max(figure.value or 0.0, 0.0)
     people, left = report.speakers, report.speakers / 2.0**bits
     most = f"{report.ceiling_bits:.2f}"
+    if _reversed(report, bits):
+        return (
+            f"Of {people:,} people whom an attacker considers, the right one comes later than by "
+            f"chance: who takes low scores for alike learns {bits:.2f} bits of the {most} that "
+            "single somebody out."
+        )
     if _nothing(report, bits):
         return (
             f"Among {people:,} people, these scores tell an attacker nothing that can be measured "
@@ -215,6 +221,14 @@ def _crowd(report: Report, figure: Figure) -> str:
         fewest, other = (_count(people / 2.0 ** max(each, 0.0)) for each in (high, low))
         text += f" (limits: {low:.2f} to {high:.2f} bits, {fewest} to {other} people)"
     return text + "."
+
+
+def _reversed(report: Report, bits: float) -> bool:
+    """Whether it is ranks behind those of chance that read more than no evidence."""
+    chance = _value(report.figures.get("srd.null_chance"))
+    band = report.figures.get("srd.null_model_bits")
+    high = None if band is None else band.limits[1]
+    return chance is not None and high is not None and chance > 0.5 and bits > high
 
 
 def _nothing(report: Report, bits: float) -> bool:

@@ -92,6 +92,17 @@ def test_the_table_fits_where_it_is_read(evaluate, monkeypatch, columns, names):
     assert "\N{HORIZONTAL ELLIPSIS}" not in out, "nothing is cut off"
 
 
+def test_distances_are_warned_of_above_all_figures(run, folder, tmp_path):
+    np.save(tmp_path / "distances.npy", -np.load(folder / "strong.npy"))
+    files = (tmp_path / "distances.npy", "--labels", folder / "labels.txt", "--draws", 5)
+    warned = run("evaluate", *files).out.splitlines()[1]
+    assert warned.startswith("WARNING: distances looks like distances: in 0 % of the trials")
+    (system,) = strict(run("evaluate", *files, "--json").out)["systems"]
+    assert len(system["warnings"]) == 1
+    both = run("evaluate", *files, folder / "strong.npy").out
+    assert both.index("WARNING") < both.index("The figures that matter")
+
+
 def test_many_systems_are_shown_a_few_at_a_time(run, folder, tmp_path):
     files = []
     for i in range(9):

@@ -87,7 +87,7 @@ def test_edges():
     assert reverse["tpr_at_1e-1"].value == 0
     assert reverse["epsilon_nats_at_1e-1"].value == 0
     assert reverse["epsilon_lower_nats_at_9.9e-1"].value == 0
-    assert reverse["epsilon_lower_mirrored_nats_at_9.9e-1"].value > 1.5
+    assert reverse["epsilon_lower_mirrored_nats_at_1e-1"].value > 1.5
     single = by_key(ScoreMatrix(np.array([[0.5, 0.1]]), np.array([0])))
     assert single["half_trials_tpr_at_1e-2"].value is None
     assert "Half of the trials is none" in single["half_trials_tpr_at_1e-2"].note
@@ -185,6 +185,17 @@ def test_half_trials_equals_resamples_written_out(levels):
         assert fast.std() == pytest.approx(written.std(), rel=0.12, abs=1e-9)
     again = half_trials(mated, others, 0.01, draws=4000)
     assert np.array_equal(found.epsilon_nats, again.epsilon_nats, equal_nan=True)
+
+
+def test_the_mirrored_bound_is_that_of_the_negated_scores(golden):
+    matrix = golden.matrix("mid_eval")
+    distances = ScoreMatrix(-matrix.scores, matrix.target)
+    plain, other = by_key(matrix), by_key(distances)
+    for rate in ("1e-2", "1e-3", "1e-4"):
+        bound = plain[f"epsilon_lower_nats_at_{rate}"].value
+        assert bound > 1
+        assert other[f"epsilon_lower_mirrored_nats_at_{rate}"].value == bound
+        assert other[f"epsilon_lower_nats_at_{rate}"].value == 0
 
 
 def test_half_of_the_trials_centres_on_the_point(golden):
