@@ -41,11 +41,13 @@ NAMES = {
         "UsageError",
     ],
     "monitor.evaluation": [
+        "Comparisons",
         "Figure",
         "OnlineLID",
         "OnlineSRD",
         "Report",
         "Roles",
+        "ScoreList",
         "ScoreMatrix",
         "account",
         "cllr",

@@ -48,7 +48,16 @@ _VOICE = click.Choice(("original", "anonymised"))
     type=click.Choice(("average", "max")),
     default="average",
     show_default=True,
-    help="Several enrolment embeddings of a speaker: their mean, or the nearest of them.",
+    help="Several enrolments of a speaker: their mean (of embeddings, or of scores), or the "
+    "nearest of them.",
+)
+@click.option(
+    "--enrolment-labels",
+    type=_FILE,
+    multiple=True,
+    metavar="FILE",
+    help="Whose the enrolments in SCORES are, where speakers have several: an enrolment and its "
+    "speaker a line.",
 )
 @click.option(
     "--dev",
@@ -72,10 +81,11 @@ _VOICE = click.Choice(("original", "anonymised"))
 @click.option("--reference", type=_VOICE, help="What they are compared with; needs --query.")
 @click.option(
     "--unmated",
-    type=click.Choice(("refuse", "drop")),
-    default="refuse",
+    type=click.Choice(("count", "drop", "refuse")),
+    default="count",
     show_default=True,
-    help="Trials of speakers who are not enrolled.",
+    help="Impostor trials, whose speaker is not enrolled: EER and others that need no ranks count "
+    "them; or they are dropped, or refused.",
 )
 @click.option(
     "--ties",
@@ -128,6 +138,7 @@ def command(
     trials: tuple[Path, ...],
     enrolment: tuple[Path, ...],
     scoring: str,
+    enrolment_labels: tuple[Path, ...],
     dev: tuple[Path, ...],
     dev_labels: tuple[Path, ...],
     names: tuple[tuple[str, ...], ...],
@@ -184,7 +195,7 @@ def command(
     if figures is not None and every:
         raise UsageError("--figures chooses, --all shows all: give one of them")
     shown = None if figures is None else chosen(figures)
-    files = (*scores, *labels, *trials, *enrolment, *dev, *dev_labels)
+    files = (*scores, *labels, *trials, *enrolment, *enrolment_labels, *dev, *dev_labels)
     if html is not None:
         if html.suffix.lower() not in (".html", ".htm"):
             raise UsageError(f"--html {html.name}: let the name end in .html")
@@ -194,18 +205,19 @@ def command(
         raise UsageError("--query and --reference go together: each is original or anonymised")
     roles = Roles(query, reference) if query and reference else None
     called = tuple(name for group in names for name in group)
-    systems = _systems(scores, labels, trials, enrolment, scoring, called, unmated)
+    systems = _systems(
+        scores, labels, trials, enrolment, enrolment_labels, scoring, called, unmated
+    )
     others = _dev(len(systems), dev, dev_labels)
     reports = []
     with progress_over(len(systems) * (STEPS + 1), "evaluating") as step:
         for read, read_dev in zip(systems, others, strict=True):
             system = read()
-            matrix = system.matrix
             tuning = None if read_dev is None else read_dev()
-            step(matrix.name)
+            step(system.comparisons.name)
             reports.append(
                 evaluate(
-                    matrix,
+                    system.comparisons,
                     None if tuning is None else tuning.matrix,
                     draws=draws,
                     seed=seed,
@@ -242,6 +254,7 @@ def _systems(
     labels: Sequence[Path],
     trials: Sequence[Path],
     enrolment: Sequence[Path],
+    enrolment_labels: Sequence[Path],
     scoring: str,
     names: Sequence[str],
     unmated: str,
@@ -264,6 +277,8 @@ def _systems(
     if trials:
         if labels:
             raise UsageError("--labels goes with SCORES: embeddings come with their speakers")
+        if enrolment_labels:
+            raise UsageError("--enrolment-labels goes with SCORES: embeddings have speakers")
         if not enrolment:
             raise UsageError("--trials needs --enrolment: the speakers to compare with")
         beside = _for_each("--enrolment", enrolment, len(files))
@@ -275,9 +290,21 @@ def _systems(
     if enrolment:
         raise UsageError("--enrolment goes with --trials")
     return [
-        partial(read_scores, file, other, name=name, unmated=unmated)
-        for file, other, name in zip(
-            files, _for_each("--labels", labels, len(files)), called, strict=True
+        partial(
+            read_scores,
+            file,
+            other,
+            name=name,
+            unmated=unmated,
+            enrolment_labels=models,
+            scoring=scoring,
+        )
+        for file, other, models, name in zip(
+            files,
+            _for_each("--labels", labels, len(files)),
+            _for_each("--enrolment-labels", enrolment_labels, len(files)),
+            called,
+            strict=True,
         )
     ]
 

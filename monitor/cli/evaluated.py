@@ -39,9 +39,9 @@ def print_report(report: Report, shown: Sequence[str] | None = None, every: bool
     for title, keys in _tables(report.figures, shown, every):
         figures = [report.figures[key] for key in keys]
         _print_figures(console, title, figures)
-        if title == _FIRST:
+        if title in (_FIRST, _CHOSEN):
             console.print()
-            for paragraph in (*meaning(report), *report.notes):
+            for paragraph in (*(meaning(report) if title == _FIRST else ()), *report.notes):
                 console.print(paragraph)
     _print_more(console, len(report.figures), shown, every)
 
@@ -91,14 +91,14 @@ def print_comparison(
     rows = {row.key: row for row in comparison.rows}
     for title, keys in _tables(rows, shown, every):
         _print_rows(console, title, comparison, [rows[key] for key in keys])
-        if title != _FIRST:
+        if title not in (_FIRST, _CHOSEN):
             continue
         console.print("\n\N{DEGREE SIGN} nearest to no evidence")
         for note in comparison.notes:
             console.print(note)
         console.print()
         for report in comparison.reports:
-            for paragraph in meaning(report)[:1]:
+            for paragraph in meaning(report)[: title == _FIRST]:
                 console.print(f"{report.name}: {paragraph}")
         said = Counter(note for report in comparison.reports for note in report.notes)
         for note, count in said.items():
@@ -194,7 +194,7 @@ def _end(table: Table) -> None:
     table.add_column("", justify="right", min_width=2, no_wrap=True, header_style="dim")
 
 
-_FIRST = "The figures that matter"
+_FIRST, _CHOSEN = "The figures that matter", "Figure"
 
 
 def _tables(
@@ -206,7 +206,7 @@ def _tables(
 
     have = list(keys)
     if shown is not None:
-        yield "Figure", [key for key in shown if key in have]
+        yield _CHOSEN, [key for key in shown if key in have]
         return
     yield _FIRST, [key for key in MAIN if key in have]
     if every:

@@ -11,17 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
 
-__all__ = [
-    "Bits",
-    "Names",
-    "Numbers",
-    "Raw",
-    "Seconds",
-    "Speed",
-    "check_output",
-    "ecapa_option",
-    "unlocked",
-]
+__all__ = ["Bits", "Names", "Numbers", "Raw", "Seconds", "Speed", "check_output", "ecapa_option"]
 
 
 if TYPE_CHECKING:
@@ -195,8 +185,3 @@ def check_output(path: Path) -> None:
     else:
         return
     raise StoreError(f"{path}: cannot be written: {reason}")
-
-
-def unlocked(path: Path | str) -> str:
-    """What to say where a file could not be locked."""
-    return f"monitor: note: the file system of {path} knows no locks; let nothing else write to it"

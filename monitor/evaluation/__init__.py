@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from monitor.evaluation.accounting import account
     from monitor.evaluation.anonymity import Roles, speaker_mean_ranks
     from monitor.evaluation.comparing import compare
+    from monitor.evaluation.comparisons import Comparisons, ScoreList
     from monitor.evaluation.ece import ece_profile
     from monitor.evaluation.error_rates import det_curve, eer
     from monitor.evaluation.evaluating import evaluate
@@ -29,11 +30,13 @@ if TYPE_CHECKING:
     from monitor.evaluation.zebra import d_ece, log10_l, tag
 
 __all__ = [
+    "Comparisons",
     "Figure",
     "OnlineLID",
     "OnlineSRD",
     "Report",
     "Roles",
+    "ScoreList",
     "ScoreMatrix",
     "account",
     "cllr",
@@ -59,11 +62,13 @@ __all__ = [
 ]
 
 _HOMES = {
+    "Comparisons": "comparisons",
     "Figure": "figure",
     "OnlineLID": "online",
     "OnlineSRD": "online",
     "Report": "report",
     "Roles": "anonymity",
+    "ScoreList": "comparisons",
     "ScoreMatrix": "matrix",
     "account": "accounting",
     "cllr": "verification",

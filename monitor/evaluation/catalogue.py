@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from monitor.errors import UsageError
 
-__all__ = ["CATALOGUE", "MAIN", "Entry", "chosen", "families", "short_name"]
+__all__ = ["CATALOGUE", "MAIN", "Entry", "chosen", "families", "needs_ranks", "short_name"]
 
 
 class Entry(NamedTuple):
@@ -154,6 +154,17 @@ def short_name(key: str) -> str:
         'eer'
     """
     return _NAME_OF.get(key, key)
+
+
+def needs_ranks(key: str) -> bool:
+    """Whether a figure wants trials that were compared with every speaker, not any comparisons.
+
+    Example:
+        >>> needs_ranks("linkage.pi_link_all"), needs_ranks("linkage.d_sys")
+        (True, False)
+    """
+    family = key.split(".")[0]
+    return family not in ("zebra", "verification", "membership") and key != "linkage.d_sys"
 
 
 def chosen(names: Sequence[str], keys: Iterable[str] = ()) -> tuple[str, ...]:

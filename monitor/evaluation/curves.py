@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 
@@ -15,7 +16,7 @@ from monitor.figures.evaluation import Curves, Line
 from monitor.maths.fitting import RankFit
 from monitor.types import FloatArray
 
-__all__ = ["binned_ranks", "curves", "exceeding", "law_line", "roc_line"]
+__all__ = ["binned_ranks", "exceeding", "law_line", "rank_curves", "roc_line", "score_curves"]
 
 _POINTS = 240
 _SINGLE = 20
@@ -75,9 +76,9 @@ def law_line(law: RankFit, speakers: int) -> Line:
     return Line(ranks, np.exp(law.log_pmf(speakers))[ranks.astype(np.intp) - 1])
 
 
-def curves(
+def rank_curves(
+    curves: Curves,
     matrix: ScoreMatrix,
-    tally: Tally,
     histogram: FloatArray,
     laws: Mapping[str, RankFit],
     speaker_bits: FloatArray | None,
@@ -85,11 +86,11 @@ def curves(
     heard: Line | None,
     guides: Mapping[str, Line],
 ) -> Curves:
-    """Everything that is drawn of one system.
+    """What is drawn of ranks, where there are any.
 
     Args:
+        curves: to add to.
         matrix: the trials.
-        tally: of its scores.
         histogram: shape (N,), of ranks.
         laws: by the loss that they were fitted with.
         speaker_bits: shape (S,), MeanD of each tested speaker, where any has a second trial.
@@ -97,23 +98,33 @@ def curves(
         heard: bits against the number of trials.
         guides: beside it, by name.
     """
-    accepts, rejects = det_points(tally.counts, most=_POINTS)
-    profile = profile_of_blocks(tally.blocks, np.linspace(-3.0, 3.0, _PRIORS) * np.log(10.0))
-    priors = profile.prior_log_odds / np.log(10.0)
     candidates, linked = pi_link_curve(matrix)
-    return Curves(
-        matrix.name,
-        matrix.population,
-        matrix.trials * (matrix.population - 1),
+    return replace(
+        curves,
         ranks=binned_ranks(histogram),
         laws={loss: law_line(law, matrix.population) for loss, law in laws.items()},
         speaker_bits=speaker_bits,
         local_bits=None if local_bits is None else exceeding(local_bits),
+        heard=heard,
+        guides=guides,
+        linkage=Line(candidates.astype(np.float64), linked),
+    )
+
+
+def score_curves(curves: Curves, tally: Tally) -> Curves:
+    """What is drawn of pooled scores.
+
+    Args:
+        curves: to add to.
+        tally: of all scores.
+    """
+    accepts, rejects = det_points(tally.counts, most=_POINTS)
+    profile = profile_of_blocks(tally.blocks, np.linspace(-3.0, 3.0, _PRIORS) * np.log(10.0))
+    priors = profile.prior_log_odds / np.log(10.0)
+    return replace(
+        curves,
         ece=Line(priors, profile.calibrated),
         ece_nothing=Line(priors, profile.default),
         roc=roc_line(tally),
         det=Line(accepts, rejects),
-        heard=heard,
-        guides=guides,
-        linkage=Line(candidates.astype(np.float64), linked),
     )

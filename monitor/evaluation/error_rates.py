@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from monitor.errors import UsageError
-from monitor.evaluation.matrix import ScoreMatrix
+from monitor.evaluation.comparisons import Pool
 from monitor.maths.pav import Blocks, pool
 from monitor.maths.roc import Counts, count_scores, scores_of
 from monitor.types import FloatArray
@@ -142,7 +142,7 @@ def nearest_of_draws(counts: Counts) -> _Doubles:
     return np.asarray(np.where(in_gap, rejects[..., :1], middle)[..., 0])
 
 
-def nearest_of_counts(counts: Counts, non_mated: FloatArray | ScoreMatrix) -> float:
+def nearest_of_counts(counts: Counts, non_mated: FloatArray | Pool) -> float:
     """The nearest of all thresholds; in a gap every non-mated score is one."""
     at, rejected, accepted = _crossing(counts)
     total, others = float(counts.mated_total), float(counts.non_mated_total)
@@ -158,7 +158,11 @@ def nearest_of_counts(counts: Counts, non_mated: FloatArray | ScoreMatrix) -> fl
     return float(rejected[best] / total + accepted[best] / others) / 2
 
 
-def _between(scores: FloatArray | ScoreMatrix, low: float, high: float) -> _Doubles:
-    """Scores from low to below high: no mated one lies there."""
-    blocks = (b for _, b in scores.blocks()) if isinstance(scores, ScoreMatrix) else (scores,)
+def _between(scores: FloatArray | Pool, low: float, high: float) -> _Doubles:
+    """Scores from low to below high."""
+    blocks = (
+        [scores]
+        if isinstance(scores, np.ndarray)
+        else (block for _, block in scores.non_mated_blocks())
+    )
     return np.concatenate([block[(block >= low) & (block < high)] for block in blocks])

@@ -1,4 +1,4 @@
-"""All metrics of one score matrix, each family from the same counts and the same resamples."""
+"""All metrics of one system's scores, each family from the same counts and the same resamples."""
 
 from __future__ import annotations
 
@@ -11,17 +11,21 @@ from monitor.errors import UsageError
 from monitor.evaluation import anonymity, growth, lid, linkage, membership, srd, verification, zebra
 from monitor.evaluation.accounting import account
 from monitor.evaluation.anonymity import Roles
-from monitor.evaluation.curves import curves
+from monitor.evaluation.comparisons import Comparisons, Usage, pooled_resamples
+from monitor.evaluation.curves import rank_curves, score_curves
 from monitor.evaluation.direction import warning
 from monitor.evaluation.figure import Figure
 from monitor.evaluation.lid import LidBits
 from monitor.evaluation.longitudinal import LongitudinalCurve, longitudinal
 from monitor.evaluation.matrix import ScoreMatrix
+from monitor.evaluation.plural import counted
 from monitor.evaluation.report import Report
 from monitor.evaluation.resampling import resamples
+from monitor.evaluation.separation import d_sys_figure
 from monitor.evaluation.speaker_sums import FEWEST
 from monitor.evaluation.srd import LossFit, loss_fits, mean_bits_by_speaker, rank_law
 from monitor.evaluation.tally import Tally
+from monitor.figures.evaluation import Curves
 from monitor.maths.bootstrap import DRAWS
 from monitor.maths.privacyloss import DELTA
 from monitor.types import FloatArray
@@ -39,7 +43,7 @@ _WINDOWS = (1, 10, 100, 1000)
 
 
 def evaluate(
-    matrix: ScoreMatrix,
+    scores: ScoreMatrix | Comparisons,
     dev: ScoreMatrix | None = None,
     *,
     draws: int = DRAWS,
@@ -51,10 +55,11 @@ def evaluate(
     notes: Sequence[str] = (),
     progress: Callable[[str], object] | None = None,
 ) -> Report:
-    """Every metric of the papers on one matrix.
+    """Every metric of the papers on the scores of one system.
 
     Args:
-        matrix: the trials.
+        scores: the trials. Of comparisons that are more than a matrix, figures of pooled scores
+            take all, ranks those of the matrix; a note says how many.
         dev: scores of other speakers, to calibrate LID on; without it each speaker goes by a
             calibration on the others.
         draws: B, the resamples of speakers behind the limits; 0 for none.
@@ -89,58 +94,93 @@ def evaluate(
             progress(label)
 
     said = list(notes)
-    weights = resamples(matrix, draws, seed) if draws and len(matrix.tested) > 1 else None
+    every = Comparisons.all_of(scores) if isinstance(scores, ScoreMatrix) else scores
+    matrix, pool = every.matrix, every if every.rest else every.matrix or every
+    usage = every.usage
+    if every.rest is not None:
+        said += _used(usage, len(every.speakers))
+    enough = draws > 0 and np.unique(pool.owner).size > 1
+    pooled = pooled_resamples(pool, draws, seed) if enough else None
+    figures: list[Figure] = []
+    drawn = Curves(every.name, len(every.speakers), usage.nontarget)
     step("ranks")
-    ranked = rank_law(matrix.better, matrix.tied, matrix.population, ties)
-    losses = loss_fits(ranked.histogram)
-    by_speaker = mean_bits_by_speaker(matrix, ties)
-    permutations = draws if len(matrix.tested) > 1 else 0
-    figures: list[Figure] = [
-        *srd.figures(matrix, weights, ties, permutations, seed, ranked, by_speaker)
-    ]
-    figures += _losses(losses, ties)
-    step("local disclosure")
-    local = _local(matrix, dev, said)
-    if local is not None:
-        figures += _lid(matrix, weights, dev, local)
-    heard = None if local is None else _heard(matrix, dev, local, said)
-    if heard is not None:
-        figures += growth.figures(heard, weights)
-    step("scores")
-    tally = Tally.of(matrix, weights)
-    for family in (zebra, verification, linkage):
-        figures += family.figures(matrix, weights, tally)
-    step("anonymity")
-    figures += _anonymity(matrix, weights, roles, said)
-    step("low false positive rates")
-    figures += membership.figures(matrix, weights, delta=delta)
-    if epsilon is not None:
-        figures += _accounted(epsilon, delta)
-    step("curves")
-    line, guides = (None, {}) if heard is None else growth.lines(heard, weights)
-    by_key = {figure.key: _biased(figure) for figure in figures}
-    wrong = [warning(matrix), "" if dev is None else warning(dev, "the dev matrix")]
-    said += _means(matrix, by_key)
-    return Report(
-        name=matrix.name,
-        speakers=matrix.population,
-        trials=matrix.trials,
-        tested=tuple(matrix.speakers[column] for column in matrix.tested.tolist()),
-        draws=0 if weights is None else draws,
-        seed=seed,
-        notes=tuple(said),
-        figures=by_key,
-        curves=curves(
+    if matrix is None:
+        step("no ranks")
+    else:
+        weights = resamples(matrix, draws, seed) if draws and len(matrix.tested) > 1 else None
+        ranked = rank_law(matrix.better, matrix.tied, matrix.population, ties)
+        losses = loss_fits(ranked.histogram)
+        by_speaker = mean_bits_by_speaker(matrix, ties)
+        permutations = draws if len(matrix.tested) > 1 else 0
+        figures += srd.figures(matrix, weights, ties, permutations, seed, ranked, by_speaker)
+        figures += _losses(losses, ties)
+        step("local disclosure")
+        local = _local(matrix, dev, said)
+        if local is not None:
+            figures += _lid(matrix, weights, dev, local)
+        heard = None if local is None else _heard(matrix, dev, local, said)
+        if heard is not None:
+            figures += growth.figures(heard, weights)
+        drawn = rank_curves(
+            drawn,
             matrix,
-            tally,
             ranked.histogram,
             {each.loss: each for each in losses},
             by_speaker if srd.repeated(matrix) else None,
             None if local is None else local.bits[_STYLE],
-            line,
-            guides,
-        ),
+            *((None, {}) if heard is None else growth.lines(heard, weights)),
+        )
+    step("scores")
+    tally = Tally.of(pool, pooled)
+    for family in (zebra, verification):
+        figures += family.figures(pool, pooled, tally)
+    figures.append(d_sys_figure(pool, pooled, tally))
+    step("anonymity")
+    if matrix is not None:
+        figures += linkage.rank_figures(matrix, weights)
+        figures += _anonymity(matrix, weights, roles, said)
+    step("low false positive rates")
+    figures += membership.figures(pool, pooled, delta=delta)
+    if epsilon is not None:
+        figures += _accounted(epsilon, delta)
+    step("curves")
+    by_key = {figure.key: _biased(figure) for figure in figures}
+    wrong = []
+    if matrix is not None:
+        said += _means(matrix, by_key)
+        wrong = [warning(matrix), "" if dev is None else warning(dev, "the dev matrix")]
+    return Report(
+        name=every.name,
+        speakers=len(every.speakers),
+        trials=usage.trials,
+        tested=tuple(every.people[i] for i in np.unique(every.owner).tolist()),
+        draws=0 if pooled is None else draws,
+        seed=seed,
+        notes=tuple(said),
+        figures=by_key,
+        curves=score_curves(drawn, tally),
         warnings=tuple(each for each in wrong if each),
+        usage=usage,
+    )
+
+
+def _used(usage: Usage, speakers: int) -> Iterator[str]:
+    """Which comparisons went where."""
+    strange = (
+        f", {usage.impostor:,} of the latter of {counted(usage.impostor_trials, 'impostor trial')}"
+        if usage.impostor
+        else ""
+    )
+    yield (
+        f"{usage.target:,} target and {usage.nontarget:,} non-target comparisons{strange}: EER, "
+        "Cllr, ZEBRA, D_sys and the rates at few false positives count them all."
+    )
+    whole = f"compared with all {speakers:,} speakers, their own among them"
+    yield (
+        f"Ranks (SRD, LID, pi_link, pi_sing, mean ranks) stand on the {usage.ranked_trials:,} of "
+        f"{counted(usage.trials, 'trial')} that were {whole}."
+        if usage.ranked_trials
+        else f"No trial was {whole}: SRD, LID, pi_link, pi_sing and mean ranks are left out."
     )
 
 

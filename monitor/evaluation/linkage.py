@@ -20,7 +20,7 @@ from monitor.evaluation.singling import pi_sing, sing_figure
 from monitor.evaluation.tally import Tally
 from monitor.types import FloatArray, IntArray
 
-__all__ = ["d_sys", "figures", "pi_link", "pi_link_curve", "pi_sing"]
+__all__ = ["d_sys", "figures", "pi_link", "pi_link_curve", "pi_sing", "rank_figures"]
 
 _Doubles: TypeAlias = NDArray[np.float64]
 
@@ -85,11 +85,12 @@ def figures(
         keys ``linkage.d_sys``, ``linkage.pi_link_2``, ``.pi_link_10`` (from N = 11),
         ``.pi_link_all`` and ``linkage.pi_sing``.
     """
-    return (
-        d_sys_figure(matrix, weights, tally),
-        *_link_figures(matrix, weights),
-        sing_figure(matrix, weights),
-    )
+    return (d_sys_figure(matrix, weights, tally), *rank_figures(matrix, weights))
+
+
+def rank_figures(matrix: ScoreMatrix, weights: FloatArray | None = None) -> tuple[Figure, ...]:
+    """Those of `figures` that need every trial against every speaker: all but D_sys."""
+    return (*_link_figures(matrix, weights), sing_figure(matrix, weights))
 
 
 def _link_figures(matrix: ScoreMatrix, weights: FloatArray | None) -> tuple[Figure, ...]:

@@ -108,11 +108,20 @@ class ScoreMatrix:
                 )
             yield part, scores
 
-    def non_mated_blocks(self) -> Iterator[tuple[slice, FloatArray]]:
-        """As `blocks`, without the mated score of each row: shape (rows, N - 1)."""
+    @cached_property
+    def non_mated_counts(self) -> IntArray:
+        """How many non-mated scores each tested speaker's trials have: shape (S,)."""
+        return np.bincount(self.owner) * (self.population - 1)
+
+    def non_mated_blocks(self) -> Iterator[tuple[IntArray, FloatArray]]:
+        """As `blocks`, without the mated score of each row.
+
+        Yields:
+            index into `tested` of each row's speaker, shape (rows,), and scores (rows, N - 1).
+        """
         for part, scores in self.blocks():
             others = self.others(part)
-            yield part, scores[others].reshape(len(scores), -1)
+            yield self.owner[part], scores[others].reshape(len(scores), -1)
 
     def others(self, part: slice) -> BoolArray:
         """Where the non-mated scores of these rows stand: shape (rows, N)."""

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from monitor.evaluation.comparisons import Pool
 from monitor.evaluation.figure import Figure
-from monitor.evaluation.matrix import ScoreMatrix
 from monitor.evaluation.operating import (
     OperatingPoint,
     Rates,
@@ -30,7 +30,7 @@ _COUNTED = "Scores count as independent; those of one speaker are not."
 
 
 def figures(
-    matrix: ScoreMatrix,
+    scores: Pool,
     weights: FloatArray | None = None,
     *,
     rates: tuple[float, ...] = RATES,
@@ -39,8 +39,8 @@ def figures(
     """TPR at low FPR and the epsilon that it rules out.
 
     Args:
-        matrix: the scores.
-        weights: shape (B, S), from `resamples`. The threshold moves with each resample.
+        scores: a matrix, or comparisons of any kind.
+        weights: shape (B, S), from `pooled_resamples`. The threshold moves with each resample.
         rates: false positive rates to report at.
         delta: of the (epsilon, delta)-privacy in question.
 
@@ -51,14 +51,15 @@ def figures(
         ``.half_trials_epsilon_nats_at_1e-2``.
 
     Example:
+        >>> from monitor.evaluation.matrix import ScoreMatrix
         >>> scores = np.random.default_rng(0).normal(size=(40, 10))
         >>> found = figures(ScoreMatrix(scores, np.arange(40) % 10), rates=(1e-2,))
         >>> found[0].key, found[1].key, round(found[1].value, 4)
         ('membership.tpr_at_1e-2', 'membership.realised_fpr_at_1e-2', 0.0083)
     """
     found: list[Figure] = []
-    points = operating_points(matrix, rates, weights)
-    mirrored = mirrored_points(matrix, rates)
+    points = operating_points(scores, rates, weights)
+    mirrored = mirrored_points(scores, rates)
     for rate, (point, draws, half), other in zip(rates, points, mirrored, strict=True):
         at = _At(rate, point)
         found += (

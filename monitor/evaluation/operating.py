@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from monitor.errors import UsageError
-from monitor.evaluation.matrix import ScoreMatrix
+from monitor.evaluation.comparisons import Pool
 from monitor.maths.bootstrap import DRAWS
 from monitor.maths.privacyloss import finite_epsilon_nats
 from monitor.maths.tail import Highest, RunningWeights, Tail
@@ -117,14 +117,14 @@ def operating_point(mated: FloatArray, non_mated: FloatArray, fpr: float) -> Ope
 
 
 def operating_points(
-    matrix: ScoreMatrix, rates: tuple[float, ...], weights: FloatArray | None = None
+    scores: Pool, rates: tuple[float, ...], weights: FloatArray | None = None
 ) -> tuple[tuple[OperatingPoint, Rates | None, Rates | None], ...]:
-    """One look at a matrix for several rates; only its highest non-mated scores are kept.
+    """One look at all scores for several rates; only its highest non-mated scores are kept.
 
     Args:
-        matrix: the scores.
+        scores: a matrix, or comparisons of any kind.
         rates: false positive rates asked for, in (0, 1).
-        weights: shape (B, S), from `resamples`.
+        weights: shape (B, S), from `pooled_resamples`.
 
     Returns:
         for each rate the point, both rates on each resample of speakers (None without weights), and
@@ -133,15 +133,15 @@ def operating_points(
     Raises:
         UsageError: as `operating_point`, or a resample without any speaker.
     """
-    total = matrix.trials * (matrix.population - 1)
+    total = int(scores.non_mated_counts.sum())
     keep = 2 * max(allowed_alarms(rate, total) for rate in rates) + _SPARE
-    tail = _tail(matrix, keep)
-    found = None if weights is None else _resampled(matrix, tail, weights, rates)
+    tail = _tail(scores, keep)
+    found = None if weights is None else _resampled(scores, tail, weights, rates)
     while weights is not None and found is None:
         keep = 4 * keep + 1  # some resample has few high scores: look further down
-        tail = _tail(matrix, keep)
-        found = _resampled(matrix, tail, weights, rates)
-    mated = _descending(matrix.mated)
+        tail = _tail(scores, keep)
+        found = _resampled(scores, tail, weights, rates)
+    mated = _descending(scores.mated)
     halves = min(mated.size, total) >= 2
     return tuple(
         (
@@ -153,24 +153,25 @@ def operating_points(
     )
 
 
-def mirrored_points(matrix: ScoreMatrix, rates: tuple[float, ...]) -> tuple[OperatingPoint, ...]:
+def mirrored_points(scores: Pool, rates: tuple[float, ...]) -> tuple[OperatingPoint, ...]:
     """Points of the attacker who takes low scores for alike: those of the negated scores.
 
     Args:
-        matrix: the scores; read once in blocks.
+        scores: a matrix, or comparisons of any kind; read once in blocks.
         rates: false positive rates asked for, in (0, 1).
 
     Raises:
         UsageError: as `operating_point`.
 
     Example:
+        >>> from monitor.evaluation.matrix import ScoreMatrix
         >>> distances = ScoreMatrix(1.0 - np.eye(4), np.arange(4))
         >>> [(point.tpr, point.fpr) for point in mirrored_points(distances, (0.1,))]
         [(1.0, 0.0)]
     """
-    total = matrix.trials * (matrix.population - 1)
-    tail = _tail(matrix, 2 * max(allowed_alarms(rate, total) for rate in rates) + _SPARE, -1.0)
-    mated = _descending(-matrix.mated)
+    total = int(scores.non_mated_counts.sum())
+    tail = _tail(scores, 2 * max(allowed_alarms(rate, total) for rate in rates) + _SPARE, -1.0)
+    mated = _descending(-scores.mated)
     return tuple(_point(mated, tail, rate) for rate in rates)
 
 
@@ -202,11 +203,11 @@ def half_trials(
     return _half(_descending(mated), _tail_of(non_mated, fpr), fpr, draws, seed)
 
 
-def low_fpr_roc(matrix: ScoreMatrix, highest: float = 1e-2, points: int = 200) -> Roc:
+def low_fpr_roc(scores: Pool, highest: float = 1e-2, points: int = 200) -> Roc:
     """ROC points at low false positive rates, for axes in logarithms (VoxGuard fig. 2).
 
     Args:
-        matrix: the scores.
+        scores: a matrix, or comparisons of any kind.
         highest: the false positive rate to end at, in (0, 1).
         points: how many at most, evenly spread over the logarithm of the rate.
 
@@ -214,17 +215,18 @@ def low_fpr_roc(matrix: ScoreMatrix, highest: float = 1e-2, points: int = 200) -
         UsageError: a rate outside (0, 1).
 
     Example:
+        >>> from monitor.evaluation.matrix import ScoreMatrix
         >>> scores = np.array([[0.9, 0.1, 0.3], [0.2, 0.4, 0.6], [0.5, 0.0, 0.7]])
         >>> curve = low_fpr_roc(ScoreMatrix(scores, np.arange(3)), highest=0.5)
         >>> curve.fpr.round(2).tolist(), curve.tpr.round(2).tolist()
         ([0.0, 0.17, 0.33, 0.5], [0.67, 0.67, 1.0, 1.0])
     """
-    most = allowed_alarms(highest, matrix.trials * (matrix.population - 1))
-    tail = _tail(matrix, most + 1)
+    most = allowed_alarms(highest, int(scores.non_mated_counts.sum()))
+    tail = _tail(scores, most + 1)
     ranks = np.unique(np.geomspace(1, most + 1, points).round().astype(np.intp) - 1)
     running = _running(tail)
     threshold = np.unique(tail.values[_place(running, ranks)])[::-1]
-    mated = _descending(matrix.mated)
+    mated = _descending(scores.mated)
     fpr = running[tail.first_of(threshold)] / tail.total
     return Roc(fpr, _above(mated, threshold) / mated.size, threshold)
 
@@ -245,15 +247,16 @@ def allowed_alarms(fpr: float, total: int) -> int:
 
 
 def _resampled(
-    matrix: ScoreMatrix, tail: Tail, weights: FloatArray, rates: tuple[float, ...]
+    scores: Pool, tail: Tail, weights: FloatArray, rates: tuple[float, ...]
 ) -> list[Rates] | None:
     """None where the tail is too short for some resample."""
-    mated_total = weights @ np.bincount(matrix.owner)
-    total = mated_total * (matrix.population - 1)
-    if not (total > 0).all():
+    counts = scores.non_mated_counts
+    mated_total = weights @ np.bincount(scores.owner, minlength=counts.size)
+    total = weights @ counts
+    if not ((total > 0) & (mated_total > 0)).all():
         raise UsageError("a resample holds no trial: give each row of weights a speaker")
-    order = np.argsort(-matrix.mated, kind="stable")
-    mated = RunningWeights(matrix.owner[order], np.ones(order.size), weights)
+    order = np.argsort(-scores.mated, kind="stable")
+    mated = RunningWeights(scores.owner[order], np.ones(order.size), weights)
     non_mated = RunningWeights(tail.owner, tail.counts, weights)
     found = []
     for rate in rates:
@@ -262,7 +265,7 @@ def _resampled(
         if (place == tail.values.size).any():
             return None
         threshold = tail.values[place]
-        hits = mated.before(_above(matrix.mated[order], threshold))
+        hits = mated.before(_above(scores.mated[order], threshold))
         alarms = non_mated.before(tail.first_of(threshold))
         found.append(Rates(hits / mated_total, alarms / total))
     return found
@@ -307,10 +310,10 @@ def _above(descending: FloatArray, threshold: FloatArray) -> IntArray:
     return np.searchsorted(-descending, -threshold, side="left")
 
 
-def _tail(matrix: ScoreMatrix, keep: int, sign: float = 1.0) -> Tail:
-    highest = Highest(keep, len(matrix.tested))
-    for part, scores in matrix.non_mated_blocks():
-        highest.add(sign * scores, matrix.owner[part])
+def _tail(scores: Pool, keep: int, sign: float = 1.0) -> Tail:
+    highest = Highest(keep, len(scores.non_mated_counts))
+    for owner, block in scores.non_mated_blocks():
+        highest.add(sign * block, owner)
     return highest.tail()
 
 

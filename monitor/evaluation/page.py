@@ -14,7 +14,7 @@ from monitor.evaluation.report import Report
 from monitor.evaluation.wording import (
     CAVEATS,
     TITLES,
-    counted,
+    fact_list,
     format_limits,
     format_value,
     meaning,
@@ -81,15 +81,7 @@ def page(reports: Sequence[Report], comparison: Comparison | None = None) -> str
 def _facts(reports: Sequence[Report]) -> str:
     lines = []
     for report in reports:
-        facts = (
-            f"{counted(report.trials, 'trial')} of {counted(len(report.tested), 'speaker')}",
-            f"N = {report.speakers:,}",
-            f"ceiling {report.ceiling_bits:.2f} bits",
-            counted(report.draws, "resample")
-            if report.draws
-            else "no limits: nothing was resampled",
-        )
-        lines.append(" · ".join(facts))
+        lines.append(" · ".join(fact_list(report)))
     if len(set(lines)) == 1:
         return f"<p>{escape(lines[0])}</p>"
     named = zip(reports, lines, strict=True)

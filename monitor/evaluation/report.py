@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 
-from monitor.evaluation.catalogue import short_name
+from monitor.evaluation.catalogue import needs_ranks, short_name
+from monitor.evaluation.comparisons import Usage
 from monitor.evaluation.figure import Figure
 from monitor.figures.evaluation import Curves, Line
 
@@ -23,7 +24,7 @@ class Report:
     Attributes:
         name: of the system.
         speakers: N.
-        trials: how many there are, each with one mated and N - 1 non-mated scores.
+        trials: how many there are.
         tested: names of the speakers that have trials.
         draws: B, the resamples of speakers behind the limits; 0 where there are none.
         seed: of the resamples.
@@ -31,6 +32,7 @@ class Report:
         figures: by key, families together.
         curves: for the pictures.
         warnings: what makes all figures doubtful, one sentence each: it comes first.
+        usage: which comparisons there are, and which ranks stand on.
     """
 
     name: str
@@ -43,6 +45,7 @@ class Report:
     figures: Mapping[str, Figure]
     curves: Curves
     warnings: tuple[str, ...] = ()
+    usage: Usage | None = None
 
     @property
     def ceiling_bits(self) -> float:
@@ -51,6 +54,10 @@ class Report:
 
     def __getitem__(self, key: str) -> Figure:
         return self.figures[key]
+
+    def _trials_of(self, key: str) -> int:
+        ranked = self.usage is not None and needs_ranks(key)
+        return self.usage.ranked_trials if ranked and self.usage else self.trials
 
     def to_json(self, shown: Collection[str] | None = None) -> dict[str, Any]:
         """Everything but the draws, ready for ``json.dumps(..., allow_nan=False)``.
@@ -63,6 +70,7 @@ class Report:
             "name": self.name,
             "speakers": self.speakers,
             "trials": self.trials,
+            "comparisons": None if self.usage is None else asdict(self.usage),
             "tested_speakers": len(self.tested),
             "ceiling_bits": self.ceiling_bits,
             "draws": self.draws,
@@ -74,7 +82,7 @@ class Report:
                     "name": short_name(key),
                     **figure_json(figure),
                     "speakers": self.speakers,
-                    "trials": self.trials,
+                    "trials": self._trials_of(key),
                 }
                 for key, figure in self.figures.items()
                 if shown is None or key in shown

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from monitor.errors import UsageError
+from monitor.evaluation.comparisons import Pool
 from monitor.evaluation.figure import Figure
-from monitor.evaluation.matrix import ScoreMatrix
 from monitor.evaluation.mirroring import mirrored
 from monitor.evaluation.tally import Tally, speaker_cells
 from monitor.maths.roc import cell_counts, scores_of
@@ -64,24 +64,24 @@ def d_sys(
 
 
 def d_sys_figure(
-    matrix: ScoreMatrix, weights: FloatArray | None = None, tally: Tally | None = None
+    scores: Pool, weights: FloatArray | None = None, tally: Tally | None = None
 ) -> Figure:
-    """D_sys of a matrix, omega 1: ``linkage.d_sys``.
+    """D_sys of all scores, omega 1: ``linkage.d_sys``.
 
     Resamples keep the edges of the bins; draws are `mirrored`.
     """
     key, label = "linkage.d_sys", "D_sys"
-    bins = _bins(matrix.trials)
+    bins = _bins(scores.mated.size)
     if bins < 1:
-        note = f"needs {_FEWEST} trials for a histogram; there are {matrix.trials}"
+        note = f"needs {_FEWEST} mated scores for a histogram; there are {scores.mated.size}"
         return Figure(key, label, None, "", note=note)
-    low, high = (tally.low, tally.high) if tally else _range(matrix)
+    low, high = (tally.low, tally.high) if tally else _range(scores)
     edges = _edges(low, high, bins)
     draws = None
     if weights is None:
-        own, others = _pooled_cells(matrix, edges[1:-1])
+        own, others = _pooled_cells(scores, edges[1:-1])
     else:
-        by_speaker = speaker_cells(matrix, edges[1:-1])
+        by_speaker = speaker_cells(scores, edges[1:-1])
         own, others = (x.sum(axis=0) for x in by_speaker)
         draws = _d_sys(weights @ by_speaker[0], weights @ by_speaker[1], edges, 1.0)
     value = float(_d_sys(own, others, edges, 1.0))
@@ -108,15 +108,17 @@ def _edges(low: float, high: float, bins: int) -> _Doubles:
     return np.linspace(low, high, bins + 1)
 
 
-def _range(matrix: ScoreMatrix) -> tuple[float, float]:
-    ends = [(block.min(), block.max()) for _, block in matrix.blocks()]
+def _range(scores: Pool) -> tuple[float, float]:
+    blocks = (scores.mated, *(block for _, block in scores.non_mated_blocks()))
+    ends = [(block.min(), block.max()) for block in blocks]
     return float(min(low for low, _ in ends)), float(max(high for _, high in ends))
 
 
-def _pooled_cells(matrix: ScoreMatrix, cuts: FloatArray) -> tuple[_Doubles, _Doubles]:
-    own = cell_counts(np.sort(matrix.mated), cuts)
-    every = sum(cell_counts(np.sort(block, axis=None), cuts) for _, block in matrix.blocks())
-    return own.astype(np.float64), np.asarray(every - own, dtype=np.float64)
+def _pooled_cells(scores: Pool, cuts: FloatArray) -> tuple[_Doubles, _Doubles]:
+    own = cell_counts(np.sort(scores.mated), cuts)
+    blocks = (block for _, block in scores.non_mated_blocks())
+    others = sum(cell_counts(np.sort(block, axis=None), cuts) for block in blocks)
+    return own.astype(np.float64), np.asarray(others, dtype=np.float64)
 
 
 def _d_sys(own: FloatArray, others: FloatArray, edges: _Doubles, omega: float) -> _Doubles:

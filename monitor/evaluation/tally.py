@@ -1,8 +1,7 @@
-"""One pass over a score matrix: the counts that verification figures and ZEBRA stand on."""
+"""One pass over all scores: the counts that verification figures and ZEBRA stand on."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeAlias
@@ -10,10 +9,10 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from monitor.evaluation.matrix import ScoreMatrix
+from monitor.evaluation.comparisons import Pool
 from monitor.maths.pav import Blocks, pool
 from monitor.maths.roc import Counts, cell_counts, cuts_around
-from monitor.types import FloatArray, IntArray
+from monitor.types import FloatArray
 
 __all__ = ["Tally", "cost_bits", "speaker_cells"]
 
@@ -26,7 +25,7 @@ _FACTORS = 512
 
 @dataclass(frozen=True)
 class Tally:
-    """Counts of a matrix, and of its resamples.
+    """Counts of a pool of scores, and of its resamples.
 
     Attributes:
         counts: at and between the distinct mated scores, exact.
@@ -40,6 +39,7 @@ class Tally:
         high: the highest.
 
     Example:
+        >>> from monitor.evaluation.matrix import ScoreMatrix
         >>> matrix = ScoreMatrix(np.array([[0.9, 0.1], [0.4, 0.6]]), np.array([0, 1]))
         >>> tally = Tally.of(matrix)
         >>> tally.counts.non_mated.tolist(), tally.low, tally.high
@@ -55,38 +55,39 @@ class Tally:
     high: float
 
     @classmethod
-    def of(cls, matrix: ScoreMatrix, weights: FloatArray | None = None) -> Tally:
-        """Count a matrix.
+    def of(cls, scores: Pool, weights: FloatArray | None = None) -> Tally:
+        """Count all scores.
 
         Args:
-            matrix: read once in blocks, and once more where there are weights.
-            weights: shape (B, S), how often each tested speaker counts.
+            scores: read once in blocks, and once more where there are weights.
+            weights: shape (B, S), how often each person counts.
         """
-        own = np.sort(matrix.mated)
+        own = np.sort(scores.mated)
         levels = own[np.concatenate([[True], own[1:] > own[:-1]])]
         cuts = cuts_around(levels)
         cells = np.zeros(len(cuts) + 1, dtype=np.intp)
-        costs = np.empty((matrix.trials, 2))
-        low, high = np.inf, -np.inf
-        costs[:, 0] = cost_bits(-matrix.mated[:, None])
-        for part, scores in matrix.blocks():
-            costs[part, 1] = cost_bits(scores, matrix.target[part]) / (matrix.population - 1)
-            ordered = np.sort(scores, axis=None)
+        people = len(scores.non_mated_counts)
+        sums = np.zeros((people, 2))
+        low, high = float(own[0]), float(own[-1])
+        sums[:, 0] = np.bincount(scores.owner, cost_bits(-scores.mated[:, None]), people)
+        for owner, block in scores.non_mated_blocks():
+            sums[:, 1] += np.bincount(owner, cost_bits(block), people)
+            ordered = np.sort(block, axis=None)
             cells += cell_counts(ordered, cuts)
             low, high = min(low, float(ordered[0])), max(high, float(ordered[-1]))
         mated = cell_counts(own, cuts)
-        counts = Counts(cuts, mated.astype(np.float64), (cells - mated).astype(np.float64))
-        mean = costs.mean(axis=0)
+        counts = Counts(cuts, mated.astype(np.float64), cells.astype(np.float64))
+        sizes = np.stack([np.bincount(scores.owner, minlength=people), scores.non_mated_counts], 1)
+        mean = sums.sum(axis=0) / sizes.sum(axis=0)
         if weights is None:
             return cls(counts, None, False, mean, None, low, high)
-        most = max(_CELLS // len(matrix.tested), 3)
+        most = max(_CELLS // people, 3)
         coarse = len(cuts) > most
         if coarse:
             cuts = levels[np.linspace(0, len(levels) - 1, most).astype(np.intp)]
-        by_speaker = speaker_cells(matrix, cuts)
+        by_speaker = speaker_cells(scores, cuts)
         drawn = Counts(cuts, weights @ by_speaker[0], weights @ by_speaker[1])
-        sums = np.stack([np.bincount(matrix.owner, weights=c) for c in costs.T], axis=1)
-        shares = weights @ sums / (weights @ np.bincount(matrix.owner))[:, None]
+        shares = weights @ sums / (weights @ sizes)
         return cls(counts, drawn, coarse, mean, shares, low, high)
 
     @cached_property
@@ -100,7 +101,7 @@ class Tally:
         return pool(self.drawn.mated, self.drawn.non_mated) if self.drawn else None
 
 
-def cost_bits(scores: FloatArray, own: IntArray | None = None) -> _Doubles:
+def cost_bits(scores: FloatArray) -> _Doubles:
     """Sum of ``log2(1 + exp(s))`` over the last axis: what scores cost that should be negative.
 
     One logarithm for hundreds of scores: ``1 + exp(-|s|)`` lies between 1 and 2, and their product
@@ -108,7 +109,6 @@ def cost_bits(scores: FloatArray, own: IntArray | None = None) -> _Doubles:
 
     Args:
         scores: shape (..., n), nats.
-        own: shape (rows,), a column of each row that is left out of a matrix of scores.
 
     Returns:
         shape (...).
@@ -122,39 +122,28 @@ def cost_bits(scores: FloatArray, own: IntArray | None = None) -> _Doubles:
     np.exp(factors, out=factors)
     factors += 1.0
     positive: _Doubles = np.maximum(scores, 0.0)
-    if own is not None:
-        rows = np.arange(len(own))
-        factors[rows, own], positive[rows, own] = 1.0, 0.0
     starts = np.arange(0, scores.shape[-1], _FACTORS)
     products = np.multiply.reduceat(factors, starts, axis=-1)
     return np.asarray(np.log2(products).sum(axis=-1) + positive.sum(axis=-1) / np.log(2.0))
 
 
-def speaker_cells(matrix: ScoreMatrix, cuts: FloatArray) -> tuple[_Doubles, _Doubles]:
-    """Mated and non-mated scores of each tested speaker's trials in each cell.
+def speaker_cells(scores: Pool, cuts: FloatArray) -> tuple[_Doubles, _Doubles]:
+    """Mated and non-mated scores of each person's trials in each cell.
 
     Args:
-        matrix: read once, in blocks.
+        scores: read once, in blocks.
         cuts: shape (G - 1,), ascending, as `Counts.cuts`.
 
     Returns:
         two of shape (S, G).
     """
-    shape = (len(matrix.tested), len(cuts) + 1)
-    place = np.searchsorted(cuts, matrix.mated, side="right")
-    mated = np.bincount(matrix.owner * shape[1] + place, minlength=shape[0] * shape[1])
-    every = np.zeros(shape)
-    for speaker, scores in _by_speaker(matrix):
-        every[speaker] += cell_counts(np.sort(scores, axis=None), cuts)
-    counted = mated.reshape(shape).astype(np.float64)
-    return counted, every - counted
-
-
-def _by_speaker(matrix: ScoreMatrix) -> Iterator[tuple[int, FloatArray]]:
-    """All scores of a speaker's trials, a block at a time."""
-    for part, scores in matrix.blocks():
-        owner = matrix.owner[part]
+    shape = (len(scores.non_mated_counts), len(cuts) + 1)
+    place = np.searchsorted(cuts, scores.mated, side="right")
+    mated = np.bincount(scores.owner * shape[1] + place, minlength=shape[0] * shape[1])
+    others = np.zeros(shape)
+    for owner, block in scores.non_mated_blocks():
         order = np.argsort(owner, kind="stable")
         firsts = np.flatnonzero(np.diff(owner[order], prepend=-1))
         for rows in np.split(order, firsts[1:]):
-            yield int(owner[rows[0]]), scores[rows]
+            others[owner[rows[0]]] += cell_counts(np.sort(block[rows], axis=None), cuts)
+    return mated.reshape(shape).astype(np.float64), others

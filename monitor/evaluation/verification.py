@@ -11,6 +11,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from monitor.evaluation.comparisons import Pool
 from monitor.evaluation.error_rates import (
     det_curve,
     eer,
@@ -19,7 +20,6 @@ from monitor.evaluation.error_rates import (
     rocch_of_blocks,
 )
 from monitor.evaluation.figure import Figure
-from monitor.evaluation.matrix import ScoreMatrix
 from monitor.evaluation.mirroring import mirrored
 from monitor.evaluation.tally import Tally, cost_bits
 from monitor.maths.pav import Blocks, pool
@@ -89,20 +89,20 @@ def min_cllr_of_blocks(blocks: Blocks) -> _Doubles:
 
 
 def figures(
-    matrix: ScoreMatrix, weights: FloatArray | None = None, tally: Tally | None = None
+    scores: Pool, weights: FloatArray | None = None, tally: Tally | None = None
 ) -> tuple[Figure, ...]:
     """EER by both rules, Cllr of the raw scores and min Cllr.
 
     Args:
-        matrix: trials x speakers.
-        weights: shape (B, S), from `resamples`: gives the figures their draws.
-        tally: of this matrix and these weights, where it was counted already.
+        scores: a matrix, or comparisons of any kind.
+        weights: shape (B, S), from `pooled_resamples`: gives the figures their draws.
+        tally: of these scores and these weights, where it was counted already.
 
     Returns:
         keys ``verification.eer_rocch``, ``.eer_nearest``, ``.cllr_bits`` and ``.min_cllr_bits``;
         draws of the first and the last are `mirrored`.
     """
-    tally = tally or Tally.of(matrix, weights)
+    tally = tally or Tally.of(scores, weights)
     drawn, blocks = tally.drawn, tally.drawn_blocks
     hull = float(rocch_of_blocks(tally.blocks)[0])
     calibrated = float(min_cllr_of_blocks(tally.blocks)[0])
@@ -121,7 +121,7 @@ def figures(
         Figure(
             "verification.eer_nearest",
             "EER (nearest threshold)",
-            nearest_of_counts(tally.counts, matrix),
+            nearest_of_counts(tally.counts, scores),
             "share",
             draws=nearest_of_draws(drawn) if drawn else None,
             floor=0.5,

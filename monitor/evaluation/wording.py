@@ -6,12 +6,13 @@ import math
 from collections.abc import Iterable, Sequence
 
 from monitor.evaluation.figure import Figure
+from monitor.evaluation.plural import counted
 from monitor.evaluation.report import Report
 
 __all__ = [
     "CAVEATS",
     "TITLES",
-    "counted",
+    "fact_list",
     "facts",
     "format_limits",
     "format_value",
@@ -63,28 +64,29 @@ CAVEATS = {
 """Where each family misleads."""
 
 
-def counted(count: int, word: str) -> str:
-    """A number and what is counted, in the plural where there are several.
-
-    Example:
-        >>> counted(1, "trial"), counted(1200, "trial")
-        ('1 trial', '1,200 trials')
-    """
-    return f"{count:,} {word}{'' if count == 1 else 's'}"
-
-
 def facts(report: Report) -> str:
     """What was evaluated, in one line.
 
     Example:
         >>> from types import SimpleNamespace as Made
-        >>> facts(Made(trials=1, tested=("ann",), speakers=4, ceiling_bits=2.0, draws=0))
+        >>> made = Made(trials=1, tested="a", speakers=4, ceiling_bits=2.0, draws=0, usage=None)
+        >>> facts(made)
         '1 trial of 1 speaker, N = 4, ceiling 2.00 bits, no limits'
     """
-    limits = counted(report.draws, "resample") if report.draws else "no limits"
+    return ", ".join(fact_list(report))
+
+
+def fact_list(report: Report) -> tuple[str, ...]:
+    """`facts`, one by one."""
+    strange = 0 if report.usage is None else report.usage.impostor_trials
+    heard = (
+        f"{counted(report.trials - strange, 'trial')} of {counted(len(report.tested), 'speaker')}"
+    )
     return (
-        f"{counted(report.trials, 'trial')} of {counted(len(report.tested), 'speaker')}, "
-        f"N = {report.speakers:,}, ceiling {report.ceiling_bits:.2f} bits, {limits}"
+        heard + (f" and {strange:,} of impostors" if strange else ""),
+        f"N = {report.speakers:,}",
+        f"ceiling {report.ceiling_bits:.2f} bits",
+        counted(report.draws, "resample") if report.draws else "no limits",
     )
 
 

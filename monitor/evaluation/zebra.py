@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from monitor.errors import UsageError
+from monitor.evaluation.comparisons import Pool
 from monitor.evaluation.ece import EceProfile, ece_profile
 from monitor.evaluation.figure import Figure
-from monitor.evaluation.matrix import ScoreMatrix
 from monitor.evaluation.mirroring import mirrored
 from monitor.evaluation.tally import Tally
 from monitor.maths.pav import Blocks, pool
@@ -131,21 +131,21 @@ def tag(worst: float) -> str:
 
 
 def figures(
-    matrix: ScoreMatrix, weights: FloatArray | None = None, tally: Tally | None = None
+    scores: Pool, weights: FloatArray | None = None, tally: Tally | None = None
 ) -> tuple[Figure, ...]:
     """D_ECE, log10 l and the tag.
 
     Args:
-        matrix: trials x speakers.
-        weights: shape (B, S), from `resamples`: gives the figures their draws.
-        tally: of this matrix and these weights, where it was counted already.
+        scores: a matrix, or comparisons of any kind.
+        weights: shape (B, S), from `pooled_resamples`: gives the figures their draws.
+        tally: of these scores and these weights, where it was counted already.
 
     Returns:
         keys ``zebra.d_ece_bits``, its draws `mirrored`, ``zebra.log10_l`` and ``zebra.tag``.
     """
-    tally = tally or Tally.of(matrix, weights)
+    tally = tally or Tally.of(scores, weights)
     mean, worst = float(_d_ece(tally.blocks)[0]), float(_log10_l(tally.counts)[0])
-    floor, ceiling = log10_l_limits(matrix.trials, matrix.trials * (matrix.population - 1))
+    floor, ceiling = log10_l_limits(scores.mated.size, int(scores.non_mated_counts.sum()))
     blocks = tally.drawn_blocks
     coarse = "; limits are counted in coarser cells than the value" if tally.coarse else ""
     return (

@@ -16,16 +16,11 @@ __all__ = ["Provenance", "session_of"]
 
 @dataclass(frozen=True, slots=True)
 class Provenance:
-    """A recording that a stream is made of: the file and the part of it that is heard.
-
-    Attributes:
-        hashes: its fingerprints, where they are known already.
-    """
+    """A recording that a stream is made of: the file and the part of it that is heard."""
 
     path: Path
     start_seconds: float = 0.0
     end_seconds: float | None = None
-    hashes: tuple[str, ...] | None = None
 
 
 def session_of(
@@ -41,8 +36,7 @@ def session_of(
     """
     session = "cross"
     for part in parts:
-        hashes = recording_hashes(part.path) if part.hashes is None else part.hashes
-        enrolled = population.overlapping(hashes)
+        enrolled = population.overlapping(recording_hashes(part.path))
         if enrolled:
             session = "same"
         if not allow_overlap:

@@ -7,6 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.evaluation.lists import speechbrain_eer, voice_privacy
+
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -159,7 +161,7 @@ def test_one_trial_a_speaker(run, tmp_path):
     assert "1 tests" not in text
     assert "One trial a speaker: three figures estimate one mean, MeanD." in text
     counted, law = (
-        re.search(rf"{name} +(\d\.\d\d)\d ", result.out)[1]
+        re.findall(rf"{name} +(\d\.\d\d)\d ", result.out)[0]
         for name in ("MeanD, counted", "MeanD, fitted law")
     )
     assert f"Counted ({counted})" in text
@@ -326,3 +328,21 @@ def test_on_a_terminal(terminal, folder):
     assert max(map(len, plain.splitlines())) <= 100
     assert "The figures that matter" in plain
     assert err == ""
+
+
+def test_impostors_and_several_enrolments(run, tmp_path):
+    listed = voice_privacy(tmp_path)
+    files = (listed.scores, "--labels", listed.key, "--draws", 10)
+    result = run("evaluate", *files)
+    assert result.out.startswith("scores: 704 trials of 15 speakers and 314 of impostors, N = 15")
+    text = " ".join(result.out.split())
+    assert "14,566 non-target comparisons, 4,710 of the latter of 314 impostor trials" in text
+    (system,) = strict(run("evaluate", *files, "--json", "--figures", "eer_nearest").out)["systems"]
+    official = speechbrain_eer(listed.mated, listed.others)
+    assert system["figures"]["verification.eer_nearest"]["value"] == pytest.approx(official)
+    assert system["comparisons"]["impostor"] == 4710
+    assert "have no mated score" in run("evaluate", *files, "--unmated", "refuse").complaint
+    owners = tmp_path / "models"
+    owners.write_text("".join(f"{1000 + i} s{i // 2}\n" for i in range(15)))
+    result = run("evaluate", *files, "--enrolment-labels", owners, "--scoring", "max")
+    assert "is a target of one enrolment of speaker s0 and not of another" in result.complaint

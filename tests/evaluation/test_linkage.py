@@ -63,7 +63,7 @@ def test_d_sys_of_few_trials_is_absent_with_a_reason(perfect):
     few = ScoreMatrix(perfect.scores[:9], perfect.target[:9])
     figure = figures(few)[0]
     assert (figure.key, figure.value) == ("linkage.d_sys", None)
-    assert figure.note == "needs 10 trials for a histogram; there are 9"
+    assert figure.note == "needs 10 mated scores for a histogram; there are 9"
     with pytest.raises(UsageError, match="needs 10 mated scores or more; there are 9"):
         d_sys(np.ones(9), np.ones(90))
     with pytest.raises(UsageError, match="above 0"):

@@ -234,11 +234,12 @@ def test_trials_of_strangers_are_dropped_on_demand(file):
     path = file("s", FORMS["kaldi"].replace("cid", "dot"))
     key = file("k", KEY.replace("cid c-1 target", "cid c-1 nontarget").replace("cid", "dot"))
     with pytest.raises(UsageError, match=r"1 of 4 trials have no mated .*first: trial c-1"):
-        read_scores(path, key)
+        read_scores(path, key, unmated="refuse")
     read = read_scores(path, key, unmated="drop")
     assert read.matrix.target.tolist() == [0, 0, 1]
     assert read.matrix.scores.tolist() == SCORES[:3].tolist()
-    assert "1 of 4 trials were dropped" in read.notes[0]
+    assert "1 of 4 trials are of impostors" in read.notes[0]
+    assert "dropped" in read.notes[0]
     assert "1 of 3 speakers has no trial (first: dot)" in read.notes[1]
 
 
@@ -256,7 +257,7 @@ def test_notes(file):
     )
     assert uneven.notes[0].startswith("speakers have 1 to 4 trials")
     more = read_scores(file("k", FORMS["kaldi"]), file("u", UTT2SPK + "d-1 ann\n"))
-    assert more.notes == ("u speaks of 1 trials that have no scores",)
+    assert more.notes == ("u speaks of 1 trial without a score",)
 
 
 def test_a_matrix_is_gone_through_once(file, monkeypatch):

@@ -159,7 +159,11 @@ BAD = {
     "nan": ((nan(TRIALS), SPOKEN), None, "t.npz: embedding 3 (speaker cid) is not finite"),
     "zero": (None, (zero(ENROLMENT, 3), OWNERS), "e.npz: embedding 4 (speaker cid) is all zero"),
     "one": (None, (ENROLMENT[:1], ["ann"]), "e.npz has one speaker; a comparison needs at least"),
-    "stranger": ((TRIALS, ["ann", "dot", "cid", "eve"]), None, "2 of 4 trials have no mated score"),
+    "strangers": (
+        (TRIALS, ["eve", "dot", "fay", "eve"]),
+        None,
+        "4 of 4 trials have no mated score",
+    ),
     "nobody": ((TRIALS, ["", "bob", "cid", "ann"]), None, "t.npz: embedding 1 has no speaker"),
     "count": ((TRIALS, SPOKEN[:3]), None, "t.npz: 4 embeddings, 3 speakers and 0 sessions"),
     "flat": ((TRIALS[0], SPOKEN), None, "not float64 of shape (5,)"),

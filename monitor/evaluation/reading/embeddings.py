@@ -12,15 +12,13 @@ from monitor.errors import UsageError
 from monitor.evaluation.reading.files import Progress
 from monitor.evaluation.reading.input import Input, finished
 from monitor.evaluation.reading.layout import natural
+from monitor.evaluation.reading.models import SCORINGS
 from monitor.evaluation.reading.scratch import scratch
 from monitor.evaluation.reading.vectors import Vectors, read_vectors
 from monitor.maths.scores import similarity
 from monitor.types import AnyArray, FloatArray
 
 __all__ = ["SCORINGS", "read_embeddings"]
-
-SCORINGS = ("average", "max")
-"""How several enrolment embeddings of one speaker are compared with a trial."""
 
 _BLOCK = 1 << 20
 
@@ -31,7 +29,7 @@ def read_embeddings(
     scoring: str = "average",
     *,
     name: str | None = None,
-    unmated: str = "refuse",
+    unmated: str = "count",
     progress: Progress | None = None,
 ) -> Input:
     """Score every trial embedding with every enrolled speaker (METHOD section 2).
@@ -42,7 +40,7 @@ def read_embeddings(
         scoring: ``"average"``, the cosine with the mean of the speaker's length-normalised
             embeddings, or ``"max"``, the largest cosine with any one of them (VoxGuard).
         name: of the system; the trials' file's where not given.
-        unmated: ``"refuse"`` trials of speakers who are not enrolled, or ``"drop"`` them.
+        unmated: impostor trials, as `read_scores`.
         progress: called with the trials scored, and all.
 
     Returns:
@@ -89,6 +87,7 @@ def read_embeddings(
         target,
         speakers,
         Path(trials).stem if name is None else name,
+        spoken=heard.speakers,
         notes=_shared(heard, enrolled),
         unmated=unmated,
         progress=progress,

@@ -36,6 +36,8 @@ class Labels:
         names: the speaker of each trial, in the order of the trials.
         trials: the name of each trial in that order, where the file has them.
         known: all trials a trial list speaks of, those without a target among them.
+        pairs: the trial list itself, where it lists nontarget pairs too: then no others count.
+        several: a trial that is a target of two models, in words, where there is one.
     """
 
     label: str
@@ -43,6 +45,8 @@ class Labels:
     names: tuple[str, ...] = ()
     trials: tuple[str, ...] = ()
     known: frozenset[str] = field(default=frozenset())
+    pairs: Pairs | None = None
+    several: str = ""
 
     def by_trial(self) -> Mapping[str, str]:
         """Speaker by trial.
@@ -79,12 +83,15 @@ def labels_of_pairs(pairs: Pairs) -> Labels:
     Raises:
         UsageError: a trial has two speakers, or none has any.
     """
-    spoken = pairs.true_speakers()
+    spoken, several = pairs.true_speakers()
+    assert pairs.target is not None
     return Labels(
         pairs.label,
         names=tuple(spoken.values()),
         trials=tuple(spoken),
         known=frozenset(pairs.trials),
+        pairs=None if pairs.target.all() else pairs,
+        several=several,
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import repeat
 from pathlib import Path
 
@@ -54,6 +54,24 @@ class Pairs:
             self.certain,
         )
 
+    def only(self, which: BoolArray) -> Pairs:
+        """Some of the lines, shape (n,), and no trial or speaker without any."""
+        trials, trial = np.unique(self.trial[which], return_inverse=True)
+        speakers, speaker = np.unique(self.speaker[which], return_inverse=True)
+        return replace(
+            self,
+            trials=tuple(self.trials[i] for i in trials.tolist()),
+            speakers=tuple(self.speakers[i] for i in speakers.tolist()),
+            trial=trial.ravel(),
+            speaker=speaker.ravel(),
+            scores=None if self.scores is None else self.scores[which],
+            target=None if self.target is None else self.target[which],
+        )
+
+    def codes(self) -> IntArray:
+        """A number for each line, equal where trial and speaker are: shape (n,)."""
+        return self.trial * len(self.speakers) + self.speaker
+
     def settled(self) -> Pairs:
         """The same, turned where the target lines show that it must be.
 
@@ -65,26 +83,27 @@ class Pairs:
         of_speaker = np.bincount(self.speaker[self.target], minlength=1).max()
         return self.swapped() if of_trial > 1 == of_speaker else self
 
-    def true_speakers(self) -> dict[str, str]:
-        """The speaker of each trial that has a target line.
+    def true_speakers(self) -> tuple[dict[str, str], str]:
+        """The speaker of each trial that has a target line, the first where it has several.
+
+        Returns:
+            speakers by trial, and a trial that has several, in words; empty where none has.
 
         Raises:
-            UsageError: a trial has two speakers, or none has any.
+            UsageError: no trial has any.
         """
         assert self.target is not None
         rows = np.flatnonzero(self.target)
         if not rows.size:
             raise UsageError(f"{self.label} has no target line; say who spoke in each trial")
         found: dict[str, str] = {}
+        several = ""
         for row in rows.tolist():
             trial = self.trials[self.trial[row]]
             speaker = self.speakers[self.speaker[row]]
             if found.setdefault(trial, speaker) != speaker:
-                raise UsageError(
-                    f"{self.label}: trial {trial} is a target of {found[trial]} and of {speaker}; "
-                    "enrol each speaker once"
-                )
-        return found
+                several = several or f"trial {trial} is a target of {found[trial]} and of {speaker}"
+        return found, several
 
 
 def read_pairs(path: Path, layout: Layout, progress: Progress | None = None) -> Pairs:

@@ -9,6 +9,7 @@ from itertools import pairwise
 import numpy as np
 
 from monitor.errors import UsageError
+from monitor.evaluation.plural import counted
 from monitor.evaluation.reading.labels import Labels
 from monitor.evaluation.reading.layout import natural
 from monitor.types import AnyArray, IntArray
@@ -35,8 +36,8 @@ class Raw:
 
 def targets(
     raw: Raw, labels: Labels, label: str, notes: list[str]
-) -> tuple[IntArray, tuple[str, ...]]:
-    """The column of each trial, and the names of the columns.
+) -> tuple[IntArray, tuple[str, ...], Sequence[str]]:
+    """The column of each trial, the names of the columns, and who spoke.
 
     Args:
         raw: scores of shape (T, N).
@@ -45,7 +46,8 @@ def targets(
         notes: what a person should know is added to them.
 
     Returns:
-        shape (T,), -1 where the speaker is not among the columns; N names, or none.
+        shape (T,), -1 where the speaker is not among the columns; N names, or none; the name of
+        each trial's speaker, empty where nobody says, or no names at all.
 
     Raises:
         UsageError: labels and scores do not fit together.
@@ -53,6 +55,11 @@ def targets(
     trials, count = raw.scores.shape
     if raw.speakers and len(raw.speakers) != count:
         raise UsageError(f"{label}: {len(raw.speakers)} names for {count} columns")
+    if labels.several:
+        raise UsageError(
+            f"{labels.label}: {labels.several}; say whose enrolments they are, or give the scores "
+            "as a list of pairs"
+        )
     names = _in_order(raw, labels, label, notes)
     said = trials if names and raw.trials and labels.trials else len(names)
     if labels.columns is not None:
@@ -73,12 +80,12 @@ def targets(
                 f"{labels.label}: label {columns[i]} of trial {i + 1} is no column; they go from "
                 f"0 to {count - 1}"
             )
-        return columns, speakers
+        return columns, speakers, ()
     index = {name: i for i, name in enumerate(speakers)}
     if len(index) < count:
         again = next(name for i, name in enumerate(speakers) if index[name] != i)
         raise UsageError(f"{label}: speaker {again} has two columns; merge them")
-    return np.fromiter((index.get(n, -1) for n in names), np.intp, len(names)), speakers
+    return np.fromiter((index.get(n, -1) for n in names), np.intp, len(names)), speakers, names
 
 
 def _in_order(raw: Raw, labels: Labels, label: str, notes: list[str]) -> Sequence[str]:
@@ -106,7 +113,7 @@ def _in_order(raw: Raw, labels: Labels, label: str, notes: list[str]) -> Sequenc
         raise UsageError(f"trial {again} has two rows of scores; keep one")
     spare = len(known) - len(raw.trials)
     if spare:
-        notes.append(f"{labels.label} speaks of {spare} trials that have no scores")
+        notes.append(f"{labels.label} speaks of {counted(spare, 'trial')} without a score")
     return [found.get(name, "") for name in raw.trials]
 
 
