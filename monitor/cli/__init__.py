@@ -101,9 +101,11 @@ def _run(arguments: list[str]) -> int:
         _say(error.format_message().rstrip(".") + where)
         return error.exit_code
     except OSError as error:
-        if error.errno != errno.ENOSPC:
+        cures = {errno.ENOSPC: "make room", errno.EROFS: "choose another folder"}
+        if error.errno not in cures:
             raise
-        raise StoreError(f"cannot write: {error.strerror}; make room") from None
+        cure = cures[error.errno]
+        raise StoreError(f"cannot write: {error.strerror}; {cure}") from None
     return status if isinstance(status, int) else 0
 
 

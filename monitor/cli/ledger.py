@@ -33,7 +33,7 @@ def show(file: Path, speaker: str | None) -> int:
     """The sessions: a table, or JSON lines where standard output is no terminal."""
     from monitor.ledger import Ledger
 
-    with Ledger(file, create=False) as ledger:
+    with Ledger(file, create=False, write=False) as ledger:
         sessions = ledger.sessions(speaker)
     if sys.stdout.isatty():
         _print_table(sessions)
@@ -54,7 +54,7 @@ def export(file: Path, speaker: str | None, output: str) -> int:
     from monitor.ledger import Ledger
     from monitor.sinks.jsonl import JsonLines
 
-    with Ledger(file, create=False) as ledger:
+    with Ledger(file, create=False, write=False) as ledger:
         lines = JsonLines(output)
         try:
             lines.begin()  # an empty ledger makes an empty file

@@ -220,7 +220,7 @@ class Opening(ExitStack):
     def _open_files(self, reads: Sequence[str | None], *, replace: bool) -> None:
         from monitor.cli.inputs import spare
         from monitor.errors import UsageError
-        from monitor.figures.canvas import check_suffix
+        from monitor.figures.canvas import check_drawing, check_suffix
         from monitor.sinks.jsonl import JsonLines
 
         if self._resume and self._jsonl in (None, "-"):
@@ -230,6 +230,7 @@ class Opening(ExitStack):
         if self._plot is not None:
             check_suffix(self._plot)
             check_output(self._plot)
+            check_drawing()
         if self._jsonl is None:
             return
         if self._jsonl != "-":

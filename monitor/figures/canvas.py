@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from monitor.errors import UsageError
+from monitor.errors import StoreError, UsageError
 from monitor.figures.placing import placed
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ __all__ = [
     "ORANGE",
     "PURPLE",
     "RED",
+    "check_drawing",
     "check_suffix",
     "draw",
     "format_seconds",
@@ -61,6 +62,21 @@ def check_suffix(path: Path) -> str:
     return suffix
 
 
+def check_drawing() -> None:
+    """Find out whether anything can be drawn here.
+
+    Raises:
+        StoreError: matplotlib has no place for its cache.
+    """
+    try:
+        import matplotlib.style  # noqa: F401
+    except OSError:
+        raise StoreError(
+            "pictures need a folder for matplotlib's cache: set MPLCONFIGDIR to one that may be "
+            "written"
+        ) from None
+
+
 def draw(path: Path, paint: Callable[[Figure], None], inches: tuple[float, float]) -> None:
     """Paint a figure of 100 dots per inch and write it as PNG, SVG or PDF, by suffix.
 
@@ -71,6 +87,7 @@ def draw(path: Path, paint: Callable[[Figure], None], inches: tuple[float, float
         StoreError: the place cannot be written.
     """
     suffix = check_suffix(path)
+    check_drawing()
     import matplotlib.style
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure

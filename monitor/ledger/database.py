@@ -66,13 +66,14 @@ MIGRATIONS: Sequence[str] = (
 
 
 def open_database(
-    path: Path, *, create: bool = True, migrations: Sequence[str] = MIGRATIONS
+    path: Path, *, create: bool = True, write: bool = True, migrations: Sequence[str] = MIGRATIONS
 ) -> sqlite3.Connection:
     """Open a ledger, or make one: WAL, mode 0600, deleted rows overwritten, no copies elsewhere.
 
     Args:
         path: the file.
         create: make it where there is none.
+        write: False where reading is enough: then it may be one that cannot be written.
         migrations: the schema.
 
     Raises:
@@ -81,6 +82,12 @@ def open_database(
     """
     if not create and not path.is_file():
         raise StoreError(f"{path.name}: there is no such ledger; listen or replay with --ledger")
+    # a read-only file system answers so to everybody
+    writable = os.access(path.parent, os.W_OK | os.X_OK) and os.access(path, os.W_OK)
+    if not create and not writable:
+        if write:
+            raise StoreError(f"{path.name}: may not be written here; copy it to where it may be")
+        return _open_read_only(path, len(migrations))
     with translated(path):
         if create:
             try:
@@ -98,6 +105,33 @@ def open_database(
             connection.close()
             raise
         return connection
+
+
+def _open_read_only(path: Path, newest: int) -> sqlite3.Connection:
+    """A ledger in a place where SQLite cannot make the files that it reads the WAL with."""
+    wal = path.with_name(f"{path.name}-wal")
+    waiting = wal.exists() and wal.stat().st_size > 0
+    uri = f"{path.resolve().as_uri()}?{'mode=ro' if waiting else 'immutable=1'}"
+    with translated(path):
+        connection = sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False)
+        try:
+            _check(connection, path.name, newest)
+            if _schema(connection) < newest:
+                raise StoreError(
+                    f"{path.name}: is of an older version; copy it to where it may be written"
+                )
+        except sqlite3.OperationalError as error:
+            connection.close()
+            if not waiting:
+                raise
+            raise StoreError(
+                f"{path.name}: cannot be read here without {path.name}-shm ({error}); copy it and "
+                f"{wal.name} to where they may be written"
+            ) from None
+        except BaseException:
+            connection.close()
+            raise
+    return connection
 
 
 def _prepare(connection: sqlite3.Connection, name: str, migrations: Sequence[str]) -> None:

@@ -70,6 +70,7 @@ class Ledger(Managed):
     Args:
         path: the file.
         create: make it where there is none.
+        write: False where reading is enough, so that it may lie on a read-only file system.
 
     Raises:
         StoreError: it cannot be opened, or is something else.
@@ -82,9 +83,11 @@ class Ledger(Managed):
         []
     """
 
-    def __init__(self, path: str | os.PathLike[str], *, create: bool = True) -> None:
+    def __init__(
+        self, path: str | os.PathLike[str], *, create: bool = True, write: bool = True
+    ) -> None:
         self.path = Path(path)
-        self.connection = open_database(self.path, create=create)
+        self.connection = open_database(self.path, create=create, write=write)
         self.connection.row_factory = sqlite3.Row
 
     def close(self) -> None:

@@ -23,6 +23,7 @@ from benchmarks.simulation import Simulation, write_corpus
 from monitor.cli import main
 from monitor.corpus.finding import find
 from monitor.population.population import Population
+from monitor.sources.frames import write_frames
 from monitor.training import fitted
 from monitor.training.calibrating import calibrate
 from monitor.training.enrolling import enrol
@@ -137,6 +138,16 @@ def population(people: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def talk(people: Path) -> Path:
     """Frames of speaker 000003 of that corpus, from a session that was not enrolled."""
     return people / "000003" / "s1.npz"
+
+
+@pytest.fixture
+def halves(tmp_path: Path) -> list[Path]:
+    """Two further sessions of that speaker, 20 s each, as frames."""
+    paths = [tmp_path / f"s{session}.npz" for session in (7, 8)]
+    for session, path in zip((7, 8), paths, strict=True):
+        made = Simulation(14, 3).frames(3, session, 20.0)
+        write_frames(path, made.speech, made.tracks, {"f0": 104}, {"f0": 0.01})
+    return paths
 
 
 @pytest.fixture(scope="session")

@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks.simulation import Simulation
 from monitor.sources.frames import write_frames
 from monitor.types import Track
 
@@ -19,16 +18,6 @@ RAISED = 3
 @pytest.fixture
 def ledger(tmp_path: Path) -> Path:
     return tmp_path / "me.db"
-
-
-@pytest.fixture
-def halves(tmp_path: Path) -> list[Path]:
-    """Two further sessions of that speaker, 20 s each, as frames."""
-    paths = [tmp_path / f"s{session}.npz" for session in (7, 8)]
-    for session, path in zip((7, 8), paths, strict=True):
-        made = Simulation(14, 3).frames(3, session, 20.0)
-        write_frames(path, made.speech, made.tracks, {"f0": 104}, {"f0": 0.01})
-    return paths
 
 
 @pytest.fixture
