@@ -26,6 +26,7 @@ import soundfile
 from monitor.errors import SourceError
 from monitor.managed import Managed
 from monitor.phrases import as_pipe, as_wav
+from monitor.sources.bounds import MOST_SAMPLES, check_format
 from monitor.types import FloatArray
 
 __all__ = ["Decoder"]
@@ -76,7 +77,7 @@ class Decoder(Managed):
         broken: why decoding stopped early, in a few words; None while it has not.
 
     Raises:
-        SourceError: there is no such file, or it is no recording.
+        SourceError: there is no such file, it is no recording, or one of an absurd format.
     """
 
     def __init__(self, path: Path) -> None:
@@ -95,12 +96,21 @@ class Decoder(Managed):
             ) from None
         self.rate: int = self._file.samplerate
         self.channels: int = self._file.channels
+        try:
+            check_format(path.name, self.rate, self.channels)
+        except SourceError:
+            self.close()
+            raise
         self.promised = self._promise()
         self.unfinished = head.startswith(b"OggS") and not _ogg_is_finished(path)
         self.broken: str | None = None
 
     def read(self, frames: int) -> FloatArray:
-        """The next samples, shape (n, channels) float32; fewer than asked for only at the end."""
+        """The next samples, shape (n, channels) float32: at most ``frames``, none at the end.
+
+        Of many channels fewer come at one go: `MOST_SAMPLES` in all.
+        """
+        frames = min(frames, MOST_SAMPLES // self.channels)
         samples = np.full((frames, self.channels), np.nan, dtype=np.float32)
         if self.broken is not None:
             return samples[:0]

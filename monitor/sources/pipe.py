@@ -8,6 +8,7 @@ from typing import BinaryIO
 
 from monitor.errors import UsageError
 from monitor.managed import Managed
+from monitor.sources.bounds import MOST_SAMPLES, check_format
 from monitor.sources.wav import ENCODINGS, WavHeader, pcm_to_float, read_header
 from monitor.types import Block, Gap
 
@@ -34,7 +35,7 @@ class Pipe(Managed):
         seconds: audio seconds promised; None for raw PCM and for a WAV that was itself piped.
 
     Raises:
-        SourceError: this is no WAV of a kind that is understood.
+        SourceError: this is no WAV of a kind that is understood, or one of an absurd format.
         UsageError: ``raw`` makes no sense.
 
     Example:
@@ -57,6 +58,7 @@ class Pipe(Managed):
                     f"({', '.join(ENCODINGS)})"
                 )
             self._header = WavHeader(rate, channels, encoding, None)
+        check_format("the pipe", self._header.rate, self._header.channels)
         self.rate = self._header.rate
         self.channels = self._header.channels
 
@@ -69,7 +71,7 @@ class Pipe(Managed):
 
     def __iter__(self) -> Iterator[Block | Gap]:
         header = self._header
-        most = header.frame_bytes * self.rate
+        most = header.frame_bytes * min(self.rate, MOST_SAMPLES // self.channels)
         kept, heard = b"", 0
         why = "the pipe ended early"
         while header.data_bytes is None or heard < header.data_bytes:
