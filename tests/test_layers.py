@@ -11,7 +11,7 @@ import monitor
 
 ROOT = Path(monitor.__file__).parent
 LAYERS = [
-    {"types", "errors", "lazy", "managed", "phrases", "version"},
+    {"bounds", "types", "errors", "lazy", "managed", "phrases", "version"},
     {"locks", "maths", "protocols"},
     {"corpus", "features", "population", "sources", "sinks", "figures"},
     {"stream", "alerts", "evaluation"},

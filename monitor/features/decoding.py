@@ -55,17 +55,21 @@ def phone_tokens(samples: IntArray) -> list[Token]:
     if not samples.size:
         return []
     with _lock:
-        decoder = _decoder()
-        decoder.reinit_feat()  # else the channel estimate of the utterance before is used
-        decoder.start_utt()
-        decoder.process_raw(samples.tobytes(), full_utt=True)
-        decoder.end_utt()
-        segments = decoder.seg() or ()  # None where there is nothing to say
-        return [
-            (_UNITS[segment.word], segment.start_frame, segment.end_frame + 1)
-            for segment in segments
-            if segment.word in _UNITS
-        ]
+        try:
+            decoder = _decoder()
+            decoder.reinit_feat()  # else the channel estimate of the utterance before is used
+            decoder.start_utt()
+            decoder.process_raw(samples.tobytes(), full_utt=True)
+            decoder.end_utt()
+            segments = decoder.seg() or ()  # None where there is nothing to say
+            return [
+                (_UNITS[segment.word], segment.start_frame, segment.end_frame + 1)
+                for segment in segments
+                if segment.word in _UNITS
+            ]
+        except BaseException:  # Ctrl-C, say: its utterance has begun, and no other one could
+            _decoder.cache_clear()
+            raise
 
 
 @cache

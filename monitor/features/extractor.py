@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from monitor.errors import SourceError, UsageError
+from monitor.errors import UsageError
+from monitor.features.blocks import columns_of
 from monitor.features.losses import Losses
 from monitor.features.resampling import Resampler
 from monitor.features.tracks import empty_track, join_frames, join_tracks, shift_track
@@ -64,9 +65,9 @@ class Extractor:
         """The ticks and frames that a further block completes.
 
         Raises:
-            SourceError: if the block has no such channel, or no valid rate.
+            SourceError: the block makes no sense; nothing has changed then.
         """
-        samples = self._columns(block)
+        samples = columns_of(block, self.channel)
         ended = None
         if self._current is None or self._current.key != (block.recording, block.rate):
             ended = self.flush()
@@ -93,24 +94,6 @@ class Extractor:
         self._skip = tick
         if self._current is not None:
             self._current.skip_to(tick)
-
-    def _columns(self, block: Block) -> FloatArray:
-        """Shape (n, channels in use)."""
-        if block.rate <= 0:
-            raise SourceError(f"a sample rate of {block.rate} Hz cannot be heard: must be positive")
-        samples = np.asarray(block.samples)
-        columns = samples[:, None] if samples.ndim == 1 else samples
-        if columns.ndim != 2 or not columns.shape[1]:
-            raise SourceError(f"samples of shape {samples.shape} must be (n,) or (n, channels)")
-        if self.channel is None:
-            return columns
-        count = columns.shape[1]
-        if not 0 <= self.channel < count:
-            raise SourceError(
-                f"no channel {self.channel}: this recording has {count}, counted from 0;"
-                " choose one of them or the mean of all"
-            )
-        return columns[:, self.channel : self.channel + 1]
 
 
 class _Recording:

@@ -23,10 +23,11 @@ from pathlib import Path
 import numpy as np
 import soundfile
 
+from monitor.bounds import MOST_SAMPLES
 from monitor.errors import SourceError
 from monitor.managed import Managed
 from monitor.phrases import as_pipe, as_wav
-from monitor.sources.bounds import MOST_SAMPLES, check_format
+from monitor.sources.bounds import check_format
 from monitor.types import FloatArray
 
 __all__ = ["Decoder"]

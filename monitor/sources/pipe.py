@@ -6,9 +6,10 @@ import time
 from collections.abc import Iterator
 from typing import BinaryIO
 
+from monitor.bounds import MOST_SAMPLES
 from monitor.errors import UsageError
 from monitor.managed import Managed
-from monitor.sources.bounds import MOST_SAMPLES, check_format
+from monitor.sources.bounds import check_format
 from monitor.sources.wav import ENCODINGS, WavHeader, pcm_to_float, read_header
 from monitor.types import Block, Gap
 

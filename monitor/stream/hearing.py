@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from monitor.features.blocks import columns_of
 from monitor.features.channel import Channel
 from monitor.features.extractor import Extractor
 from monitor.features.registry import make
@@ -48,7 +49,12 @@ class Hearing:
         return self._began + -(-self._samples * TICKS_PER_SECOND // self._key[1])
 
     def process(self, block: Block) -> Frames:
-        """What a further block completes; another recording or rate ends the one before it."""
+        """What a further block completes; another recording or rate ends the one before it.
+
+        Raises:
+            SourceError: the block makes no sense; nothing has changed then.
+        """
+        columns_of(block, self._extractor.channel)
         key = (block.recording, block.rate)
         if key == self._key:
             ended = None

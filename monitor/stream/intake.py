@@ -12,6 +12,7 @@ from monitor.errors import StoreError
 from monitor.features.tracks import join_tracks
 from monitor.maths.sketch import AnySketch, make_sketch
 from monitor.population.population import FeatureTemplates
+from monitor.stream.checking import check_frames
 from monitor.stream.evidence import Evidence
 from monitor.stream.recogniser import Heard
 from monitor.types import TICKS_PER_SECOND, AnyArray, BoolArray, Frames, IntArray, Track
@@ -121,7 +122,12 @@ class Intake:
         return int(self._ahead.shape[0])
 
     def take(self, frames: Frames) -> None:
-        """Take in a further run of ticks."""
+        """Take in a further run of ticks.
+
+        Raises:
+            UsageError: they could not be learnt; nothing has changed then.
+        """
+        check_frames(frames, {name: self._features[name] for name in self.sketches})
         start = self.arrived
         self.arrived += frames.speech.shape[0]
         unheard = frames.speech[max(self.tick - start, 0) :]  # all, unless resumed further on

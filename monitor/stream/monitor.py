@@ -177,6 +177,17 @@ class Monitor:
         background["channel"] = np.empty((0, Channel.size))  # needs nobody to compare with
         return ChangeDetector(background, kinds | {"channel": "levels"})
 
+    def __reduce_ex__(self, protocol: Any, /) -> Any:
+        """A running stream holds detectors that cannot be copied.
+
+        Raises:
+            UsageError: always; it says what to do instead.
+        """
+        raise UsageError(
+            "a Monitor cannot be copied or pickled: it is in the middle of a stream; make another "
+            "one of the same population, and hand over state() to its restore()"
+        )
+
     def stream(self, source: Source) -> Iterator[Reading]:
         """Hear a source to its end.
 
@@ -203,6 +214,11 @@ class Monitor:
 
         Returns:
             the readings that fell due: none, one or many.
+
+        Raises:
+            SourceError: the block makes no sense.
+            UsageError: frames that do not fit the population, or a mixture of audio and frames.
+                Either way the stream stays as it was, and may go on.
         """
         return [event for event in self._take(block) if isinstance(event, Reading)]
 

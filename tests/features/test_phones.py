@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import difflib
+import signal
 from pathlib import Path
 
 import numpy as np
@@ -195,3 +196,23 @@ def test_telephone_speech(speech, whole):
     assert track.spans is not None
     assert track.spans.max() <= 100 * SECONDS
     assert len(np.unique(track.values)) > 15
+
+
+def test_an_interrupt_leaves_the_decoder_usable():
+    """Ctrl-C in a notebook comes in the middle of an utterance."""
+    sound = (babble(40) * 20_000).astype(np.int16)
+    expected = phone_tokens(sound)
+
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    try:
+        with pytest.raises(KeyboardInterrupt):  # noqa: PT012
+            for _ in range(1000):
+                signal.setitimer(signal.ITIMER_REAL, 0.02)
+                phone_tokens(sound)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert phone_tokens(sound) == expected

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from monitor.bounds import MOST_CHANNELS, MOST_RATE, MOST_SAMPLES
 from monitor.errors import SourceError
 from monitor.protocols import Source
 from monitor.sources import File, Pipe
-from monitor.sources.bounds import MOST_CHANNELS, MOST_RATE, MOST_SAMPLES
 from monitor.types import Block
 
 MOST_BYTES = 300e6

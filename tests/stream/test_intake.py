@@ -96,9 +96,10 @@ def test_histograms_and_embeddings_look_ahead_as_they_learn(data):
 @pytest.mark.parametrize("values", [np.array([5]), np.array([-1]), np.array([0.5])])
 def test_what_is_no_bin_is_refused_before_it_is_learnt(values):
     intake = Intake({"f0": FEATURES["f0"]})
-    intake.take(Frames(np.ones(5, bool), {"f0": Track(np.array([1]), values + 10 * (values > 4))}))
-    with pytest.raises(UsageError, match="bins must"):
-        intake.moments([5])
+    bad = Track(np.array([1]), values + 10 * (values > 4))
+    with pytest.raises(UsageError, match="bins of f0 must"):
+        intake.take(Frames(np.ones(5, bool), {"f0": bad}))
+    assert intake.arrived == 0
 
 
 def test_usable_seconds_come_from_spans_where_there_are_any():
