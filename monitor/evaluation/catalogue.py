@@ -115,7 +115,6 @@ CATALOGUE = (
       for name, key, _ in _LID),
     *(Entry(f"heard_{rule}", f"longitudinal.{rule}_bits", f"bits after several trials, {how}")
       for rule, how in _HEARD),
-    Entry("heard_trials", "longitudinal.effective_trials", "how many independent ones they equal"),
     *(Entry(*each) for each in _SCORES),
     *(Entry(f"{name}_{rate}", f"membership.{key}_at_{rate}", says.format(rate))
       for rate in _RATES for name, key, says in _MEMBERSHIP),

@@ -140,8 +140,9 @@ class Comparison:
 def compare(reports: Sequence[Report]) -> Comparison:
     """Compare systems with the first of them.
 
-    Systems that were tested on the same speakers were resampled together (equal seed and draws):
-    their difference is taken in every resample. Others are resampled independently.
+    Systems that were tested on the same speakers, by name, were resampled together (equal seed and
+    draws), in whatever order their columns and rows stand: their difference is taken in every
+    resample. Others are resampled independently, and what they have in common is said.
 
     Args:
         reports: two or more, of different names.
@@ -229,12 +230,10 @@ def _notes(reports: Sequence[Report], paired: Sequence[bool], error: float) -> t
         "LIDmax, log10 l and the mean rank of the most exposed are not compared so: one trial or "
         "one speaker decides them.",
     ]
-    apart = [each.name for each, same in zip(reports, paired, strict=True) if not same]
-    if apart:
-        notes.append(
-            f"{', '.join(apart)}: not tested on the speakers of {first.name}; the difference is of "
-            "independent resamples."
-        )
+    for each, same in zip(reports[1:], paired[1:], strict=True):
+        notes += _set_apart(first, each, same)
+    if all(same and _numbered(each) for each, same in zip(reports, paired, strict=True)):
+        notes.append("Speakers have no names: equal columns are taken for the same people.")
     if any(report.speakers != first.speakers for report in reports):
         notes.append(
             "The systems have different numbers of speakers N: bits, ranks and ceilings do not "
@@ -248,3 +247,34 @@ def _notes(reports: Sequence[Report], paired: Sequence[bool], error: float) -> t
     if not draws:
         notes.append("Nothing was resampled: no difference can be called significant.")
     return tuple(notes)
+
+
+def _set_apart(first: Report, other: Report, paired: bool) -> list[str]:
+    """How the speakers and trials of a system differ from those of the first."""
+    here, there = set(first.tested), set(other.tested)
+    if not paired:
+        same = here & there
+        whom = (
+            "the same speakers, but with other resamples"
+            if here == there
+            else f"{len(same)} of the {len(here)} speakers of {first.name} and on "
+            f"{len(there - here)} others"
+        )
+        return [
+            f"{other.name}: tested on {whom}; the difference is of independent resamples. With the "
+            "same speakers it would be of pairs."
+        ]
+    if first.heard and other.heard and first.heard != other.heard:
+        both = len(first.heard & other.heard)
+        return [
+            f"{other.name}: {both} of its {len(other.heard)} trials are among the "
+            f"{len(first.heard)} of {first.name}: speakers are compared in pairs, trials are not "
+            "all the same."
+        ]
+    return []
+
+
+def _numbered(report: Report) -> bool:
+    """Whether speakers are no more than numbers of columns."""
+    columns = set(map(str, range(report.speakers)))
+    return set(report.tested) <= columns

@@ -8,7 +8,7 @@ or both in one, `Comparisons`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
@@ -18,8 +18,8 @@ import numpy as np
 from monitor.errors import UsageError
 from monitor.evaluation.matrix import ScoreMatrix
 from monitor.evaluation.reading.scratch import scratch
-from monitor.evaluation.resampling import resamples
-from monitor.maths.bootstrap import DRAWS, speaker_weights
+from monitor.evaluation.resampling import drawn_by_name, resamples
+from monitor.maths.bootstrap import DRAWS
 from monitor.types import AnyArray, BoolArray, FloatArray, IntArray
 
 __all__ = ["Comparisons", "Pool", "ScoreList", "Usage", "pooled_resamples"]
@@ -165,8 +165,8 @@ class Comparisons:
             )
 
     @classmethod
-    def of(cls, listed: ScoreList, name: str = "scores") -> Comparisons:
-        """Take the trials that ranks can stand on out of a list."""
+    def of(cls, listed: ScoreList, name: str = "scores", trials: Sequence[str] = ()) -> Comparisons:
+        """Take the trials that ranks can stand on out of a list; `trials` are their names."""
         whole = listed.complete & (len(listed.speakers) > 1)
         if not whole.any():
             return cls(listed.speakers, None, listed, name)
@@ -177,7 +177,8 @@ class Comparisons:
         scores[row, column] = listed.scores[inside]
         target = np.empty(len(scores), dtype=np.intp)
         target[row[mated]] = column[mated]
-        matrix = ScoreMatrix(scores, target, listed.speakers, name)
+        called = tuple(each for each, ranked in zip(trials, whole, strict=False) if ranked)
+        matrix = ScoreMatrix(scores, target, listed.speakers, name, called)
         return cls(listed.speakers, matrix, None if inside.all() else listed.chosen(~inside), name)
 
     @classmethod
@@ -257,9 +258,8 @@ def pooled_resamples(
     """How often each person counts in each resample of a pool: as `resamples`.
 
     People with a mated comparison are drawn among themselves and impostors among themselves, so
-    that every resample has as many of both; where all of the former have ranks, they are drawn as
-    `resamples` of the matrix draws them. A resample without any non-mated comparison, as a list of
-    few can have, is the whole list instead.
+    that every resample has as many of both. A resample without any non-mated comparison, as a list
+    of few can have, is the whole list instead.
 
     Returns:
         shape (B, S).
@@ -269,13 +269,9 @@ def pooled_resamples(
     weights = np.zeros((draws, len(pool.people)))
     known = np.unique(pool.owner)
     others = np.setdiff1d(np.arange(len(pool.people)), known)
-    ranked = pool.matrix is not None and len(pool.matrix.tested) == known.size
-    weights[:, known] = (
-        resamples(pool.matrix, draws, seed)
-        if ranked and pool.matrix is not None
-        else speaker_weights(known.size, draws, seed)
-    )
-    if others.size:
-        weights[:, others] = speaker_weights(others.size, draws, seed + 1)
+    for start, group in enumerate((known, others)):
+        if group.size:
+            names = [pool.people[i] for i in group.tolist()]
+            weights[:, group] = drawn_by_name(names, draws, seed + start)
     weights[weights @ pool.non_mated_counts == 0] = 1.0
     return weights

@@ -120,7 +120,7 @@ def evaluate(
             figures += _lid(matrix, weights, dev, local)
         heard = None if local is None else _heard(matrix, dev, local, said)
         if heard is not None:
-            figures += growth.figures(heard, weights)
+            figures += growth.figures(heard, weights, len(matrix.tested))
         drawn = rank_curves(
             drawn,
             matrix,
@@ -153,7 +153,7 @@ def evaluate(
         name=every.name,
         speakers=len(every.speakers),
         trials=usage.trials,
-        tested=tuple(every.people[i] for i in np.unique(every.owner).tolist()),
+        tested=tuple(sorted(every.people[i] for i in np.unique(every.owner).tolist())),
         draws=0 if pooled is None else draws,
         seed=seed,
         notes=tuple(said),
@@ -161,6 +161,7 @@ def evaluate(
         curves=score_curves(drawn, tally),
         warnings=tuple(each for each in wrong if each),
         usage=usage,
+        heard=frozenset() if matrix is None else matrix.named_trials,
     )
 
 
@@ -286,7 +287,8 @@ def _heard(
         said.append("No speaker has a second trial: what hearing more discloses is left out.")
         return None
     try:
-        return longitudinal(matrix, dev, _STYLE, calibration=local.calibrations[_STYLE])
+        calibration = local.calibrations[_STYLE]
+        return longitudinal(matrix, dev, _STYLE, calibration=calibration, as_rows=False)
     except UsageError as error:
         said.append(f"What hearing more discloses is left out: {error}.")
         return None

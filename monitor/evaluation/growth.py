@@ -24,20 +24,26 @@ _NOTES = {
 }
 
 
-def figures(curve: LongitudinalCurve, weights: FloatArray | None = None) -> tuple[Figure, ...]:
-    """Bits after all trials of the curve by each rule, and what they amount to.
+def figures(
+    curve: LongitudinalCurve, weights: FloatArray | None = None, tested: int | None = None
+) -> tuple[Figure, ...]:
+    """Bits after all trials of the curve by each rule.
 
     Args:
         curve: of a matrix.
         weights: shape (B, S), from `resamples`.
+        tested: S, the speakers who have trials; those of the curve where not given.
 
     Returns:
-        ``longitudinal.RULE_bits`` of each rule and ``longitudinal.effective_trials``.
+        ``longitudinal.RULE_bits`` of each rule. What the trials amount to if they were independent
+        is in the curve (`LongitudinalCurve.effective_trials`), and no figure: it has no limits.
     """
     last = int(curve.trials[-1])
+    among = len(curve.tested)
+    who = f"over {among} of {tested or among} speakers, who have {last} trials or more"
     made = []
     for rule in curve.rules:
-        note = "; ".join(part for part in (_NOTES.get(rule, ""), curve.note) if part)
+        note = "; ".join(part for part in (_NOTES.get(rule, ""), curve.note, who) if part)
         made.append(
             Figure(
                 f"longitudinal.{rule}_bits",
@@ -52,16 +58,6 @@ def figures(curve: LongitudinalCurve, weights: FloatArray | None = None) -> tupl
                 note=note,
             )
         )
-    made.append(
-        Figure(
-            "longitudinal.effective_trials",
-            "independent trials in them",
-            float(curve.effective_trials[-1]),
-            "",
-            ceiling=float(last),
-            note=f"{last} / (1 + {curve.rho:.2f} x {last - 1}), as fitted for the rule count",
-        )
-    )
     return tuple(made)
 
 

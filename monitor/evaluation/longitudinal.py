@@ -145,11 +145,12 @@ def longitudinal(
     dev_embeddings: FloatArray | None = None,
     folds: int = FOLDS,
     calibration: LidCalibration | CrossCalibration | None = None,
+    as_rows: bool = True,
 ) -> LongitudinalCurve:
     """What a speaker's first k trials disclose together.
 
     Args:
-        matrix: the trials; those of a speaker in the order of their rows.
+        matrix: the trials.
         dev: development trials: calibration, temperatures and the rank law come from them. Without
             it they come from the speakers of the other folds.
         style: as `calibrate`.
@@ -159,6 +160,8 @@ def longitudinal(
         dev_embeddings: of the development trials; needed where `dev` and `embeddings` are given.
         folds: without `dev`.
         calibration: by `style`, of `dev` or across the speakers, where it was made already.
+        as_rows: rows stand in the order of the streams they come from; else each speaker's trials
+            are taken in an order drawn at random, which no order of the rows changes.
 
     Returns:
         the curve under every rule.
@@ -177,11 +180,11 @@ def longitudinal(
     """
     if dev is not None and (embeddings is None) != (dev_embeddings is None):
         raise UsageError("give embeddings of the trials and of the development trials, or of none")
-    sums = SpeakerSums.of(matrix, longest, LONGEST, embeddings)
+    sums = SpeakerSums.of(matrix, longest, LONGEST, embeddings, as_rows)
     if dev is not None:
         if not isinstance(calibration, LidCalibration):
             calibration = calibrate(dev, style)
-        learnt = SpeakerSums.of(dev, None, LONGEST, dev_embeddings)
+        learnt = SpeakerSums.of(dev, None, LONGEST, dev_embeddings, as_rows)
         learners = np.ones(len(learnt.tested), dtype=bool)
         tempering = learnt.temper(calibration.row_weight(dev.population), learners)
         everyone = np.ones(len(sums.tested), dtype=bool)

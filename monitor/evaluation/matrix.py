@@ -9,6 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from monitor.errors import UsageError
+from monitor.evaluation.reading.layout import natural
 from monitor.maths.ranks import rank_bounds
 from monitor.types import AnyArray, BoolArray, FloatArray, IntArray
 
@@ -30,6 +31,7 @@ class ScoreMatrix:
         target: shape (T,), the column of each trial's speaker.
         speakers: the N names of the columns.
         name: of the system that gave the scores.
+        trial_names: of the T rows, all different; empty where they have none.
 
     Raises:
         UsageError: shapes that do not fit, fewer than two speakers, no trial, a repeated name, or a
@@ -45,6 +47,7 @@ class ScoreMatrix:
     target: IntArray
     speakers: tuple[str, ...] = ()
     name: str = "scores"
+    trial_names: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.scores.ndim != 2 or self.scores.dtype.kind not in "fiu":
@@ -62,6 +65,8 @@ class ScoreMatrix:
         names = self.speakers or tuple(str(column) for column in range(count))
         if len(names) != count or len(set(names)) != count:
             raise UsageError(f"{self.name}: give {count} different names, one for each column")
+        if self.trial_names and len(set(self.trial_names)) != trials:
+            raise UsageError(f"{self.name}: give {trials} different names, one for each trial")
         object.__setattr__(self, "target", target.astype(np.intp))
         object.__setattr__(self, "speakers", names)
 
@@ -89,6 +94,18 @@ class ScoreMatrix:
     def owner(self) -> IntArray:
         """Index of each trial's speaker into `tested`: shape (T,)."""
         return np.searchsorted(self.tested, self.target)
+
+    @cached_property
+    def by_name(self) -> IntArray:
+        """All columns in the order of their names, numbers by their size: shape (N,)."""
+        names = self.speakers
+        return np.array(sorted(range(len(names)), key=lambda i: natural(names[i])), dtype=np.intp)
+
+    @property
+    def named_trials(self) -> frozenset[tuple[str, str]]:
+        """Speaker and name of each trial; empty where trials have no names."""
+        spoken = (self.speakers[column] for column in self.target.tolist())
+        return frozenset(zip(spoken, self.trial_names, strict=False))
 
     def blocks(self) -> Iterator[tuple[slice, FloatArray]]:
         """Rows in order, some megabytes at a time, as float64.

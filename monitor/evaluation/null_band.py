@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from monitor.errors import UsageError
 from monitor.evaluation.matrix import ScoreMatrix
 from monitor.evaluation.rank_draws import model_draws
+from monitor.evaluation.settled import settled_order
 from monitor.maths.allranks import all_rank_bounds
 from monitor.maths.bootstrap import limits
 from monitor.maths.ranks import placed, rank_histograms
@@ -148,7 +149,10 @@ def _deal(
     ways = perm(speakers, tested)
     if ways > min(PERMUTATIONS, most):
         places = generator.permuted(np.tile(np.arange(speakers), (permutations, 1)), axis=1)
-        return _Dealing(places, matrix.target, False, f"{permutations} {_WHOLE}")
+        named = np.argsort(matrix.by_name)  # the order of the columns does not matter
+        return _Dealing(
+            matrix.by_name[places], named[matrix.target], False, f"{permutations} {_WHOLE}"
+        )
     if ways >= _ENOUGH:
         every = np.array(list(itertools.permutations(range(speakers), tested)))
         return _Dealing(every, matrix.owner, True, f"all {ways} {_WHOLE}")
@@ -157,12 +161,13 @@ def _deal(
         drawn = np.array(list(itertools.product(range(speakers), repeat=tested)))
         words = f"all {ways} ways in which each speaker can draw a template"
         return _Dealing(drawn, matrix.owner, True, words)
-    trials = generator.permuted(np.tile(matrix.target, (permutations, 1)), axis=1)
+    order = settled_order(matrix)
+    trials = generator.permuted(np.tile(matrix.target[order], (permutations, 1)), axis=1)
     words = (
         f"{permutations} permutations of trials: {tested} speakers are too few to be permuted "
         "themselves, so that trials of one speaker are taken as independent"
     )
-    return _Dealing(trials, np.arange(matrix.trials), False, words)
+    return _Dealing(trials, np.argsort(order), False, words)
 
 
 def _plug_in_bits(histograms: _Doubles) -> _Doubles:

@@ -25,7 +25,7 @@ class Report:
         name: of the system.
         speakers: N.
         trials: how many there are.
-        tested: names of the speakers that have trials.
+        tested: names of the speakers that have trials, sorted.
         draws: B, the resamples of speakers behind the limits; 0 where there are none.
         seed: of the resamples.
         notes: what was done differently from what one might expect, one sentence each.
@@ -33,6 +33,7 @@ class Report:
         curves: for the pictures.
         warnings: what makes all figures doubtful, one sentence each: it comes first.
         usage: which comparisons there are, and which ranks stand on.
+        heard: speaker and name of each trial that ranks stand on, where trials have names.
     """
 
     name: str
@@ -46,6 +47,7 @@ class Report:
     curves: Curves
     warnings: tuple[str, ...] = ()
     usage: Usage | None = None
+    heard: frozenset[tuple[str, str]] = frozenset()
 
     @property
     def ceiling_bits(self) -> float:

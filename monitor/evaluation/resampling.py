@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import numpy as np
+
 from monitor.evaluation.matrix import ScoreMatrix
+from monitor.evaluation.reading.layout import natural
 from monitor.maths.bootstrap import DRAWS, speaker_weights
 from monitor.types import FloatArray
 
-__all__ = ["resamples"]
+__all__ = ["drawn_by_name", "resamples"]
 
 
 def resamples(matrix: ScoreMatrix, draws: int = DRAWS, seed: int = 0) -> FloatArray:
     """How often each tested speaker counts in each resample.
 
     Trials of one speaker are alike, so speakers are drawn and not trials; the enrolled speakers,
-    the columns, stay as they are (METHOD section 5). The weight of a trial is
+    the columns, stay as they are (METHOD section 5). They are drawn by name: systems with their
+    columns in another order draw the same people. The weight of a trial is
     ``weights[:, matrix.owner]``, and a row's non-mated scores weigh as much as its mated one.
 
     Args:
@@ -26,9 +32,22 @@ def resamples(matrix: ScoreMatrix, draws: int = DRAWS, seed: int = 0) -> FloatAr
         shape (B, S), whole numbers as float64; each row sums to S.
 
     Example:
-        >>> import numpy as np
         >>> matrix = ScoreMatrix(np.eye(3), np.arange(3))
         >>> resamples(matrix, draws=2).sum(axis=1).tolist()
         [3.0, 3.0]
     """
-    return speaker_weights(len(matrix.tested), draws, seed)
+    return drawn_by_name([matrix.speakers[i] for i in matrix.tested.tolist()], draws, seed)
+
+
+def drawn_by_name(names: Sequence[str], draws: int = DRAWS, seed: int = 0) -> FloatArray:
+    """`speaker_weights` of named people: the same for everybody in whatever order they are given.
+
+    Example:
+        >>> one, other = drawn_by_name(["ann", "bob"], 4), drawn_by_name(["bob", "ann"], 4)
+        >>> bool((one == other[:, ::-1]).all())
+        True
+    """
+    order = sorted(range(len(names)), key=lambda i: natural(names[i]))
+    weights = np.empty((draws, len(names)))
+    weights[:, order] = speaker_weights(len(names), draws, seed)
+    return weights

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from monitor.errors import UsageError
 from monitor.evaluation.figure import Figure
 from monitor.evaluation.matrix import ScoreMatrix
+from monitor.evaluation.settled import settled_order
 from monitor.types import AnyArray, FloatArray, IntArray
 
 __all__ = ["CHANCE_SING", "isolated", "pi_sing", "sing_figure"]
@@ -79,10 +80,10 @@ def pi_sing(calibration: AnyArray, test: AnyArray, passing: IntArray) -> float:
 def sing_figure(matrix: ScoreMatrix, weights: FloatArray | None = None) -> Figure:
     """pi_sing of a matrix: ``linkage.pi_sing``.
 
-    Each of the first ten trials of a speaker tests once, while the others calibrate: thresholds
-    never see the trial they are tested on, and every speaker takes part. Speakers with one trial
-    are left out. On a resample, predicates of a speaker count as often as the speaker, each tested
-    among all speakers.
+    Each of ten trials of a speaker, drawn by `settled_order`, tests once, while the others
+    calibrate: thresholds never see the trial they are tested on, and every speaker takes part.
+    Speakers with one trial are left out. On a resample, predicates of a speaker count as often as
+    the speaker, each tested among all speakers.
     """
     key, label = "linkage.pi_sing", "pi_sing"
     many = np.flatnonzero(np.bincount(matrix.owner) > 1)
@@ -113,14 +114,15 @@ def sing_figure(matrix: ScoreMatrix, weights: FloatArray | None = None) -> Figur
         floor=CHANCE_SING,
         ties="strict",
         note=f"among {len(many)} speakers, {folds} folds"
-        + (f" of the first {folds} trials of each" if left_out else "")
+        + (f" of {folds} trials of each, drawn" if left_out else "")
         + "; chance is 37 %, and a predicate may isolate another person than its own",
     )
 
 
 def _folds(matrix: ScoreMatrix, many: IntArray) -> tuple[IntArray, IntArray, IntArray]:
-    """The first trials of each speaker of `many`: row, number within the speaker, speaker."""
-    order = np.argsort(matrix.owner, kind="stable")
+    """Ten trials of each speaker of `many`, drawn: row, number within the speaker, speaker."""
+    order = settled_order(matrix)
+    order = order[np.argsort(matrix.owner[order], kind="stable")]
     firsts = np.searchsorted(matrix.owner[order], np.arange(len(matrix.tested)))
     number = np.empty(matrix.trials, dtype=np.intp)
     number[order] = np.arange(matrix.trials) - firsts[matrix.owner[order]]

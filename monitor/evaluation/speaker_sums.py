@@ -10,6 +10,7 @@ import numpy as np
 
 from monitor.errors import UsageError
 from monitor.evaluation.matrix import ScoreMatrix
+from monitor.evaluation.settled import settled_order
 from monitor.maths.allranks import all_rank_bounds
 from monitor.maths.fitting import fit
 from monitor.maths.lid import normalise_rows
@@ -85,9 +86,14 @@ class SpeakerSums:
 
     @classmethod
     def of(
-        cls, matrix: ScoreMatrix, longest: int | None, most: int, embeddings: FloatArray | None
+        cls,
+        matrix: ScoreMatrix,
+        longest: int | None,
+        most: int,
+        embeddings: FloatArray | None,
+        as_rows: bool = True,
     ) -> SpeakerSums:
-        """Choose the trials.
+        """Choose the trials: in the order of the rows, or in `settled_order`.
 
         Raises:
             UsageError: nobody has `longest` trials, or embeddings that are not one a trial.
@@ -97,7 +103,8 @@ class SpeakerSums:
         tested = np.flatnonzero(counts >= length)
         if length < 1 or not tested.size:
             raise UsageError(f"{matrix.name}: no speaker has {length} trials: ask for fewer")
-        order = np.argsort(matrix.owner, kind="stable")
+        order = np.arange(matrix.trials) if as_rows else settled_order(matrix)
+        order = order[np.argsort(matrix.owner[order], kind="stable")]
         first = np.cumsum(counts) - counts
         rows = order[first[tested][:, None] + np.arange(length)]
         alike = None

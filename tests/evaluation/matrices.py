@@ -74,15 +74,6 @@ def other_rows(matrix: ScoreMatrix, order: IntArray) -> ScoreMatrix:
     return ScoreMatrix(matrix.scores[order], matrix.target[order], matrix.speakers)
 
 
-def interleaving(matrix: ScoreMatrix, generator: np.random.Generator) -> IntArray:
-    """Another order of the trials in which those of one speaker keep theirs."""
-    turns = generator.permutation(matrix.target)
-    order = np.empty(matrix.trials, dtype=np.intp)
-    for speaker in matrix.tested:
-        order[turns == speaker] = np.flatnonzero(matrix.target == speaker)
-    return order
-
-
 def rescored(matrix: ScoreMatrix, change: Callable[[AnyArray], AnyArray]) -> ScoreMatrix:
     """The same trials after a change of all scores."""
     return ScoreMatrix(change(matrix.scores), matrix.target, matrix.speakers)

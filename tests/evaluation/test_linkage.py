@@ -11,6 +11,7 @@ from monitor.errors import UsageError
 from monitor.evaluation.linkage import d_sys, figures, pi_link, pi_link_curve, pi_sing
 from monitor.evaluation.matrix import ScoreMatrix
 from monitor.evaluation.resampling import resamples
+from monitor.evaluation.settled import settled_order
 from monitor.evaluation.singling import CHANCE_SING, isolated
 
 REGIMES = ["plain", "mid", "weak", "random", "tied"]
@@ -107,7 +108,8 @@ def test_pi_sing_agrees_with_legal_eval(golden, regime):
     """Folds by the number of the trial within its speaker: one tests, nine calibrate."""
     peer = pytest.importorskip("legal_eval.metrics.singling_out")
     matrix = golden.matrix(f"{regime}_eval")
-    scores, names = matrix.scores.astype(float), [str(i) for i in range(100)]
+    scores = matrix.scores.astype(float)[settled_order(matrix)]
+    names = [str(i) for i in range(100)]
     found = []
     for fold in range(10):
         test = np.arange(1000) % 10 == fold
@@ -129,7 +131,7 @@ def test_the_threshold_lies_midway_and_is_strict():
 def test_pi_sing_without_evidence_is_the_chance_of_exactly_one():
     generator = np.random.default_rng(0)
     matrix = ScoreMatrix(generator.normal(size=(2000, 200)), np.repeat(np.arange(200), 10))
-    assert values(matrix)["linkage.pi_sing"] == pytest.approx(CHANCE_SING, abs=0.03)
+    assert values(matrix)["linkage.pi_sing"] == pytest.approx(CHANCE_SING, abs=0.04)
     flat = ScoreMatrix(np.zeros((20, 10)), np.repeat(np.arange(10), 2))
     assert values(flat)["linkage.pi_sing"] == 0.0
 
@@ -138,9 +140,9 @@ def test_pi_sing_takes_ten_trials_of_a_speaker_and_says_so(golden):
     matrix = golden.matrix("mid_eval")
     more = np.repeat(np.arange(1000), np.where(np.arange(1000) % 10 == 9, 2, 1))
     figure = figures(ScoreMatrix(matrix.scores[more], matrix.target[more]))[-1]
-    assert figure.value == values(matrix)["linkage.pi_sing"]
-    assert "10 folds of the first 10 trials of each" in figure.note
-    assert "first" not in figures(matrix)[-1].note
+    assert figure.value == pytest.approx(values(matrix)["linkage.pi_sing"], abs=0.05)
+    assert "10 folds of 10 trials of each, drawn" in figure.note
+    assert "drawn" not in figures(matrix)[-1].note
 
 
 def test_speakers_with_one_trial_are_left_out_of_pi_sing(perfect):

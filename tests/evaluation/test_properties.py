@@ -29,7 +29,6 @@ from tests.evaluation.matrices import (
     SEEDS,
     chance,
     constant,
-    interleaving,
     matrices,
     other_columns,
     other_rows,
@@ -47,7 +46,6 @@ class Family:
     Attributes:
         name: first part of its keys.
         figures: of a matrix and of weights (or None).
-        ordered: whether the order of one speaker's trials matters.
         monotone: beginnings of keys that only compare scores over all rows.
         rowwise: beginnings of keys that only compare scores within a row.
         at_ceiling: beginnings of keys that perfect scores bring to their ceiling.
@@ -62,7 +60,6 @@ class Family:
 
     name: str
     figures: Callable[[ScoreMatrix, FloatArray | None], tuple[Figure, ...]]
-    ordered: bool = False
     monotone: tuple[str, ...] = ()
     rowwise: tuple[str, ...] = ()
     at_ceiling: tuple[str, ...] = ()
@@ -130,7 +127,6 @@ FAMILIES = [
     Family(
         "linkage",
         linkage.figures,
-        ordered=True,
         monotone=("pi_link",),
         at_ceiling=("pi",),
         at_floor=("pi",),
@@ -249,10 +245,7 @@ def test_cross_fitting_does_not_mind_the_order_either(seed):
 def test_the_order_of_the_trials_does_not_matter(family, matrix, seed):
     assume(matrix.tested.size >= family.speakers)
     generator = np.random.default_rng(seed)
-    if family.ordered:
-        order = interleaving(matrix, generator)
-    else:
-        order = generator.permutation(matrix.trials)
+    order = generator.permutation(matrix.trials)
     weights = resamples(matrix, draws=3, seed=seed)
     moved = family.figures(other_rows(matrix, order), weights)
     assert_same(moved, family.figures(matrix, weights), family.rounding)

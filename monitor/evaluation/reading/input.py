@@ -96,7 +96,8 @@ def finished(
             rest = _rest(_rows(scores, rows, progress), rows, speakers, called, spoken)
         scores, target = _rows(scores, keep, progress), target[keep]
         called = tuple(called[row] for row in keep.tolist())
-    matrix = ScoreMatrix(scores, target, speakers, name)
+    named = called if trials and len(set(called)) == len(called) else ()
+    matrix = ScoreMatrix(scores, target, speakers, name, tuple(named))
     return Input(
         Comparisons(matrix.speakers, matrix, rest, name), (*said, *_balance(matrix, called))
     )
@@ -143,7 +144,7 @@ def finished_list(
             f"{short.size} of {counted(met.size, 'trial')} were not compared with every speaker "
             f"(first: trial {trials[row]}, not with {listed.speakers[lacks]}): ranks leave them out"
         )
-    made = Comparisons.of(listed, name)
+    made = Comparisons.of(listed, name, trials)
     if made.matrix is not None:
         ranked = [trial for trial, whole in zip(trials, listed.complete, strict=True) if whole]
         said += _balance(made.matrix, ranked)
