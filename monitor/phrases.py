@@ -10,6 +10,7 @@ from typing import Any
 
 __all__ = [
     "STRANGER",
+    "another_voice",
     "as_pipe",
     "as_wav",
     "clock_time",
@@ -18,6 +19,7 @@ __all__ = [
     "odds",
     "plural",
     "verdict",
+    "voice_since",
 ]
 
 STRANGER = "probably nobody enrolled"
@@ -136,6 +138,37 @@ def _given(path: str | os.PathLike[str]) -> str:
     """A path as a shell gives it to ffmpeg, which takes -x for an option and a:b for an address."""
     name = os.fspath(path)
     return shlex.quote(f"file:{name}" if name.startswith("-") or ":" in name else name)
+
+
+def voice_since(change: Mapping[str, Any]) -> str:
+    """What a change noticed, and since when.
+
+    Examples:
+        >>> voice_since({"since_seconds": 107.0, "features": ["f0", "channel"]})
+        'another voice since 1:47'
+        >>> voice_since({"since_seconds": 107.0, "features": ["channel"]})
+        'another channel or voice since 1:47'
+    """
+    channel = list(change.get("features") or ()) == ["channel"]
+    what = "another channel or voice" if channel else "another voice"
+    return f"{what} since {clock_time(change.get('since_seconds') or 0.0)}"
+
+
+def another_voice(reading: Mapping[str, Any], watch: str | None) -> str:
+    """Whose bits these may not be, while a change is open in a reading; else empty.
+
+    Examples:
+        >>> change = {"since_seconds": 107.0, "features": ["f0"]}
+        >>> another_voice({"change": change}, "ann")
+        "another voice since 1:47: these bits may not be ann's"
+        >>> another_voice({"change": change}, None), another_voice({}, "ann")
+        ('another voice since 1:47: these bits may be of more than one', '')
+    """
+    change = reading.get("change")
+    if change is None:
+        return ""
+    whose = "may be of more than one" if watch is None else f"may not be {watch}'s"
+    return f"{voice_since(change)}: these bits {whose}"
 
 
 def is_stranger(reading: Mapping[str, Any]) -> bool:

@@ -44,7 +44,7 @@ class Holding:
         self.bits = float(bits)
         self.raised = False
         self._since: float | None = None  # first reading of the run that would flip `raised`
-        self._changed = False  # since the last reading
+        self._change: dict[str, Any] | None = None  # the one since the last reading
 
     @property
     def rule(self) -> str:
@@ -83,14 +83,15 @@ class Holding:
             check_stream(self.field, record)
         elif kind in ("gap", "change"):
             self._since = None
-            self._changed |= kind == "change"
+            if kind == "change":
+                self._change = {key: record.get(key) for key in ("since_seconds", "features")}
         if kind != "reading":
             return []
         value = figure(self.field, record)
-        changed, self._changed = self._changed or "change" in record, False
-        if changed:
+        change, self._change = record.get("change", self._change), None
+        if change is not None:
             self._since = None
-            return [self._flip(record, value)] if self.raised else []
+            return [{**self._flip(record, value), "change": change}] if self.raised else []
         if value is None or not self._counts(value):
             self._since = None
             return []
@@ -103,7 +104,7 @@ class Holding:
     def _flip(self, record: Mapping[str, Any], value: float | None) -> dict[str, Any]:
         """Raised is cleared, cleared is raised; the record that says so."""
         self.raised, self._since = not self.raised, None
-        made = {
+        return {
             "type": "alert",
             "seconds": record["seconds"],
             "speech": record.get("speech"),
@@ -115,7 +116,6 @@ class Holding:
             "value": value,
             **self._more(),
         }
-        return {**made, "change": record["change"]} if "change" in record else made
 
     def note(self, start: Mapping[str, Any]) -> str | None:  # noqa: ARG002
         """What a person should know before the stream of this ``start`` begins; mostly nothing."""
@@ -127,7 +127,7 @@ class Holding:
             "rule": self.rule,
             "raised": self.raised,
             "since": self._since,
-            "changed": self._changed,
+            "change": self._change,
         }
 
     def restore(self, state: Mapping[str, Any]) -> None:
@@ -142,4 +142,4 @@ class Holding:
                 "resume with the same rule"
             )
         self.raised, self._since = bool(state["raised"]), state["since"]
-        self._changed = bool(state["changed"])
+        self._change = state["change"]

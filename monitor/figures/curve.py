@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,9 +23,18 @@ from monitor.figures.canvas import (
     nice_seconds,
     spread_apart,
 )
+from monitor.figures.marks import (
+    CHARACTER_WIDTH,
+    across,
+    mark_alerts,
+    mark_changes,
+    mark_doubt,
+    mark_gaps,
+    mark_peak,
+)
 from monitor.figures.series import Run, in_words, read_run, thin
 from monitor.figures.words import caption, heading, in_bits, one_in, summary
-from monitor.types import FloatArray
+from monitor.types import BoolArray, FloatArray
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -33,7 +43,6 @@ if TYPE_CHECKING:
 __all__ = ["plot_run"]
 
 LINE_HEIGHT = 0.034  # of a line of small text, in heights of the axes
-CHARACTER_WIDTH = 0.0093  # of a small character, in widths of the axes
 GUIDES = (
     ("linear", "linear guide\n(basic composition)", ORANGE, (0, (6, 3))),
     ("sqrt", "square-root guide\n(advanced composition)", PURPLE, (0, (2, 2))),
@@ -43,7 +52,7 @@ POWERS = {"linear": 1.0, "sqrt": 0.5}
 
 
 def plot_run(records: Sequence[Mapping[str, Any]], path: Path, *, title: str | None = None) -> None:
-    """Draw the headline of a run with its limits, ceilings, guides, alerts and gaps.
+    """Draw the headline of a run with its limits, ceilings, guides, alerts, changes and gaps.
 
     Bits stand against speech seconds on a log axis (readings before the first speech cannot be
     shown on it); every line is labelled where it ends, and every bit is translated to
@@ -74,11 +83,15 @@ def plot_run(records: Sequence[Mapping[str, Any]], path: Path, *, title: str | N
         heard = run.columns["speech"] > 0
         shown = {name: column[heard] for name, column in run.columns.items()}
         alone = {name: column[heard] for name, column in run.alone.items()}
+        parts = _stretches(heard, run.fresh)
         _frame(axes, run, shown, list(alone.values()))
-        labels = _levels(axes, run) + _guides(axes, run, shown)
-        labels += _each_feature(axes, shown["speech"], alone)
-        labels += _curves(axes, run, shown)
-        _events(axes, run)
+        labels = _levels(axes, run) + _guides(axes, run, shown, parts)
+        labels += _each_feature(axes, shown["speech"], alone, parts)
+        labels += _curves(axes, run, shown, parts)
+        mark_doubt(axes, shown["speech"], run.doubtful[heard])
+        mark_changes(axes, run)
+        mark_alerts(axes, run)
+        mark_gaps(axes, run)
         _label_ends(axes, labels)
         size = 16 * min(1.0, 74 / max(1, len(title_text)))
         figure.text(0.085, 0.945, title_text, fontsize=size, weight="bold", color=BLACK)
@@ -86,6 +99,14 @@ def plot_run(records: Sequence[Mapping[str, Any]], path: Path, *, title: str | N
         figure.text(0.085, 0.018, caption(run), fontsize=10, color=GREY)
 
     draw(path, paint, (12, 7.5))
+
+
+def _stretches(heard: BoolArray, fresh: Sequence[int]) -> list[slice]:
+    """The readings that are shown, cut where the evidence began afresh."""
+    places = np.cumsum(heard) - 1
+    cuts = sorted({int(places[at]) + int(not heard[at]) for at in fresh} - {0})
+    edges = [0, *(at for at in cuts if at < int(heard.sum())), int(heard.sum())]
+    return [slice(low, high) for low, high in pairwise(edges) if high > low]
 
 
 def _frame(
@@ -142,25 +163,32 @@ def _levels(axes: Axes, run: Run) -> list[tuple[float, str, str]]:
     return labels
 
 
-def _guides(axes: Axes, run: Run, shown: Mapping[str, FloatArray]) -> list[tuple[float, str, str]]:
+def _guides(
+    axes: Axes, run: Run, shown: Mapping[str, FloatArray], parts: Sequence[slice]
+) -> list[tuple[float, str, str]]:
     """Dashed lines up to the ceiling; a guide that gets there is labelled above it."""
-    labels, above = [], []
+    labels: list[tuple[float, str, str]] = []
+    above: list[tuple[float, str, str]] = []
     for name, text, colour, dashes in GUIDES:
-        x, y = shown["speech"], shown[name]
-        known = np.flatnonzero(np.isfinite(y) & (y > 0) & (x > 0))
-        if not known.size:
-            continue
-        # readings a second apart would draw a power of T with corners on a log axis
-        power = POWERS[name]
-        scale = y[known[0]] / x[known[0]] ** power
-        reaches = (run.ceiling / scale) ** (1 / power) if run.ceiling > 0 else np.inf
-        end = min(float(x[-1]), float(reaches))
-        dense = np.geomspace(min(float(x[0]), end), end, 200)
-        axes.plot(dense, scale * dense**power, color=colour, lw=1, linestyle=dashes)
-        if reaches > x[-1]:
-            labels.append((float(scale * end**power), text, colour))
-        else:
-            above.append((_across(axes, end), text.replace("\n", " "), colour))
+        label: list[tuple[float, str, str]] = []
+        for part in parts:
+            x, y = shown["speech"][part], shown[name][part]
+            known = np.flatnonzero(np.isfinite(y) & (y > 0) & (x > 0))
+            if not known.size:
+                continue
+            # readings a second apart would draw a power of T with corners on a log axis
+            power = POWERS[name]
+            before = float(shown["speech"][part.start - 1]) if part.start else 0.0
+            scale = y[known[0]] / (x[known[0]] - before) ** power
+            reaches = (run.ceiling / scale) ** (1 / power) if run.ceiling > 0 else np.inf
+            end = min(float(x[-1]) - before, float(reaches))
+            dense = np.geomspace(min(float(x[0]) - before, end), end, 200)
+            axes.plot(before + dense, scale * dense**power, color=colour, lw=1, linestyle=dashes)
+            if reaches > x[-1] - before:
+                label = [(float(scale * end**power), text, colour)]
+            elif (one_line := text.replace("\n", " ")) not in (each for _, each, _ in above):
+                above.append((across(axes, before + end), one_line, colour))
+        labels += label  # of the last stretch
     widths = [len(text) * CHARACTER_WIDTH for _, text, _ in above]
     centres = spread_apart([at for at, _, _ in above], widths, 0.0, 1.0)
     for centre, (_, text, colour) in zip(centres, above, strict=True):
@@ -173,21 +201,24 @@ def _guides(axes: Axes, run: Run, shown: Mapping[str, FloatArray]) -> list[tuple
 
 
 def _each_feature(
-    axes: Axes, x: FloatArray, alone: Mapping[str, FloatArray]
+    axes: Axes, x: FloatArray, alone: Mapping[str, FloatArray], parts: Sequence[slice]
 ) -> list[tuple[float, str, str]]:
     """Thin lines: what each feature would disclose alone."""
     labels = []
     for (name, y), dashes in zip(alone.items(), ("-", (0, (5, 2)), (0, (1, 1.5))), strict=False):
         known = np.flatnonzero(np.isfinite(y))
         if known.size:
-            keep = thin(x, y)
-            axes.plot(x[keep], y[keep], color=LIGHT_BLUE, linewidth=1.3, linestyle=dashes)
+            for part in parts:
+                keep = part.start + thin(x[part], y[part])
+                axes.plot(x[keep], y[keep], color=LIGHT_BLUE, linewidth=1.3, linestyle=dashes)
             last = float(y[known[-1]])
             labels.append((last, f"{in_words(name)} alone: {in_bits(last)}", LIGHT_BLUE))
     return labels
 
 
-def _curves(axes: Axes, run: Run, shown: Mapping[str, FloatArray]) -> list[tuple[float, str, str]]:
+def _curves(
+    axes: Axes, run: Run, shown: Mapping[str, FloatArray], parts: Sequence[slice]
+) -> list[tuple[float, str, str]]:
     """Expected bits, and over them the headline with its peak."""
     labels = []
     x = shown["speech"]
@@ -199,71 +230,28 @@ def _curves(axes: Axes, run: Run, shown: Mapping[str, FloatArray]) -> list[tuple
         known = np.flatnonzero(np.isfinite(y))
         if not known.size:
             continue
-        keep = thin(x, y)
-        low, high = shown[f"{name}_low"][keep], shown[f"{name}_high"][keep]
-        axes.fill_between(x[keep], low, high, color=colour, alpha=shade, linewidth=0)
-        marker = "o" if known.size == 1 else None
-        width = width if keep.size < 600 else width / 2
-        axes.plot(x[keep], y[keep], color=colour, linewidth=width, marker=marker)
+        for part in parts:
+            keep = part.start + thin(x[part], y[part])
+            low, high = shown[f"{name}_low"][keep], shown[f"{name}_high"][keep]
+            axes.fill_between(x[keep], low, high, color=colour, alpha=shade, linewidth=0)
+            marker = "o" if np.isfinite(y[part]).sum() == 1 else None
+            thick = width if keep.size < 600 else width / 2
+            axes.plot(x[keep], y[keep], color=colour, linewidth=thick, marker=marker)
         last = float(y[known[-1]])
         if name == "bits":
             peak = int(known[np.argmax(y[known])])
-            now = f"{'this voice' if run.watch else 'the attacker'} now: {in_bits(last)}"
+            whose = "the attacker" if run.watch is None else "this voice"
+            now = f"{'several voices' if run.doubt else whose} now: {in_bits(last)}"
             peaked = ""
             if x[peak] < x[-1]:
-                _mark_peak(axes, float(x[peak]), float(y[peak]))
+                mark_peak(axes, float(x[peak]), float(y[peak]))
             else:
                 peaked = ", its peak"
-            labels.append((last, f"{now}\n= {one_in(run, last)}{peaked}", colour))
+            said = "" if run.doubt else f"\n= {one_in(run, last)}"
+            labels.append((last, f"{now}{said}{peaked}", colour))
         else:
             labels.append((last, "expected bits: an average\nvoice of this length", colour))
     return labels
-
-
-def _mark_peak(axes: Axes, x: float, y: float) -> None:
-    bottom, top = axes.get_ylim()
-    below = (y - bottom) / (top - bottom) > 0.82  # the guides' labels live up there
-    axes.plot([x], [y], "o", color=BLUE, markersize=8, markeredgecolor="white", zorder=5)
-    axes.annotate(
-        f"peak {in_bits(y)}", (x, y), xytext=(0, -22 if below else 10), textcoords="offset points",
-        ha="right" if _across(axes, x) > 0.5 else "left", color=BLUE, weight="bold", zorder=6,
-        bbox={"facecolor": "white", "alpha": 0.9, "edgecolor": "none", "pad": 1},
-    )  # fmt: skip
-
-
-def _events(axes: Axes, run: Run) -> None:
-    """Alerts as vertical lines, gaps as ticks on the axis."""
-    left, right = axes.get_xlim()
-    free = 0.0
-    for alert in run.alerts:
-        speech = alert.get("speech")
-        x = run.speech_at(alert["seconds"]) if speech is None else speech
-        x = min(max(x, left), right)
-        raised = alert["state"] == "raised"
-        axes.axvline(
-            x,  color=RED, linewidth=1.3 if raised else 1, alpha=0.9 if raised else 0.5,
-            linestyle="-" if raised else (0, (4, 3)),
-        )  # fmt: skip
-        text = f"alert: {in_words(alert['rule'], 40)}" if raised else "alert over"
-        half = len(text) * CHARACTER_WIDTH / 2
-        centre = min(max(_across(axes, x), half), 1 - half)
-        if centre - half >= free:
-            axes.text(
-                centre, 1.012, text, transform=axes.transAxes, ha="center", color=RED, fontsize=10
-            )
-            free = centre + half + 0.01
-    if run.gaps:
-        places = sorted({min(max(run.speech_at(t), left), right) for t, _ in run.gaps})
-        across = axes.get_xaxis_transform()
-        axes.vlines(places, 0.0, 0.035, transform=across, color=BLACK, linewidth=2.5)
-        first, last = _across(axes, places[0]), _across(axes, places[-1])
-        after = last < 0.88 or first < 0.12
-        axes.annotate(
-            "audio lost", (min(last, 0.88) if after else first, 0.018), xycoords="axes fraction",
-            xytext=(6 if after else -6, 0), textcoords="offset points", va="center", fontsize=10,
-            ha="left" if after else "right", color=BLACK,
-            bbox={"facecolor": "white", "edgecolor": "none", "pad": 1},
-        )  # fmt: skip
 
 
 def _label_ends(axes: Axes, labels: list[tuple[float, str, str]]) -> None:
@@ -283,9 +271,3 @@ def _label_ends(axes: Axes, labels: list[tuple[float, str, str]]) -> None:
             1.036, centre, text, transform=axes.transAxes, va="center", color=colour,
             fontsize=10.5, linespacing=1.15, weight="bold" if colour == BLUE else "normal",
         )  # fmt: skip
-
-
-def _across(axes: Axes, x: float) -> float:
-    """Where x lies along the axis, 0 to 1."""
-    left, right = np.log(axes.get_xlim())
-    return float(np.clip((np.log(x) - left) / (right - left), 0, 1))

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from monitor.phrases import enrolment
-from monitor.types import FloatArray, IntArray
+from monitor.phrases import another_voice, enrolment
+from monitor.types import BoolArray, FloatArray, IntArray
 
 __all__ = ["Run", "in_words", "read_run", "thin"]
 
@@ -30,6 +30,10 @@ class Run:
         watch: the watched speaker, None where nobody is.
         alerts: alert records.
         gaps: (stream seconds, lost seconds or None).
+        changes: change records.
+        fresh: shape (k,), ascending: readings with which the evidence began afresh, by place.
+        doubtful: shape (n,), readings with which a change was open.
+        doubt: whose bits the last ones may not be, where a change is open; else empty.
         session: ``"same"``, ``"cross"`` or None.
         withheld: why the last reading gives no headline, if it says so.
         enrolment: whether anybody enrolled speaks at all, in words; empty where it says nothing.
@@ -44,6 +48,10 @@ class Run:
     watch: str | None
     alerts: Sequence[Mapping[str, Any]] = ()
     gaps: Sequence[tuple[float, float | None]] = field(default=())
+    changes: Sequence[Mapping[str, Any]] = ()
+    fresh: Sequence[int] = ()
+    doubtful: BoolArray = field(default_factory=lambda: np.zeros(0, bool))
+    doubt: str = ""
     session: str | None = None
     withheld: str | None = None
     enrolment: str = ""
@@ -72,7 +80,9 @@ def read_run(records: Sequence[Mapping[str, Any]]) -> Run:
     end = next((record for record in records if record.get("type") == "end"), {})
     last: Mapping[str, Any] = readings[-1] if readings else {}
     columns = {name: _column([r.get(name) for r in readings]) for name in COLUMNS}
-    columns["speech"] = _one_after_the_other(columns["speech"])
+    changes = [r for r in records if r.get("type") == "change"]
+    fresh = _fresh(columns, changes)
+    columns["speech"] = _one_after_the_other(columns["speech"], fresh)
     for guide in ("linear", "sqrt"):
         columns[guide] = _column([(r.get("guides") or {}).get(guide) for r in readings])
     ceiling = float(last.get("ceiling") or start.get("ceiling") or 0.0)
@@ -93,6 +103,10 @@ def read_run(records: Sequence[Mapping[str, Any]]) -> Run:
         watch=None if watch is None else in_words(watch),
         alerts=[r for r in records if r.get("type") == "alert" and r.get("level") != "warning"],
         gaps=[(r["seconds"], r.get("lost_seconds")) for r in records if r.get("type") == "gap"],
+        changes=changes,
+        fresh=fresh,
+        doubtful=np.array(["change" in reading for reading in readings], bool),
+        doubt=another_voice(last, None if watch is None else in_words(watch)),
         session=last.get("session"),
         withheld=last.get("withheld"),
         enrolment=enrolment(last),
@@ -135,13 +149,26 @@ def thin(x: FloatArray, y: FloatArray, limit: int = 1200) -> IntArray:
     return np.unique(np.concatenate([heads, tails, order[heads], highest]))
 
 
-def _one_after_the_other(speech: FloatArray) -> FloatArray:
-    """Where the evidence began afresh, the speech before it counts on: the axis never goes back."""
+def _fresh(columns: Mapping[str, FloatArray], changes: Sequence[Mapping[str, Any]]) -> list[int]:
+    """Readings with which the evidence began afresh: after a reset or split, or where T fell."""
+    seconds, speech = columns["seconds"], columns["speech"]
     known = np.flatnonzero(np.isfinite(speech))
-    back = np.flatnonzero(np.diff(speech[known]) < 0)
+    found = set(known[1:][np.diff(speech[known]) < 0].tolist())
+    for change in changes:
+        if change.get("action") in ("reset", "split"):
+            # the reading that comes with the change is the last one on the old evidence
+            after = np.flatnonzero(seconds > change["seconds"])
+            found |= set(after[:1].tolist())
+    return sorted(found - {0})
+
+
+def _one_after_the_other(speech: FloatArray, fresh: Sequence[int]) -> FloatArray:
+    """Where the evidence began afresh, the speech before it counts on: the axis never goes back."""
     result = speech.copy()
-    for at in back:
-        result[known[at + 1] :] += speech[known[at]]
+    for at in fresh:
+        before = speech[:at][np.isfinite(speech[:at])]
+        if before.size:
+            result[at:] += before[-1]
     return result
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from monitor.figures.canvas import format_seconds
 from monitor.figures.series import Run, in_words
-from monitor.phrases import odds, plural, verdict
+from monitor.phrases import clock_time, odds, plural, verdict
 
 __all__ = ["caption", "heading", "in_bits", "one_in", "summary"]
 
@@ -23,13 +23,23 @@ def heading(run: Run) -> str:
         'After 15 s of speech, an attacker gives ann a chance of 1 in 10'
         >>> heading(read_run([{"type": "start", "speakers": 40}, reading]))
         'After 15 s of speech, an attacker thinks that about 10 of 40 people are left'
+        >>> change = {"since_seconds": 12.0, "features": ["f0"]}
+        >>> heading(read_run([{"type": "start", "watch": "ann"}, {**reading, "change": change}]))
+        "Another voice since 0:12: these bits may not be ann's"
     """
+    if run.doubt:
+        return _sentence(run.doubt)
     speech, bits = run.columns["speech"], run.columns["bits"]
     known = np.flatnonzero(np.isfinite(bits) & np.isfinite(speech))
     if not known.size:
         return "Nothing can be said about this voice yet"
-    heard = format_seconds(float(speech[known[-1]]))
     said = verdict(float(bits[known[-1]]), _ceiling(run), run.watch)
+    begun = [change for change in run.changes if change.get("action") in ("reset", "split")]
+    before = float(speech[run.fresh[-1] - 1]) if run.fresh else 0.0
+    heard = format_seconds(float(speech[known[-1]]) - before)
+    if begun and run.fresh:
+        since = clock_time(begun[-1]["since_seconds"])
+        return f"The voice since {since}: after {heard} of it, {said}"
     return f"After {heard} of speech, {said}"
 
 
@@ -40,7 +50,9 @@ def summary(run: Run) -> str:
     parts = []
     if known.size:
         parts = [f"{in_bits(float(known[-1]))} of at most {run.ceiling:.2f}"]
-        parts.append(f"peak {in_bits(float(known.max()))}")
+        peak = int(np.nanargmax(np.where(speech > 0, bits, np.nan)))
+        whose = " of an earlier voice" if run.fresh and peak < run.fresh[-1] else ""
+        parts.append(f"peak {in_bits(float(known.max()))}{whose}")
     if run.watch is not None:
         parts.append(f"by chance it would be {one_in(run, 0.0)}")
     if run.gaps:
@@ -57,6 +69,8 @@ def caption(run: Run) -> str:
         text = "Attacker's confidence, assuming the speaker is enrolled; it can be wrong."
     else:
         text = f"Local bits of {run.watch}; below 0 it is less likely than chance."
+        if run.doubtful.any():
+            text = text.replace(";", ", in the shade of more voices than one;")
     text += " Bands: 95 % calibration uncertainty."
     if run.watch is None:
         text += "\n1 in k: as sure as if k equally likely speakers were left."

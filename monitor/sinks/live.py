@@ -99,16 +99,16 @@ class LiveView(TerminalSink):
         bits, speech = record.get("bits"), record.get("speech")
         if bits is None or speech is None or not math.isfinite(bits):
             return
-        if speech < self._speech:  # the evidence began afresh: the axis does not go back
+        if fresh := speech < self._speech:  # the evidence began afresh: the axis does not go back
             self._before += self._speech
         self._speech = speech
         seconds = self._before + speech
-        self._curve.add(seconds, bits)
+        self._curve.add(seconds, bits, fresh=fresh)
         self._lowest = min(self._lowest, bits)
         guides = record.get("guides") or {}
         for curve, name in ((self._linear, "linear"), (self._root, "sqrt")):
             if guides.get(name):
-                curve.add(seconds, guides[name])
+                curve.add(seconds, guides[name], fresh=fresh)
 
     def _gap(self, record: Mapping[str, Any]) -> None:
         if record.get("reason") != "thinned":
@@ -192,8 +192,7 @@ class LiveView(TerminalSink):
             text.append(f"  ({number(low)} to {number(high)})")
         if (peak := reading.get("peak_bits")) is not None:
             text.append(f"  peak {number(peak)}")
-        who = "of an attacker, if enrolled" if self.watch is None else f"of {clean(self.watch, 16)}"
-        text.append(f"  {who}", style="dim")
+        text.append(f"  {self._whose()}", style="dim")
         return text
 
     def _state(self) -> Text:
@@ -201,7 +200,10 @@ class LiveView(TerminalSink):
         from rich.text import Text
 
         text = Text(" ")
-        if self.raised:
+        if self.doubt:
+            text.append(f" {self.doubt} ", style="bold reverse yellow")
+            text.append("   alerts rest" if self._forecasts else "", style="yellow")
+        elif self.raised:
             rule, since = next(iter(self.raised.items()))
             text.append(f" ALERT {rule}, since {clock_time(since)} ", style="bold reverse red")
         elif self._forecasts:
@@ -231,10 +233,11 @@ class LiveView(TerminalSink):
         levels += [(each.threshold_bits, THRESHOLD) for each in self._forecasts]
         levels.append((ceiling, CEILING))
         drawn = draw_curve(
-            points, width=columns, height=rows, x_range=x_range, y_range=y_range, levels=levels
-        )
+            points, width=columns, height=rows, x_range=x_range, y_range=y_range, levels=levels,
+            breaks=self._curve.breaks,
+        )  # fmt: skip
         for curve, mark in ((self._linear, LINEAR), (self._root, ROOT)):
-            drawn = _behind(drawn, curve.points, mark, x_range, y_range)
+            drawn = _behind(drawn, curve, mark, x_range, y_range)
         marks: dict[int, float] = {}
         for bits in (ceiling, low, 0.0, *(each.threshold_bits for each in self._forecasts)):
             if low <= bits <= ceiling:
@@ -306,7 +309,7 @@ def _side_by_side(left: list[Text], right: list[Text], width: int) -> list[Text]
 
 def _behind(
     drawn: list[str],
-    points: Sequence[tuple[float, float]],
+    curve: TextCurve,
     mark: str,
     x_range: tuple[float, float],
     y_range: tuple[float, float],
@@ -314,7 +317,9 @@ def _behind(
     """The drawing with a guide where nothing else is."""
     lines = [list(line) for line in drawn]
     (left, right), columns = x_range, len(lines[0])
-    for (x0, y0), (x1, y1) in pairwise(points):
+    for (x0, y0), (x1, y1) in pairwise(curve.points):
+        if x1 in curve.breaks:
+            continue
         first, last = (
             round(math.log(x / left) / math.log(right / left) * (columns - 1)) for x in (x0, x1)
         )

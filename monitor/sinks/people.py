@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from monitor.phrases import STRANGER, clock_time, is_stranger, odds
+from monitor.phrases import STRANGER, another_voice, clock_time, is_stranger, odds, voice_since
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -26,7 +26,7 @@ LINE_SECONDS = 10.0
 SAME_SECONDS = 60.0
 """How often a line is said that says nothing new, so that people see that it goes on."""
 SHOWN_GAPS = 5
-ACTIONS = {"reset": ", the evidence begins afresh", "split": ", another stream begins"}
+ACTIONS = {"reset": "the evidence begins afresh", "split": "another stream begins"}
 
 
 class TerminalSink:
@@ -50,6 +50,7 @@ class TerminalSink:
         self.warned: dict[str, float] = {}
         self._clock = clock
         self._gaps = self._changes = 0
+        self._begun = ""  # with which voice the evidence began afresh
         self._drawn = -math.inf
         self._told = ""
         self._live: Live | None = None
@@ -145,11 +146,26 @@ class TerminalSink:
 
     def _change(self, record: Mapping[str, Any]) -> None:
         self._changes += 1
+        if record.get("action") != "note":
+            self._begun = f"voice since {clock_time(record.get('since_seconds') or 0.0)}"
         if self._changes <= SHOWN_GAPS:
             more = " (further ones are only counted)" if self._changes == SHOWN_GAPS else ""
-            since = clock_time(record.get("since_seconds") or 0.0)
-            done = ACTIONS.get(record.get("action", ""), "")
-            self._say(f"another voice or channel since {since}{done}{more}")
+            done = ACTIONS.get(record.get("action", ""), "alerts rest, the evidence is of both")
+            self._say(f"{voice_since(record)}: {done}{more}")
+
+    @property
+    def doubt(self) -> str:
+        """Whose bits these may not be, while a change is open."""
+        return another_voice(self.reading, None if self.watch is None else clean(self.watch, 16))
+
+    def _whose(self) -> str:
+        """Whose bits these are, as far as anybody can know."""
+        if self.doubt:
+            return ""
+        who = "" if self.watch is None else clean(self.watch, 16)
+        if self._begun:
+            return f"{self._begun}: {who}?" if who else f"of the {self._begun}"
+        return f"of {who}" if who else "of an attacker, if enrolled"
 
     def _place(self) -> str:
         done = clock_time(self.reading.get("seconds") or 0.0)
@@ -166,6 +182,9 @@ def alert_in_words(record: Mapping[str, Any]) -> str:
         'alert at 0:41: bits>3 for 5 s (now 3.4)'
         >>> alert_in_words({**alert, "state": "cleared"})
         'alert over at 0:41: bits>3 for 5 s'
+        >>> change = {"since_seconds": 33.0, "features": ["f0"]}
+        >>> alert_in_words({**alert, "state": "cleared", "change": change})
+        'alert over at 0:41: bits>3 for 5 s (another voice since 0:33)'
         >>> soon = {"level": "warning", "rule": "bits>3 within 30 s", "value": 2.1}
         >>> alert_in_words({**alert, **soon, "seconds_left": 28.2})
         'warning at 0:41: 3 bits in about 28 s (bits>3 within 30 s, now 2.1)'
@@ -173,7 +192,8 @@ def alert_in_words(record: Mapping[str, Any]) -> str:
     at, rule = clock_time(record.get("seconds") or 0.0), clean(record.get("rule"), 60)
     level = clean(record.get("level", "alert"), 10)
     if record.get("state") != "raised":
-        return f"{level} over at {at}: {rule}"
+        why = f" ({voice_since(record['change'])})" if record.get("change") else ""
+        return f"{level} over at {at}: {rule}{why}"
     now, left = number(record.get("value")), record.get("seconds_left")
     if left is None:
         return f"{level} at {at}: {rule} (now {now})"
@@ -189,13 +209,19 @@ def bits_now(reading: Mapping[str, Any]) -> str:
         ('2.1 of 5.6 bits, 1 in 12', 'no figure yet')
         >>> bits_now({"bits": 5.58, "ceiling": 5.64})
         '5.6 of 5.6 bits, 96 % sure'
+        >>> change = {"since_seconds": 107.0, "features": ["f0"]}
+        >>> bits_now({"bits": 2.06, "ceiling": 5.64, "change": change})
+        '2.1 of 5.6 bits, another voice since 1:47'
     """
     bits, ceiling = reading.get("bits"), reading.get("ceiling")
     if bits is None or ceiling is None or not math.isfinite(bits):
         withheld = reading.get("withheld")
         return "no figure yet" if withheld is None else f"withheld: {clean(withheld, 40)}"
+    words = f"{number(bits)} of {number(ceiling)} bits"
+    if change := reading.get("change"):  # it claims nothing about anybody
+        return f"{words}, {voice_since(change)}"
     said = odds(bits, ceiling, assumed=bool(reading.get("assumes_enrolled")))
-    words = f"{number(bits)} of {number(ceiling)} bits, {said}"
+    words = f"{words}, {said}"
     return f"{words}, {STRANGER}" if is_stranger(reading) else words
 
 

@@ -94,6 +94,12 @@ _START = _record(
     {"carried": _CARRIED},
 )
 
+_OPEN = {
+    "type": "object",
+    "properties": {"since_seconds": _SECONDS, "features": _TEXTS},
+    "required": ["since_seconds", "features"],
+}
+
 _FEATURE = {
     "type": "object",
     "properties": {
@@ -129,7 +135,7 @@ _READING = _record(
         "features": {"type": "object", "additionalProperties": _FEATURE},
         "top": _TOP,
     },
-    {"enrolled_withheld": _TEXT, "withheld": _TEXT, "lag": _SECONDS},
+    {"change": _OPEN, "enrolled_withheld": _TEXT, "withheld": _TEXT, "lag": _SECONDS},
 )
 
 _GAP = _record(
@@ -169,7 +175,7 @@ _ALERT = _record(
         "state": {"enum": ["raised", "cleared"]},
         "value": _FIGURE,
     },
-    {"seconds_left": _FIGURE},
+    {"seconds_left": _FIGURE, "change": _OPEN},
 )
 
 _END = _record(

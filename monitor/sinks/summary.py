@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from monitor.phrases import clock_time, enrolment, plural
+from monitor.phrases import another_voice, clock_time, enrolment, plural, voice_since
 from monitor.sinks.people import bits_now, clean, number
 
 __all__ = ["print_summary"]
@@ -28,7 +28,7 @@ def print_summary(records: Sequence[Mapping[str, Any]]) -> None:
         return
     start = next((r for r in records if r["type"] == "start"), {})
     table = Table(box=None, show_header=False, pad_edge=False)
-    for label, value in [*_bits(last, start), *_rest(last, records)]:
+    for label, value in [*_bits(last, start, _begun(records)), *_rest(last, records)]:
         table.add_row(Text(label, style="dim"), Text(value))
     console.print(table)
     console.print("In brackets: 95 % limits, of what calibration leaves uncertain.")
@@ -40,14 +40,27 @@ def print_summary(records: Sequence[Mapping[str, Any]]) -> None:
         console.print("Longer than anything calibrated: the law of the last length holds.")
 
 
-def _bits(last: Mapping[str, Any], start: Mapping[str, Any]) -> list[tuple[str, str]]:
+def _begun(records: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
+    """The last change with which the evidence began afresh."""
+    changes = (r for r in reversed(records) if r["type"] == "change" and r["action"] != "note")
+    return next(changes, None)
+
+
+def _bits(
+    last: Mapping[str, Any], start: Mapping[str, Any], begun: Mapping[str, Any] | None
+) -> list[tuple[str, str]]:
     """The headline, what to compare it with, and each feature's part."""
     who = start.get("watch")
     label = "attacker's confidence" if who is None else f"{clean(who, 20)} disclosed"
+    doubt = another_voice(last, None if who is None else clean(who, 20))
+    if begun is not None or doubt:
+        label = "bits in the end"  # nobody knows of whom
     if last["bits"] is None:
         rows = [(label, f"withheld: {clean(last.get('withheld', ''), 300)}")]
     else:
         rows = [
+            *([("take care", doubt)] if doubt else []),
+            *([("of the last voice", voice_since(begun))] if begun is not None else []),
             (label, f"{bits_now(last)} {_limits(last, 'bits')}"),
             ("largest so far", f"{number(last['peak_bits'])} bits"),
         ]
@@ -73,7 +86,9 @@ def _rest(last: Mapping[str, Any], records: Sequence[Mapping[str, Any]]) -> list
         reasons = ", ".join(dict.fromkeys(clean(gap["reason"], 40) for gap in gaps))
         rows.append(("lost", f"{plural(len(gaps), 'gap')}, {seconds:.3g} s: {reasons}"))
     for record in records:
-        if record["type"] == "alert" and record["state"] == "raised":
+        if record["type"] == "change":
+            rows.append(("change", f"{voice_since(record)}, noticed at {_when(record)}"))
+        elif record["type"] == "alert" and record["state"] == "raised":
             level = clean(record.get("level", "alert"), 10)
             rows.append((level, f"{clean(record['rule'], 60)} at {clock_time(record['seconds'])}"))
         elif record["type"] == "end":
@@ -81,6 +96,10 @@ def _rest(last: Mapping[str, Any], records: Sequence[Mapping[str, Any]]) -> list
             if record.get("stopped"):
                 rows.append(("stopped by", clean(record["stopped"], 60)))
     return rows
+
+
+def _when(record: Mapping[str, Any]) -> str:
+    return clock_time(record["seconds"])
 
 
 def _limits(record: Mapping[str, Any], field: str) -> str:

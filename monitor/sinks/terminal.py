@@ -114,7 +114,8 @@ class ReplayProgress(TerminalSink):
         bar = ProgressBar(
             total=self.total_seconds, completed=done, pulse=self.total_seconds is None
         )
-        style = "bold red" if self.raised else "bold yellow" if self.warned else "bold"
+        urgent = "bold yellow" if self.doubt or self.warned else "bold"
+        style = "bold red" if self.raised and not self.doubt else urgent
         grid.add_row(
             place.removesuffix(" audio"), speed.replace(" x real time", "x"), left,
             Text(bits, style=style), bar,
@@ -154,10 +155,10 @@ class LiveCurve(TerminalSink):
     def _take(self, record: Mapping[str, Any]) -> None:
         bits, speech = record.get("bits"), record.get("speech")
         if bits is not None and speech is not None and math.isfinite(bits):
-            if speech < self._speech:  # the evidence began afresh: the axis does not go back
+            if fresh := speech < self._speech:  # afresh: the axis does not go back
                 self._before += self._speech
             self._speech = speech
-            self._curve.add(self._before + speech, bits)
+            self._curve.add(self._before + speech, bits, fresh=fresh)
             self._lowest = min(self._lowest, bits)
 
     def _alert(self, record: Mapping[str, Any]) -> None:
@@ -191,7 +192,10 @@ class LiveCurve(TerminalSink):
         from rich.text import Text
 
         text = Text(f" {self._place()}")
-        if self.raised:
+        if self.doubt:
+            text.append("   ")
+            text.append(f" {self.doubt} ", style="bold reverse yellow")
+        elif self.raised:
             rule, since = next(iter(self.raised.items()))
             text.append("   ")
             text.append(f" ALERT {rule}, since {clock_time(since)} ", style="bold reverse red")
@@ -214,10 +218,7 @@ class LiveCurve(TerminalSink):
         text.append(bits_now(self.reading), style="bold")
         if (peak := self.reading.get("peak_bits")) is not None:
             text.append(f"   peak {number(peak)}")
-        who = "attacker's confidence, if enrolled"
-        if self.watch is not None:
-            who = f"watching {clean(self.watch, 16)}"
-        text.append(f"   {who}", style="dim")
+        text.append(f"   {self._whose()}", style="dim")
         return text
 
     def _plot(self, width: int, rows: int) -> list[Text]:
@@ -235,7 +236,7 @@ class LiveCurve(TerminalSink):
             levels.insert(0, (self.threshold_bits, THRESHOLD))
         drawn = draw_curve(
             points, width=width - 6, height=rows, x_range=(left, right), y_range=(low, ceiling),
-            levels=levels,
+            levels=levels, breaks=self._curve.breaks,
         )  # fmt: skip
         marks: dict[int, float] = {}
         for bits in (ceiling, low, 0.0, self.threshold_bits):

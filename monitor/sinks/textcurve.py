@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 
 __all__ = [
     "CEILING", "CHANCE", "EMPTY", "LINEAR", "PLATEAU", "ROOT", "THRESHOLD", "TextCurve",
@@ -39,16 +39,31 @@ class TextCurve:
 
     def __init__(self) -> None:
         self._bins: dict[int, tuple[float, float]] = {}
+        self._fresh: set[int] = set()
 
-    def add(self, seconds: float, bits: float) -> None:
-        """Add a point; one without length or figure is left out."""
+    def add(self, seconds: float, bits: float, *, fresh: bool = False) -> None:
+        """Add a point; one without length or figure is left out.
+
+        Args:
+            seconds: along the axis.
+            bits: the figure.
+            fresh: the evidence began afresh: the line does not come here from the point before.
+        """
         if seconds > 0 and math.isfinite(seconds) and math.isfinite(bits):
-            self._bins[math.floor(math.log10(seconds) * BINS_PER_DECADE)] = (seconds, bits)
+            place = math.floor(math.log10(seconds) * BINS_PER_DECADE)
+            self._bins[place] = (seconds, bits)
+            if fresh:
+                self._fresh.add(place)
 
     @property
     def points(self) -> list[tuple[float, float]]:
         """(seconds, bits) in order of seconds."""
         return [self._bins[key] for key in sorted(self._bins)]
+
+    @property
+    def breaks(self) -> frozenset[float]:
+        """Seconds of the points at which the line begins anew."""
+        return frozenset(self._bins[key][0] for key in self._fresh)
 
 
 def legend(drawn: Sequence[str]) -> str:
@@ -89,6 +104,7 @@ def draw_curve(
     x_range: tuple[float, float],
     y_range: tuple[float, float],
     levels: Sequence[tuple[float, str]] = (),
+    breaks: Container[float] = (),
 ) -> list[str]:
     """The curve as ``height`` lines of ``width`` characters, the top one first.
 
@@ -99,6 +115,7 @@ def draw_curve(
         x_range: seconds at the left and right edge, on a log scale.
         y_range: bits at the bottom and top edge.
         levels: (bits, character) of horizontal lines drawn behind the curve.
+        breaks: seconds of points to which no line is drawn from the one before.
 
     Examples:
         >>> draw_curve([(1, 0.0), (10, 2.0)], width=4, height=2, x_range=(1, 10), y_range=(0, 2))
@@ -114,8 +131,9 @@ def draw_curve(
 
     cells = [[0] * width for _ in range(height)]
     before: tuple[int, int] | None = None
-    for x1, y1 in (place(*point) for point in points):
-        x0, y0 = before or (x1, y1)
+    for seconds, bits in points:
+        x1, y1 = place(seconds, bits)
+        x0, y0 = (x1, y1) if before is None or seconds in breaks else before
         steps = max(abs(x1 - x0), abs(y1 - y0), 1)
         for i in range(steps + 1):
             x, y = x0 + round((x1 - x0) * i / steps), y0 + round((y1 - y0) * i / steps)

@@ -28,7 +28,7 @@ from monitor.errors import StoreError, UsageError
 from monitor.stream.following import VOICES, Sensitivity, Voice
 from monitor.types import TICKS_PER_SECOND, AnyArray
 
-__all__ = ["SENSITIVITY", "Change", "ChangeDetector"]
+__all__ = ["SENSITIVITY", "Change", "ChangeDetector", "Open"]
 
 _BESIDE_EMBEDDINGS = 0.1
 _LARGEST_DELTA = 0.95
@@ -52,6 +52,23 @@ class Change:
     features: tuple[str, ...]
     margin_before: float
     margin_after: float
+
+
+@dataclass(frozen=True, slots=True)
+class Open:
+    """A change that was noted and did not begin the evidence afresh: it may be of two people now.
+
+    Attributes:
+        since_seconds: where the new voice seems to have begun.
+        features: those that noticed.
+    """
+
+    since_seconds: float
+    features: tuple[str, ...]
+
+    def record(self) -> dict[str, Any]:
+        """As JSON-able values."""
+        return {"since_seconds": self.since_seconds, "features": list(self.features)}
 
 
 _F0 = Sensitivity(50, 200, 4, 3, gain=10.0, delta=0.01)

@@ -14,7 +14,7 @@ from monitor.maths.composition import guides
 from monitor.population.law import Laws
 from monitor.population.population import Population
 from monitor.protocols import Feature, Source
-from monitor.stream.change import Change, ChangeDetector
+from monitor.stream.change import Change, ChangeDetector, Open
 from monitor.stream.evidence import Evidence
 from monitor.stream.intake import Intake, Moments
 from monitor.stream.losses import GapEvent, Losses
@@ -128,6 +128,7 @@ class Monitor:
         self._stream = 1
         self._step: list[dict[str, AnyArray]] = []  # frames since the last reading
         self._detector = self._make_detector() if follow else None
+        self._open: Open | None = None
         self._losses = Losses()
         self._hearing: Hearing | None = None
 
@@ -321,10 +322,13 @@ class Monitor:
             self._follow(moments, r)
             self._intake.learn(moments, r)
             yield from self._losses.due(self._intake.tick)
-            reading, change = self._reading(made[r], seconds, both[r]), self._changed()
+            change = self._changed()
             afresh = change is not None and self.on_change != "note"
             if change is not None:
                 yield change
+                if not afresh and self._open is None:
+                    self._open = Open(change.since_seconds, change.features)
+            reading = self._reading(made[r], seconds, both[r])
             if afresh:  # before the reading, after which a run may be stopped and resumed
                 self._begin_afresh()
             yield reading
@@ -388,6 +392,7 @@ class Monitor:
             enrolled_withheld=made.enrolled_withheld,
             withheld=recogniser.withheld,
             stream=self._stream,
+            change=self._open,
         )
 
     def state(self) -> tuple[dict[str, Any], dict[str, AnyArray]]:
@@ -398,6 +403,7 @@ class Monitor:
             "peak": self._peak,
             "stream": self._stream,
             "losses": self._losses.count,
+            "open": None if self._open is None else self._open.record(),
         }
         if self._detector is not None:
             own["change"], more = self._detector.state()
@@ -417,6 +423,8 @@ class Monitor:
             self._detector.restore(plain["change"], mine)
         self._read, self._peak = int(plain["read"]), float(plain["peak"])
         self._stream = int(plain["stream"])
+        opened = plain["open"]
+        self._open = opened and Open(opened["since_seconds"], tuple(opened["features"]))
         self._losses.told = int(plain["losses"])
 
 

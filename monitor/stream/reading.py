@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from monitor.stream.change import Open
 from monitor.types import FloatArray
 
 __all__ = ["ZERO", "Bits", "FeatureReading", "Reading"]
@@ -74,6 +75,8 @@ class Reading:
             assume it.
         enrolled_withheld: why it cannot be told, or empty.
         withheld: why figures are missing, or empty.
+        change: where another voice or channel began that the evidence since then may be of; None
+            where no change is open.
         stream: which voice this is of, from 1; another one begins where the monitor is told to
             split the stream when the speaker changes.
     """
@@ -102,6 +105,7 @@ class Reading:
     enrolled_withheld: str = ""
     withheld: str = ""
     stream: int = 1
+    change: Open | None = None
 
     def record(self) -> dict[str, Any]:
         """The reading as a JSON-able record."""
@@ -137,6 +141,8 @@ class Reading:
             },
             "top": [list(pair) for pair in self.top],
         }
+        if self.change is not None:
+            record["change"] = self.change.record()
         if self.enrolled_withheld:
             record["enrolled_withheld"] = self.enrolled_withheld
         if self.withheld:

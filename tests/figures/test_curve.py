@@ -3,15 +3,17 @@ from __future__ import annotations
 import math
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from matplotlib.figure import Figure
 
 from monitor.errors import StoreError, UsageError
 from monitor.figures.calibration import plot_laws
-from monitor.figures.canvas import spread_apart
+from monitor.figures.canvas import BLUE, spread_apart
 from monitor.figures.curve import plot_run
 from monitor.figures.series import read_run, thin
 from monitor.figures.words import caption, heading, summary
@@ -59,6 +61,28 @@ ALERT = {
 }
 GAP = {"type": "gap", "seconds": 12.0, "reason": "not finite", "lost_seconds": 0.01}
 
+CHANGE = {"type": "change", "seconds": 41.0, "since_seconds": 35.0, "features": ["f0"]}
+OPEN = {"since_seconds": 35.0, "features": ["f0"]}
+
+
+def noted() -> list[dict[str, Any]]:
+    """Another voice from 35 s on, noticed at 41 s: its evidence is added to the first one's."""
+    first, then = rising(60)[:40], rising(60)[40:]
+    changed = [{**record, "change": OPEN} for record in then]
+    return [start(watch="4088"), *first, {**CHANGE, "action": "note"}, *changed]
+
+
+def split(speech: float = 0.8) -> list[dict[str, Any]]:
+    """The same, begun afresh after the reading with which it was noticed."""
+    first = rising(41)
+    then = [
+        reading(t, 1.0, speech=speech * (t - 41), stream=2, guides={"linear": 0.1, "sqrt": 0.2})
+        for t in range(42, 60)
+    ]
+    change = {**CHANGE, "action": "split"}
+    return [start(watch="4088"), *first[:-1], change, first[-1], *then]
+
+
 RUNS: dict[str, list[dict[str, Any]]] = {
     "plain": [start(), *rising(60), ALERT, GAP],
     "nothing": [],
@@ -73,6 +97,9 @@ RUNS: dict[str, list[dict[str, Any]]] = {
     "same length": [reading(t, 1.0, speech=2.0) for t in range(1, 9)],
     "one speaker": [reading(t, 0.0, ceiling=0.0) for t in range(1, 9)],
     "odd name": [start(watch="$x_{$\n\x1b 話者" * 9), *rising(9)],
+    "another voice": noted(),
+    "split": split(),
+    "split at once": [start(), {**CHANGE, "action": "split"}, *rising(60)],
     "flapping": [
         *rising(400),
         *({**ALERT, "seconds": t, "speech": None, "state": s} for t in range(400) for s in "rc"),
@@ -220,3 +247,31 @@ def test_laws_can_be_drawn(rows: list[dict[str, Any]], tmp_path: Path) -> None:
     plot_laws(rows, tmp_path / "laws.svg")
     text = (tmp_path / "laws.svg").read_text()
     assert ("same session, templates 100 s" in text) == any(r["session"] == "same" for r in rows)
+
+
+def test_another_voice_is_marked_and_the_title_claims_nothing(tmp_path: Path) -> None:
+    plot_run(noted(), tmp_path / "run.svg")
+    text = (tmp_path / "run.svg").read_text()
+    assert "Another voice since 0:35: these bits may not be 4088" in text
+    assert text.count("another voice since 0:35") == 1  # at its line
+    assert "several voices now" in text
+    assert "a chance of" not in text
+    run = read_run(noted())
+    assert run.doubtful.tolist() == [False] * 40 + [True] * 20
+
+
+@pytest.mark.parametrize("speech", [0.8, 3.0], ids=["shorter", "longer than the first voice's"])
+def test_the_line_breaks_at_a_split(speech: float, tmp_path: Path) -> None:
+    run = read_run(split(speech))
+    assert list(run.fresh) == [41]  # after the last reading on the old evidence
+    assert np.all(np.diff(run.columns["speech"]) > 0)
+    assert run.columns["speech"][41] == pytest.approx(0.8 * 41 + speech)
+    assert heading(run).startswith("The voice since 0:35: after ")
+    drawn: list[Any] = []
+    with mock.patch("monitor.figures.curve.draw", lambda _, paint, __: drawn.append(paint)):
+        plot_run(split(speech), tmp_path / "run.png")
+    figure = Figure()
+    drawn[0](figure)
+    lines = [line for line in figure.axes[0].lines if line.get_color() == BLUE]
+    assert [np.size(line.get_xdata()) for line in lines][:2] == [41, 18]
+    assert "another voice since 0:35" in [text.get_text() for text in figure.axes[0].texts]

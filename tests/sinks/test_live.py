@@ -142,3 +142,37 @@ def test_whether_anybody_enrolled_speaks_or_what_it_takes_to_know():
     view.write(live(10.0, enrolled=0.97))
     assert " enrolled at all? 97 % likely" in shown(view)
     view.close()
+
+
+CHANGE = {"type": "change", "seconds": 112.0, "since_seconds": 107.0, "features": ["f0"]}
+OPEN = {"since_seconds": 107.0, "features": ["f0"]}
+
+
+def test_after_another_voice_nothing_is_claimed_of_the_watched_speaker():
+    screen = Screen(True)
+    alert = {"type": "alert", "seconds": 9.0, "rule": "bits>2 for 5 s", "state": "raised"}
+    view = view_of(screen, START, live(111.0), alert, forecasts=[Ahead(31.0)])
+    assert "of 4088" in shown(view)[1]
+    view.write({**CHANGE, "action": "note"})
+    view.write(live(112.0, change=OPEN))
+    view.write({**alert, "seconds": 112.0, "state": "cleared", "change": OPEN})
+    lines = shown(view)
+    assert lines[1].rstrip() == " 2.1 of 5.6 bits, another voice since 1:47  (1.8 to 2.4)  peak 2.3"
+    assert "another voice since 1:47: these bits may not be 4088's" in lines[2]
+    assert "alerts rest" in lines[2]
+    view.write(live(113.0))
+    assert "of 4088" in shown(view)[1]
+    view.close()
+    assert "another voice since 1:47: alerts rest" in screen.text
+    assert "alert over at 1:52: bits>2 for 5 s (another voice since 1:47)" in screen.text
+
+
+def test_after_a_split_the_bits_are_of_the_newest_voice():
+    screen = Screen(True)
+    view = view_of(screen, START, live(112.0), {**CHANGE, "action": "split"})
+    view.write(live(113.0, speech=0.7, stream=2))
+    view.write(live(114.0, speech=1.5, stream=2))
+    headline = shown(view)[1]
+    assert len(view._curve.breaks) == 1
+    view.close()
+    assert "voice since 1:47: 4088?" in headline

@@ -11,6 +11,7 @@ from rich.console import Console
 
 from monitor.protocols import Sink
 from monitor.sinks.people import TerminalSink
+from monitor.sinks.summary import print_summary
 from monitor.sinks.terminal import LiveCurve, ReplayProgress
 from monitor.sinks.textcurve import CEILING, THRESHOLD, TextCurve, draw_curve, row_of
 
@@ -221,7 +222,7 @@ def test_live_view_shows_every_part_without_colour() -> None:
         "ALERT bits>3 for 5 s, since 0:20",
         "4.0 of 5.6 bits, 1 in 3.2",
         "peak 2.3",
-        "watching 4088",
+        "of 4088",
         "4088 *",
         " 31% ",
         "30 s",
@@ -297,3 +298,61 @@ def test_memory_of_the_curve_does_not_grow() -> None:
     curve.add(0.0, 1.0)
     curve.add(1.0, math.nan)
     assert all(math.isfinite(bits) for _, bits in curve.points)
+
+
+OPEN = {"since_seconds": 7.0, "features": ["channel"]}
+
+
+def test_a_bar_that_may_be_of_another_voice_claims_nothing() -> None:
+    screen = Screen(False)
+    progress = ReplayProgress(None, screen.console, clock=screen.clock)
+    progress.write(START)
+    progress.write({"type": "change", "seconds": 9.0, "action": "note", **OPEN})
+    progress.write(reading(9.0, change=OPEN))
+    progress.close()
+    assert screen.lines == [
+        "another channel or voice since 0:07: alerts rest, the evidence is of both",
+        "0:09 audio, 2.1 of 5.6 bits, another channel or voice since 0:07",
+    ]
+
+
+def test_the_curve_of_the_demo_says_so_too() -> None:
+    screen = Screen(True)
+    live = LiveCurve(None, screen.console, threshold_bits=3.0, clock=screen.clock)
+    for record in (START, reading(9.0, change=OPEN)):
+        live.write(record)
+    text = "\n".join(rendered(live, color_system=None))
+    live.close()
+    assert "another channel or voice since 0:07: these bits may not be 4088's" in text
+    assert "of 4088" not in text
+
+
+def test_the_line_breaks_where_the_evidence_begins_afresh() -> None:
+    points = [(1.0, 2.0), (2.0, 2.0), (9.0, 0.0), (10.0, 0.0)]
+    shape: dict[str, Any] = {"width": 20, "height": 4, "x_range": (1, 10), "y_range": (0, 2)}
+    whole, broken = draw_curve(points, **shape), draw_curve(points, **shape, breaks={9.0})
+    assert not {" "}.issuperset(whole[1])
+    assert set(broken[1]) == set(broken[2]) == {" "}
+    assert broken[0].strip()
+    assert broken[3].strip()
+
+
+def test_the_summary_names_nobody_after_another_voice(capsys: pytest.CaptureFixture[str]) -> None:
+    whole: dict[str, Any] = {
+        "speech": 90.0, "features": {}, "assumes_enrolled": False, "beyond_grid": False,
+        "expected_bits": 1.5, "enrolled": None,
+        **{f"{name}_{end}": 1.0 for name in ("bits", "expected_bits") for end in ("low", "high")},
+    }  # fmt: skip
+    change = {"type": "change", "seconds": 112.0, "since_seconds": 107.0, "features": ["f0"]}
+    last = reading(200.0, **whole)
+    print_summary([START, reading(99.0, **whole)])
+    assert "4088 disclosed" in capsys.readouterr().out
+    opened = {"since_seconds": 107.0, "features": ["f0"]}
+    print_summary([START, {**change, "action": "note"}, {**last, "change": opened}])
+    noted = capsys.readouterr().out
+    print_summary([START, {**change, "action": "split"}, last])
+    split = capsys.readouterr().out
+    assert "another voice since 1:47: these bits may not be 4088's" in noted
+    assert "another voice since 1:47, noticed at 1:52" in noted
+    assert "of the last voice" in split
+    assert "4088 disclosed" not in noted + split

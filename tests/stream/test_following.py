@@ -10,10 +10,12 @@ import pytest
 
 from monitor.alerts.rules import Threshold
 from monitor.errors import UsageError
+from monitor.sinks.kept import Kept
 from monitor.stream.change import Change
 from monitor.stream.monitor import Monitor
 from monitor.stream.reading import Reading
 from monitor.stream.records import record_of
+from monitor.stream.run import run
 from monitor.types import Frames, Track
 from tests.stream.streams import Listed, reference
 
@@ -70,7 +72,34 @@ def test_a_note_changes_nothing_else():
     assert abs(change.since_seconds - TURN) < 10
     assert change.features == ("f0",)
     assert change.margin_after < change.margin_before
-    assert [r.record() for r in readings(noted)] == [r.record() for r in readings(ignored)]
+    told = [r.record() for r in readings(noted)]
+    opened = [(r["seconds"], r.pop("change")) for r in told if "change" in r]
+    assert told == [r.record() for r in readings(ignored)]
+    # from the reading on with which it was noticed
+    assert opened[0][0] == change.seconds
+    assert len(opened) == 2 * TURN - change.seconds + 1
+    since = {"since_seconds": change.since_seconds, "features": ["f0"]}
+    assert all(each == since for _, each in opened)
+
+
+@pytest.mark.parametrize("on_change", ["reset", "split"])
+def test_fresh_evidence_is_of_one_voice(on_change):
+    assert all(reading.change is None for reading in readings(events(on_change)))
+
+
+@pytest.mark.parametrize("on_change", ["note", "reset", "split"])
+def test_an_alert_does_not_stand_on_what_somebody_else_says(on_change):
+    """The first reader is watched: with the second one what stands is over, whatever the bits."""
+    kept, rule = Kept(), Threshold("bits", 1.0)
+    monitor = Monitor(reference(), watch=FIRST, on_change=on_change)
+    run(monitor, cut(1000), ["call"], sinks=[kept], rules=[rule])
+    (change,) = [r for r in kept.records if r["type"] == "change"]
+    raised, cleared, *later = [r for r in kept.records if r["type"] == "alert"]
+    assert on_change != "note" or not later  # fresh evidence may well raise it anew
+    assert (raised["state"], raised["seconds"] < TURN) == ("raised", True)
+    assert (cleared["state"], cleared["seconds"]) == ("cleared", change["seconds"])
+    assert cleared["change"] == {key: change[key] for key in ("since_seconds", "features")}
+    assert cleared["value"] > 1.0  # it is over because of the change alone
 
 
 def test_reset_begins_the_evidence_afresh_and_keeps_the_peak():
@@ -108,19 +137,20 @@ def test_any_cutting_gives_the_same(on_change):
         assert parts == whole
 
 
+@pytest.mark.parametrize("on_change", ["note", "split"])
 @pytest.mark.parametrize("stop", [60, 95, 120])
-def test_stopped_and_resumed_equals_never_stopped(stop):
-    never = [record_of(event, ["a"], "split") for event in events("split")]
-    monitor = Monitor(reference(), watch=SECOND, on_change="split")
+def test_stopped_and_resumed_equals_never_stopped(on_change, stop):
+    never = [record_of(event, ["a"], on_change) for event in events(on_change)]
+    monitor = Monitor(reference(), watch=SECOND, on_change=on_change)
     done = []
     for event in monitor.events(cut(1000)):
-        done.append(record_of(event, ["a"], "split"))
+        done.append(record_of(event, ["a"], on_change))
         if done[-1]["type"] == "reading" and done[-1]["seconds"] >= stop:
             break
     plain, arrays = monitor.state()
-    again = Monitor(reference(), watch=SECOND, on_change="split")
+    again = Monitor(reference(), watch=SECOND, on_change=on_change)
     again.restore(plain, {name: array.copy() for name, array in arrays.items()})
-    done += [record_of(event, ["a"], "split") for event in again.events(cut(1000))]
+    done += [record_of(event, ["a"], on_change) for event in again.events(cut(1000))]
     assert done == never
 
 

@@ -141,7 +141,7 @@ def test_a_researcher_reads_in_depth(page, visit):
     assert "<b>x</b>" in text(tab, "#candidates")  # a name is never markup
     assert "Is the speaker enrolled at all? 90 %" in text(tab, "#enrolled")
     assert "Audio lost overflow, 0.4 s" in text(tab, "#log")
-    assert "since 0:45; the evidence begins afresh" in text(tab, "#log")
+    assert "Another voice since 0:45 The evidence begins afresh." in text(tab, "#log")
     assert "a notice" in text(tab, "#notes")
     assert tab.locator("#curve .scatterlayer path.js-line").count() >= 5
     shown = " ".join(tab.locator("#curve .annotation-text").all_text_contents())
@@ -191,6 +191,47 @@ def test_what_it_takes_to_know_whether_anybody_enrolled_speaks(page, visit):
         "f0+phones cannot tell strangers (0.53)."
     )
     assert "nobody enrolled" not in text(tab, "#banners")
+
+
+def test_after_another_voice_the_page_claims_nothing_of_the_watched_speaker(page, visit):
+    change = {"type": "change", "seconds": 32.0, "since_seconds": 27.0, "features": ["f0"]}
+    opened = {"since_seconds": 27.0, "features": ["f0"]}
+    give(page, records.start(), *(records.reading(t, bits=4.0) for t in range(1, 32)))
+    give(page, records.alert(31), {**change, "action": "note", "margin_before": 1.0})
+    give(page, records.reading(32, bits=4.0, change=opened))
+    give(page, {**records.alert(32, "cleared"), "change": opened})
+    tab = visit(page.url)
+    assert "Another voice since 0:27. These bits may not be ann's" in text(tab, "#banners")
+    assert text(tab, "#sentence") == "Another voice since 0:27: these bits may not be ann's."
+    assert "More than 3.0 bits" not in text(tab, "#banners")
+    assert text(tab, "#odds") == "?"
+    assert "Alerts rest" in text(tab, "#threshold")
+    assert text(tab, "#hero-title") == "Of more than one voice"
+    assert tab.locator("#crowd .one").count() == 0
+    assert tab.title() == "Another voice · Disclosure monitor"
+    reads(tab, "#log", "0:32 Alert over bits>3 for 5 s (another voice since 0:27)")
+    assert "another voice since 0:27" in " ".join(
+        tab.locator("#curve .annotation-text").all_text_contents()
+    )
+    tab.focus("#moment")
+    tab.keyboard.press("Home")  # what was said before is as it was
+    reads(tab, "#sentence", "gives ann a chance")
+    assert tab.problems == []
+
+
+def test_after_a_split_the_page_says_of_which_voice_it_speaks(page, visit):
+    change = {"type": "change", "seconds": 32.0, "since_seconds": 27.0, "features": ["f0"]}
+    give(page, records.start(), *(records.reading(t, bits=4.0) for t in range(1, 32)))
+    give(page, {**change, "action": "split"}, records.reading(32, bits=4.0))
+    # of more speech than there was before: only the record says that it is another stream
+    give(page, *(records.reading(t, bits=2.0, speech=9.0 * (t - 32), stream=2) for t in (37, 38)))
+    tab = visit(page.url)
+    assert text(tab, "#sentence").startswith(
+        "The voice since 0:27: an attacker gives ann a chance of 1 in 12"
+    )
+    assert text(tab, "#hero-title") == "Of the newest voice"
+    assert "after 80 s of speech" in tab.get_attribute("#curve", "aria-label")  # 25.6 + 54
+    assert tab.problems == []
 
 
 def test_figures_may_be_withheld(page, visit):

@@ -3,7 +3,7 @@ import { $, text } from "./dom.js";
 import { Curve } from "./curve.js";
 import { Run } from "./run.js";
 import * as panels from "./panels.js";
-import { clock, fixed, known, odds } from "./words.js";
+import { clock, fixed, known, odds, voiceSince, whoseBits } from "./words.js";
 
 const DRAW_MILLISECONDS = 120;
 const CURVE_MILLISECONDS = 400;
@@ -82,8 +82,8 @@ function draw() {
     curveAt = now;
     curve.draw(run, reading);
   } else plan();
-  document.title = reading && known(reading.bits)
-    ? `${fixed(reading.bits)} bits · Disclosure monitor` : "Disclosure monitor";
+  const claim = reading && (reading.change ? "Another voice" : known(reading.bits) && `${fixed(reading.bits)} bits`);
+  document.title = claim ? `${claim} · Disclosure monitor` : "Disclosure monitor";
   document.body.dataset.ready = reading ? "yes" : "no";
 }
 
@@ -97,7 +97,7 @@ function slider(reading) {
   input.step = String(run.start.step_seconds || 1);
   if (document.activeElement !== input || run.following) input.value = String(reading.seconds);
   input.setAttribute("aria-valuetext",
-    `${clock(reading.seconds)}: ${fixed(reading.bits)} bits, ${odds(reading.bits, reading.ceiling, !run.start.watch)}`);
+    `${clock(reading.seconds)}: ${inWords(reading)}`);
   text("moment-text", `${clock(reading.seconds)} of ${clock(run.latest.seconds)}`);
   $("latest").hidden = run.following;
 }
@@ -114,9 +114,13 @@ function speak(reading) {
   if (!run.following || !reading || (spokenAt && now - spokenAt < SPEAK_MILLISECONDS)) return;
   spokenAt = now;
   const alerts = run.raised.map((alert) => `Alert: ${alert.rule}.`).join(" ");
-  text("spoken-summary", known(reading.bits)
-    ? `${fixed(reading.bits)} of ${fixed(reading.ceiling)} bits, ${odds(reading.bits, reading.ceiling, !run.start.watch)}. ${alerts}`
-    : "No figure yet.");
+  text("spoken-summary", known(reading.bits) ? `${inWords(reading)}. ${alerts}` : "No figure yet.");
+}
+
+function inWords({ bits, ceiling, change }) {
+  const said = change ? `${voiceSince(change)}: ${whoseBits(run.start.watch)}`
+    : odds(bits, ceiling, !run.start.watch);
+  return `${fixed(bits)} of ${fixed(ceiling)} bits, ${said}`;
 }
 
 $("moment").addEventListener("input", (event) => look(Number(event.target.value)));

@@ -1,6 +1,6 @@
 // The curve: plotly on a log axis of speech seconds.
 import { $, make } from "./dom.js";
-import { fixed, known, length, odds, shortLength } from "./words.js";
+import { fixed, known, length, odds, shortLength, voiceSince } from "./words.js";
 
 const TICKS = [0.1, 0.3, 1, 3, 10, 30, 60, 180, 600, 1800, 3600, 10800, 36000, 86400];
 const NARROW = 620;
@@ -184,8 +184,14 @@ export class Curve {
       level(bits, `threshold ${fixed(bits)}`, "danger", "dash", "bottom");
     }
     if (low < -0.2) level(0, "chance", "muted", "dot", "bottom");
+    shapes.push(...doubtful(points));
     for (const event of run.events) {
-      if (event.type === "change" && event.x > 0) shapes.push(upright(event.x, "guide-sqrt", "dot"));
+      if (event.type !== "change" || !(event.x > 0)) continue;
+      shapes.push(upright(event.x, "guide-sqrt", "dot"));
+      labels.push({
+        x: Math.log10(event.x), xanchor: "right", yref: "paper", y: 0.02, yanchor: "bottom", textangle: -90,
+        text: voiceSince(event), showarrow: false, font: { size: 12, color: colour("guide-sqrt") },
+      });
     }
     if (moment && moment.x > 0 && moment !== run.latest) {
       shapes.push(upright(moment.x, "ink", "solid"));
@@ -215,6 +221,21 @@ export class Curve {
       },
     };
   }
+}
+
+// Shades the readings that may be of more voices than one.
+function doubtful(points) {
+  const stretches = [];
+  points.forEach((point, i) => {
+    if (!point.change) return;
+    const begins = !i || !points[i - 1].change;
+    if (begins) stretches.push([points[Math.max(0, i - 1)].x, point.x]);
+    else stretches[stretches.length - 1][1] = point.x;
+  });
+  return stretches.map(([x0, x1]) => ({
+    type: "rect", x0, x1, yref: "paper", y0: 0, y1: 1, layer: "below", opacity: 0.12,
+    fillcolor: colour("warn"), line: { width: 0 },
+  }));
 }
 
 function upright(x, key, dash) {

@@ -1,7 +1,8 @@
 // Everything beside the curve, at one moment of the run.
 import { $, fill, make, share, text } from "./dom.js";
 import {
-  clock, count, featureName, fixed, isoTime, known, left, length, odds, percent, plural, verdict,
+  capital, clock, count, featureName, fixed, isoTime, known, left, length, odds, percent, plural, verdict,
+  voiceSince, whoseBits,
 } from "./words.js";
 
 const NOBODY = 0.2; // four to one against anybody enrolled
@@ -41,6 +42,10 @@ export function banners(run, reading) {
       if (run.raised.some(come)) continue; // what it warned of is there
       made.push(banner("warn", "Soon:", `${warning.rule} (since ${clock(warning.seconds)})`));
     }
+    if (reading.change) {
+      made.push(banner("warn", `${capital(voiceSince(reading.change))}.`,
+        `${capital(whoseBits(run.start.watch))}: what both said is in them. Alerts rest.`));
+    }
     if (known(reading.enrolled) && reading.enrolled < NOBODY) {
       made.push(banner("warn", "Probably nobody enrolled.",
         `The speaker is one of the ${run.start.speakers} with a probability of ` +
@@ -67,27 +72,33 @@ function refill(id, made) {
 
 export function hero(run, reading) {
   const watch = run.start.watch;
-  text("hero-title", watch ? "Identity given away" : "Attacker's confidence");
+  const title = watch ? "Identity given away" : "Attacker's confidence";
+  text("hero-title", title);
   if (!reading) return;
-  const { bits, ceiling } = reading;
+  const { bits, ceiling, change } = reading;
+  if (change || run.begun(reading)) text("hero-title", change ? "Of more than one voice" : "Of the newest voice");
   text("bits", fixed(bits));
   text("of", `of ${fixed(ceiling, 2)} bits`);
   text("limits", known(reading.bits_low)
     ? `95 % limits ${fixed(reading.bits_low)} to ${fixed(reading.bits_high)}` : "");
   gauge(run, reading);
-  text("odds", odds(bits, ceiling, !run.start.watch));
+  text("odds", change ? "?" : odds(bits, ceiling, !run.start.watch));
   fill("sentence", sentence(run, reading));
-  crowd(run.start.speakers || 0, known(bits) ? left(bits, ceiling) : NaN);
-  $("hero").dataset.level = run.raised.length ? "raised" : "calm";
+  crowd(run.start.speakers || 0, known(bits) && !change ? left(bits, ceiling) : NaN);
+  $("hero").dataset.level = change ? "doubt" : run.raised.length ? "raised" : "calm";
 }
 
 function sentence(run, reading) {
   const { watch } = run.start;
   const { bits, ceiling } = reading;
   if (!known(bits)) return ["There is no figure at this moment."];
-  const said = verdict(bits, ceiling, watch).replace(/^a/, "A");
+  if (reading.change) return [`${capital(voiceSince(reading.change))}: ${whoseBits(watch)}.`];
+  const begun = run.begun(reading);
+  const voice = begun ? `The voice since ${clock(begun.since_seconds)}: ` : "";
+  const found = verdict(bits, ceiling, watch);
+  const said = voice + (voice ? found : capital(found));
   if (!watch) return [`${said}.`];
-  const at = said.indexOf(watch, "An attacker ".length);
+  const at = said.indexOf(watch, voice.length + "An attacker ".length);
   const guessing = bits < 0 ? "" : `; by guessing it would be ${odds(0, ceiling)}`;
   return [said.slice(0, at), make("strong", {}, watch), `${said.slice(at + watch.length)}${guessing}.`];
 }
@@ -128,7 +139,7 @@ function crowd(speakers, k) {
   while (greatest(step, people) !== 1) step += 1;
   [...svg.children].forEach((path, i) => {
     const turn = (i * step + Math.floor(people / 2)) % people;
-    path.setAttribute("class", turn === 0 ? "one" : turn < lit ? "lit" : "");
+    path.setAttribute("class", turn === 0 && known(k) ? "one" : turn < lit ? "lit" : "");
   });
 }
 
@@ -147,6 +158,11 @@ export function threshold(run, reading) {
   if (!levels.length) {
     say("none", "Not set", "No figure was named as too much.",
       "Start with --alert 'bits>3' to be told in time.");
+    return;
+  }
+  if (reading && reading.change) {
+    say("none", "Resting", "Alerts rest: nobody knows whose bits these are.",
+      "They go on when the evidence begins afresh, or the first voice is back.");
     return;
   }
   const now = reading && known(reading.bits) ? reading.bits : -Infinity;
@@ -286,13 +302,14 @@ const WORDS = {
     const what = e.level === "warning" ? "Warning" : "Alert";
     return e.state === "raised"
       ? [e.level === "warning" ? "warn" : "danger", what, `${e.rule} (${fixed(e.value)} bits)`]
-      : ["ok", `${what} over`, e.rule];
+      : ["ok", `${what} over`, e.change ? `${e.rule} (${voiceSince(e.change)})` : e.rule];
   },
   gap: (e) => (e.reason === "thinned"
     ? ["warn", "Heard less, to keep up:", e.detail]
     : ["warn", "Audio lost", [e.reason, known(e.lost_seconds) ? length(e.lost_seconds) : ""].filter(Boolean).join(", ")]),
-  change: (e) => ["change", "Another voice or channel", `since ${clock(e.since_seconds)}` +
-    ({ reset: "; the evidence begins afresh", split: "; another stream begins" }[e.action] || "")],
+  change: (e) => ["change", capital(voiceSince(e)), ({
+    reset: "The evidence begins afresh.", split: "Another stream begins.",
+  }[e.action] || "What both say is heard as one.")],
 };
 
 export function log(run, reading) {

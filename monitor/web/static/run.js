@@ -21,6 +21,7 @@ export class Run {
     this.moment = Infinity; // stream seconds looked at; Infinity: the newest, whatever comes
     this.before = 0;
     this.speech = 0;
+    this.afresh = Infinity; // seconds after which the evidence is of another voice alone
   }
 
   take(id, record) {
@@ -34,7 +35,9 @@ export class Run {
 
   takeReading(record) {
     const speech = record.speech || 0;
-    const fresh = speech < this.speech; // the evidence began afresh
+    // the evidence began afresh: the reading that comes with the change is the last one on the old
+    const fresh = speech < this.speech || record.seconds > this.afresh;
+    if (fresh) this.afresh = Infinity;
     if (fresh) this.before += this.speech;
     this.speech = speech;
     this.readings.push({ ...record, x: this.before + speech, fresh });
@@ -46,7 +49,12 @@ export class Run {
     this.counts[record.type] += record.state === "cleared" || thinned ? 0 : 1;
     this.lostSeconds += record.type === "gap" && !thinned ? record.lost_seconds || 0 : 0;
     if (record.field === "bits") this.thresholds.add(record.threshold);
-    this.events.push({ ...record, x: this.before + this.speech });
+    let x = this.before + this.speech;
+    if (record.type === "change") {
+      if (record.action !== "note") this.afresh = record.seconds;
+      x = (this.at(record.since_seconds) || { x }).x;
+    }
+    this.events.push({ ...record, x });
     if (this.events.length > MOST_EVENTS) this.events.shift();
   }
 
@@ -77,6 +85,13 @@ export class Run {
   // What had happened at the moment looked at.
   get happened() {
     return this.events.filter((event) => event.seconds <= this.moment);
+  }
+
+  // The change with which the evidence of a reading began, where it is not the first voice's.
+  begun(reading) {
+    const afresh = this.events.filter((event) => event.type === "change" &&
+      event.action !== "note" && event.seconds < reading.seconds);
+    return afresh[afresh.length - 1] || null;
   }
 
   // The alerts raised at that moment, and the warnings.

@@ -78,6 +78,17 @@ export function verdict(bits, ceiling, watch) {
   return `an attacker gives ${watch} a chance of ${said}`;
 }
 
+// Another voice, or channel, and since when: of a change, or of a reading while one is open.
+export function voiceSince(change) {
+  const channel = (change.features || []).join() === "channel";
+  return `another ${channel ? "channel or voice" : "voice"} since ${clock(change.since_seconds)}`;
+}
+
+export const whoseBits = (watch) =>
+  `these bits may ${watch ? `not be ${watch}'s` : "be of more than one"}`;
+
+export const capital = (words) => words.charAt(0).toUpperCase() + words.slice(1);
+
 export function percent(share) {
   if (!known(share)) return "–";
   if (share > 0 && share < 0.001) return "< 0.1 %";
