@@ -77,6 +77,16 @@ _VOICE = click.Choice(("original", "anonymised"))
     multiple=True,
     help="What the systems are called, in order. [default: the names of their files]",
 )
+@click.option(
+    "--groups",
+    type=_FILE,
+    metavar="FILE",
+    help="A group of each speaker (Kaldi's spk2gender, or a table): each group by itself, its "
+    "trials against its own enrolled speakers, and the average, as VoicePrivacy reports.",
+)
+@click.option(
+    "--group-by", metavar="COLUMN", help="Of a table with several, the column of --groups."
+)
 @click.option("--query", type=_VOICE, help="What the trials are; needs --reference.")
 @click.option("--reference", type=_VOICE, help="What they are compared with; needs --query.")
 @click.option(
@@ -142,6 +152,8 @@ def command(
     dev: tuple[Path, ...],
     dev_labels: tuple[Path, ...],
     names: tuple[tuple[str, ...], ...],
+    groups: Path | None,
+    group_by: str | None,
     query: str | None,
     reference: str | None,
     unmated: str,
@@ -176,8 +188,9 @@ def command(
     import json
     import shutil
     import textwrap
+    from functools import partial
 
-    from monitor.cli.evaluated import print_comparison, print_report
+    from monitor.cli.evaluated import print_comparison, print_groups, print_report
     from monitor.cli.inputs import spare
     from monitor.cli.progress import progress_over
     from monitor.errors import UsageError
@@ -185,6 +198,8 @@ def command(
     from monitor.evaluation.catalogue import CATALOGUE, chosen
     from monitor.evaluation.comparing import compare
     from monitor.evaluation.evaluating import STEPS, evaluate
+    from monitor.evaluation.grouping import by_group
+    from monitor.evaluation.reading.attributes import read_attribute
 
     if figures == ("help",):
         width = shutil.get_terminal_size().columns
@@ -195,7 +210,8 @@ def command(
     if figures is not None and every:
         raise UsageError("--figures chooses, --all shows all: give one of them")
     shown = None if figures is None else chosen(figures)
-    files = (*scores, *labels, *trials, *enrolment, *enrolment_labels, *dev, *dev_labels)
+    beside = () if groups is None else (groups,)
+    files = (*scores, *labels, *trials, *enrolment, *enrolment_labels, *dev, *dev_labels, *beside)
     if html is not None:
         if html.suffix.lower() not in (".html", ".htm"):
             raise UsageError(f"--html {html.name}: let the name end in .html")
@@ -209,36 +225,40 @@ def command(
         scores, labels, trials, enrolment, enrolment_labels, scoring, called, unmated
     )
     others = _dev(len(systems), dev, dev_labels)
-    reports = []
+    if group_by is not None and groups is None:
+        raise UsageError("--group-by goes with --groups")
+    attribute = None if groups is None else read_attribute(groups, group_by)
+    reports, parts = [], []
     with progress_over(len(systems) * (STEPS + 1), "evaluating") as step:
         for read, read_dev in zip(systems, others, strict=True):
             system = read()
             tuning = None if read_dev is None else read_dev()
             step(system.comparisons.name)
-            reports.append(
-                evaluate(
-                    system.comparisons,
-                    None if tuning is None else tuning.matrix,
-                    draws=draws,
-                    seed=seed,
-                    ties=ties,
-                    roles=roles,
-                    epsilon=epsilon,
-                    delta=delta,
-                    notes=(*system.notes, *(() if tuning is None else tuning.notes)),
-                    progress=step,
-                )
+            measure = partial(
+                evaluate,
+                dev=None if tuning is None else tuning.matrix,
+                draws=draws,
+                seed=seed,
+                ties=ties,
+                roles=roles,
+                epsilon=epsilon,
+                delta=delta,
             )
+            notes = (*system.notes, *(() if tuning is None else tuning.notes))
+            reports.append(measure(system.comparisons, notes=notes, progress=step))
+            if attribute is not None:
+                parts.append(by_group(system.comparisons, attribute.of, measure, attribute.label))
     comparison = compare(reports) if len(reports) > 1 else None
     if html is not None:
         from monitor.evaluation.page import save_page
 
-        save_page(reports, html, comparison)
+        save_page(reports, html, comparison, parts)
         click.echo(f"the page is {html}", err=True)
     if as_json:
         found = {
             "schema": 1,
             "systems": [report.to_json(shown) for report in reports],
+            "groups": {part.name: part.to_json(shown) for part in parts},
             "comparison": None if comparison is None else comparison.to_json(shown),
         }
         click.echo(json.dumps(found, allow_nan=False, indent=1))
@@ -246,6 +266,8 @@ def command(
         print_report(reports[0], shown, every)
     else:
         print_comparison(comparison, shown, every)
+    if not as_json:
+        print_groups(parts, shown, every)
     return 0
 
 

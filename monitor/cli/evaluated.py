@@ -13,9 +13,10 @@ if TYPE_CHECKING:
 
     from monitor.evaluation.comparing import Comparison, Row
     from monitor.evaluation.figure import Figure
+    from monitor.evaluation.grouping import Grouped
     from monitor.evaluation.report import Report
 
-__all__ = ["print_comparison", "print_report"]
+__all__ = ["print_comparison", "print_groups", "print_report"]
 
 _WIDE = 80  # where nobody looks at a terminal and COLUMNS does not say
 _NARROW = 60  # no room for the column of ceilings
@@ -146,6 +147,28 @@ def _cell(row: Row, index: int, limits: bool) -> str:
     text = format_value(figure.value, figure.unit, figure.text) + _marks(row, index)
     between = format_limits(figure) if limits else ""
     return f"{text}\n{between}" if between else text
+
+
+def print_groups(
+    parts: Sequence[Grouped], shown: Sequence[str] | None = None, every: bool = False
+) -> None:
+    """Print the groups of each system to stdout, a column for each and one for their average.
+
+    Args:
+        parts: a system each.
+        shown: as `print_report`.
+        every: likewise.
+    """
+    console = _console()
+    for part in parts:
+        console.print(f"\n{part.name}, group by group", style="bold")
+        for note in part.notes:
+            console.print(note)
+        rows = {row.key: row for row in part.comparison.rows}
+        for title, keys in _tables(rows, shown, every):
+            _print_rows(console, title, part.comparison, [rows[key] for key in keys])
+        first = part.comparison.names[0]
+        console.print(f"\n* differs from {first} · \N{DEGREE SIGN} nearest to no evidence")
 
 
 class _Notes:

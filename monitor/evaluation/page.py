@@ -10,6 +10,7 @@ from monitor.errors import UsageError
 from monitor.evaluation.catalogue import MAIN, families
 from monitor.evaluation.comparing import Comparison
 from monitor.evaluation.figure import Figure
+from monitor.evaluation.grouping import Grouped
 from monitor.evaluation.report import Report
 from monitor.evaluation.wording import (
     CAVEATS,
@@ -27,24 +28,34 @@ from monitor.version import __version__
 __all__ = ["page", "save_page"]
 
 
-def save_page(reports: Sequence[Report], path: Path, comparison: Comparison | None = None) -> None:
+def save_page(
+    reports: Sequence[Report],
+    path: Path,
+    comparison: Comparison | None = None,
+    groups: Sequence[Grouped] = (),
+) -> None:
     """Write `page` to a file, at once or not at all.
 
     Raises:
         UsageError: as `page`.
         StoreError: the place cannot be written.
     """
-    text = page(reports, comparison)
+    text = page(reports, comparison, groups)
     with placed(path) as part:
         part.write_text(text, encoding="utf-8")
 
 
-def page(reports: Sequence[Report], comparison: Comparison | None = None) -> str:
+def page(
+    reports: Sequence[Report],
+    comparison: Comparison | None = None,
+    groups: Sequence[Grouped] = (),
+) -> str:
     """The page as HTML: what it means, pictures, all figures, and where each misleads.
 
     Args:
         reports: of one system, or of several.
         comparison: of the same systems; needed where there are several.
+        groups: of each system, where speakers have any.
 
     Returns:
         the text; every name in it is escaped. It holds figures and names of systems, no scores and
@@ -68,6 +79,7 @@ def page(reports: Sequence[Report], comparison: Comparison | None = None) -> str
         _warnings(reports),
         _meaning(reports),
         _main(reports, comparison),
+        *map(_groups, groups),
         _pictures(reports),
         _tables(reports, comparison),
         _caveats(reports),
@@ -136,6 +148,19 @@ def _main(reports: Sequence[Report], comparison: Comparison | None) -> str:
     return "".join([*parts, _figures(reports, comparison, have), "</section>"])
 
 
+def _groups(part: Grouped) -> str:
+    """One system, group by group."""
+    have = {row.key for row in part.comparison.rows}
+    keys = [key for key in MAIN if key in have]
+    return (
+        f'<section class="card"><h2>{escape(part.name)}, group by group</h2>'
+        f"{_list(part.notes, 'notes')}"
+        '<p class="key"><b class="differs">*</b> differs from the first group · '
+        '<b class="private">°</b> nearest to no evidence</p>'
+        f"{_comparison_table(part.comparison, keys, swatches=False)}</section>"
+    )
+
+
 def _figures(reports: Sequence[Report], comparison: Comparison | None, keys: Sequence[str]) -> str:
     if comparison is None:
         return _table([reports[0].figures[key] for key in keys])
@@ -169,9 +194,9 @@ def _table(figures: Sequence[Figure]) -> str:
     )
 
 
-def _comparison_table(comparison: Comparison, keys: Sequence[str]) -> str:
+def _comparison_table(comparison: Comparison, keys: Sequence[str], swatches: bool = True) -> str:
     heads = "".join(
-        f'<th class="number">{_swatch(i)}{escape(name)}</th>'
+        f'<th class="number">{_swatch(i) if swatches else ""}{escape(name)}</th>'
         for i, name in enumerate(comparison.names, start=1)
     )
     by_key = {row.key: row for row in comparison.rows}

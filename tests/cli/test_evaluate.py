@@ -346,3 +346,25 @@ def test_impostors_and_several_enrolments(run, tmp_path):
     owners.write_text("".join(f"{1000 + i} s{i // 2}\n" for i in range(15)))
     result = run("evaluate", *files, "--enrolment-labels", owners, "--scoring", "max")
     assert "is a target of one enrolment of speaker s0 and not of another" in result.complaint
+
+
+def test_groups(run, evaluate, folder, tmp_path):
+    genders = tmp_path / "spk2gender"
+    genders.write_text("".join(f"{i} {'fm'[i % 2]}\n" for i in range(20)))
+    options = ("--draws", 20, "--groups", genders)
+    result = evaluate("strong", options=(*options, "--html", tmp_path / "g.html"))
+    text = " ".join(result.out.split())
+    assert "strong, group by group Each group by itself" in text
+    (head,) = [
+        line for line in result.out.splitlines() if line.split()[-4:-1] == ["f", "m", "average"]
+    ]
+    assert head.startswith("The figures that matter")
+    assert max(map(len, result.out.splitlines())) <= 80
+    assert "strong, group by group" in (tmp_path / "g.html").read_text()
+    made = strict(evaluate("strong", "weak", options=(*options, "--json")).out)["groups"]
+    assert set(made) == {"strong", "weak"}
+    found = made["weak"]
+    values = [found["groups"][g]["figures"]["srd.idr"]["value"] for g in "fm"]
+    assert found["average"]["srd.idr"]["value"] == pytest.approx(np.mean(values))
+    assert found["groups"]["f"]["speakers"] == 10
+    assert "--group-by goes with --groups" in run("evaluate", "a", "--group-by", "x").complaint
