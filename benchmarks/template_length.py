@@ -28,6 +28,7 @@ from monitor.population.law import RankLaw
 from monitor.training import fitted
 from monitor.training.calibrating import calibrate
 from monitor.training.cells import Cell, plans
+from monitor.training.listening import Shape
 from monitor.training.voices import UNITS_PER_SECOND, Voice, collect
 
 CORPORA = ("train-clean-5", "train-clean-100", "dev-clean")
@@ -46,20 +47,13 @@ def main() -> None:
     # the others are for information and take most of the time
     setattr(fitted, "LOSSES", ("LL",))  # noqa: B010
     names = given.features.split(",")
-    with tempfile.TemporaryDirectory() as folder:
-        manifest = Path(folder) / "all.csv"
-        files = [f for corpus in CORPORA for f in sorted((given.frames / corpus).rglob("*.npz"))]
-        lines = [f"{file.resolve()},{file.parent.name},{file.stem}" for file in files]
-        manifest.write_text("\n".join(["path,speaker,session", *lines, ""]), encoding="utf-8")
-        voices, shapes, problems = collect(find(manifest), features=names)
-    for problem in problems:
-        raise SystemExit(problem)
+    voices, shapes = collected(given.frames, names)
     measures = {n: similarity(default_similarity(s.kind), s.kind) for n, s in shapes.items()}
     additive = np.array([measure.additive for measure in measures.values()])
     found: dict[tuple[str, str, float, float], list[tuple[float, float, float]]] = defaultdict(list)
     generator = np.random.default_rng(0)
     for _ in range(given.splits):
-        ours, theirs = _halves(voices, generator)
+        ours, theirs = halves(voices, generator)
         laws = calibrate(
             ours, shapes, lengths=LENGTHS, template_lengths=LEARNT, draws=20, trials=SHIFTS
         ).laws
@@ -89,7 +83,20 @@ def main() -> None:
                 print(f"| {template:g} s | " + " | ".join(cells) + " |")
 
 
-def _halves(
+def collected(frames: Path, features: Sequence[str]) -> tuple[list[Voice], dict[str, Shape]]:
+    """The readers of a folder made by `benchmarks.hear`; a chapter is a session."""
+    with tempfile.TemporaryDirectory() as folder:
+        manifest = Path(folder) / "all.csv"
+        files = [f for corpus in CORPORA for f in sorted((frames / corpus).rglob("*.npz"))]
+        lines = [f"{file.resolve()},{file.parent.name},{file.stem}" for file in files]
+        manifest.write_text("\n".join(["path,speaker,session", *lines, ""]), encoding="utf-8")
+        voices, shapes, problems = collect(find(manifest), features=features)
+    for problem in problems:
+        raise SystemExit(problem)
+    return voices, shapes
+
+
+def halves(
     voices: Sequence[Voice], generator: np.random.Generator
 ) -> tuple[list[Voice], list[Voice]]:
     """Two halves, each with half of the readers who have several sessions."""

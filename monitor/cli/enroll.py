@@ -106,6 +106,7 @@ def command(
     from monitor.errors import UnnamedSpeakerError, UsageError
     from monitor.features.registry import ready
     from monitor.population.population import Population
+    from monitor.training.alike import unlike_sessions
     from monitor.training.enrolling import enrol
 
     if microphone and (paths or not speaker):
@@ -162,6 +163,12 @@ def command(
         click.echo(
             f"monitor: note: {output} is without {', '.join(left_out)}; choose with --features "
             "(identity needs the extra 'identity', and --ecapa or MONITOR_ECAPA)",
+            err=True,
+        )
+    for each in [] if before is None else unlike_sessions(made.population, made.sessions, before):
+        click.echo(
+            f"monitor: note: {each.session} of {each.speaker} sounds like somebody else than the "
+            f"other sessions ({each.bits:.1f} bits); listen whether all of it is {each.speaker}",
             err=True,
         )
     people = "PEOPLE" if speaker is not None else str(paths[0])

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import groupby
 
 import numpy as np
@@ -30,10 +30,17 @@ SLICE_TICKS = round(SLICE_SECONDS * TICKS_PER_SECOND)
 
 @dataclass(frozen=True, slots=True)
 class Enrolment:
-    """What enrolment made, and what it could not use: one line for each file."""
+    """What enrolment made, and what it could not use: one line for each file.
+
+    Attributes:
+        population: the speakers, without laws.
+        problems: a line each.
+        sessions: names and slices of each speaker's sessions, in the order of the slices.
+    """
 
     population: Population
     problems: tuple[str, ...]
+    sessions: Mapping[str, tuple[tuple[str, int], ...]] = field(default_factory=dict)
 
 
 def enrol(
@@ -69,10 +76,12 @@ def enrol(
     speakers: list[Speaker] = []
     offsets = [0]
     slices: dict[str, list[AnyArray]] = {}
+    sessions: dict[str, tuple[tuple[str, int], ...]] = {}
     for name, recordings in groupby(corpus.recordings, key=lambda r: r.speaker):
         notes: list[SourceNote] = []
         rows: dict[str, list[AnyArray]] = {}
         count = 0
+        counts: list[tuple[str, int]] = []
         for session, group in groupby(recordings, key=lambda r: r.session):
             heard: list[Heard] = []
             found: list[tuple[str, tuple[str, ...]]] = []
@@ -99,10 +108,12 @@ def enrol(
                 if whole:
                     rows.setdefault(feature, []).extend(_slices(heard, feature, shape, whole))
             count += whole
+            counts.append((session, whole))
         if count == 0:
             problems.append(f"{name}: less than {SLICE_SECONDS:g} s of speech, not enrolled")
             continue
         speakers.append(Speaker(name, tuple(notes)))
+        sessions[name] = tuple(counts)
         offsets.append(offsets[-1] + count)
         for feature, made in rows.items():
             slices.setdefault(feature, []).extend(made)
@@ -115,7 +126,7 @@ def enrol(
         for feature, shape in listener.shapes.items()
     }
     population = Population(speakers, np.asarray(offsets), templates)
-    return Enrolment(population, tuple(problems))
+    return Enrolment(population, tuple(problems), sessions)
 
 
 def _notes(

@@ -257,6 +257,20 @@ def test_a_folder_that_does_not_say_whose_shows_the_command_that_works(run, tmp_
     assert Population.load(tmp_path / "me.npz").names[-1] == "NAME"
 
 
+@pytest.mark.parametrize(("chapter", "told"), [("1272/135031", 0), ("84/121123", 2)])
+def test_two_people_under_one_name_are_told(run, tmp_path, shared, chapter, told):
+    speech = shared / "speech" / "dev-clean"
+    for source in (speech / "1272/128104.opus", speech / f"{chapter}.opus"):
+        put(tmp_path / f"me/{source.stem}.wav", soundfile.read(source, 50 * RATE)[0])
+    common = ("--speaker", "me", "--base", "reference", "--features", "f0", "-o")
+    result = run("enroll", tmp_path / "me", *common, tmp_path / "me.npz")
+    assert result.code == 0
+    notes = [line for line in result.err.splitlines() if "sounds like somebody else" in line]
+    assert len(notes) == told
+    if told:
+        assert notes[0].startswith("monitor: note: 121123 of me sounds like somebody else than the")
+
+
 def test_the_plan_of_many_speakers_is_short(tmp_path):
     for i in range(500):
         put(tmp_path / f"s{i}/a.wav", np.zeros(RATE))
