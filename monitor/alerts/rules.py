@@ -105,7 +105,7 @@ class Threshold(Holding):
         if ceiling is None or self.field == "sum_bits" or self.bits <= ceiling:
             return None
         return (
-            f"{self.rule}: can never be raised, {start.get('speakers')} speakers are worth "
+            f"{self.rule}: can never be raised: among {start.get('speakers')} speakers there are "
             f"{ceiling:.2f} bits at most"
         )
 

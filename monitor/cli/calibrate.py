@@ -59,7 +59,7 @@ __all__ = ["command"]
     default=200,
     show_default=True,
     type=click.IntRange(min=20),
-    help="Resamples of speakers behind the limits.",
+    help="How often speakers are resampled for the limits.",
 )
 @click.option(
     "--seed",
@@ -79,8 +79,8 @@ __all__ = ["command"]
     "--reliability",
     metavar="FILE.png|.svg|.pdf",
     type=click.Path(path_type=Path),
-    help="Draw the reliability diagram of all features together: of the candidates given "
-    "probability p, are a fraction p the speaker?",
+    help="Draw whether probabilities come true (a reliability diagram): of all candidates given "
+    "30 %, are 30 % the speaker?",
 )
 def command(
     corpus: Path,
@@ -96,15 +96,19 @@ def command(
     plot: Path | None,
     reliability: Path | None,
 ) -> int:
-    """Learn rank laws from DIR or MANIFEST (at least 10 speakers; layouts as for enroll).
+    """Learn what a rank means (the rank law) from the speakers of DIR or MANIFEST.
+
+    That is how often the right person comes first, second and so on after so much speech, and how
+    probable each candidate is. 10 speakers at least; layouts as for enroll.
 
     \b
     monitor calibrate voices/ -o us.npz      into the population us.npz
     monitor calibrate voices/ -o law.npz     a file of its own, for replay --law
 
     Each speaker's speech is cut into tests of T and templates of D speech seconds that do not
-    overlap. Where speakers have two sessions or more, a cross-session law is learnt too: template
-    and test of one session flatter the attacker. All limits are 95 %, over resampled speakers.
+    overlap. Within one session (one recording, one day) a voice is easier to recognise: where
+    speakers have two sessions or more, a law across sessions is learnt too. All limits are 95 %,
+    over resampled speakers.
     """
     import json
 

@@ -25,16 +25,20 @@ _OPTIONS = (
         "--law",
         "law_file",
         metavar="FILE",
-        help="Rank laws from a file of their own, from `monitor calibrate -o law.npz`.",
+        help="What a rank means, from `monitor calibrate -o law.npz`. [default: what -p holds]",
     ),
     click.option(
         "-w",
         "--watch",
         metavar="NAME",
-        help="The enrolled speaker you care about. Without one the attacker's confidence is "
-        "shown, which assumes that the speaker is enrolled.",
+        help="The enrolled speaker whose bits are shown. [default: how sure an attacker is of "
+        "somebody, right or wrong, if the speaker is enrolled]",
     ),
-    click.option("--features", type=Names(), help="What to listen for. [default: all with a law]"),
+    click.option(
+        "--features",
+        type=Names(),
+        help="What to listen for. [default: all that is installed and calibrated]",
+    ),
     ecapa_option,
     click.option(
         "--step",

@@ -33,7 +33,7 @@ __all__ = ["command"]
 @click.option(
     "--allow-overlap",
     is_flag=True,
-    help="Go on although this very audio was enrolled (the figures flatter the attacker).",
+    help="Go on although this very audio was enrolled (its figures are far too high).",
 )
 @alert_options()
 @ledger_options

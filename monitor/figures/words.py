@@ -68,10 +68,10 @@ def caption(run: Run) -> str:
     if run.watch is None:
         text = "Attacker's confidence, assuming the speaker is enrolled; it can be wrong."
     else:
-        text = f"Local bits of {run.watch}; below 0 it is less likely than chance."
+        text = f"Bits of {run.watch}; below 0 the attacker is misled."
         if run.doubtful.any():
             text = text.replace(";", ", in the shade of more voices than one;")
-    text += " Bands: 95 % calibration uncertainty."
+    text += " Bands: 95 % limits."
     if run.watch is None:
         text += "\n1 in k: as sure as if k equally likely speakers were left."
     if run.session == "same":

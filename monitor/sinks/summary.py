@@ -31,13 +31,13 @@ def print_summary(records: Sequence[Mapping[str, Any]]) -> None:
     for label, value in [*_bits(last, start, _begun(records)), *_rest(last, records)]:
         table.add_row(Text(label, style="dim"), Text(value))
     console.print(table)
-    console.print("In brackets: 95 % limits, of what calibration leaves uncertain.")
+    console.print(
+        "In brackets: 95 % limits, by how far it depends on the people it was learnt from."
+    )
     if last["assumes_enrolled"]:
-        console.print(
-            "Confidence assumes that the speaker is enrolled; it is not about being right."
-        )
+        console.print("It assumes that the speaker is enrolled, and may be of the wrong person.")
     if last["beyond_grid"]:
-        console.print("Longer than anything calibrated: the law of the last length holds.")
+        console.print("More speech than was learnt from: figures as for the longest length.")
 
 
 def _begun(records: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:

@@ -87,11 +87,11 @@ def _cut(population: Population, law: RankLaw, watch: str, scoring: Scoring, usu
         at_template(law, d, additive).at(_EXAMPLE_SECONDS).expected_bits(speakers, slice(0, 1))[0]
         for d in (scoring.seconds, usual)
     )
-    where = _off_the_grid(law, scoring.seconds) or "the rank law was learnt at that length"
+    where = _off_the_grid(law, scoring.seconds) or "that length was learnt from"
     return (
         f"all templates are cut to {scoring.seconds:g} s, which is what {watch} has (the others: "
-        f"{usual:g} s); {where}. Who enrolled more of {watch} learns more: "
-        f"{_EXAMPLE_SECONDS:g} s of speech disclose {now:.1f} bits on average, {then:.1f} against "
+        f"{usual:g} s); {where}. An attacker with more of {watch} learns more: "
+        f"{_EXAMPLE_SECONDS:g} s of speech give away {now:.1f} bits on average, {then:.1f} against "
         f"templates of {usual:g} s"
     )
 
@@ -104,12 +104,9 @@ def _off_the_grid(law: RankLaw, seconds: float) -> str:
     place = int(np.searchsorted(grid, seconds))
     if 0 < place < grid.size:
         return (
-            f"the rank law is interpolated between those learnt at templates of "
-            f"{grid[place - 1]:g} and {grid[place]:g} s"
+            f"what was learnt from templates of {grid[place - 1]:g} and {grid[place]:g} s is "
+            "interpolated"
         )
     nearest = float(grid[0] if place == 0 else grid[-1])
-    bias = "claims more than they can say" if place == 0 else "makes light of what they can say"
-    return (
-        f"the rank law was learnt at templates of {nearest:g} s and no nearer to {seconds:g} s: it "
-        f"{bias}"
-    )
+    which, bias = ("shorter", "high") if place == 0 else ("longer", "low")
+    return f"nothing {which} than {nearest:g} s was learnt from: the figures are too {bias}"

@@ -79,14 +79,12 @@ def _notices(monitor: Monitor) -> list[str]:
             ", ..." if len(recogniser.left_out) > 5 else ""
         )
         cure = "" if monitor.watch else " (--watch one of them, and all are cut to that length)"
-        notices.append(
-            f"not ranked, their templates are much shorter than the others'{cure}: {some}"
-        )
+        notices.append(f"not compared with, far less of their speech is enrolled{cure}: {some}")
     if monitor.unheard:
         unheard = ", ".join(monitor.unheard)
         notices.append(
-            f"not listened for: {unheard}; an attacker who does may know more (identity needs the "
-            "extra 'identity', and --ecapa or MONITOR_ECAPA)"
+            f"not used: {unheard}; an attacker who does may learn more (identity needs the extra "
+            "'identity', and --ecapa DIR or MONITOR_ECAPA; `monitor doctor` looks)"
         )
     if recogniser.flatters:
         notices.append(

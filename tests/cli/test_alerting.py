@@ -95,7 +95,7 @@ def test_a_warning_does_not_end_it_and_gives_no_status(replay):
 def test_what_cannot_be_raised_is_said_beforehand(replay):
     result = replay("--alert", "bits>9")
     assert result.code == 0
-    assert "note: bits>9 for 5 s: can never be raised, 12 speakers are worth 3.58" in result.err
+    assert "bits>9 for 5 s: can never be raised: among 12 speakers there are 3.58" in result.err
     assert any("can never be raised" in notice for notice in result.records[0]["notices"])
 
 

@@ -70,7 +70,7 @@ def test_a_budget_over_sessions(replay, halves):
 def test_a_budget_that_cannot_be_spent(replay, talk):
     result = replay(talk, "--budget", "8bits")
     assert result.code == 0
-    assert "note: budget of 8 bits spent: can never be raised, 12 speakers" in result.err
+    assert "note: budget of 8 bits spent: can never be raised: among 12 speakers" in result.err
 
 
 def test_show_on_a_terminal(replay, terminal, talk, ledger):

@@ -38,7 +38,7 @@ def test_json_lines_where_stdout_is_no_terminal(run, wav):
     assert end["bits"] == readings[-1]["bits"]
     # for people, on stderr: what an attacker may do beyond this, and one line that sums up
     note, summary = result.err.splitlines()
-    assert note.startswith("monitor: note: not listened for: identity")
+    assert note.startswith("monitor: note: not used: identity")
     assert summary.startswith("0:12 of 0:12 audio")
     assert run("replay", wav).readings == readings
 

@@ -138,8 +138,8 @@ def test_the_picture_says_what_it_shows(tmp_path: Path) -> None:
         "audio lost",
         "peak 3 bits",
         "1 in 25",
-        "Local bits of 4088",
-        "95 % calibration uncertainty",
+        "Bits of 4088",
+        "95 % limits",
     ):
         assert words in text, words
 

@@ -110,8 +110,8 @@ def test_a_template_much_shorter_than_the_others_is_left_out_and_told():
     assert (record["speakers"], record["template_seconds"]) == (50, 10)
     (cut,) = record["notices"]
     assert cut.startswith(
-        f"all templates are cut to 10 s, which is what {WATCHED} has (the others: 100 s); the rank "
-        "law was learnt at that length. "
+        f"all templates are cut to 10 s, which is what {WATCHED} has (the others: 100 s); that "
+        "length was learnt from. "
     )
     now, then = map(float, re.findall(r"(\d\.\d)(?: bits on average| against)", cut))
     assert 0 < now < then < record["ceiling"]
@@ -124,13 +124,13 @@ def test_a_law_that_was_not_learnt_at_the_length_is_told():
     population = shortened(reference(), WATCHED, 9)
     (cut,) = start(population, watch=WATCHED)["notices"]
     assert "cut to 45 s" in cut
-    assert "interpolated between those learnt at templates of 30 and 60 s" in cut
+    assert "what was learnt from templates of 30 and 60 s is interpolated" in cut
     (short,) = start(population, template_seconds=5)["notices"]
-    assert "learnt at templates of 10 s and no nearer to 5 s: it claims more" in short
+    assert "nothing shorter than 10 s was learnt from: the figures are too high" in short
     (long,) = start(reference(), laws=Laws([at_most(law, 60) for law in reference().laws]))[
         "notices"
     ][:1]
-    assert "learnt at templates of 60 s and no nearer to 100 s: it makes light" in long
+    assert "nothing longer than 60 s was learnt from: the figures are too low" in long
 
 
 def at_most(law: RankLaw, seconds: float) -> RankLaw:
