@@ -114,7 +114,7 @@ def command(
 
     from monitor.cli import INCOMPLETE
     from monitor.cli.inputs import load_identity
-    from monitor.cli.plan import in_words
+    from monitor.cli.plan import plan_of
     from monitor.cli.progress import progress_over
     from monitor.cli.table import print_laws
     from monitor.corpus.finding import find
@@ -152,7 +152,7 @@ def command(
         own = {population.scoring().seconds} if population is not None else set()
         template_lengths = tuple(sorted({*TEMPLATE_LENGTHS, *own}))
     found = find(corpus)
-    for line in in_words(found):
+    for line in plan_of(found):
         click.echo(line, err=True)
     load_identity(features, (recording.path for recording in found.recordings))
     with progress_over(len(found.recordings), "listening") as step:

@@ -12,9 +12,7 @@ from monitor.cli.live import device_option
 from monitor.cli.options import Names, Seconds, check_output, ecapa_option
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from monitor.population.population import Population
+    from collections.abc import Sequence
 
 __all__ = ["command"]
 
@@ -97,8 +95,9 @@ def command(
     it is not needed any more. Nothing of the audio itself is stored.
     """
     from monitor.cli import INCOMPLETE
+    from monitor.cli.enrolled import in_words
     from monitor.cli.inputs import load_identity
-    from monitor.cli.plan import in_words
+    from monitor.cli.plan import plan_of
     from monitor.cli.progress import progress_over
     from monitor.cli.taking import MICROPHONE_SECONDS, enrol_from_microphone
     from monitor.corpus.finding import find
@@ -138,22 +137,23 @@ def command(
         twice = [name for name in speakers if name in before.names]
         if twice:
             raise UsageError(f"{', '.join(twice[:3])} enrolled already; choose another name")
-    if found is not None:
-        one = found.told_by == BY_FOLDER and len(speakers) > 1
-        hint = "if they are one person: --speaker NAME" if one else ""
-        for line in in_words(found, hint):
-            click.echo(line, err=True)
-    load_identity(features, ["-"] if found is None else [each.path for each in found.recordings])
+    if seconds is None:
+        seconds = MICROPHONE_SECONDS if found is None else SECONDS
+    length = f"up to {seconds:g} s of speech"
+    beside = "" if before is None else f", beside {len(before)} enrolled before"
     if found is None:
-        seconds = MICROPHONE_SECONDS if seconds is None else seconds
+        click.echo(f"plan: {speaker}, {length} from the microphone{beside}", err=True)
+        load_identity(features, ["-"])
         made = enrol_from_microphone(speakers[0], device, features, seconds)
     else:
+        doubt = found.told_by == BY_FOLDER and (len(speakers) > 1 or found.problems)
+        hint = " (one person's folders? add --speaker NAME)" if doubt else ""
+        for line in plan_of(found, f"; {length} of each{beside}{hint}"):
+            click.echo(line, err=True)
+        load_identity(features, [each.path for each in found.recordings])
         with progress_over(len(found.recordings), "enrolling") as step:
             made = enrol(
-                found,
-                features=features,
-                seconds=SECONDS if seconds is None else seconds,
-                progress=lambda r: step(r.speaker),
+                found, features=features, seconds=seconds, progress=lambda r: step(r.speaker)
             )
     population = made.population if before is None else before.joined(made.population)
     population.save(output)
@@ -165,14 +165,9 @@ def command(
             "(identity needs the extra 'identity', and --ecapa or MONITOR_ECAPA)",
             err=True,
         )
-    for each in [] if before is None else unlike_sessions(made.population, made.sessions, before):
-        click.echo(
-            f"monitor: note: {each.session} of {each.speaker} sounds like somebody else than the "
-            f"other sessions ({each.bits:.1f} bits); listen whether all of it is {each.speaker}",
-            err=True,
-        )
     people = "PEOPLE" if speaker is not None else str(paths[0])
-    for line in _in_words(population, made.population, output, people):
+    unlike = () if before is None else unlike_sessions(made.population, made.sessions, before)
+    for line in in_words(population, made.population, unlike, output, people):
         click.echo(line, err=True)
     return INCOMPLETE if made.problems else 0
 
@@ -182,54 +177,3 @@ def _named(paths: Sequence[Path], base: str | None, add: bool, output: Path) -> 
     into = ["--add"] if add else [] if base is None else ["--base", base]
     words = ["monitor", "enroll", *map(str, paths), "--speaker", "NAME", *into, "-o", str(output)]
     return shlex.join(words)
-
-
-def _in_words(population: Population, new: Population, output: Path, people: str) -> Iterator[str]:
-    """What was enrolled, and what to mind or to do next."""
-    from monitor.errors import UsageError
-    from monitor.population.population import MISMATCH
-
-    have = new.template_seconds
-    length = (
-        f"{have.min():g} s" if have.min() == have.max() else f"{have.min():g} to {have.max():g} s"
-    )
-    count = f"{len(new)} speaker{'s' if len(new) > 1 else ''}"
-    yield f"{count} enrolled with {length} of speech; {output} holds {len(population)}"
-    if population.borrowed:
-        yield (
-            "monitor: note: the rank law is borrowed from the speakers that were there before; "
-            "another microphone makes a voice easier to tell from the rest"
-        )
-    elif len(population) < 2:
-        yield f"next: add whom it could be taken for:  monitor enroll PEOPLE --add -o {output}"
-        return
-    elif not len(population.laws):
-        yield f"next: learn what a rank means:  monitor calibrate {people} -o {output}"
-    try:
-        population.scoring()
-    except UsageError as error:
-        yield f"monitor: note: {error}; enrol more speech"
-        return
-    usual, have = population.common_seconds, population.template_seconds
-    least = min((MISMATCH * law.template_lengths[0] for law in population.laws), default=0.0)
-    little = [name for name, seconds in zip(population.names, have, strict=True) if seconds < least]
-    if little:
-        yield (
-            f"monitor: note: {_some(little)}: too little speech to be compared, the rank law knows "
-            f"no templates under {least / MISMATCH:g} s; enrol more"
-        )
-    short = [
-        name
-        for name, seconds in zip(population.names, have, strict=True)
-        if least <= seconds < usual
-    ]
-    if short:
-        yield (
-            f"monitor: note: {len(short)} of {len(population)} have much less speech than the rest "
-            f"({usual:g} s): {_some(short)}; --watch one, and all templates are cut to that "
-            "length: enrol more to learn what an attacker with more would know"
-        )
-
-
-def _some(names: Sequence[str]) -> str:
-    return ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")

@@ -9,25 +9,25 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from monitor.corpus.recordings import Corpus
 
-__all__ = ["in_words"]
+__all__ = ["plan_of"]
 
 MOST_ROWS = 20
 _NAME_CELLS = 32
 
 
-def in_words(corpus: Corpus, hint: str = "") -> Iterator[str]:
+def plan_of(corpus: Corpus, more: str = "") -> Iterator[str]:
     """The plan, a line each; of many speakers the first few.
 
     Args:
         corpus: what is to be heard.
-        hint: what to do where the speakers are not who was meant.
+        more: to be said in the first line.
     """
     from rich.cells import cell_len, set_cell_size
 
     sessions = {name: corpus.sessions(name) for name in corpus.speakers[:MOST_ROWS]}
     count = f"{len(corpus.speakers)} speaker{'' if len(corpus.speakers) == 1 else 's'}"
     by = f", {corpus.told_by}" if corpus.told_by else ""
-    yield f"plan: {count}{by}{hint and f' ({hint})'}"
+    yield f"plan: {count}{by}{more}"
     width = min(max(map(cell_len, ["speaker", *sessions])), _NAME_CELLS)
     yield f"  {'speaker':{width}}  sessions  files  minutes"
     for name, of in sessions.items():
@@ -37,8 +37,8 @@ def in_words(corpus: Corpus, hint: str = "") -> Iterator[str]:
             f"  {set_cell_size(name, width)}  {len(of):8}  {len(files):5}  "
             f"{'?' if minutes is None else format(minutes, '.1f'):>7}"
         )
-    if more := len(corpus.speakers) - len(sessions):
-        yield f"  and {more} more"
+    if left := len(corpus.speakers) - len(sessions):
+        yield f"  and {left} more"
 
 
 def _minutes(files: Iterable[Path]) -> float | None:

@@ -9,7 +9,7 @@ import pytest
 import soundfile
 
 from benchmarks.simulation import Simulation, write_corpus
-from monitor.cli.plan import in_words
+from monitor.cli.plan import plan_of
 from monitor.corpus.finding import find
 from monitor.population.population import Population
 from monitor.sources.frames import write_frames
@@ -69,8 +69,10 @@ def test_every_layout(run, tmp_path, sounds, layout):
     assert population.template_seconds.tolist() == [5.0] * 3
     assert stat.S_IMODE((tmp_path / "us.npz").stat().st_mode) == 0o600
     plan, head, *rows, first, second = result.err.splitlines()
-    assert plan.startswith("plan: 3 speakers, as" if layout is not folders else "plan: 3 speakers,")
-    assert plan.endswith("(if they are one person: --speaker NAME)") == (layout is folders)
+    by = "a folder each" if layout is folders else "as "
+    assert plan.startswith(f"plan: 3 speakers, {by}")
+    assert "; up to 120 s of speech of each" in plan
+    assert plan.endswith("(one person's folders? add --speaker NAME)") == (layout is folders)
     assert head.split() == ["speaker", "sessions", "files", "minutes"]
     files = "2" if layout is libri else "1"
     assert [row.split() for row in rows] == [[name, "1", files, "0.1"] for name in names]
@@ -228,7 +230,7 @@ def test_recordings_of_one_person(run, tmp_path, sounds):
     result = run("enroll", corpus, *common, tmp_path / "me.npz")
     assert result.code == 0
     plan, _, row = result.err.splitlines()[:3]
-    assert plan == "plan: 1 speaker"
+    assert plan == "plan: 1 speaker; up to 120 s of speech of each, beside 50 enrolled before"
     assert row.split() == ["me", "2", "2", "0.3"]
     made = Population.load(tmp_path / "me.npz")
     assert made.names[-1] == "me"
@@ -271,12 +273,21 @@ def test_two_people_under_one_name_are_told(run, tmp_path, shared, chapter, told
         assert notes[0].startswith("monitor: note: 121123 of me sounds like somebody else than the")
 
 
+def test_a_folder_among_loose_recordings_may_be_a_session(run, tmp_path, sounds):
+    put(tmp_path / "me" / "a.wav", sounds["ann"])
+    put(tmp_path / "me" / "monday" / "b.wav", sounds["ann"])
+    result = run("enroll", tmp_path / "me", "--features", "f0", "-o", tmp_path / "me.npz")
+    assert result.code == 4
+    assert "(one person's folders? add --speaker NAME)" in result.err.splitlines()[0]
+    assert "a.wav lies outside every speaker's folder" in result.err
+
+
 def test_the_plan_of_many_speakers_is_short(tmp_path):
     for i in range(500):
         put(tmp_path / f"s{i}/a.wav", np.zeros(RATE))
     put(tmp_path / "s0/b.wav", np.zeros(RATE * 60))
     (tmp_path / "s1/a.wav").write_text("no audio")
-    plan = list(in_words(find(tmp_path)))
+    plan = list(plan_of(find(tmp_path)))
     assert len(plan) == 23
     assert [row.split() for row in plan[2:5]] == [
         ["s0", "2", "2", "1.0"],

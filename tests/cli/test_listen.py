@@ -180,7 +180,9 @@ def test_too_little_speech_enrols_nobody(start, virtual_microphone, tmp_path):
     us = tmp_path / "us.npz"
     arguments = ("--microphone", "--speaker", "me", "--features", "f0", "-o", us)
     done = start("enroll", *arguments)
-    assert "speak" in done.stderr.readline()
+    plan = "plan: me, up to 60 s of speech from the microphone\n"
+    assert done.stderr.readline() == plan
+    assert done.stderr.readline().startswith("speak, about anything")
     time.sleep(1)
     done.send_signal(signal.SIGINT)
     _, err = done.communicate(timeout=60)
