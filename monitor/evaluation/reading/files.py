@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -14,12 +15,23 @@ import numpy as np
 from monitor.errors import StoreError, UsageError
 from monitor.types import AnyArray
 
-__all__ = ["Progress", "array_at", "arrays_at", "fields", "kind_of", "separator_of", "text_chunks"]
+__all__ = [
+    "Progress",
+    "array_at",
+    "arrays_at",
+    "fields",
+    "kind_of",
+    "separator_of",
+    "text_chunks",
+    "to_number",
+]
 
 Progress: TypeAlias = Callable[[int, int], None]
 """Called with how much is done and how much there is."""
 
 _CHUNK = 1 << 22
+_DECIMAL = re.compile(r"[-+]?\d*,\d+([eE][-+]?\d+)?")
+_QUOTED = re.compile(r'"([^"]*)"|(\S+)')
 _MAGIC = {b"\x93NUMPY": "npy", b"PK\x03\x04": "npz", b"PK\x05\x06": "npz"}
 _FOREIGN = {
     b"\x1f\x8b": "is compressed; unpack it",
@@ -136,8 +148,45 @@ def text_chunks(path: Path, progress: Progress | None = None) -> Iterator[list[s
 
 
 def separator_of(line: str) -> str | None:
-    """What separates the columns of this line: comma, tab, or None for any blanks."""
-    return "," if "," in line else "\t" if "\t" in line else None
+    r"""What separates the columns of this line: semicolon, tab, comma, or None for any blanks.
+
+    A comma within a number is its decimal point where something else separates columns.
+
+    Example:
+        >>> [separator_of(line) for line in ("u1;0,5;0,7", "u1,0.5,0.7", "u1 0,5 0,7")]
+        [';', ',', None]
+        >>> separator_of("trial\tLee, Ann\tbob")
+        '\t'
+    """
+    bare = re.sub(r'"[^"]*"', "q", line.strip())
+    commas = bare.count(",")
+    blanks = len(re.sub(r"\s*;\s*", ";", bare).split()) - 1
+    if bare.count(";") >= max(blanks, 1) and _apart(bare, ";", commas):
+        return ";"
+    if "\t" in bare and _apart(bare, "\t", commas):
+        return "\t"
+    decimals = all(_DECIMAL.fullmatch(part) for part in bare.split() if "," in part)
+    return "," if commas and not (blanks and decimals) else None
+
+
+def _apart(line: str, mark: str, commas: int) -> bool:
+    """Whether the commas of a line are decimal points, or fewer than the marks."""
+    parts = [part.strip() for part in line.split(mark)]
+    decimals = all(_DECIMAL.fullmatch(part) for part in parts if "," in part)
+    return decimals or line.count(mark) > commas
+
+
+def to_number(text: str) -> float:
+    """A number, with a point or a comma before its decimals.
+
+    Raises:
+        ValueError: it is none.
+
+    Example:
+        >>> to_number("0,25"), to_number("-1e-3")
+        (0.25, -0.001)
+    """
+    return float(text.replace(",", ".") if _DECIMAL.fullmatch(text.strip()) else text)
 
 
 def fields(line: str, separator: str | None) -> list[str]:
@@ -149,9 +198,13 @@ def fields(line: str, separator: str | None) -> list[str]:
     Example:
         >>> fields('u1, "Lee, Ann" ,0.5', ",")
         ['u1', 'Lee, Ann', '0.5']
+        >>> fields('u1 "Lee, Ann" 0.5', None)
+        ['u1', 'Lee, Ann', '0.5']
     """
     if separator is None:
-        return line.split()
+        if '"' not in line:
+            return line.split()
+        return [name or plain for name, plain in _QUOTED.findall(line)]
     if '"' in line:
         try:
             row = next(csv.reader([line], delimiter=separator, skipinitialspace=True))

@@ -165,7 +165,11 @@ def _impostors(
         raise UsageError(
             f"{name}: {lost} of {impostor.size} trials have no mated score, their speaker is not "
             f"enrolled ({first}); check the names"
-            + ("" if lost == impostor.size else ", or let impostors count (--unmated count)")
+            + (
+                ", or say whose the enrolments are (--enrolment-labels)"
+                if lost == impostor.size
+                else ", or let impostors count (--unmated count)"
+            )
         )
     many = f"{lost} of {impostor.size} trials are of impostors, who are not enrolled ({first}): "
     if unmated == "drop":

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from monitor.errors import UsageError
-from monitor.evaluation.reading.files import fields, separator_of
+from monitor.evaluation.reading.files import fields, separator_of, to_number
 
 __all__ = [
     "SPEAKER",
@@ -68,7 +68,7 @@ class Layout:
 def _number(text: str) -> bool:
     """Whether this reads as a number."""
     try:
-        float(text)
+        to_number(text)
     except ValueError:
         return False
     return True
@@ -116,7 +116,7 @@ def layout_of(label: str, first: str, second: str) -> Layout:
         words = 2 if names[2].lower() in WORDS and not _number(names[2]) else None
         given = 3 if len(names) == 4 else words
         # Kaldi and ZEBRA write the enrolled speaker first; a table is thought of trial by trial
-        trial, speaker = (0, 1) if separator == "," else (1, 0)
+        trial, speaker = (1, 0) if separator in (None, "\t") else (0, 1)
         score = None if words else 2
         return Layout(
             True, separator, False, len(names), trial, speaker, score, given, certain=False
@@ -128,7 +128,34 @@ def layout_of(label: str, first: str, second: str) -> Layout:
             f"{label}: cannot tell three speakers from speaker, trial and score; "
             "add a first line that names the columns"
         )
+    _understood(label, names, values, roles)
     return _table(separator, names, values)
+
+
+def _understood(label: str, names: list[str], values: list[str], roles: list[int | None]) -> None:
+    """Refuse a list whose header does not say which column is which.
+
+    Raises:
+        UsageError: the message has the names that are understood.
+    """
+    trial, speaker, score, target = roles
+    parts = sum(role is not None for role in (trial, speaker, score))
+    known = {i for i in (trial, target) if i is not None}
+    words = sum(not _number(value) for i, value in enumerate(values) if i not in known)
+    named = len(values) == len(names) and not any(map(_number, names))
+    half = parts > 1 and speaker is not None  # a list, and one of its columns is not found
+    if not named or not (half or words + (trial is not None) > 1):
+        return
+    raise UsageError(
+        f"{label}: its header {', '.join(names[:6])} does not say which column is which. A list "
+        f"has a trial ({_any_of(TRIAL)}), a speaker ({_any_of(SPEAKER)}) and a score "
+        f"({_any_of(SCORE)}), or a target ({_any_of(TARGET)}); a table has a column for each "
+        "speaker, the first may be trial, and target may say who spoke"
+    )
+
+
+def _any_of(role: frozenset[str]) -> str:
+    return ", ".join(sorted(role))
 
 
 def _pair(names: list[str]) -> bool:

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from monitor.errors import UsageError
-from monitor.evaluation.reading.files import Progress, fields, text_chunks
+from monitor.evaluation.reading.files import Progress, fields, text_chunks, to_number
 from monitor.evaluation.reading.layout import WORDS, Layout
 from monitor.types import BoolArray, FloatArray, IntArray
 
@@ -151,14 +151,15 @@ def read_pairs(path: Path, layout: Layout, progress: Progress | None = None) -> 
 def _columns(lines: list[str], layout: Layout, label: str, begin: int) -> Sequence[Sequence[str]]:
     """The columns of every line that is not blank; blanks around a field do no harm."""
     width, separator, text = layout.width, layout.separator, "".join(lines)
+    plain = '"' not in text
     # one split of many lines is several times faster than a split of each
     if separator is None:
         flat = text.split()
         even = len(flat) == width * len(lines) and all(map(str.startswith, lines, flat[::width]))
     else:
-        even = '"' not in text and set(map(str.count, lines, repeat(separator))) == {width - 1}
-        flat = text.rstrip("\n").replace("\n", separator).split(separator) if even else []
-    if even:
+        even = set(map(str.count, lines, repeat(separator))) == {width - 1}
+        flat = text.rstrip("\n").replace("\n", separator).split(separator) if plain and even else []
+    if plain and even:
         return [flat[i::width] for i in range(width)]
     rows = [fields(line, separator) if line.strip() else [] for line in lines]
     for i, row in enumerate(rows):
@@ -178,7 +179,8 @@ def _coded(names: Sequence[str], index: dict[str, int]) -> IntArray:
 
 def _numbers(label: str, texts: Sequence[str]) -> FloatArray:
     try:
-        return np.fromiter(map(float, texts), np.float64, len(texts))
+        read = to_number if any("," in text for text in texts) else float
+        return np.fromiter(map(read, texts), np.float64, len(texts))
     except ValueError as error:
         raise UsageError(f"{label}: a score is no number ({error})") from None
 

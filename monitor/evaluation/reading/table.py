@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from monitor.errors import UsageError
-from monitor.evaluation.reading.files import Progress, fields, text_chunks
+from monitor.evaluation.reading.files import Progress, fields, text_chunks, to_number
 from monitor.evaluation.reading.layout import Layout
 from monitor.evaluation.reading.scratch import scratch
 from monitor.types import AnyArray, FloatArray
@@ -82,6 +82,8 @@ def _fast(lines: list[str], layout: Layout, columns: list[int]) -> FloatArray | 
         even = set(map(str.count, lines, repeat(separator))) == {width - 1}
     if not lines or not even or any('"' in line for line in lines):
         return None
+    if separator != "," and any("," in line for line in lines):
+        return None  # decimal commas
     try:
         block = np.loadtxt(
             lines,
@@ -113,7 +115,7 @@ def _slow(rows: list[tuple[int, list[str]]], columns: list[int], label: str) -> 
     block = np.empty((len(rows), len(columns)))
     for into, (number, row) in zip(block, rows, strict=True):
         try:
-            into[:] = [float(row[i]) for i in columns]
+            into[:] = [to_number(row[i]) for i in columns]
         except ValueError as error:
             raise UsageError(
                 f"{label} line {number}: a score is no number ({error}); a table has one row a "

@@ -17,6 +17,7 @@ from monitor.evaluation.reading.files import (
     kind_of,
     separator_of,
     text_chunks,
+    to_number,
 )
 from monitor.evaluation.reading.layout import SPEAKER, role_of
 from monitor.types import FloatArray
@@ -154,7 +155,10 @@ class _Table(_Lines):
         names = fields(header, self._separator)
         speaker = role_of(names, SPEAKER)
         if speaker is None:
-            raise UsageError(f"{where}: name the columns: speaker, perhaps session, and numbers")
+            others = ", ".join(sorted(SPEAKER - {"speaker"}))
+            raise UsageError(
+                f"{where}: name the columns: speaker (or {others}), perhaps session, and numbers"
+            )
         self._speaker, self._session = speaker, role_of(names, _SESSION)
         self._width = len(names)
 
@@ -165,7 +169,7 @@ class _Table(_Lines):
         session = "" if self._session is None else row[self._session]
         numbers = [x for i, x in enumerate(row) if i not in (self._speaker, self._session)]
         try:
-            values = np.fromiter(map(float, numbers), np.float64, len(numbers))
+            values = np.fromiter(map(to_number, numbers), np.float64, len(numbers))
         except ValueError as error:
             raise UsageError(f"{where}: {error}; all other columns are numbers") from None
         self.keep(row[self._speaker], session, values)
