@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from monitor.cli.options import Names, check_output
-
-if TYPE_CHECKING:
-    from monitor.evaluation.reading.input import Input
 
 __all__ = ["command"]
 
@@ -135,7 +130,20 @@ _VOICE = click.Choice(("original", "anonymised"))
     help="Which figures, by name: eer,d_ece,idr ...; `--figures help` lists all with what they "
     "say. [default: a dozen; JSON has all]",
 )
+@click.option(
+    "--pairs",
+    is_flag=True,
+    help="Also the differences of all pairs of systems, with limits and p-values that bear the "
+    "number of pairs.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print everything as JSON instead.")
+@click.option(
+    "--csv",
+    "as_csv",
+    is_flag=True,
+    help="Print all figures as CSV instead, one a line; with --pairs the differences.",
+)
+@click.option("--latex", "as_latex", is_flag=True, help="Print a LaTeX table (booktabs) instead.")
 @click.option(
     "--html",
     type=_FILE,
@@ -164,7 +172,10 @@ def command(
     seed: int,
     every: bool,
     figures: tuple[str, ...] | None,
+    pairs: bool,
     as_json: bool,
+    as_csv: bool,
+    as_latex: bool,
     html: Path | None,
 ) -> int:
     """Measure what SCORES disclose: trials x speakers, higher is more alike.
@@ -182,34 +193,44 @@ def command(
     Similarity rank disclosure, local information disclosure, ZEBRA, verification, linkage, ranks as
     anonymity and true positives at few false ones: each with its 95 % limits over resampled
     speakers, the most it could be, and a warning where it misleads. The dozen figures that matter
-    come first, --all has the others. Of several systems each is compared with the first; on the
-    same speakers they are resampled together.
+    come first, --all has the others. Of several systems each is compared with the first, or all
+    with each other (--pairs); on the same speakers they are resampled together.
     """
     import json
-    import shutil
-    import textwrap
     from functools import partial
 
-    from monitor.cli.evaluated import print_comparison, print_groups, print_report
+    from monitor.cli.evaluated import (
+        print_catalogue,
+        print_comparison,
+        print_groups,
+        print_pairs,
+        print_report,
+    )
     from monitor.cli.inputs import spare
     from monitor.cli.progress import progress_over
+    from monitor.cli.systems import dev_of, systems_of
     from monitor.errors import UsageError
     from monitor.evaluation.anonymity import Roles
-    from monitor.evaluation.catalogue import CATALOGUE, chosen
+    from monitor.evaluation.catalogue import MAIN, chosen
     from monitor.evaluation.comparing import compare
     from monitor.evaluation.evaluating import STEPS, evaluate
+    from monitor.evaluation.exporting import figures_csv, latex_table, pairs_csv
     from monitor.evaluation.grouping import by_group
+    from monitor.evaluation.pairwise import all_pairs
     from monitor.evaluation.reading.attributes import read_attribute
 
     if figures == ("help",):
-        width = shutil.get_terminal_size().columns
-        for entry in CATALOGUE:
-            line = f"{entry.name:22} {entry.says}"
-            click.echo(textwrap.fill(line, max(width, 50), subsequent_indent=" " * 23))
+        print_catalogue()
         return 0
     if figures is not None and every:
         raise UsageError("--figures chooses, --all shows all: give one of them")
+    if as_json + as_csv + as_latex > 1:
+        raise UsageError("--json, --csv and --latex: give one of them")
     shown = None if figures is None else chosen(figures)
+    if pairs and len(scores or trials) < 2:
+        raise UsageError("--pairs: give several systems")
+    if group_by is not None and groups is None:
+        raise UsageError("--group-by goes with --groups")
     beside = () if groups is None else (groups,)
     files = (*scores, *labels, *trials, *enrolment, *enrolment_labels, *dev, *dev_labels, *beside)
     if html is not None:
@@ -221,12 +242,10 @@ def command(
         raise UsageError("--query and --reference go together: each is original or anonymised")
     roles = Roles(query, reference) if query and reference else None
     called = tuple(name for group in names for name in group)
-    systems = _systems(
+    systems = systems_of(
         scores, labels, trials, enrolment, enrolment_labels, scoring, called, unmated
     )
-    others = _dev(len(systems), dev, dev_labels)
-    if group_by is not None and groups is None:
-        raise UsageError("--group-by goes with --groups")
+    others = dev_of(len(systems), dev, dev_labels)
     attribute = None if groups is None else read_attribute(groups, group_by)
     reports, parts = [], []
     with progress_over(len(systems) * (STEPS + 1), "evaluating") as step:
@@ -249,10 +268,12 @@ def command(
             if attribute is not None:
                 parts.append(by_group(system.comparisons, attribute.of, measure, attribute.label))
     comparison = compare(reports) if len(reports) > 1 else None
+    within = shown if as_json or as_csv or every else shown or MAIN
+    couples = all_pairs(reports, within) if pairs or (as_json and len(reports) > 1) else ()
     if html is not None:
         from monitor.evaluation.page import save_page
 
-        save_page(reports, html, comparison, parts)
+        save_page(reports, html, comparison, parts, couples if pairs else ())
         click.echo(f"the page is {html}", err=True)
     if as_json:
         found = {
@@ -260,106 +281,19 @@ def command(
             "systems": [report.to_json(shown) for report in reports],
             "groups": {part.name: part.to_json(shown) for part in parts},
             "comparison": None if comparison is None else comparison.to_json(shown),
+            "pairs": [couple.to_json() for couple in couples],
         }
         click.echo(json.dumps(found, allow_nan=False, indent=1))
-    elif comparison is None:
-        print_report(reports[0], shown, every)
+    elif as_csv:
+        click.echo(pairs_csv(couples) if pairs else figures_csv(reports, parts, shown), nl=False)
+    elif as_latex:
+        listed = tuple(reports[0].figures) if every else shown
+        click.echo(latex_table(reports, comparison, parts, listed), nl=False)
     else:
-        print_comparison(comparison, shown, every)
-    if not as_json:
+        if comparison is None:
+            print_report(reports[0], shown, every)
+        else:
+            print_comparison(comparison, shown, every)
+        print_pairs(couples, reports)
         print_groups(parts, shown, every)
     return 0
-
-
-def _systems(
-    scores: Sequence[Path],
-    labels: Sequence[Path],
-    trials: Sequence[Path],
-    enrolment: Sequence[Path],
-    enrolment_labels: Sequence[Path],
-    scoring: str,
-    names: Sequence[str],
-    unmated: str,
-) -> list[Callable[[], Input]]:
-    """How each system is read, one after the other."""
-    from functools import partial
-
-    from monitor.errors import UsageError
-    from monitor.evaluation.reading.embeddings import read_embeddings
-    from monitor.evaluation.reading.scores import read_scores
-
-    if bool(scores) == bool(trials):
-        raise UsageError("give SCORES, or embeddings with --trials and --enrolment")
-    files = scores or trials
-    if names and len(names) != len(files):
-        raise UsageError(f"--names: {len(names)} names for {len(files)} systems")
-    called = tuple(names) or _told_apart(files)
-    if len(set(called)) != len(called):
-        raise UsageError("two systems have one name: give each its own with --names")
-    if trials:
-        if labels:
-            raise UsageError("--labels goes with SCORES: embeddings come with their speakers")
-        if enrolment_labels:
-            raise UsageError("--enrolment-labels goes with SCORES: embeddings have speakers")
-        if not enrolment:
-            raise UsageError("--trials needs --enrolment: the speakers to compare with")
-        beside = _for_each("--enrolment", enrolment, len(files))
-        return [
-            partial(read_embeddings, file, other, scoring, name=name, unmated=unmated)
-            for file, other, name in zip(files, beside, called, strict=True)
-            if other is not None
-        ]
-    if enrolment:
-        raise UsageError("--enrolment goes with --trials")
-    return [
-        partial(
-            read_scores,
-            file,
-            other,
-            name=name,
-            unmated=unmated,
-            enrolment_labels=models,
-            scoring=scoring,
-        )
-        for file, other, models, name in zip(
-            files,
-            _for_each("--labels", labels, len(files)),
-            _for_each("--enrolment-labels", enrolment_labels, len(files)),
-            called,
-            strict=True,
-        )
-    ]
-
-
-def _dev(
-    count: int, dev: Sequence[Path], labels: Sequence[Path]
-) -> list[Callable[[], Input] | None]:
-    from functools import partial
-
-    from monitor.errors import UsageError
-    from monitor.evaluation.reading.scores import read_scores
-
-    if labels and not dev:
-        raise UsageError("--dev-labels goes with --dev")
-    files = _for_each("--dev", dev, count)
-    beside = _for_each("--dev-labels", labels, count)
-    return [
-        None if file is None else partial(read_scores, file, other)
-        for file, other in zip(files, beside, strict=True)
-    ]
-
-
-def _for_each(option: str, files: Sequence[Path], count: int) -> Sequence[Path | None]:
-    from monitor.errors import UsageError
-
-    if len(files) not in (0, 1, count):
-        raise UsageError(f"{option}: give it once, or once for each of {count} systems")
-    return list(files) * count if len(files) == 1 else list(files) or [None] * count
-
-
-def _told_apart(files: Sequence[Path]) -> tuple[str, ...]:
-    """Stems; where two are alike, with their folder."""
-    stems = [file.stem for file in files]
-    if len(set(stems)) == len(stems):
-        return tuple(stems)
-    return tuple(f"{file.parent.name}/{file.stem}" for file in files)

@@ -14,9 +14,10 @@ if TYPE_CHECKING:
     from monitor.evaluation.comparing import Comparison, Row
     from monitor.evaluation.figure import Figure
     from monitor.evaluation.grouping import Grouped
+    from monitor.evaluation.pairwise import Pair
     from monitor.evaluation.report import Report
 
-__all__ = ["print_comparison", "print_groups", "print_report"]
+__all__ = ["print_catalogue", "print_comparison", "print_groups", "print_pairs", "print_report"]
 
 _WIDE = 80  # where nobody looks at a terminal and COLUMNS does not say
 _NARROW = 60  # no room for the column of ceilings
@@ -169,6 +170,52 @@ def print_groups(
             _print_rows(console, title, part.comparison, [rows[key] for key in keys])
         first = part.comparison.names[0]
         console.print(f"\n* differs from {first} · \N{DEGREE SIGN} nearest to no evidence")
+
+
+def print_pairs(pairs: Sequence[Pair], reports: Sequence[Report]) -> None:
+    """Print the differences of pairs of systems to stdout, a line each."""
+    from monitor.evaluation.figure import Figure
+    from monitor.evaluation.pairwise import said_of
+    from monitor.evaluation.wording import format_limits, format_value
+
+    if not pairs:
+        return
+    console = _console()
+    first = {key: figure for report in reports for key, figure in report.figures.items()}
+    for key in pairs[0].differences:
+        if all(pair.differences[key].value is None for pair in pairs):
+            continue
+        unit = first[key].unit
+        table = _table(first[key].label, console.width - 48)
+        for name, width in (("difference", 10), ("limits", 20), ("p", 7), ("", 1)):
+            table.add_column(name, justify="right", min_width=width, header_style="dim")
+        for pair in pairs:
+            each, p = pair.differences[key], pair.p[key]
+            between = format_limits(Figure("", "", each.value, unit, low=each.low, high=each.high))
+            table.add_row(
+                f"{pair.other} \N{MINUS SIGN} {pair.first}",
+                format_value(each.value, unit),
+                between,
+                "" if p is None else f"{p:.2g}",
+                "*" if each.significant else "",
+            )
+        console.print()
+        console.print(table)
+    console.print()
+    for note in said_of(pairs, min(report.draws for report in reports)):
+        console.print(note)
+
+
+def print_catalogue() -> None:
+    """Print the name of every figure to stdout, with what it says."""
+    from rich.table import Table
+
+    from monitor.evaluation.catalogue import CATALOGUE
+
+    table = Table.grid(padding=(0, 1, 0, 0))
+    for entry in CATALOGUE:
+        table.add_row(entry.name, entry.says)
+    _console().print(table)
 
 
 class _Notes:

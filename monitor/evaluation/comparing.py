@@ -13,9 +13,10 @@ from monitor.evaluation.figure import Figure
 from monitor.evaluation.report import Report, figure_json
 from monitor.types import FloatArray
 
-__all__ = ["Comparison", "Difference", "Row", "compare"]
+__all__ = ["ERROR", "Comparison", "Difference", "Row", "between", "compare", "paired"]
 
-_ERROR = 0.05
+ERROR = 0.05
+"""Chance with which the limits of a row of differences may fail."""
 _EXTREMES = frozenset(
     ("zebra.log10_l", "lid.max_bits", "lid.repo.max_bits", "anonymity.mean_rank_p1")
 )
@@ -159,22 +160,33 @@ def compare(reports: Sequence[Report]) -> Comparison:
     if len(set(names)) != len(names):
         raise UsageError("two systems have one name: give each its own")
     first, *others = reports
-    paired = tuple(
-        (each.tested, each.draws, each.seed) == (first.tested, first.draws, first.seed)
-        for each in reports
-    )
-    error = _ERROR / len(others)
+    alike = tuple(paired(first, each) for each in reports)
+    error = ERROR / len(others)
     rows = []
     for key in dict.fromkeys(key for report in reports for key in report.figures):
         figures = tuple(report.figures.get(key) for report in reports)
-        differences = tuple(
-            None if i == 0 else _difference(figures[0], figure, pair, error, key in _EXTREMES)
-            for i, (figure, pair) in enumerate(zip(figures, paired, strict=True))
-        )
+        differences = (None, *(between(first, other, key, error) for other in others))
         rows.append(Row(key, figures, differences, _most_private(figures)))
-    return Comparison(
-        tuple(reports), paired, 1 - error, tuple(rows), _notes(reports, paired, error)
-    )
+    return Comparison(tuple(reports), alike, 1 - error, tuple(rows), _notes(reports, alike, error))
+
+
+def paired(first: Report, other: Report) -> bool:
+    """Whether two systems were tested on the same speakers and resampled together."""
+    one, two = ((each.tested, each.draws, each.seed) for each in (first, other))
+    return one == two
+
+
+def between(first: Report, other: Report, key: str, error: float = ERROR) -> Difference:
+    """A figure of one system less that of the first.
+
+    Args:
+        first: what is taken off.
+        other: what it is taken off from.
+        key: of the figure.
+        error: chance with which the limits may fail.
+    """
+    figures = first.figures.get(key), other.figures.get(key)
+    return _difference(*figures, paired(first, other), error, key in _EXTREMES)
 
 
 def _difference(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from html import escape
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from monitor.evaluation.catalogue import MAIN, families
 from monitor.evaluation.comparing import Comparison
 from monitor.evaluation.figure import Figure
 from monitor.evaluation.grouping import Grouped
+from monitor.evaluation.pairwise import Pair, said_of
 from monitor.evaluation.report import Report
 from monitor.evaluation.wording import (
     CAVEATS,
@@ -33,6 +35,7 @@ def save_page(
     path: Path,
     comparison: Comparison | None = None,
     groups: Sequence[Grouped] = (),
+    pairs: Sequence[Pair] = (),
 ) -> None:
     """Write `page` to a file, at once or not at all.
 
@@ -40,7 +43,7 @@ def save_page(
         UsageError: as `page`.
         StoreError: the place cannot be written.
     """
-    text = page(reports, comparison, groups)
+    text = page(reports, comparison, groups, pairs)
     with placed(path) as part:
         part.write_text(text, encoding="utf-8")
 
@@ -49,6 +52,7 @@ def page(
     reports: Sequence[Report],
     comparison: Comparison | None = None,
     groups: Sequence[Grouped] = (),
+    pairs: Sequence[Pair] = (),
 ) -> str:
     """The page as HTML: what it means, pictures, all figures, and where each misleads.
 
@@ -56,6 +60,7 @@ def page(
         reports: of one system, or of several.
         comparison: of the same systems; needed where there are several.
         groups: of each system, where speakers have any.
+        pairs: differences of all pairs of systems, where they are wanted.
 
     Returns:
         the text; every name in it is escaped. It holds figures and names of systems, no scores and
@@ -79,6 +84,7 @@ def page(
         _warnings(reports),
         _meaning(reports),
         _main(reports, comparison),
+        _pairs(reports, pairs),
         *map(_groups, groups),
         _pictures(reports),
         _tables(reports, comparison),
@@ -146,6 +152,39 @@ def _main(reports: Sequence[Report], comparison: Comparison | None) -> str:
             '<b class="private">°</b> nearest to no evidence</p>'
         )
     return "".join([*parts, _figures(reports, comparison, have), "</section>"])
+
+
+def _pairs(reports: Sequence[Report], pairs: Sequence[Pair]) -> str:
+    """Differences of all pairs, of the figures that matter."""
+    if not pairs:
+        return ""
+    labels = {key: figure for report in reports for key, figure in report.figures.items()}
+    rows = []
+    for key in MAIN:
+        for pair in pairs:
+            each = pair.differences.get(key)
+            if each is None or each.value is None:
+                continue
+            figure = replace(
+                labels[key], value=each.value, low=each.low, high=each.high, draws=None
+            )
+            p = pair.p[key]
+            star = '<b class="differs">*</b>' if each.significant else ""
+            rows.append(
+                f'<tr><th scope="row">{escape(figure.label)}</th>'
+                f"<td>{escape(pair.other)} \N{MINUS SIGN} {escape(pair.first)}</td>"
+                f'<td class="number">{_value(figure)}{star} '
+                f"<small>{escape(_unit(figure))}</small></td>"
+                f'<td class="limits">{_minus(format_limits(figure))}</td>'
+                f'<td class="number">{"" if p is None else f"{p:.2g}"}</td></tr>'
+            )
+    said = said_of(pairs, min(report.draws for report in reports))
+    return (
+        f'<section class="card"><h2>Differences of all pairs</h2>{_list(said, "notes")}'
+        '<div class="scroll"><table><thead><tr><th>Figure</th><th>Pair</th>'
+        '<th class="number">Difference</th><th>Limits</th><th class="number">p</th></tr></thead>'
+        f"<tbody>{''.join(rows)}</tbody></table></div></section>"
+    )
 
 
 def _groups(part: Grouped) -> str:

@@ -57,7 +57,8 @@ class Report:
     def __getitem__(self, key: str) -> Figure:
         return self.figures[key]
 
-    def _trials_of(self, key: str) -> int:
+    def trials_of(self, key: str) -> int:
+        """How many trials a figure stands on."""
         ranked = self.usage is not None and needs_ranks(key)
         return self.usage.ranked_trials if ranked and self.usage else self.trials
 
@@ -84,7 +85,7 @@ class Report:
                     "name": short_name(key),
                     **figure_json(figure),
                     "speakers": self.speakers,
-                    "trials": self._trials_of(key),
+                    "trials": self.trials_of(key),
                 }
                 for key, figure in self.figures.items()
                 if shown is None or key in shown

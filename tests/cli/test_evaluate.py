@@ -368,3 +368,33 @@ def test_groups(run, evaluate, folder, tmp_path):
     assert found["average"]["srd.idr"]["value"] == pytest.approx(np.mean(values))
     assert found["groups"]["f"]["speakers"] == 10
     assert "--group-by goes with --groups" in run("evaluate", "a", "--group-by", "x").complaint
+
+
+def test_exports(run, evaluate, tmp_path):
+    rows = evaluate("strong", "weak", options=("--draws", 20, "--csv")).out.splitlines()
+    assert rows[0].startswith("system,group,figure,key,label,value,text,low,high,unit,")
+    assert any(
+        row.startswith("weak,,eer,verification.eer_rocch,EER (convex hull),") for row in rows
+    )
+    latex = evaluate("strong", "weak", options=("--draws", 20, "--latex", "--figures", "eer")).out
+    assert "EER (convex hull) & " in latex
+    assert "IdR" not in latex
+    options = ("--draws", 100, "--pairs")
+    result = evaluate("strong", "weak", "random", options=(*options, "--html", tmp_path / "p.html"))
+    assert max(map(len, result.out.splitlines())) <= 80
+    text = " ".join(result.out.split())
+    assert "for all 3 pairs of a figure together in 95 % of cases (Bonferroni" in text
+    assert re.search(r"random − weak +-?\d", result.out)
+    assert "Differences of all pairs" in (tmp_path / "p.html").read_text()
+    made = strict(evaluate("strong", "weak", "random", options=(*options, "--json")).out)["pairs"]
+    assert [(pair["first"], pair["other"]) for pair in made] == [
+        ("strong", "weak"), ("strong", "random"), ("weak", "random"),
+    ]  # fmt: skip
+    assert made[0]["differences"]["srd.idr"]["p"] <= 0.05
+    rows = evaluate("strong", "weak", options=(*options, "--csv")).out.splitlines()
+    assert rows[0] == "system,minus,figure,difference,low,high,p,paired"
+    for wrong, words in (
+        (("a", "--pairs"), "--pairs: give several systems"),
+        (("a", "--csv", "--json"), "--json, --csv and --latex: give one of them"),
+    ):
+        assert words in run("evaluate", *wrong).complaint
