@@ -12,7 +12,7 @@ import monitor
 ROOT = Path(monitor.__file__).parent
 LAYERS = [
     {"bounds", "types", "errors", "lazy", "managed", "phrases", "version"},
-    {"locks", "maths", "protocols"},
+    {"archives", "locks", "maths", "protocols"},
     {"corpus", "features", "population", "sources", "sinks", "figures"},
     {"stream", "alerts", "evaluation"},
     {"training", "ledger", "web"},

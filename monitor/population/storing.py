@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from monitor.archives import read_arrays
 from monitor.errors import SchemaError, StoreError
 from monitor.types import AnyArray
 
@@ -89,20 +90,19 @@ def read_store(path: Path, kind: str) -> tuple[dict[str, Any], dict[str, AnyArra
         what = "is a directory" if path.is_dir() else "does not exist"
         raise StoreError(f"{path}: {what}; a {kind} file (.npz) is needed")
     try:
-        # opened here: numpy leaves a file open that turns out not to be a zip
-        with path.open("rb") as handle, np.load(handle, allow_pickle=False) as file:
-            if not hasattr(file, "files") or _HEADER not in file.files:
-                raise StoreError(f"{path}: is not a {kind} file of this program")
-            header = json.loads(bytes(file[_HEADER]).decode())
-            found, schema = header["kind"], int(header["schema"])
-            if schema > SCHEMA:
-                raise SchemaError(
-                    f"{path}: has schema {schema}, this version reads up to {SCHEMA}; "
-                    "upgrade speaker-disclosure-monitor"
-                )
-            if found != kind:
-                raise StoreError(f"{path}: is a {found} file, a {kind} file is needed")
-            arrays = {name: file[name] for name in file.files if name != _HEADER}
+        with path.open("rb") as handle:
+            arrays = read_arrays(handle)
+        if _HEADER not in arrays:
+            raise StoreError(f"{path}: is not a {kind} file of this program")
+        header = json.loads(bytes(arrays.pop(_HEADER)).decode())
+        found, schema = header["kind"], int(header["schema"])
+        if schema > SCHEMA:
+            raise SchemaError(
+                f"{path}: has schema {schema}, this version reads up to {SCHEMA}; "
+                "upgrade speaker-disclosure-monitor"
+            )
+        if found != kind:
+            raise StoreError(f"{path}: is a {found} file, a {kind} file is needed")
     except PermissionError as error:
         raise StoreError(f"{path}: may not be read; check its permissions") from error
     except _DAMAGE as error:
@@ -115,7 +115,7 @@ def read_store(path: Path, kind: str) -> tuple[dict[str, Any], dict[str, AnyArra
 def kind_of(path: Path) -> str | None:
     """What kind of store a file is, or None where it is none."""
     try:
-        with path.open("rb") as handle, np.load(handle, allow_pickle=False) as file:
-            return str(json.loads(bytes(file[_HEADER]).decode())["kind"])
+        with path.open("rb") as handle:
+            return str(json.loads(bytes(read_arrays(handle)[_HEADER]).decode())["kind"])
     except _DAMAGE:
         return None

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
+from monitor.archives import read_arrays
 from monitor.errors import SourceError, StoreError, UsageError
 from monitor.managed import Managed
 from monitor.sources.given import MOST_TICKS, RESERVED, SCHEMA, SUFFIXES, Given, Header, read_header
@@ -166,13 +167,8 @@ def write_frames(
 
 def _read_npz(path: Path) -> tuple[Header, BoolArray, dict[str, Track]]:
     """Arrays by name; whether they fit together is for `Given` to say."""
-    # numpy leaves a file that it opened itself open when it is no archive
-    with (
-        path.open("rb") as file,
-        zipfile.ZipFile(file),
-        np.load(file, allow_pickle=False) as archive,
-    ):
-        arrays = {name: archive[name] for name in archive.files}
+    with path.open("rb") as file:
+        arrays = read_arrays(file)
     label = path.name
     header = Header()
     if "header" in arrays:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import re
-import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import TypeAlias
 
 import numpy as np
 
+from monitor.archives import read_arrays
 from monitor.errors import StoreError, UsageError
 from monitor.types import AnyArray
 
@@ -104,13 +104,8 @@ def arrays_at(path: Path) -> dict[str, AnyArray]:
         StoreError: it is truncated, damaged, or holds pickled objects.
     """
     try:
-        # numpy leaves a file that it opened itself open when it is no archive
-        with (
-            path.open("rb") as file,
-            zipfile.ZipFile(file),
-            np.load(file, allow_pickle=False) as archive,
-        ):
-            return {name: archive[name] for name in archive.files}
+        with path.open("rb") as file:
+            return read_arrays(file)
     except Exception as error:
         raise _broken(path, error) from None
 
