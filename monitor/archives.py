@@ -21,11 +21,12 @@ MOST_RATIO = 50
 """Beyond that, times the size of the file: histograms of ten thousand speakers shrink 24 times."""
 
 
-def read_arrays(file: BinaryIO) -> dict[str, AnyArray]:
+def read_arrays(file: BinaryIO, only: str | None = None) -> dict[str, AnyArray]:
     """The arrays by name.
 
     Args:
         file: open for reading, at its beginning.
+        only: the one array that is wanted, where there is just one.
 
     Raises:
         ValueError: the archive promises more than its size makes believable, a member is no plain
@@ -53,7 +54,8 @@ def read_arrays(file: BinaryIO) -> dict[str, AnyArray]:
             name = member.filename.removesuffix(".npy")
             if name == member.filename:
                 raise ValueError("a member is no array")
-            found[name] = _array(archive, member)
+            if only in (None, name):
+                found[name] = _array(archive, member)
     return found
 
 

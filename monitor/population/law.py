@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from monitor.errors import StoreError
+from monitor.population.checking import check_law
 from monitor.types import AnyArray, BoolArray, FloatArray
 
 __all__ = ["Laws", "RankLaw"]
@@ -128,4 +129,5 @@ class Laws:
                 for key, value in entry.items()
             }
             laws.append(RankLaw(**plain, **values))
+            check_law(laws[-1])
         return cls(laws)

@@ -12,6 +12,7 @@ from typing import Any, Self
 import numpy as np
 
 from monitor.errors import StoreError, UsageError
+from monitor.population.checking import check_speakers, check_templates
 from monitor.population.law import Laws
 from monitor.population.storing import read_store, write_store
 from monitor.types import AnyArray, BoolArray, IntArray
@@ -312,7 +313,7 @@ class Population:
         try:
             if header["slice_seconds"] != SLICE_SECONDS:
                 raise StoreError(f"slices of {header['slice_seconds']} s, not {SLICE_SECONDS:g}")
-            return cls(
+            made = cls(
                 [
                     Speaker(
                         entry["name"],
@@ -329,9 +330,13 @@ class Population:
                     for name, plain in header["features"].items()
                 },
                 Laws.unpack(header["laws"], arrays),
-                borrowed=header["borrowed"],
-                about=header["about"],
+                borrowed=bool(header["borrowed"]),
+                about=str(header["about"]),
             )
+            check_speakers(made.speakers)
+            for name, templates in made.features.items():
+                check_templates(name, templates, made.offsets, made.names)
+            return made
         except (KeyError, TypeError, ValueError, AttributeError, StoreError) as error:
             raise StoreError(f"{path}: is incomplete ({error}); make it again") from error
 

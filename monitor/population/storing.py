@@ -116,6 +116,6 @@ def kind_of(path: Path) -> str | None:
     """What kind of store a file is, or None where it is none."""
     try:
         with path.open("rb") as handle:
-            return str(json.loads(bytes(read_arrays(handle)[_HEADER]).decode())["kind"])
+            return str(json.loads(bytes(read_arrays(handle, _HEADER)[_HEADER]).decode())["kind"])
     except _DAMAGE:
         return None

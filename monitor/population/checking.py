@@ -1,0 +1,157 @@
+"""What a population or a law from a file must be before anything is computed with it.
+
+A store is private, but it may come from a stranger, or from a disk that fails: one number that is
+none would end a run in the middle, one that is far too large would read as nothing disclosed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from monitor.errors import StoreError
+from monitor.types import AnyArray, FloatArray, IntArray
+
+if TYPE_CHECKING:
+    from monitor.population.law import RankLaw
+    from monitor.population.population import FeatureTemplates, Speaker
+
+__all__ = ["check_law", "check_speakers", "check_templates", "is_name"]
+
+KINDS = ("histogram", "embedding")
+SESSIONS = ("same", "cross")
+LONGEST_NAME = 200
+MOST_SIZE = 1 << 20
+MOST_COUNT = 1e9
+"""Of one bin in one slice: sums over a template stay whole numbers, exact in double precision."""
+MOST_LENGTH = 1e6
+"""Of a slice's sum of embeddings, each of length 1."""
+MOST_PARAMETER = 1e12
+
+
+def is_name(text: object) -> bool:
+    r"""Whether a person, a session or a file can be called so: printed on one line.
+
+    Examples:
+        >>> is_name("Zoë"), is_name("a\nb"), is_name(" "), is_name(7)
+        (True, False, False, False)
+    """
+    return (
+        isinstance(text, str)
+        and bool(text.strip())
+        and text.isprintable()
+        and len(text) <= LONGEST_NAME
+    )
+
+
+def check_speakers(speakers: Sequence[Speaker]) -> None:
+    """Refuse speakers that enrolment would not have made.
+
+    Raises:
+        StoreError: a name cannot be printed, or a note says nonsense.
+    """
+    for speaker in speakers:
+        if not is_name(speaker.name):
+            raise StoreError(f"the name {speaker.name!a:.40} of a speaker cannot be printed")
+        for note in speaker.sources:
+            if not (is_name(note.label) and is_name(note.session)):
+                raise StoreError(f"a recording of {speaker.name} has a name that cannot be printed")
+            seconds = (note.start_seconds, note.end_seconds)
+            if not all(isinstance(s, int | float) and 0 <= s < float("inf") for s in seconds):
+                raise StoreError(f"an interval of {speaker.name} is no pair of seconds")
+            if not all(isinstance(each, str) for each in note.hashes):
+                raise StoreError(f"a fingerprint of {speaker.name} is no text")
+
+
+def check_templates(
+    name: str, templates: FeatureTemplates, offsets: IntArray, speakers: Sequence[str]
+) -> None:
+    """Refuse templates that no voice gives.
+
+    Args:
+        name: of the feature.
+        templates: its slices.
+        offsets: which are whose.
+        speakers: their names.
+
+    Raises:
+        StoreError: no numbers, numbers out of range, or nothing at all for somebody.
+    """
+    slices, size = templates.slices, templates.size
+    if not is_name(name) or templates.kind not in KINDS:
+        raise StoreError(f"templates of {name!a:.40} are of no known kind")
+    if type(size) is not int or not 0 < size <= MOST_SIZE:
+        raise StoreError(f"templates of {name} have size {size!a:.40}")
+    seconds = templates.frame_seconds
+    if not isinstance(seconds, int | float) or not 0 < seconds <= 3600:
+        raise StoreError(f"a frame of {name} is said to last {seconds!a:.40} s")
+    if templates.kind == "histogram":
+        good = slices.dtype.kind in "iu" and _within(slices, 0, MOST_COUNT)
+        what = f"counts from 0 to {MOST_COUNT:g}"
+    else:
+        good = slices.dtype.kind == "f" and _within(slices, -MOST_LENGTH, MOST_LENGTH)
+        what = "finite sums of embeddings"
+    if not good:
+        raise StoreError(f"templates of {name} must be {what}")
+    owned = np.repeat(np.arange(len(speakers)), np.diff(offsets))
+    some = np.diff(offsets) == 0  # who has no slice is never ranked
+    some[owned[slices.any(axis=1)]] = True
+    if not some.all():
+        raise StoreError(f"the template of {speakers[int(some.argmin())]} has no {name} in it")
+
+
+def check_law(law: RankLaw) -> None:
+    """Refuse a law that no calibration gives.
+
+    Raises:
+        StoreError: parameters of the wrong type, sign or range.
+    """
+    about = "+".join(map(str, law.features))
+    if law.session not in SESSIONS or not law.features or not all(map(is_name, law.features)):
+        raise StoreError(f"a law is of {about!a:.40} in session {law.session!a:.20}")
+    for count, fewest in ((law.speakers, 1), (law.candidates, 2)):
+        if type(count) is not int or count < fewest:
+            raise StoreError(f"the law of {about} counts {count!a:.20} people")
+    for axis in (law.lengths, law.template_lengths):
+        if axis.dtype.kind != "f" or not _within(axis, 0.0, 1e9):
+            raise StoreError(f"the lengths of the law of {about} are no seconds")
+    if law.binomial.dtype != np.bool_:
+        raise StoreError(f"the law of {about} does not say which cells are binomial")
+    top = np.where(law.binomial, 1.0, MOST_PARAMETER)
+    there = ~np.isnan(law.alpha)
+    for name, values, least, most in (
+        ("alpha", law.alpha, 0.0, top),
+        ("beta", law.beta, 0.0, top),
+        ("floor", law.floor, 0.0, 1.0),
+    ):
+        _check_parameter(about, name, values, there, least, most)
+    for f in range(law.weights.shape[-1]):
+        _check_parameter(about, "weights", law.weights[..., f], there, 0.0, MOST_PARAMETER)
+    open_set = law.open_set
+    if open_set.dtype.kind != "f" or np.isinf(open_set).any():
+        raise StoreError(f"the open-set coefficients of the law of {about} are no numbers")
+
+
+def _check_parameter(
+    about: str,
+    name: str,
+    values: FloatArray,
+    there: AnyArray,
+    least: float,
+    most: float | FloatArray,
+) -> None:
+    """Numbers in range in every cell that there is."""
+    if values.dtype.kind != "f" or np.isnan(values[there]).any():
+        raise StoreError(f"{name} of the law of {about} is not there in every cell")
+    if not ((values >= least) & (values <= most))[there].all():
+        raise StoreError(f"{name} of the law of {about} lies out of range")
+
+
+def _within(values: AnyArray, least: float, most: float) -> bool:
+    """Whether all are numbers in that range."""
+    if not values.size:
+        return True
+    low, high = float(values.min()), float(values.max())
+    return low >= least and high <= most

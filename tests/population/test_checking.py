@@ -1,0 +1,117 @@
+"""Stores that look whole and hold nonsense."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from monitor import Population
+from monitor.errors import StoreError
+from monitor.population.checking import is_name
+from monitor.population.lawfile import load_laws, save_laws
+from monitor.population.population import FeatureTemplates, SourceNote, Speaker
+from monitor.population.storing import read_store, write_store
+
+RNG = np.random.default_rng(0)
+COUNTS = RNG.integers(1, 50, (4, 6)).astype(np.uint16)
+SUMS = RNG.standard_normal((4, 3)).astype(np.float32)
+
+
+def population(name="ann", note=None, **changed) -> Population:
+    features = {
+        "f0": FeatureTemplates("histogram", 6, 0.01, COUNTS),
+        "identity": FeatureTemplates("embedding", 3, 3.0, SUMS),
+    }
+    for feature, changes in changed.items():
+        features[feature] = replace(features[feature], **changes)
+    sources = (note or SourceNote("a.wav", "monday", ("file:1",), 0.0, 20.0),)
+    return Population([Speaker(name, sources), Speaker("bob")], np.array([0, 2, 4]), features)
+
+
+def changed(array, value):
+    made = array.astype(np.result_type(array, np.asarray(value)))
+    made[1, 1] = value
+    return made
+
+
+def test_a_sound_one_is_read(tmp_path):
+    population().save(tmp_path / "p.npz")
+    assert Population.load(tmp_path / "p.npz").names == ("ann", "bob")
+
+
+@pytest.mark.parametrize(
+    ("made", "words"),
+    [
+        (population(identity={"slices": changed(SUMS, np.nan)}), "finite sums"),
+        (population(identity={"slices": changed(SUMS, np.inf)}), "finite sums"),
+        (population(identity={"slices": SUMS * 1e30}), "finite sums"),
+        (population(identity={"slices": COUNTS[:, :3]}), "finite sums"),
+        (population(identity={"slices": SUMS * 0}), "has no identity in it"),
+        (population(f0={"slices": changed(COUNTS, 1 << 62)}), "counts from 0"),
+        (population(f0={"slices": changed(COUNTS.astype(np.int64), -1)}), "counts from 0"),
+        (population(f0={"slices": COUNTS + 0.5}), "counts from 0"),
+        (population(f0={"slices": COUNTS > 3}), "counts from 0"),
+        (population(f0={"slices": COUNTS * 0}), "has no f0 in it"),
+        (population(f0={"slices": COUNTS * (np.arange(4) > 1)[:, None]}), "ann has no f0"),
+        (population(f0={"frame_seconds": 0.0}), "said to last"),
+        (population(f0={"frame_seconds": "1"}), "said to last"),
+        (population(f0={"kind": "levels"}), "no known kind"),
+        (population("a\x1b[2Jb"), "cannot be printed"),
+        (population(" "), "cannot be printed"),
+        (population("a" * 201), "cannot be printed"),
+        (population(note=SourceNote("a\nb", "m", (), 0.0, 1.0)), "cannot be printed"),
+        (population(note=SourceNote("a", "m\x07", (), 0.0, 1.0)), "cannot be printed"),
+        (population(note=SourceNote("a", "m", (), -1.0, 1.0)), "no pair of seconds"),
+    ],
+)
+def test_templates_that_no_voice_gives(tmp_path, made, words):
+    made.save(tmp_path / "p.npz")
+    with pytest.raises(StoreError, match=words) as caught:
+        Population.load(tmp_path / "p.npz")
+    assert str(caught.value).isprintable()
+
+
+LAW = next(iter(Population.reference().laws))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"alpha": np.where(np.isnan(LAW.alpha), LAW.alpha, -1.0)},
+        {"alpha": np.full_like(LAW.alpha, np.inf)},
+        {"beta": np.full_like(LAW.beta, np.nan)},
+        {"beta": np.full_like(LAW.beta, 1e30)},
+        {"floor": np.full_like(LAW.floor, 1.5)},
+        {"weights": np.full_like(LAW.weights, -0.1)},
+        {"weights": np.full_like(LAW.weights, np.inf)},
+        {"open_set": np.full_like(LAW.open_set, np.inf)},
+        {"lengths": LAW.lengths * np.inf},
+        {"binomial": LAW.binomial.astype(np.int8)},
+        {"session": "sometimes"},
+        {"features": ("f\x1b0",)},
+        {"speakers": 0},
+        {"candidates": -3},
+        {"candidates": 1e300},
+    ],
+    ids=str,
+)
+def test_laws_that_no_calibration_gives(tmp_path, changes):
+    path = tmp_path / "law.npz"
+    save_laws(path, type(Population.reference().laws)([LAW]))
+    header, arrays = read_store(path, "law")
+    for name, value in changes.items():
+        if f"law/0/{name}" in arrays:
+            arrays[f"law/0/{name}"] = value
+        else:
+            header["laws"][0][name] = value
+    write_store(path, "law", {"laws": header["laws"]}, arrays)
+    with pytest.raises(StoreError) as caught, np.errstate(all="ignore"):
+        load_laws(path)
+    assert str(caught.value).isprintable()
+
+
+def test_names():
+    assert all(map(is_name, ("ann", "Zoë", "王芳", "a" * 200)))
+    assert not any(map(is_name, ("", "a\tb", "\udcff", "\u202eevil", "a" * 201, None, ["a"])))
