@@ -183,7 +183,7 @@ def print_pairs(pairs: Sequence[Pair], reports: Sequence[Report]) -> None:
     console = _console()
     first = {key: figure for report in reports for key, figure in report.figures.items()}
     for key in pairs[0].differences:
-        if all(pair.differences[key].value is None for pair in pairs):
+        if all(pair.differences[key].low is None for pair in pairs):
             continue
         unit = first[key].unit
         table = _table(first[key].label, console.width - 48)

@@ -163,7 +163,7 @@ def _pairs(reports: Sequence[Report], pairs: Sequence[Pair]) -> str:
     for key in MAIN:
         for pair in pairs:
             each = pair.differences.get(key)
-            if each is None or each.value is None:
+            if each is None or each.low is None:
                 continue
             figure = replace(
                 labels[key], value=each.value, low=each.low, high=each.high, draws=None
@@ -173,8 +173,8 @@ def _pairs(reports: Sequence[Report], pairs: Sequence[Pair]) -> str:
             rows.append(
                 f'<tr><th scope="row">{escape(figure.label)}</th>'
                 f"<td>{escape(pair.other)} \N{MINUS SIGN} {escape(pair.first)}</td>"
-                f'<td class="number">{_value(figure)}{star} '
-                f"<small>{escape(_unit(figure))}</small></td>"
+                f'<td class="number">{_value(figure)}{star}</td>'
+                f"<td>{escape(_unit(figure))}</td>"
                 f'<td class="limits">{_minus(format_limits(figure))}</td>'
                 f'<td class="number">{"" if p is None else f"{p:.2g}"}</td></tr>'
             )
@@ -182,7 +182,8 @@ def _pairs(reports: Sequence[Report], pairs: Sequence[Pair]) -> str:
     return (
         f'<section class="card"><h2>Differences of all pairs</h2>{_list(said, "notes")}'
         '<div class="scroll"><table><thead><tr><th>Figure</th><th>Pair</th>'
-        '<th class="number">Difference</th><th>Limits</th><th class="number">p</th></tr></thead>'
+        '<th class="number">Difference</th><th>Unit</th><th>Limits</th><th class="number">p</th>'
+        "</tr></thead>"
         f"<tbody>{''.join(rows)}</tbody></table></div></section>"
     )
 

@@ -11,9 +11,8 @@ import numpy as np
 
 from monitor.evaluation.comparing import ERROR, Difference, between, paired
 from monitor.evaluation.report import Report
-from monitor.types import FloatArray
 
-__all__ = ["Pair", "all_pairs", "holm", "p_value", "said_of"]
+__all__ = ["Pair", "all_pairs", "p_value", "said_of"]
 
 _STEPS = 24
 
@@ -27,7 +26,7 @@ class Pair:
         other: name of what it is taken off from.
         paired: whether both were tested on the same speakers, and resampled together.
         differences: by key; their limits hold for all pairs of a figure together in 95 % of cases.
-        p: by key, adjusted for the number of pairs (Holm, 1979); None where there are no limits.
+        p: by key, times the number of pairs (Bonferroni, as the limits); None where there are none.
     """
 
     first: str
@@ -72,12 +71,20 @@ def all_pairs(reports: Sequence[Report], keys: Sequence[str] | None = None) -> t
     wanted = [key for key in (have if keys is None else keys) if key in have]
     error = ERROR / len(couples)
     found = [{key: between(a, b, key, error) for key in wanted} for a, b in couples]
-    raw = {key: [p_value(a, b, key) for a, b in couples] for key in wanted}
-    adjusted = {key: holm(values) for key, values in raw.items()}
     return tuple(
-        Pair(a.name, b.name, paired(a, b), found[i], {key: adjusted[key][i] for key in wanted})
-        for i, (a, b) in enumerate(couples)
+        Pair(
+            a.name,
+            b.name,
+            paired(a, b),
+            differences,
+            {key: _times(len(couples), p_value(a, b, key)) for key in wanted},
+        )
+        for (a, b), differences in zip(couples, found, strict=True)
     )
+
+
+def _times(count: int, p: float | None) -> float | None:
+    return None if p is None else min(1.0, count * p)
 
 
 def p_value(first: Report, other: Report, key: str) -> float | None:
@@ -103,31 +110,12 @@ def p_value(first: Report, other: Report, key: str) -> float | None:
     return high
 
 
-def holm(values: Sequence[float | None]) -> list[float | None]:
-    """p-values adjusted so that in 95 % of cases none of several true equalities reads below 0.05.
-
-    Holm's step-down procedure: the smallest times their number, the next times one less ...
-
-    Example:
-        >>> holm([0.01, 0.04, None, 0.03])
-        [0.03, 0.06, None, 0.06]
-    """
-    at = [i for i, value in enumerate(values) if value is not None]
-    known: FloatArray = np.array([values[i] for i in at], dtype=np.float64)
-    order = np.argsort(known, kind="stable")
-    stepped = np.maximum.accumulate(known[order] * np.arange(known.size, 0, -1))
-    made: list[float | None] = [None] * len(values)
-    for place, value in zip(order.tolist(), stepped.tolist(), strict=True):
-        made[at[place]] = min(value, 1.0)
-    return made
-
-
 def said_of(pairs: Sequence[Pair], draws: int) -> tuple[str, ...]:
     """How differences are to be read, one sentence each."""
     many = len(pairs)
     together = (
-        f"limits hold for all {many} pairs of a figure together in 95 % of cases (Bonferroni: "
-        f"{100 * (1 - ERROR / many):.4g} % each), p is adjusted for them (Holm)"
+        f"limits hold for all {many} pairs of a figure together in 95 % of cases, and p is that "
+        f"of one pair times {many} (Bonferroni)"
         if many > 1
         else "limits are 95 %"
     )

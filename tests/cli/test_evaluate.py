@@ -383,7 +383,10 @@ def test_exports(run, evaluate, tmp_path):
     result = evaluate("strong", "weak", "random", options=(*options, "--html", tmp_path / "p.html"))
     assert max(map(len, result.out.splitlines())) <= 80
     text = " ".join(result.out.split())
-    assert "for all 3 pairs of a figure together in 95 % of cases (Bonferroni" in text
+    assert (
+        "for all 3 pairs of a figure together in 95 % of cases, and p is that of one pair times 3"
+        in text
+    )
     assert re.search(r"random − weak +-?\d", result.out)
     assert "Differences of all pairs" in (tmp_path / "p.html").read_text()
     made = strict(evaluate("strong", "weak", "random", options=(*options, "--json")).out)["pairs"]
