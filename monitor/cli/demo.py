@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from monitor.cli.extras import EXTRAS, cannot_hear, extra, install
-from monitor.phrases import verdict
+from monitor.phrases import plural, verdict
 
 __all__ = ["command"]
 
@@ -124,7 +124,8 @@ def _in_words(records: list[dict[str, Any]], reader: str) -> str:
     )
     said = verdict(last["bits"], ceiling, reader)
     first = (
-        f"In {last['seconds'] / 60:.0f} minutes reader {reader} gave away {last['bits']:.1f} of "
+        f"In {plural(round(last['seconds'] / 60), 'minute')} reader {reader} gave away "
+        f"{last['bits']:.1f} of "
         f"{ceiling:.1f} bits (each feature alone: {alone}): of {2**ceiling:.0f} people {said}."
     )
     if raised is None:

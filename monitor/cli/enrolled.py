@@ -6,6 +6,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from monitor.phrases import plural
+
 if TYPE_CHECKING:
     from monitor.population.population import Population
     from monitor.training.alike import Unlike
@@ -32,7 +34,7 @@ def in_words(
     length = (
         f"{have.min():g} s" if have.min() == have.max() else f"{have.min():g} to {have.max():g} s"
     )
-    count = f"{len(new)} speaker{'s' if len(new) > 1 else ''}"
+    count = plural(len(new), "speaker")
     yield f"{count} enrolled with {length} of speech; {output} holds {len(population)}"
     for each in unlike:
         yield (

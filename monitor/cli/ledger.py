@@ -75,11 +75,11 @@ def forget(file: Path, speaker: str, session: int | None) -> int:
     Copies of the file, backups and what a disk keeps of older versions are not reached.
     """
     from monitor.ledger import Ledger
+    from monitor.phrases import plural
 
     with Ledger(file, create=False) as ledger:
         count = ledger.forget(speaker, session)
-    s = "" if count == 1 else "s"
-    click.echo(f"monitor: {count} session{s} of {speaker} forgotten", err=True)
+    click.echo(f"monitor: {plural(count, 'session')} of {speaker} forgotten", err=True)
     return 0
 
 

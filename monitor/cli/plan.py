@@ -6,6 +6,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from monitor.phrases import plural
+
 if TYPE_CHECKING:
     from monitor.corpus.recordings import Corpus
 
@@ -25,7 +27,7 @@ def plan_of(corpus: Corpus, more: str = "") -> Iterator[str]:
     from rich.cells import cell_len, set_cell_size
 
     sessions = {name: corpus.sessions(name) for name in corpus.speakers[:MOST_ROWS]}
-    count = f"{len(corpus.speakers)} speaker{'' if len(corpus.speakers) == 1 else 's'}"
+    count = plural(len(corpus.speakers), "speaker")
     by = f", {corpus.told_by}" if corpus.told_by else ""
     yield f"plan: {count}{by}{more}"
     width = min(max(map(cell_len, ["speaker", *sessions])), _NAME_CELLS)

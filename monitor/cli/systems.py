@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from monitor.errors import UsageError
+from monitor.phrases import plural
 
 if TYPE_CHECKING:
     from monitor.evaluation.reading.input import Input
@@ -33,7 +34,7 @@ def systems_of(
         raise UsageError("give SCORES, or embeddings with --trials and --enrolment")
     files = scores or trials
     if names and len(names) != len(files):
-        raise UsageError(f"--names: {len(names)} names for {len(files)} systems")
+        raise UsageError(f"--names: {len(names)} names for {plural(len(files), 'system')}")
     called = tuple(names) or _told_apart(files)
     if len(set(called)) != len(called):
         raise UsageError("two systems have one name: give each its own with --names")

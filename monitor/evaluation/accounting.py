@@ -15,6 +15,7 @@ import numpy as np
 from monitor.errors import UsageError
 from monitor.maths.composition import advanced, basic, optimal
 from monitor.maths.privacyloss import DELTA
+from monitor.phrases import plural
 
 __all__ = ["Accounting", "Spent", "account"]
 
@@ -59,7 +60,8 @@ class Accounting:
         gain = (
             "advanced composition never beats the basic one at an epsilon of ln 2 or more"
             if self.advanced_from is None
-            else f"advanced composition beats the basic one from {self.advanced_from} trials"
+            else f"advanced composition beats the basic one from "
+            f"{plural(self.advanced_from, 'trial')}"
         )
         return (
             "A promise that follows from the declared epsilon if the mechanism keeps it at every "

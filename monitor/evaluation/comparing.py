@@ -11,6 +11,7 @@ import numpy as np
 from monitor.errors import UsageError
 from monitor.evaluation.figure import Figure
 from monitor.evaluation.report import Report, figure_json
+from monitor.phrases import plural
 from monitor.types import FloatArray
 
 __all__ = ["ERROR", "Comparison", "Difference", "Row", "between", "compare", "paired"]
@@ -269,8 +270,8 @@ def _set_apart(first: Report, other: Report, paired: bool) -> list[str]:
         whom = (
             "the same speakers, but with other resamples"
             if here == there
-            else f"{len(same)} of the {len(here)} speakers of {first.name} and on "
-            f"{len(there - here)} others"
+            else f"{len(same)} of the {plural(len(here), 'speaker')} of {first.name} and on "
+            f"{plural(len(there - here), 'other')}"
         )
         return [
             f"{other.name}: tested on {whom}; the difference is of independent resamples. With the "
@@ -279,7 +280,7 @@ def _set_apart(first: Report, other: Report, paired: bool) -> list[str]:
     if first.heard and other.heard and first.heard != other.heard:
         both = len(first.heard & other.heard)
         return [
-            f"{other.name}: {both} of its {len(other.heard)} trials are among the "
+            f"{other.name}: {both} of its {plural(len(other.heard), 'trial')} are among the "
             f"{len(first.heard)} of {first.name}: speakers are compared in pairs, trials are not "
             "all the same."
         ]

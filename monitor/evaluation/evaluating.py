@@ -28,6 +28,7 @@ from monitor.evaluation.tally import Tally
 from monitor.figures.evaluation import Curves
 from monitor.maths.bootstrap import DRAWS
 from monitor.maths.privacyloss import DELTA
+from monitor.phrases import plural
 from monitor.types import FloatArray
 
 __all__ = ["STEPS", "evaluate"]
@@ -210,7 +211,8 @@ def _of_dev(matrix: ScoreMatrix, dev: ScoreMatrix) -> Iterator[str]:
         else f"the rank law is evaluated at N = {here}"
     )
     yield (
-        f"The dev matrix has N = {there} speakers: LID's calibration is that of {there}, which row "
+        f"The dev matrix has N = {plural(there, 'speaker')}: LID's calibration is that of "
+        f"{there}, which row "
         f"normalisation makes a little different at N = {here}; {rank_law}."
     )
     if here > _FAR * there:

@@ -16,6 +16,7 @@ from monitor.evaluation.matrix import ScoreMatrix
 from monitor.evaluation.plural import counted
 from monitor.evaluation.reading.scratch import scratch
 from monitor.evaluation.report import Report
+from monitor.phrases import plural
 from monitor.types import IntArray
 
 __all__ = ["AVERAGE", "Grouped", "by_group", "grouped", "within"]
@@ -192,7 +193,7 @@ def _which(
         used += usage.target + usage.nontarget
         sizes.append(
             f"{report.name}: {usage.target:,} target and {usage.nontarget:,} non-target "
-            f"comparisons with {report.speakers:,} speakers"
+            f"comparisons with {plural(report.speakers, 'speaker')}"
         )
     left = every.usage.target + every.usage.nontarget - used
     said = [

@@ -7,6 +7,7 @@ import numpy as np
 from monitor.evaluation.figure import Figure
 from monitor.evaluation.longitudinal import LongitudinalCurve
 from monitor.figures.evaluation import Line
+from monitor.phrases import plural
 from monitor.types import FloatArray
 
 __all__ = ["RULE", "figures", "lines"]
@@ -40,14 +41,14 @@ def figures(
     """
     last = int(curve.trials[-1])
     among = len(curve.tested)
-    who = f"over {among} of {tested or among} speakers, who have {last} trials or more"
+    who = f"over {among} of {tested or among} speakers, who have {plural(last, 'trial')} or more"
     made = []
     for rule in curve.rules:
         note = "; ".join(part for part in (_NOTES.get(rule, ""), curve.note, who) if part)
         made.append(
             Figure(
                 f"longitudinal.{rule}_bits",
-                f"{last} trials: {rule}",
+                f"{plural(last, 'trial')}: {rule}",
                 float(curve.mean_bits(rule)[-1]),
                 "bits",
                 draws=None

@@ -25,6 +25,7 @@ from monitor.evaluation.lid_calibration import (
 from monitor.evaluation.lid_draws import bits_slopes, weight_shifts
 from monitor.evaluation.matrix import ScoreMatrix
 from monitor.evaluation.resampling import resamples
+from monitor.phrases import plural
 from monitor.types import BoolArray, FloatArray
 
 __all__ = [
@@ -273,7 +274,7 @@ def _figures(
     found = statistics(bits)
     notes = []
     if isinstance(calibration, CrossCalibration):
-        notes.append(f"cross-fitted over speakers, {len(calibration.calibrations)} folds")
+        notes.append(f"cross-fitted over speakers, {plural(len(calibration.calibrations), 'fold')}")
     if calibration.bounded:
         notes.append("mated and non-mated scores separate: weight held by an L2 penalty, C = 1")
     note = "; ".join(notes)

@@ -18,6 +18,7 @@ from monitor.evaluation.matrix import ScoreMatrix
 from monitor.evaluation.separation import d_sys, d_sys_figure
 from monitor.evaluation.singling import pi_sing, sing_figure
 from monitor.evaluation.tally import Tally
+from monitor.phrases import plural
 from monitor.types import FloatArray, IntArray
 
 __all__ = ["d_sys", "figures", "pi_link", "pi_link_curve", "pi_sing", "rank_figures"]
@@ -49,7 +50,7 @@ def pi_link(better: IntArray, population: int, candidates: ArrayLike) -> _Double
     """
     better = np.asarray(better)
     if better.ndim != 1 or not better.size or better.min() < 0 or better.max() >= population:
-        raise UsageError(f"ranks do not fit into {population} speakers: check N")
+        raise UsageError(f"ranks do not fit into {plural(population, 'speaker')}: check N")
     wanted = np.asarray(candidates)
     inside = (wanted >= 1) & (wanted <= population)
     if wanted.dtype.kind not in "iu" or not inside.all():

@@ -28,6 +28,7 @@ from monitor.evaluation.matrix import ScoreMatrix
 from monitor.evaluation.speaker_sums import SpeakerSums
 from monitor.maths.bootstrap import limits_of_each
 from monitor.maths.composition import guides
+from monitor.phrases import plural
 from monitor.types import FloatArray, IntArray
 
 __all__ = ["LONGEST", "AgainstTrials", "LongitudinalCurve", "against_trials", "longitudinal"]
@@ -203,7 +204,8 @@ def longitudinal(
             continue
         if inside.all():
             raise UsageError(
-                f"{matrix.name}: only one fold of speakers has {len(sums.trials)} trials each: "
+                f"{matrix.name}: only one fold of speakers has "
+                f"{plural(len(sums.trials), 'trial')} each: "
                 "give a dev matrix or a shorter curve"
             )
         weight = one.row_weight(matrix.population)
@@ -217,7 +219,7 @@ def longitudinal(
         [each.constant for each in found],
         [each.tau for each in found],
         [each.rho for each in found],
-        f"cross-fitted over speakers, {len(found)} folds",
+        f"cross-fitted over speakers, {plural(len(found), 'fold')}",
     )
 
 

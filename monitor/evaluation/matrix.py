@@ -11,6 +11,7 @@ import numpy as np
 from monitor.errors import UsageError
 from monitor.evaluation.reading.layout import natural
 from monitor.maths.ranks import rank_bounds
+from monitor.phrases import plural
 from monitor.types import AnyArray, BoolArray, FloatArray, IntArray
 
 __all__ = ["ScoreMatrix"]
@@ -54,14 +55,16 @@ class ScoreMatrix:
             raise UsageError(f"{self.name}: scores are a matrix of numbers, trials x speakers")
         trials, count = self.scores.shape
         if count < 2:
-            raise UsageError(f"{self.name}: {count} speakers; a comparison needs at least two")
+            raise UsageError(
+                f"{self.name}: {plural(count, 'speaker')}; a comparison needs at least two"
+            )
         if trials == 0:
             raise UsageError(f"{self.name}: there is no trial in it")
         target = np.asarray(self.target)
         if target.shape != (trials,) or target.dtype.kind not in "iu":
             raise UsageError(f"{self.name}: give one target column for each of {trials} trials")
         if target.min() < 0 or target.max() >= count:
-            raise UsageError(f"{self.name}: a target lies outside the {count} columns")
+            raise UsageError(f"{self.name}: a target lies outside the {plural(count, 'column')}")
         names = self.speakers or tuple(str(column) for column in range(count))
         if len(names) != count or len(set(names)) != count:
             raise UsageError(f"{self.name}: give {count} different names, one for each column")

@@ -164,7 +164,8 @@ def _deal(
     order = settled_order(matrix)
     trials = generator.permuted(np.tile(matrix.target[order], (permutations, 1)), axis=1)
     words = (
-        f"{permutations} permutations of trials: {tested} speakers are too few to be permuted "
+        f"{permutations} permutations of trials: too few speakers ({tested}) to be "
+        "permuted "
         "themselves, so that trials of one speaker are taken as independent"
     )
     return _Dealing(trials, np.argsort(order), False, words)

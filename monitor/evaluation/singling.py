@@ -13,6 +13,7 @@ from monitor.errors import UsageError
 from monitor.evaluation.figure import Figure
 from monitor.evaluation.matrix import ScoreMatrix
 from monitor.evaluation.settled import settled_order
+from monitor.phrases import plural
 from monitor.types import AnyArray, FloatArray, IntArray
 
 __all__ = ["CHANCE_SING", "isolated", "pi_sing", "sing_figure"]
@@ -113,7 +114,7 @@ def sing_figure(matrix: ScoreMatrix, weights: FloatArray | None = None) -> Figur
         ceiling=1.0,
         floor=CHANCE_SING,
         ties="strict",
-        note=f"among {len(many)} speakers, {folds} folds"
+        note=f"among {plural(len(many), 'speaker')}, {plural(folds, 'fold')}"
         + (f" of {folds} trials of each, drawn" if left_out else "")
         + "; chance is 37 %, and a predicate may isolate another person than its own",
     )

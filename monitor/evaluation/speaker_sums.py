@@ -16,6 +16,7 @@ from monitor.maths.fitting import fit
 from monitor.maths.lid import normalise_rows
 from monitor.maths.ranks import rank_histogram
 from monitor.maths.tempering import fit_growing_temperature, fit_temperature, tempered_bits
+from monitor.phrases import plural
 from monitor.types import BoolArray, FloatArray, IntArray
 
 __all__ = ["FEWEST", "SpeakerSums", "Tempering"]
@@ -102,7 +103,9 @@ class SpeakerSums:
         length = min(int(np.median(counts)), most) if longest is None else longest
         tested = np.flatnonzero(counts >= length)
         if length < 1 or not tested.size:
-            raise UsageError(f"{matrix.name}: no speaker has {length} trials: ask for fewer")
+            raise UsageError(
+                f"{matrix.name}: no speaker has {plural(length, 'trial')}: ask for fewer"
+            )
         order = np.arange(matrix.trials) if as_rows else settled_order(matrix)
         order = order[np.argsort(matrix.owner[order], kind="stable")]
         first = np.cumsum(counts) - counts

@@ -12,6 +12,7 @@ from typing import Any, Self
 import numpy as np
 
 from monitor.errors import StoreError, UsageError
+from monitor.phrases import plural
 from monitor.population.checking import check_speakers, check_templates
 from monitor.population.law import Laws
 from monitor.population.storing import read_store, write_store
@@ -149,7 +150,7 @@ class Population:
         from difflib import get_close_matches
 
         near = get_close_matches(name, self.names, n=1, cutoff=0.5)
-        hint = f"did you mean {near[0]!r}?" if near else f"{len(self)} speakers are enrolled"
+        hint = f"did you mean {near[0]!r}?" if near else f"enrolled: {plural(len(self), 'speaker')}"
         raise UsageError(f"nobody called {name!r} is enrolled; {hint}")
 
     @property

@@ -35,7 +35,7 @@ def print_summary(records: Sequence[Mapping[str, Any]]) -> None:
         "In brackets: 95 % limits, by how far it depends on the people it was learnt from."
     )
     if last["assumes_enrolled"]:
-        console.print("It assumes that the speaker is enrolled, and may be of the wrong person.")
+        console.print("This confidence assumes that the speaker is enrolled: it may be misplaced.")
     if last["beyond_grid"]:
         console.print("More speech than was learnt from: figures as for the longest length.")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from monitor.bounds import LEAST_RATE, MOST_CHANNELS, MOST_RATE
 from monitor.errors import SourceError
+from monitor.phrases import plural
 
 __all__ = ["check_format"]
 
@@ -19,7 +20,8 @@ def check_format(label: str, rate: int, channels: int) -> None:
     """
     if not 1 <= channels <= MOST_CHANNELS:
         raise SourceError(
-            f"{label} has {channels} channels by its header: at most {MOST_CHANNELS} can be heard; "
+            f"{label} has {plural(channels, 'channel')} by its header: at most "
+            f"{MOST_CHANNELS} can be heard; "
             "is it damaged?"
         )
     if not LEAST_RATE <= rate <= MOST_RATE:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from monitor.errors import SourceError
+from monitor.phrases import plural
 from monitor.types import TICKS_PER_SECOND, AnyArray, BoolArray, Frames, Gap, IntArray, Track
 
 __all__ = ["MOST_TICKS", "RESERVED", "SCHEMA", "SUFFIXES", "Given", "Header", "read_header"]
@@ -150,7 +151,7 @@ def _check_ticks(label: str, name: str, ticks: AnyArray, frames: int, most: int)
 def _check_spans(label: str, name: str, spans: AnyArray, ticks: AnyArray) -> None:
     if spans.dtype.kind not in "iu" or spans.shape != (len(ticks), 2):
         raise SourceError(
-            f"{label}: {name}_spans must be {len(ticks)} pairs of integers, one a frame"
+            f"{label}: {name}_spans must be {plural(len(ticks), 'pair')} of integers, one a frame"
         )
     begins, ends = spans.T
     if np.any(begins < 0) or np.any(begins >= ends) or np.any(ends > ticks):

@@ -78,7 +78,7 @@ def calibrate(
     lengths, template_lengths = _grid(lengths), _grid(template_lengths)
     if len(voices) < FEWEST_SPEAKERS:
         raise CalibrationError(
-            f"{len(voices)} speakers are too few to learn a rank law; "
+            f"too few speakers ({len(voices)}) to learn a rank law; "
             f"at least {FEWEST_SPEAKERS} are needed"
         )
     chosen = dict(similarities or {})

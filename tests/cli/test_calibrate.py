@@ -143,7 +143,7 @@ def test_too_few_speakers(run, tmp_path):
     write_corpus(tmp_path / "few", Simulation(9), 9, 1, 10.0)
     result = run("calibrate", tmp_path / "few", *QUICK)
     assert (result.code, result.out) == (1, "")
-    assert "9 speakers are too few to learn a rank law; at least 10" in result.complaint
+    assert "too few speakers (9) to learn a rank law; at least 10" in result.complaint
 
 
 def test_too_little_speech(run, tmp_path):

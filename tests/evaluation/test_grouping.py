@@ -198,7 +198,7 @@ def test_files_of_groups(tmp_path, name):
         ("id,a,b\nann,1,2\n", None, "has a, b: choose one with --group-by"),
         ("id,a,b\nann,1,2\n", "c", "has no column 'c', but a, b"),
         ("ann f\nann m\n", None, "ann is f on one line and m on another"),
-        ("ann f\nbob\n", None, "line 2: has 1 columns, not 2"),
+        ("ann f\nbob\n", None, "line 2: has 1 column, not 2"),
         ("", None, "is empty"),
         ("".join(f"s{i} {i}\n" for i in range(21)), None, "has 21 groups, more than 20"),
     ],

@@ -53,7 +53,7 @@ def test_a_score_that_is_no_number_is_named():
     [
         (np.zeros(3), [0, 0, 0], (), "a matrix of numbers"),
         (np.array([["a", "b"]]), [0], (), "a matrix of numbers"),
-        (np.zeros((3, 1)), [0, 0, 0], (), "1 speakers"),
+        (np.zeros((3, 1)), [0, 0, 0], (), "1 speaker;"),
         (np.zeros((0, 3)), [], (), "no trial"),
         (np.zeros((3, 3)), [0, 1], (), "one target column"),
         (np.zeros((1, 3)), [0.5], (), "one target column"),

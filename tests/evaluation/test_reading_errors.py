@@ -103,7 +103,7 @@ CONTENT = {
     "words": (saved(np.array([["a", "b"]])), COLUMNS, "holds <U1 of shape (1, 2)"),
     "complex": (saved(SCORES + 0j), COLUMNS, "holds complex128"),
     "no trial": (saved(SCORES[:0]), saved(np.array([], int)), "has no trial in it"),
-    "one speaker": (saved(SCORES[:, :1]), saved(np.zeros(4, int)), "1 speakers; a comparison"),
+    "one speaker": (saved(SCORES[:, :1]), saved(np.zeros(4, int)), "1 speaker; a comparison"),
     "one column": (
         UTT2SPK.replace(" ", "_"),
         KEY,

@@ -265,7 +265,7 @@ def test_names_are_found_or_the_nearest_is_offered():
     assert [made.index(name) for name in made.names] == [0, 1, 2]
     with pytest.raises(UsageError, match=r"nobody called 'Johanes' .* did you mean 'Johannes'"):
         made.index("Johanes")
-    with pytest.raises(UsageError, match="3 speakers are enrolled"):
+    with pytest.raises(UsageError, match="enrolled: 3 speakers"):
         made.index("zzz")
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from monitor.errors import UsageError
 from monitor.evaluation.reading.files import fields, kind_of, separator_of, text_chunks
 from monitor.evaluation.reading.layout import SPEAKER, TRIAL, role_of
+from monitor.phrases import plural
 
 __all__ = ["Attribute", "read_attribute"]
 
@@ -70,7 +71,9 @@ def read_attribute(path: Path, column: str | None = None) -> Attribute:
     for number, line in enumerate(lines[header:], 1 + header):
         row = fields(line, separator)
         if len(row) != len(head) or len(row) < 2:
-            raise UsageError(f"{path.name} line {number}: has {len(row)} columns, not {len(head)}")
+            raise UsageError(
+                f"{path.name} line {number}: has {plural(len(row), 'column')}, not {len(head)}"
+            )
         if row[value] and found.setdefault(row[key], row[value]) != row[value]:
             raise UsageError(
                 f"{path.name}: {row[key]} is {found[row[key]]} on one line and {row[value]} on "

@@ -11,6 +11,7 @@ from monitor.evaluation.reading.layout import natural
 from monitor.evaluation.reading.models import merged_note, owners_of
 from monitor.evaluation.reading.pairs import Pairs
 from monitor.evaluation.reading.targets import Raw, targets
+from monitor.phrases import plural
 from monitor.types import BoolArray, FloatArray, IntArray
 
 __all__ = ["labelled"]
@@ -94,7 +95,7 @@ def _check(pairs: Pairs) -> None:
         again[first] = False
         raise UsageError(
             f"{pairs.label}: {pair(int(np.argmax(again)))} is listed twice "
-            f"({codes.size - distinct.size} lines too many); keep one score for each pair"
+            f"({plural(codes.size - distinct.size, 'line')} too many); keep one score for each pair"
         )
 
 

@@ -10,6 +10,7 @@ from monitor.errors import UsageError
 from monitor.evaluation.reading.labels import Labels
 from monitor.evaluation.reading.layout import natural
 from monitor.evaluation.reading.scratch import scratch
+from monitor.phrases import plural
 from monitor.types import AnyArray
 
 __all__ = ["SCORINGS", "merged_columns", "merged_note", "owners_of"]
@@ -43,7 +44,8 @@ def owners_of(models: Sequence[str], labels: Labels, given: Labels | None) -> tu
     if given is not None:
         if len(given.names) != len(models):
             raise UsageError(
-                f"{given.label} names {len(given.names)} speakers for {len(models)} enrolments"
+                f"{given.label} names {plural(len(given.names), 'speaker')} for "
+                f"{len(models)} enrolments"
             )
         return given.names
     if labels.known or not labels.trials:  # a trial list, or no names of trials

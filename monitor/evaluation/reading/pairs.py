@@ -12,6 +12,7 @@ import numpy as np
 from monitor.errors import UsageError
 from monitor.evaluation.reading.files import Progress, fields, text_chunks, to_number
 from monitor.evaluation.reading.layout import WORDS, Layout
+from monitor.phrases import plural
 from monitor.types import BoolArray, FloatArray, IntArray
 
 __all__ = ["Pairs", "read_pairs"]
@@ -165,7 +166,8 @@ def _columns(lines: list[str], layout: Layout, label: str, begin: int) -> Sequen
     for i, row in enumerate(rows):
         if len(row) not in (0, width):
             raise UsageError(
-                f"{label} line {begin + i + 1}: has {len(row)} columns where the first line has "
+                f"{label} line {begin + i + 1}: has {plural(len(row), 'column')} where the "
+                f"first line has "
                 f"{width}"
             )
     return list(zip(*filter(None, rows), strict=True))

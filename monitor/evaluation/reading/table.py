@@ -13,6 +13,7 @@ from monitor.errors import UsageError
 from monitor.evaluation.reading.files import Progress, fields, text_chunks, to_number
 from monitor.evaluation.reading.layout import Layout
 from monitor.evaluation.reading.scratch import scratch
+from monitor.phrases import plural
 from monitor.types import AnyArray, FloatArray
 
 __all__ = ["Table", "read_table"]
@@ -43,7 +44,8 @@ def read_table(path: Path, layout: Layout, progress: Progress | None = None) -> 
     columns = [i for i in range(layout.width) if i not in apart]
     if len(columns) < 2:
         raise UsageError(
-            f"{path.name} has {len(columns)} columns of scores; a table has one for each speaker, "
+            f"{path.name} has {plural(len(columns), 'column')} of scores; a table has one "
+            f"for each speaker, "
             "and a comparison needs at least two"
         )
     scores = scratch((_count_lines(path), len(columns)))
@@ -106,7 +108,8 @@ def _rows(
             row = fields(line, layout.separator)
             if len(row) != layout.width:
                 raise UsageError(
-                    f"{label} line {number}: has {len(row)} columns and not {layout.width}"
+                    f"{label} line {number}: has {plural(len(row), 'column')} and not "
+                    f"{layout.width}"
                 )
             yield number, row
 

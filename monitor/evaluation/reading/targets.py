@@ -12,6 +12,7 @@ from monitor.errors import UsageError
 from monitor.evaluation.plural import counted
 from monitor.evaluation.reading.labels import Labels
 from monitor.evaluation.reading.layout import natural
+from monitor.phrases import plural
 from monitor.types import AnyArray, IntArray
 
 __all__ = ["Raw", "targets"]
@@ -54,7 +55,7 @@ def targets(
     """
     trials, count = raw.scores.shape
     if raw.speakers and len(raw.speakers) != count:
-        raise UsageError(f"{label}: {len(raw.speakers)} names for {count} columns")
+        raise UsageError(f"{label}: {len(raw.speakers)} names for {plural(count, 'column')}")
     if labels.several:
         raise UsageError(
             f"{labels.label}: {labels.several}; say whose enrolments they are, or give the scores "
@@ -67,7 +68,8 @@ def targets(
     if said != trials:
         turned = f"; {label} may be turned, trials are its rows" if said == count else ""
         raise UsageError(
-            f"{labels.label} has {said} labels for the {trials} trials of {label}{turned}"
+            f"{labels.label} has {plural(said, 'label')} for the {plural(trials, 'trial')} "
+            f"of {label}{turned}"
         )
     columns, speakers = labels.columns, raw.speakers
     if columns is None and not speakers:
@@ -128,7 +130,8 @@ def _numbered(
     order = sorted(set(names))
     if len(order) != count:
         raise UsageError(
-            f"{label} names no column and {source} has {len(order)} speakers for its {count} "
+            f"{label} names no column and {source} has {plural(len(order), 'speaker')} for "
+            f"its {count} "
             "columns: give column numbers from 0, or a table with a header"
         )
     if order != sorted(order, key=natural):

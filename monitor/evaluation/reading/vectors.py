@@ -20,6 +20,7 @@ from monitor.evaluation.reading.files import (
     to_number,
 )
 from monitor.evaluation.reading.layout import SPEAKER, role_of
+from monitor.phrases import plural
 from monitor.types import FloatArray
 
 __all__ = ["Vectors", "read_vectors"]
@@ -54,8 +55,8 @@ class Vectors:
             raise UsageError(f"{self.label} has no embedding in it")
         if count != len(values) or len(self.sessions) not in (0, count):
             raise UsageError(
-                f"{self.label}: {len(values)} embeddings, {count} speakers and "
-                f"{len(self.sessions)} sessions; give one of each for each embedding"
+                f"{self.label}: {plural(len(values), 'embedding')}, {plural(count, 'speaker')} and "
+                f"{plural(len(self.sessions), 'session')}; give one of each for each embedding"
             )
         finite = np.logical_and.reduce(np.isfinite(values), axis=1)
         if not finite.all():
@@ -165,7 +166,7 @@ class _Table(_Lines):
     def add(self, where: str, line: str) -> None:
         row = fields(line, self._separator)
         if len(row) != self._width:
-            raise UsageError(f"{where}: has {len(row)} columns and not {self._width}")
+            raise UsageError(f"{where}: has {plural(len(row), 'column')} and not {self._width}")
         session = "" if self._session is None else row[self._session]
         numbers = [x for i, x in enumerate(row) if i not in (self._speaker, self._session)]
         try:
