@@ -60,7 +60,7 @@ def d_sys(
     low, high = min(own.min(), others.min()), max(own.max(), others.max())
     edges = _edges(float(low), float(high), bins)
     own, others = (cell_counts(np.sort(x), edges[1:-1]).astype(np.float64) for x in (own, others))
-    return float(_d_sys(own, others, edges, omega))
+    return float(_d_sys(own, others, omega))
 
 
 def d_sys_figure(
@@ -83,8 +83,8 @@ def d_sys_figure(
     else:
         by_speaker = speaker_cells(scores, edges[1:-1])
         own, others = (x.sum(axis=0) for x in by_speaker)
-        draws = _d_sys(weights @ by_speaker[0], weights @ by_speaker[1], edges, 1.0)
-    value = float(_d_sys(own, others, edges, 1.0))
+        draws = _d_sys(weights @ by_speaker[0], weights @ by_speaker[1], 1.0)
+    value = float(_d_sys(own, others, 1.0))
     return Figure(
         key,
         label,
@@ -121,14 +121,13 @@ def _pooled_cells(scores: Pool, cuts: FloatArray) -> tuple[_Doubles, _Doubles]:
     return own.astype(np.float64), np.asarray(others, dtype=np.float64)
 
 
-def _d_sys(own: FloatArray, others: FloatArray, edges: _Doubles, omega: float) -> _Doubles:
-    """Shape (...) from counts of shape (..., bins)."""
-    width = edges[1] - edges[0]
-    density = own / (own.sum(axis=-1, keepdims=True) * width)
-    against = others / (others.sum(axis=-1, keepdims=True) * width)
+def _d_sys(own: FloatArray, others: FloatArray, omega: float) -> _Doubles:
+    """Shape (...) from counts of shape (..., bins) of one width, which cancels."""
+    share = own / own.sum(axis=-1, keepdims=True)
+    against = others / others.sum(axis=-1, keepdims=True)
     with np.errstate(divide="ignore", invalid="ignore"):
-        odds = omega * np.where(against > 0, density / against, 1.0)
+        odds = omega * np.where(against > 0, share / against, 1.0)
     local = np.where(odds > 1, 2 * odds / (1 + odds) - 1, 0.0)
-    local = np.where((against == 0) & (density > 0), 1.0, local)
-    area = local * density * width
+    local = np.where((against == 0) & (share > 0), 1.0, local)
+    area = local * share
     return np.asarray(area.sum(axis=-1) - (area[..., 0] + area[..., -1]) / 2)

@@ -90,14 +90,18 @@ def fact_list(report: Report) -> tuple[str, ...]:
     )
 
 
+_LONG = 1e6
+"""Bits and nats from here on stand as powers of ten: Cllr of scores that are no log-likelihoods."""
+
+
 def format_value(value: float | None, unit: str, text: str = "") -> str:
     """A number as its unit wants it; ``text`` where there is one.
 
     Example:
         >>> [format_value(*each) for each in [(2.3456, "bits"), (0.279, "share"), (28.94, "rank")]]
         ['2.346', '27.9 %', '28.9']
-        >>> format_value(None, "bits"), format_value(float("inf"), "nats")
-        ('-', 'inf')
+        >>> [format_value(value, "nats") for value in (None, float("inf"), 1e9)]
+        ['-', 'inf', '1e+09']
     """
     if text:
         return text
@@ -112,7 +116,7 @@ def format_value(value: float | None, unit: str, text: str = "") -> str:
         return f"{value:,.1f}"
     if unit == "count":
         return f"{value:,.0f}"
-    if unit in ("bits", "nats", "log10"):
+    if unit in ("bits", "nats", "log10") and abs(value) < _LONG:
         written = f"{value:.3f}"
         return written.removeprefix("-") if float(written) == 0 else written
     return f"{value:.3g}"

@@ -19,6 +19,8 @@ __all__ = ["Platt", "platt"]
 
 _Doubles: TypeAlias = NDArray[np.float64]
 _STEPS = 100
+_LARGE, _MOST = 100, 300
+"""Powers of two: of scores that are fitted as they are, and by which a penalty is scaled."""
 _ARRIVED = 3e-6
 """Newton squares its error: after a step this short the next would be rounding."""
 
@@ -82,6 +84,10 @@ def platt(
         separable = bool(lows[0] >= highs[1] or highs[0] <= lows[1])
     bounded = separable and not np.isfinite(strength)
     penalty = 1.0 if bounded else 1.0 / strength
+    power = _power(mated, non_mated)
+    if power:
+        mated, non_mated = np.ldexp(mated, -power), np.ldexp(non_mated, -power)
+    penalty = float(np.ldexp(penalty, max(min(-2 * power, _MOST), -_MOST)))  # of w 2^power
     total = mated.size + many
     heavy = (total / (2 * mated.size), total / (2 * many)) if balanced else (1.0, 1.0)
 
@@ -92,7 +98,7 @@ def platt(
         return float(heavy[0] * own + heavy[1] * other + penalty * point[0] ** 2 / 2)
 
     first = 0.0 if balanced else float(np.log(mated.size / many))
-    point = np.array([0.0, first] if start is None else [start.weight, start.bias])
+    point = np.array([0.0, first] if start is None else [np.ldexp(start.weight, power), start.bias])
     for _ in range(_STEPS):
         own, other = _side(-point, mated, None), _side(point, non_mated, counts)
         slope = heavy[1] * other[0] - heavy[0] * own[0] + [penalty * point[0], 0.0]
@@ -105,7 +111,14 @@ def platt(
         while lost(point + step) > here * (1 + 1e-12) and np.abs(step).max() > _ARRIVED:
             step /= 4
         point = point + step
-    return Platt(float(point[0]), float(point[1]), bounded)
+    return Platt(float(np.ldexp(point[0], -power)), float(point[1]), bounded)
+
+
+def _power(mated: FloatArray, non_mated: FloatArray) -> int:
+    """0, or the power of two of scores whose squares would overflow or vanish."""
+    size = max(float(np.abs(each).max()) for each in (mated, non_mated))
+    power = int(np.frexp(size)[1])
+    return power if abs(power) > _LARGE else 0
 
 
 def _side(

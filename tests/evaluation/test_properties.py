@@ -266,6 +266,27 @@ def test_only_comparisons_count_over_all_rows(family, matrix, change):
     )
 
 
+SCALES = st.sampled_from([1e300, 1e-300, 3e170, 3e-170, 1e30])
+
+
+@each
+@few
+@given(matrix=matrices(), scale=SCALES)
+def test_the_scale_of_the_scores_does_not_matter(family, matrix, scale):
+    """But to Cllr, which takes them for log-likelihood ratios."""
+    assume(matrix.tested.size >= family.speakers)
+    weights = resamples(matrix, draws=3)
+    moved = family.figures(rescored(matrix, lambda x: x * scale), weights)
+    kept = family.figures(matrix, weights)
+    for figure in moved:
+        assert figure.value is None or np.isfinite(figure.value), figure.key
+    assert_same(
+        tuple(figure for figure in moved if figure.label != "Cllr"),
+        tuple(figure for figure in kept if figure.label != "Cllr"),
+        max(family.rounding, 1e-7),
+    )
+
+
 @each
 @few
 @given(matrix=matrices(), seed=SEEDS)
