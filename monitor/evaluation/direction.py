@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from monitor.evaluation.comparisons import Pool
 from monitor.evaluation.matrix import ScoreMatrix
+from monitor.types import FloatArray, IntArray
 
-__all__ = ["points_away", "warning"]
+__all__ = ["list_points_away", "list_warning", "points_away", "warning"]
 
 _ERRORS = 3.0
 """Standard errors below chance, over trials and again over speakers."""
@@ -29,14 +31,44 @@ def points_away(matrix: ScoreMatrix) -> bool:
     """
     count, trials = matrix.population, matrix.trials
     below = 1.0 - (matrix.better + (matrix.tied - 1) / 2) / (count - 1)  # share of the others
-    lead = 0.5 - float(below.mean())
-    if lead <= _ERRORS * np.sqrt((count + 1) / (12 * (count - 1) * trials)):
+    error = float(np.sqrt((count + 1) / (12 * (count - 1) * trials)))
+    return _below_chance(below, matrix.owner, error)
+
+
+def list_points_away(scores: Pool) -> bool:
+    """The same of comparisons that have no ranks: mated scores among all non-mated ones.
+
+    Example:
+        >>> matrix = ScoreMatrix(1 - np.eye(5)[np.repeat(np.arange(5), 4)], np.repeat(range(5), 4))
+        >>> list_points_away(matrix)
+        True
+    """
+    others = np.sort(np.concatenate([block.ravel() for _, block in scores.non_mated_blocks()]))
+    places = sum(np.searchsorted(others, scores.mated, side) for side in ("left", "right"))
+    below = np.asarray(places) / (2 * others.size)
+    error = float(np.sqrt((1 / below.size + 1 / others.size) / 12))
+    return _below_chance(below, scores.owner, error)
+
+
+def _below_chance(below: FloatArray, owner: IntArray, error: float) -> bool:
+    if 0.5 - float(below.mean()) <= _ERRORS * error:
         return False
-    means = np.bincount(matrix.owner, below) / np.bincount(matrix.owner)
+    tests = np.bincount(owner)
+    means = (np.bincount(owner, below) / np.maximum(tests, 1))[tests > 0]
     if means.size < 2:
         return True
-    error = float(means.std(ddof=1)) / np.sqrt(means.size)
-    return bool(0.5 - means.mean() > _ERRORS * error)
+    return bool(0.5 - means.mean() > _ERRORS * means.std(ddof=1) / np.sqrt(means.size))
+
+
+def list_warning(scores: Pool) -> str:
+    """As `warning`, where there are no ranks."""
+    if not list_points_away(scores):
+        return ""
+    return (
+        f"{scores.name} looks like distances: comparisons of one speaker score lower than others. "
+        "Every figure takes higher for more alike: if lower is, give the negatives of these "
+        "numbers."
+    )
 
 
 def warning(matrix: ScoreMatrix, what: str = "") -> str:

@@ -13,7 +13,7 @@ from monitor.evaluation.accounting import account
 from monitor.evaluation.anonymity import Roles
 from monitor.evaluation.comparisons import Comparisons, Usage, pooled_resamples
 from monitor.evaluation.curves import rank_curves, score_curves
-from monitor.evaluation.direction import warning
+from monitor.evaluation.direction import list_warning, warning
 from monitor.evaluation.figure import Figure
 from monitor.evaluation.lid import LidBits
 from monitor.evaluation.longitudinal import LongitudinalCurve, longitudinal
@@ -146,10 +146,10 @@ def evaluate(
         figures += _accounted(epsilon, delta)
     step("curves")
     by_key = {figure.key: _biased(figure) for figure in figures}
-    wrong = []
+    wrong = [list_warning(pool) if matrix is None else warning(matrix)]
     if matrix is not None:
         said += _means(matrix, by_key)
-        wrong = [warning(matrix), "" if dev is None else warning(dev, "the dev matrix")]
+        wrong.append("" if dev is None else warning(dev, "the dev matrix"))
     return Report(
         name=every.name,
         speakers=len(every.speakers),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -176,6 +177,11 @@ def test_a_list_without_any_full_row_has_no_ranks(tmp_path):
     assert report["verification.eer_rocch"].limits[0] is not None
     assert any("SRD, LID, pi_link, pi_sing and mean ranks are left out" in n for n in report.notes)
     json.dumps(report.to_json(), allow_nan=False)
+    assert report.warnings == ()
+    assert read.comparisons.rest is not None
+    negated = replace(read.comparisons.rest, scores=-read.comparisons.rest.scores)
+    turned = evaluate(replace(read.comparisons, rest=negated), draws=0)
+    assert "looks like distances" in turned.warnings[0]
     assert "Misses against false alarms" in page([report])
 
 

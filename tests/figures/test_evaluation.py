@@ -1,25 +1,43 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import matplotlib as mpl
 import numpy as np
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from monitor.figures.evaluation import _PICTURES
+from monitor.figures.evaluation import _PICTURES, Curves, Line
 from monitor.figures.inline import COLOURS
 from tests.evaluation.made import curves
 
 
+def rising(name: str) -> Curves:
+    """Scores that mislead: the points lie where those of telling scores do not."""
+    rank = np.arange(1.0, 101.0)
+    few = np.arange(1.0, 6.0)
+    odds = np.linspace(-3, 3, 31)
+    return replace(
+        curves(name),
+        ranks=Line(rank, rank**2 / (rank**2).sum()),
+        heard=Line(few, -0.2 * few),
+        guides={"linear": Line(few, 0.1 * few), "square root": Line(few, 0.05 * np.sqrt(few))},
+        ece=Line(odds, 1.25 - np.exp(-odds)),
+        linkage=Line(rank[1:], 0.02 + 0 * rank[1:]),
+    )
+
+
+@pytest.mark.parametrize("made", [curves, rising])
 @pytest.mark.parametrize("systems", [1, 2])
 @pytest.mark.parametrize("picture", [name for name, *_ in _PICTURES])
-def test_a_legend_lies_beside_the_points(picture, systems):
+def test_a_legend_lies_beside_the_points(picture, systems, made):
     paint = next(paint for name, _, _, paint in _PICTURES if name == picture)
     figure = Figure(figsize=(4.6, 3.1), dpi=72, layout="constrained")
     canvas = FigureCanvasAgg(figure)
     axes = figure.add_subplot()
     with mpl.rc_context({"font.size": 9, "legend.fontsize": 8}):
-        paint(axes, systems=[(COLOURS[i], curves(f"s{i}")) for i in range(systems)])
+        paint(axes, systems=[(COLOURS[i], made(f"s{i}")) for i in range(systems)])
         canvas.draw()
     legend = axes.get_legend()
     if legend is None:
