@@ -15,6 +15,7 @@ from monitor.maths.allranks import all_rank_bounds
 from monitor.maths.fitting import fit
 from monitor.maths.lid import normalise_rows
 from monitor.maths.ranks import rank_histogram
+from monitor.maths.scale import near_one
 from monitor.maths.tempering import fit_growing_temperature, fit_temperature, tempered_bits
 from monitor.phrases import plural
 from monitor.types import BoolArray, FloatArray, IntArray
@@ -231,6 +232,7 @@ def _rank_evidence(scores: FloatArray, law: FloatArray) -> FloatArray:
 
 def _alike(embeddings: FloatArray) -> FloatArray:
     """``R = (2 / k) sum_{i<j<=k} clip(cos, 0, 1)``: (S, K, d) to (S, K)."""
+    embeddings = near_one(embeddings)
     length = np.linalg.norm(embeddings, axis=2, keepdims=True)
     unit = embeddings / np.where(length > 0, length, 1.0)
     cosine = np.clip(unit @ unit.transpose(0, 2, 1), 0.0, 1.0)

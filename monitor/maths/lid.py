@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from monitor.errors import UsageError
+from monitor.maths.scale import near_one
 from monitor.types import FloatArray, IntArray
 
 __all__ = [
@@ -51,9 +52,7 @@ def normalise_rows(scores: FloatArray, ddof: int) -> _Doubles:
         raise UsageError("a row of scores needs at least two candidates")
     if not np.isfinite(scores).all():
         raise UsageError("a score is not finite: drop such trials before normalising them")
-    # powers of two change no digit, and squares of what is left neither overflow nor vanish
-    _, exponent = np.frexp(np.abs(scores).max(axis=-1, keepdims=True))
-    scores = np.ldexp(scores, -exponent)
+    scores = near_one(scores)
     centred = scores - scores.mean(axis=-1, keepdims=True)
     deviation = scores.std(axis=-1, ddof=ddof, keepdims=True)
     flat = deviation <= _CONSTANT * np.abs(scores).max(axis=-1, keepdims=True)

@@ -9,9 +9,11 @@ from monitor.evaluation.ece import ece_profile
 from monitor.evaluation.error_rates import det_curve, eer
 from monitor.evaluation.evaluating import evaluate
 from monitor.evaluation.lid_calibration import calibrate
+from monitor.evaluation.longitudinal import longitudinal
 from monitor.evaluation.matrix import ScoreMatrix
 from monitor.evaluation.online import OnlineLID
 from monitor.evaluation.operating import half_trials, operating_point
+from monitor.evaluation.reading.embeddings import read_embeddings
 from monitor.evaluation.separation import d_sys
 from monitor.evaluation.verification import cllr, min_cllr
 from monitor.evaluation.wording import format_value
@@ -107,3 +109,24 @@ def test_disclosure_one_trial_at_a_time(scale):
         usual.update(target, row)
         found.update(target, row * scale)
     assert found.get() == pytest.approx(usual.get(), rel=1e-9)
+
+
+@each
+@pytest.mark.parametrize("scoring", ["average", "max"])
+def test_cosines_of_embeddings(tmp_path, scale, scoring):
+    generator = np.random.default_rng(0)
+    centre = generator.normal(size=(6, 8))
+    heard = centre[np.arange(24) % 6] + 0.5 * generator.normal(size=(24, 8))
+    found = []
+    for size in (1.0, scale):
+        for name, values in (("trials", heard), ("enrolment", centre)):
+            whose = np.array([f"s{i % 6}" for i in range(len(values))])
+            np.savez(tmp_path / f"{name}.npz", embeddings=size * values, speakers=whose)
+        files = tmp_path / "trials.npz", tmp_path / "enrolment.npz"
+        found.append(read_embeddings(*files, scoring).matrix)
+    np.testing.assert_allclose(found[1].scores, found[0].scores, rtol=1e-6)
+    one, other = (
+        longitudinal(matrix, embeddings=size * heard).mean_bits("embedding")
+        for matrix, size in zip(found, (1.0, scale), strict=True)
+    )
+    np.testing.assert_allclose(one, other, atol=1e-5)

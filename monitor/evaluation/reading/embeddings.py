@@ -15,6 +15,7 @@ from monitor.evaluation.reading.layout import natural
 from monitor.evaluation.reading.models import SCORINGS
 from monitor.evaluation.reading.scratch import scratch
 from monitor.evaluation.reading.vectors import Vectors, read_vectors
+from monitor.maths.scale import near_one
 from monitor.maths.scores import similarity
 from monitor.types import AnyArray, FloatArray
 
@@ -105,13 +106,13 @@ def _cosines(
     cosine = similarity("embedding-cosine", "embedding")
     order = np.argsort(owner, kind="stable")
     starts = np.searchsorted(owner[order], np.arange(owner.max() + 1))
-    prepared = cosine.prepare(enrolment[order])
+    prepared = cosine.prepare(near_one(enrolment[order]))
     if scoring == "average":
         prepared = cosine.prepare(np.add.reduceat(prepared, starts, axis=0))
     scores = scratch((len(trials), len(starts)), np.float32)
     step = max(1, _BLOCK // len(prepared))
     for first in range(0, len(trials), step):
-        block = cosine.score(prepared, trials[first : first + step])
+        block = cosine.score(prepared, near_one(trials[first : first + step]))
         if scoring == "max":
             block = np.maximum.reduceat(block, starts, axis=1)
         scores[first : first + step] = block
