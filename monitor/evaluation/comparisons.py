@@ -8,7 +8,7 @@ or both in one, `Comparisons`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
@@ -62,9 +62,10 @@ class ScoreList:
         spoken: shape (T,), whose trial each is, index into `people`.
         speakers: the N enrolled speakers.
         people: whose trials there are; a trial whose speaker nobody names is its own.
+        trials: names of the T trials, all different; empty where they have none.
 
     Raises:
-        UsageError: shapes that do not fit.
+        UsageError: shapes that do not fit, or a score that is not finite.
     """
 
     scores: AnyArray
@@ -74,10 +75,13 @@ class ScoreList:
     spoken: IntArray
     speakers: tuple[str, ...]
     people: tuple[str, ...]
+    trials: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if not self.scores.shape == self.mated.shape == self.trial.shape == self.speaker.shape:
             raise UsageError("give a score, a trial, a speaker and a label for each comparison")
+        if not np.isfinite(self.scores).all():
+            raise UsageError("a score is not finite: drop that comparison")
 
     def chosen(self, which: BoolArray) -> ScoreList:
         """Some of the comparisons: shape (n,); trials that are left without any are gone."""
@@ -91,6 +95,7 @@ class ScoreList:
             spoken.ravel(),
             self.speakers,
             tuple(self.people[i] for i in heard.tolist()),
+            tuple(self.trials[i] for i in trials.tolist()) if self.trials else (),
         )
 
     @cached_property
@@ -165,8 +170,8 @@ class Comparisons:
             )
 
     @classmethod
-    def of(cls, listed: ScoreList, name: str = "scores", trials: Sequence[str] = ()) -> Comparisons:
-        """Take the trials that ranks can stand on out of a list; `trials` are their names."""
+    def of(cls, listed: ScoreList, name: str = "scores") -> Comparisons:
+        """Take the trials that ranks can stand on out of a list."""
         whole = listed.complete & (len(listed.speakers) > 1)
         if not whole.any():
             return cls(listed.speakers, None, listed, name)
@@ -177,7 +182,7 @@ class Comparisons:
         scores[row, column] = listed.scores[inside]
         target = np.empty(len(scores), dtype=np.intp)
         target[row[mated]] = column[mated]
-        called = tuple(each for each, ranked in zip(trials, whole, strict=False) if ranked)
+        called = tuple(each for each, ranked in zip(listed.trials, whole, strict=False) if ranked)
         matrix = ScoreMatrix(scores, target, listed.speakers, name, called)
         return cls(listed.speakers, matrix, None if inside.all() else listed.chosen(~inside), name)
 

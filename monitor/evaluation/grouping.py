@@ -97,7 +97,8 @@ def _part(matrix: ScoreMatrix, rows: IntArray, columns: IntArray, name: str) -> 
     for first in range(0, len(rows), step):
         scores[first : first + step] = matrix.scores[rows[first : first + step]][:, columns]
     names = tuple(matrix.speakers[column] for column in columns.tolist())
-    return ScoreMatrix(scores, np.searchsorted(columns, matrix.target[rows]), names, name)
+    trials = tuple(matrix.trial_names[row] for row in rows.tolist()) if matrix.trial_names else ()
+    return ScoreMatrix(scores, np.searchsorted(columns, matrix.target[rows]), names, name, trials)
 
 
 def _rest(
@@ -128,6 +129,7 @@ def _as_list(matrix: ScoreMatrix) -> ScoreList:
         matrix.owner,
         matrix.speakers,
         tuple(matrix.speakers[each] for each in matrix.tested.tolist()),
+        matrix.trial_names,
     )
 
 
@@ -143,6 +145,7 @@ def _joined(one: ScoreList, other: ScoreList) -> ScoreList:
         np.concatenate([one.spoken, moved[other.spoken]]),
         one.speakers,
         people,
+        (*one.trials, *other.trials) if one.trials and other.trials else (),
     )
 
 

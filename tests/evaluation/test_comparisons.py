@@ -310,6 +310,19 @@ def test_impostors_are_drawn_among_themselves():
     assert not np.array_equal(weights[:, 2:], weights[:, :2])
 
 
+def test_numbers_of_trials_are_no_enrolments(tmp_path):
+    """Speaker 10 has no trial, and another's trial is called 10."""
+    np.savetxt(tmp_path / "s.txt", np.random.default_rng(0).normal(size=(20, 12)))
+    (tmp_path / "l").write_text("".join(f"{i} {i % 10}\n" for i in range(20)))
+    assert read_scores(tmp_path / "s.txt", tmp_path / "l").matrix.population == 12
+
+
+def test_trials_keep_their_names(listed):
+    matrix = read_scores(listed.scores, listed.key).matrix
+    assert matrix.trial_names[:2] == ("1000-0000", "1001-0001")
+    assert len(matrix.trial_names) == 704
+
+
 def test_a_list_of_one_kind_says_so():
     only = ScoreList(
         np.zeros(1), np.ones(1, bool), np.zeros(1, int), np.zeros(1, int), np.zeros(1, int),
@@ -317,3 +330,7 @@ def test_a_list_of_one_kind_says_so():
     )  # fmt: skip
     with pytest.raises(UsageError, match="no comparison is of two speakers"):
         Comparisons.of(only)
+    with pytest.raises(UsageError, match="not finite"):
+        replace(only, scores=np.array([np.nan]))
+    with pytest.raises(UsageError, match="give a score, a trial"):
+        replace(only, scores=np.zeros(2))

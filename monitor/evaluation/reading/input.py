@@ -105,7 +105,6 @@ def finished(
 
 def finished_list(
     listed: ScoreList,
-    trials: Sequence[str],
     name: str,
     *,
     notes: Sequence[str] = (),
@@ -114,8 +113,7 @@ def finished_list(
     """Take the trials that ranks can stand on out of a list, and say what is beside them.
 
     Args:
-        listed: the comparisons.
-        trials: names of its trials.
+        listed: the comparisons, of named trials.
         name: of the system.
         notes: what is known already.
         unmated: as `finished`.
@@ -125,15 +123,14 @@ def finished_list(
     """
     said = list(notes)
     impostor = listed.hits == 0
-    if not _impostors(impostor, trials, name, unmated, said):
-        trials = [trial for trial, lost in zip(trials, impostor, strict=True) if not lost]
+    if not _impostors(impostor, listed.trials, name, unmated, said):
         listed = listed.chosen(~impostor[listed.trial])
     several = np.flatnonzero(listed.hits > 1)
     if several.size:
         said.append(
             f"{counted(several.size, 'trial')} with several targets (first: "
-            f"{trials[several[0]]}): each counts by itself; to take the enrolments of a speaker "
-            "together, say whose they are (--enrolment-labels)"
+            f"{listed.trials[several[0]]}): each counts by itself; to take the enrolments of a "
+            "speaker together, say whose they are (--enrolment-labels)"
         )
     count, met = len(listed.speakers), np.bincount(listed.trial, minlength=len(listed.spoken))
     short = np.flatnonzero(met < count)
@@ -142,12 +139,12 @@ def finished_list(
         lacks = np.setdiff1d(np.arange(count), listed.speaker[listed.trial == row])[0]
         said.append(
             f"{short.size} of {counted(met.size, 'trial')} were not compared with every speaker "
-            f"(first: trial {trials[row]}, not with {listed.speakers[lacks]}): ranks leave them out"
+            f"(first: trial {listed.trials[row]}, not with {listed.speakers[lacks]}): ranks leave "
+            "them out"
         )
-    made = Comparisons.of(listed, name, trials)
+    made = Comparisons.of(listed, name)
     if made.matrix is not None:
-        ranked = [trial for trial, whole in zip(trials, listed.complete, strict=True) if whole]
-        said += _balance(made.matrix, ranked)
+        said += _balance(made.matrix, made.matrix.trial_names)
     return Input(made, tuple(said))
 
 
@@ -203,6 +200,7 @@ def _rest(
         np.array([people[name] for name in names], dtype=np.intp),
         speakers or tuple(map(str, range(count))),
         tuple(people),
+        tuple(trials[row] for row in rows.tolist()),
     )
 
 

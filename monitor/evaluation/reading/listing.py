@@ -23,7 +23,7 @@ def labelled(
     notes: list[str],
     models: Labels | None = None,
     scoring: str = "average",
-) -> tuple[ScoreList, tuple[str, ...]]:
+) -> ScoreList:
     """Bring scores and labels together.
 
     Args:
@@ -34,7 +34,7 @@ def labelled(
         scoring: how these become one score: their mean or the largest.
 
     Returns:
-        comparisons, and the names of their trials.
+        the comparisons.
 
     Raises:
         UsageError: a pair comes twice, a score is not finite, or names do not fit together.
@@ -71,8 +71,9 @@ def labelled(
     people = dict.fromkeys(names)
     index = {name: i for i, name in enumerate(people)}
     spoken_by = np.array([index[name] for name in names], dtype=np.intp)
-    made = ScoreList(scores, mated, trial, speaker, spoken_by, speakers, tuple(people))
-    return made, pairs.trials
+    return ScoreList(
+        scores, mated, trial, speaker, spoken_by, speakers, tuple(people), pairs.trials
+    )
 
 
 def _check(pairs: Pairs) -> None:

@@ -50,8 +50,9 @@ def owners_of(models: Sequence[str], labels: Labels, given: Labels | None) -> tu
         return given.names
     if labels.known or not labels.trials:  # a trial list, or no names of trials
         return tuple(models)
-    speakers, said = set(labels.names), dict(zip(labels.trials, labels.names, strict=True))
-    return tuple(name if name in speakers else said.get(name, name) for name in models)
+    said = dict(zip(labels.trials, labels.names, strict=True))
+    utterances = said.keys() - set(labels.names)
+    return tuple(said[name] for name in models) if utterances >= set(models) else tuple(models)
 
 
 def merged_note(models: int, speakers: int, scoring: str) -> str:

@@ -133,8 +133,8 @@ def _listed(
     key = labels.pairs
     if key is not None and _named(key.trials, key.speakers, pairs.speakers):
         labels = labels_of_pairs(key.swapped())  # the list knows better which are its speakers
-    made, trials = labelled(pairs, labels, notes, owners, scoring)
-    return finished_list(made, trials, name, notes=notes, unmated=unmated)
+    made = labelled(pairs, labels, notes, owners, scoring)
+    return finished_list(made, name, notes=notes, unmated=unmated)
 
 
 def _covers(key: Pairs, raw: Raw) -> bool:
@@ -165,6 +165,8 @@ def _with_speakers(raw: Raw, models: Path | None, scoring: str, notes: list[str]
     count = raw.scores.shape[1]
     columns = raw.speakers or tuple(map(str, range(count)))
     given = None if models is None else read_labels(models, raw.speakers)
+    if given is None and not raw.speakers:
+        return raw
     if given is not None and given.columns is not None:
         raise UsageError(f"{given.label}: give names of speakers, one for each enrolment")
     owners = owners_of(columns, raw.labels, given)
