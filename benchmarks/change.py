@@ -188,6 +188,11 @@ def splice(readers: Sequence[Reader], rng: np.random.Generator) -> Spliced:
         end = begin + seconds * TICKS_PER_SECOND
         pieces.append(part(frames, begin, end, fresh=bool(turns)))
         turns.append(reader)
+    return joined(pieces, turns)
+
+
+def joined(pieces: Sequence[Frames], turns: Sequence[Reader]) -> Spliced:
+    """One stream of these turns."""
     ends = np.cumsum([piece.speech.size for piece in pieces])
     tracks = {}
     for name in pieces[0].tracks:

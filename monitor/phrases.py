@@ -148,10 +148,15 @@ def voice_since(change: Mapping[str, Any]) -> str:
         'another voice since 1:47'
         >>> voice_since({"since_seconds": 107.0, "features": ["channel"]})
         'another channel or voice since 1:47'
+        >>> voice_since({"since_seconds": 153.0, "features": ["f0"], "back": True})
+        'the first voice is back since 2:33'
     """
+    since = f"since {clock_time(change.get('since_seconds') or 0.0)}"
+    if change.get("back"):
+        return f"the first voice is back {since}"
     channel = list(change.get("features") or ()) == ["channel"]
     what = "another channel or voice" if channel else "another voice"
-    return f"{what} since {clock_time(change.get('since_seconds') or 0.0)}"
+    return f"{what} {since}"
 
 
 def another_voice(reading: Mapping[str, Any], watch: str | None) -> str:

@@ -26,7 +26,11 @@ LINE_SECONDS = 10.0
 SAME_SECONDS = 60.0
 """How often a line is said that says nothing new, so that people see that it goes on."""
 SHOWN_GAPS = 5
-ACTIONS = {"reset": "the evidence begins afresh", "split": "another stream begins"}
+ACTIONS = {
+    "note": "alerts rest, the evidence is of both",
+    "reset": "the evidence begins afresh",
+    "split": "another stream begins",
+}
 
 
 class TerminalSink:
@@ -150,7 +154,9 @@ class TerminalSink:
             self._begun = f"voice since {clock_time(record.get('since_seconds') or 0.0)}"
         if self._changes <= SHOWN_GAPS:
             more = " (further ones are only counted)" if self._changes == SHOWN_GAPS else ""
-            done = ACTIONS.get(record.get("action", ""), "alerts rest, the evidence is of both")
+            done = ACTIONS.get(str(record.get("action")), "")
+            if record.get("back"):
+                done = "alerts go on"
             self._say(f"{voice_since(record)}: {done}{more}")
 
     @property

@@ -160,7 +160,7 @@ _CHANGE = _record(
         "margin_after": _NUMBER,
         "action": {"enum": ["note", "reset", "split"]},
     },
-    {},
+    {"back": _FLAG},
 )
 
 _ALERT = _record(

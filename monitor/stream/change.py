@@ -45,6 +45,8 @@ class Change:
         margin_before: mean margin of the first of them up to there: nats a frame (histograms), a
             difference of cosines (embeddings) or bels (levels).
         margin_after: the same since then.
+        back: the voice that was left is the one that speaks again. The margins are then those under
+            it: the level that says so, and since then.
     """
 
     seconds: float
@@ -52,6 +54,7 @@ class Change:
     features: tuple[str, ...]
     margin_before: float
     margin_after: float
+    back: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,10 +74,10 @@ class Open:
         return {"since_seconds": self.since_seconds, "features": list(self.features)}
 
 
-_F0 = Sensitivity(50, 200, 4, 3, gain=10.0, delta=0.01)
-_PHONES = Sensitivity(12, 150, 6, 5, gain=50.0, delta=0.05)
-_IDENTITY = Sensitivity(1, 2, 1, 1, gain=10.0, delta=0.5, least_drop=0.25)
-_CHANNEL = Sensitivity(1, 4, 1, 3, gain=3.0, delta=0.5, least_drop=0.4)
+_F0 = Sensitivity(50, 200, 4, 3, gain=10.0, delta=0.01, back_units=20)
+_PHONES = Sensitivity(12, 150, 6, 5, gain=50.0, delta=0.05, back_units=20)
+_IDENTITY = Sensitivity(1, 2, 1, 1, gain=10.0, delta=0.5, back_units=3, least_drop=0.25)
+_CHANNEL = Sensitivity(1, 4, 1, 3, gain=3.0, delta=0.5, back_units=4, least_drop=0.4)
 SENSITIVITY: Mapping[str, Sensitivity] = {
     "f0": _F0,
     "phones": _PHONES,
@@ -88,7 +91,10 @@ SENSITIVITY: Mapping[str, Sensitivity] = {
 class ChangeDetector:
     """Follows the features of a stream, on a fixed grid of its clock.
 
-    The first feature that notices reports; then all of them start afresh with the new voice.
+    The first feature that notices reports; then all of them start afresh with the new voice. Where
+    asked for, the voice that was left is remembered, and reported when it is ``back``: when an
+    embedding says so, else all features that had noticed.
+
     Where an embedding is followed, which tells voices apart within seconds, histograms are ten
     times more careful.
 
@@ -100,6 +106,7 @@ class ChangeDetector:
         kinds: ``"histogram"``, ``"embedding"`` or ``"levels"`` of each.
         careful: divides every delta: above 1 fewer false alarms, more misses and later reports.
         sensitivity: other settings, by feature or kind.
+        returns: remember the first voice, and tell when it is back.
 
     Raises:
         UsageError: a kind or ``careful`` makes no sense.
@@ -123,6 +130,7 @@ class ChangeDetector:
         *,
         careful: float = 1.0,
         sensitivity: Mapping[str, Sensitivity] | None = None,
+        returns: bool = False,
     ) -> None:
         # takes nearly a second, which a live stream does not have later
         import river.drift  # noqa: F401
@@ -130,14 +138,16 @@ class ChangeDetector:
         if not careful > 0:
             raise UsageError(f"careful={careful:g} must be positive; 1 is the default")
         settings = {**SENSITIVITY, **(sensitivity or {})}
-        embeddings = "embedding" in (kinds[name] for name in background)
+        self._returns = returns
+        self._asked: tuple[str, ...] = ()  # whether the voice that was left is back
+        self._embeddings = tuple(name for name in sorted(background) if kinds[name] == "embedding")
         self._voices: dict[str, Voice] = {}
         for name in sorted(background):
             kind = kinds[name]
             if kind not in VOICES:
                 raise UsageError(f"kind={kind!r} of {name} must be one of {', '.join(VOICES)}")
             how = settings.get(name, settings[kind])
-            beside = _BESIDE_EMBEDDINGS if embeddings and kind == "histogram" else 1.0
+            beside = _BESIDE_EMBEDDINGS if self._embeddings and kind == "histogram" else 1.0
             delta = min(how.delta * beside / careful, _LARGEST_DELTA)
             how = replace(how, delta=delta)
             self._voices[name] = VOICES[kind](np.asarray(background[name]), how)
@@ -162,7 +172,10 @@ class ChangeDetector:
             if name in step and (fall := voice.hear(step[name], began)) is not None
         }
         if not noticed:
-            return None
+            return self._back(tick)
+        if self._returns and not self._asked:
+            able = {n for n, voice in self._voices.items() if voice.leave(noticed.get(n))}
+            self._asked = tuple(n for n in self._embeddings if n in able) or tuple(noticed)
         for voice in self._voices.values():
             voice.reset()
         first = next(iter(noticed.values()))
@@ -174,10 +187,30 @@ class ChangeDetector:
             margin_after=first.after,
         )
 
+    def _back(self, tick: int) -> Change | None:
+        """Whether the voice that was left is back."""
+        found = [self._voices[name].back() for name in self._asked]
+        falls = [fall for fall in found if fall is not None]
+        if not falls or len(falls) < len(found):
+            return None
+        change = Change(
+            seconds=tick / TICKS_PER_SECOND,
+            since_seconds=max(fall.began for fall in falls) / TICKS_PER_SECOND,
+            features=self._asked,
+            margin_before=falls[0].before,
+            margin_after=falls[0].after,
+            back=True,
+        )
+        for voice in self._voices.values():
+            voice.forget(take_up=True)
+        self._asked = ()
+        return change
+
     def reset(self) -> None:
         """Forget the stream."""
-        self._tick = 0
+        self._tick, self._asked = 0, ()
         for voice in self._voices.values():
+            voice.forget(take_up=False)
             voice.reset()
 
     def state(self) -> tuple[dict[str, Any], dict[str, AnyArray]]:
@@ -187,7 +220,7 @@ class ChangeDetector:
             for name, voice in self._voices.items()
             for key, value in voice.state().items()
         }
-        return {"tick": self._tick}, arrays
+        return {"tick": self._tick, "asked": list(self._asked)}, arrays
 
     def restore(self, plain: Mapping[str, Any], arrays: Mapping[str, AnyArray]) -> None:
         """Take up a ``state`` of a detector made with the same arguments.
@@ -195,7 +228,7 @@ class ChangeDetector:
         Raises:
             StoreError: the state is of other features.
         """
-        self._tick = int(plain["tick"])
+        self._tick, self._asked = int(plain["tick"]), tuple(plain["asked"])
         for name, voice in self._voices.items():
             try:
                 voice.restore({key: arrays[f"{name}/{key}"] for key in voice.KEPT})

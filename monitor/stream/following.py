@@ -33,6 +33,9 @@ MOST_TEMPLATES = 64
 MOST_MARGINS = 4000
 """Of a longer voice (an hour and more) the older half of its margins is let go."""
 
+BACK = 0.7
+"""How far a voice's margin must be on the way from the other voice's to its own, to be back."""
+
 
 @dataclass(frozen=True, slots=True)
 class Sensitivity:
@@ -47,6 +50,7 @@ class Sensitivity:
             there are twice as many and two.
         gain: what margins are multiplied by for ADWIN.
         delta: ADWIN's; smaller is more careful.
+        back_units: newest units by which a voice that was left is known to be back.
         least_drop: a lower mean is a change from this difference on: a voice's small ones are
             significant after a while, and nobody else's.
     """
@@ -57,6 +61,7 @@ class Sensitivity:
     min_units: int
     gain: float
     delta: float
+    back_units: int
     least_drop: float = 0.0
 
 
@@ -75,6 +80,23 @@ class Fall:
     after: float
 
 
+@dataclass(slots=True)
+class Left:
+    """A voice that another one took over from, to be known when it is back.
+
+    Attributes:
+        own: its sketch, shape (M,).
+        frames: behind it.
+        level: mean margin of the newest units under it from which on it is back.
+        recent: margins of the newest units under it, each with the tick at which the unit began.
+    """
+
+    own: FloatArray
+    frames: int
+    level: float
+    recent: list[tuple[float, int]]
+
+
 class Voice:
     """One feature of the voice since the last change.
 
@@ -86,15 +108,17 @@ class Voice:
         KEPT: names in a ``state``.
     """
 
-    KEPT = ("own", "held", "part", "margins", "began", "counters")
+    KEPT = ("own", "held", "part", "margins", "began", "counters", "left_own", "left", "recent")
 
     def __init__(self, size: int, how: Sensitivity) -> None:
         self._size = size
         self._how = how
+        self._own: FloatArray
+        self._left: Left | None = None
         self.reset()
 
     def reset(self) -> None:
-        """Forget the voice."""
+        """Forget the voice; one that was left is remembered still."""
         self._own = np.zeros(self._size)
         self._frames = 0  # behind it
         self._held: list[FloatArray] = []
@@ -110,8 +134,47 @@ class Voice:
     def _sum(self, values: AnyArray) -> FloatArray:
         raise NotImplementedError
 
-    def _margin(self, unit: FloatArray) -> float:
+    def _margin(self, unit: FloatArray, own: FloatArray, frames: int) -> float:
+        """Of a unit under a voice with this sketch of so many frames."""
         raise NotImplementedError
+
+    def leave(self, fall: Fall | None) -> bool:
+        """Another voice has taken over: remember this one, where it is known.
+
+        Args:
+            fall: how this feature noticed; None where another one did: then half of the mean
+                margin is the level, since 0 is no more like this voice than like anybody.
+
+        Returns:
+            whether this feature can tell when it is back.
+        """
+        known = self._frames >= self._how.warm_frames and len(self._margins) > 0
+        if known:
+            level = float(np.mean(self._margins)) / 2
+            if fall is not None:
+                level = BACK * fall.before + (1 - BACK) * fall.after
+            self._left = Left(self._own.copy(), self._frames, level, [])
+        return known
+
+    def back(self) -> Fall | None:
+        """Since when the voice that was left is back, as far as the newest units tell."""
+        left = self._left
+        if left is None or len(left.recent) < self._how.back_units:
+            return None
+        margins = np.array([margin for margin, _ in left.recent])
+        if margins.mean() < left.level:
+            return None
+        at = split(margins) if margins.size > 1 else 0
+        if at and margins[:at].mean() >= left.level:  # the other voice is in none of them
+            at = 0
+        return Fall(left.recent[at][1], left.level, float(margins[at:].mean()))
+
+    def forget(self, *, take_up: bool) -> None:
+        """Remember no voice that was left any more; or take it up again as the one that speaks."""
+        left, self._left = self._left, None
+        if take_up and left is not None:
+            self.reset()
+            self._own, self._frames = np.asarray(left.own), left.frames
 
     def hear(self, values: AnyArray, began: int) -> Fall | None:
         """What these further frames of a step that began at a tick reveal.
@@ -135,8 +198,12 @@ class Voice:
         """A unit is complete."""
         unit, self._part, self._parts = self._part, np.zeros(self._size), 0
         fall = None
+        if self._left is not None:
+            margin = self._margin(unit, self._left.own, self._left.frames)
+            self._left.recent.append((margin, self._part_began))
+            del self._left.recent[: -self._how.back_units]
         if self._frames >= self._how.warm_frames:
-            self._margins.append(self._margin(unit))
+            self._margins.append(self._margin(unit, self._own, self._frames))
             self._began.append(self._part_began)
             if self._show(self._margins[-1]):
                 fall = self._fall()
@@ -182,7 +249,11 @@ class Voice:
 
     def state(self) -> dict[str, AnyArray]:
         """Everything needed to go on as if never stopped."""
+        left = self._left
         return {
+            "left_own": np.zeros(0) if left is None else left.own,
+            "left": np.array([] if left is None else [left.frames, left.level], dtype=np.float64),
+            "recent": np.array([] if left is None else left.recent, float).reshape(-1, 2),
             "own": self._own,
             "held": np.array(self._held).reshape(-1, self._size),
             "part": self._part,
@@ -204,6 +275,11 @@ class Voice:
         self._held = list(arrays["held"])
         self._frames, self._parts, self._part_began = arrays["counters"].tolist()
         self._follow(arrays["margins"].tolist(), arrays["began"].tolist())
+        self._left = None
+        if arrays["left"].size:
+            frames, level = arrays["left"].tolist()
+            recent = [(margin, int(began)) for margin, began in arrays["recent"].tolist()]
+            self._left = Left(arrays["left_own"], int(frames), level, recent)
 
 
 class _HistogramVoice(Voice):
@@ -224,9 +300,9 @@ class _HistogramVoice(Voice):
     def _sum(self, values: AnyArray) -> FloatArray:
         return np.bincount(values, minlength=self._size).astype(np.float64)
 
-    def _margin(self, unit: FloatArray) -> float:
+    def _margin(self, unit: FloatArray, own: FloatArray, frames: int) -> float:  # noqa: ARG002
         independent = self._how.unit_frames / 3
-        return histogram_margin(unit, self._own, self._others, self._average, independent)
+        return histogram_margin(unit, own, self._others, self._average, independent)
 
 
 class _EmbeddingVoice(Voice):
@@ -242,8 +318,8 @@ class _EmbeddingVoice(Voice):
     def _sum(self, values: AnyArray) -> FloatArray:
         return np.asarray(values.sum(axis=0))
 
-    def _margin(self, unit: FloatArray) -> float:
-        return embedding_margin(unit, self._own, self._others)
+    def _margin(self, unit: FloatArray, own: FloatArray, frames: int) -> float:  # noqa: ARG002
+        return embedding_margin(unit, own, self._others)
 
 
 class _LevelsVoice(Voice):
@@ -258,8 +334,8 @@ class _LevelsVoice(Voice):
     def _sum(self, values: AnyArray) -> FloatArray:
         return np.asarray(values.sum(axis=0))
 
-    def _margin(self, unit: FloatArray) -> float:
-        return level_margin(unit / self._how.unit_frames, self._own / self._frames)
+    def _margin(self, unit: FloatArray, own: FloatArray, frames: int) -> float:
+        return level_margin(unit / self._how.unit_frames, own / frames)
 
 
 VOICES: dict[str, Callable[[AnyArray, Sensitivity], Voice]] = {

@@ -176,7 +176,8 @@ class Monitor:
         background = {name: self.population.templates(name, scoring) for name in self.features}
         kinds = {name: features[name].kind for name in self.features}
         background["channel"] = np.empty((0, Channel.size))  # needs nobody to compare with
-        return ChangeDetector(background, kinds | {"channel": "levels"})
+        returns = self.on_change == "note"  # fresh evidence needs nobody to be back
+        return ChangeDetector(background, kinds | {"channel": "levels"}, returns=returns)
 
     def __reduce_ex__(self, protocol: Any, /) -> Any:
         """A running stream holds detectors that cannot be copied.
@@ -326,7 +327,9 @@ class Monitor:
             afresh = change is not None and self.on_change != "note"
             if change is not None:
                 yield change
-                if not afresh and self._open is None:
+                if change.back:
+                    self._open = None
+                elif not afresh and self._open is None:
                     self._open = Open(change.since_seconds, change.features)
             reading = self._reading(made[r], seconds, both[r])
             if afresh:  # before the reading, after which a run may be stopped and resumed

@@ -199,7 +199,10 @@ class Tally:
 
 def change_record(change: Change, action: str) -> dict[str, Any]:
     """Somebody else took over, and what the monitor did then."""
-    return {"type": "change", **asdict(change), "features": list(change.features), "action": action}
+    told = {**asdict(change), "features": list(change.features)}
+    if not told.pop("back"):
+        return {"type": "change", **told, "action": action}
+    return {"type": "change", **told, "action": action, "back": True}
 
 
 def record_of(event: Event, recordings: Sequence[str], on_change: str = "note") -> dict[str, Any]:

@@ -160,9 +160,11 @@ def test_after_another_voice_nothing_is_claimed_of_the_watched_speaker():
     assert lines[1].rstrip() == " 2.1 of 5.6 bits, another voice since 1:47  (1.8 to 2.4)  peak 2.3"
     assert "another voice since 1:47: these bits may not be 4088's" in lines[2]
     assert "alerts rest" in lines[2]
-    view.write(live(113.0))
+    view.write({**CHANGE, "seconds": 170.0, "since_seconds": 153.0, "action": "note", "back": True})
+    view.write(live(170.0))
     assert "of 4088" in shown(view)[1]
     view.close()
+    assert "the first voice is back since 2:33: alerts go on" in screen.text
     assert "another voice since 1:47: alerts rest" in screen.text
     assert "alert over at 1:52: bits>2 for 5 s (another voice since 1:47)" in screen.text
 

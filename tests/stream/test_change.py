@@ -120,6 +120,60 @@ def test_every_turn_is_noticed_once():
     assert [change.seconds // 60 for change in changes] == [1, 2, 3]
 
 
+@pytest.mark.parametrize(
+    ("features", "late"),
+    [(("f0",), 25), (("phones",), 40), (("identity",), 12), (tuple(KINDS), 12)],
+)
+def test_the_first_voice_is_known_when_it_is_back(features, late):
+    for seed in range(5):
+        steps = spoken([(0, 90), (1, 60), (0, 90)], seed, features)
+        first, *rest = heard(detector(*features, returns=True), steps)
+        assert (first.seconds <= 150, first.back) == (True, False)
+        (back,) = [change for change in rest if change.back]
+        assert 150 < back.seconds <= 150 + late
+        assert back.since_seconds == pytest.approx(150, abs=8)
+        assert back.margin_after >= back.margin_before
+        # without being asked nobody tells
+        assert not any(change.back for change in heard(detector(*features), steps))
+
+
+@pytest.mark.parametrize("features", [("f0",), ("identity",), tuple(KINDS)])
+def test_a_third_voice_is_not_the_first(features):
+    turns = [(0, 90), (1, 60), (2, 90)]
+    for seed in range(5):
+        changes = heard(detector(*features, returns=True), spoken(turns, seed, features))
+        assert not any(change.back for change in changes)
+
+
+def test_once_it_is_back_the_next_one_to_take_over_is_noticed():
+    turns = [(0, 90), (1, 60), (0, 60), (3, 60), (0, 60)]
+    for seed in range(3):
+        changes = heard(detector("identity", returns=True), spoken(turns, seed, ("identity",)))
+        backs = [change.seconds for change in changes if change.back]
+        assert len(backs) == 2
+        assert 150 < backs[0] < 165
+        assert 270 < backs[1] < 285
+        assert any(210 < change.seconds < 220 for change in changes if not change.back)
+
+
+def test_an_embedding_knows_the_voice_through_another_channel():
+    quiet = levels([(0.0, 30), (1.5, 40)])
+    _, directions = voices()
+    rng = np.random.default_rng(0)
+    steps = [
+        {**step, "identity": directions[0] + rng.standard_normal((1, DIMENSIONS))} for step in quiet
+    ]
+    background = {"channel": np.empty((0, 20)), "identity": directions}
+    kinds = {"channel": "levels", "identity": "embedding"}
+    follower = ChangeDetector(background, kinds, returns=True)
+    first, back = heard(follower, steps, seconds=3.0)
+    assert (first.features, first.back) == (("channel",), False)
+    assert (back.features, back.back) == (("identity",), True)
+    assert back.seconds <= first.seconds + 12
+    alone = ChangeDetector({"channel": np.empty((0, 20))}, kinds, returns=True)
+    assert len(heard(alone, steps, seconds=3.0)) == 1  # whoever it is, it may be somebody else
+
+
 @pytest.mark.parametrize("feature", KINDS)
 def test_one_person_is_seldom_taken_for_two(feature):
     hours = 4
@@ -177,8 +231,8 @@ def test_histograms_are_more_careful_beside_an_embedding():
 @given(st.integers(1, 149), st.sampled_from([("f0",), ("identity",), ("f0", "phones", "identity")]))
 @settings(max_examples=15)
 def test_stopped_and_resumed_equals_never_stopped(at, features):
-    steps = spoken([(0, 60), (1, 50), (2, 40)], at, features)
-    whole, begun, resumed = (detector(*features) for _ in range(3))
+    steps = spoken([(0, 60), (1, 50), (0, 40)], at, features)
+    whole, begun, resumed = (detector(*features, returns=True) for _ in range(3))
     changes = heard(whole, steps)
     before = heard(begun, steps[:at])
     plain, arrays = begun.state()

@@ -5,12 +5,14 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
+import jsonschema
 import numpy as np
 import pytest
 
 from monitor.alerts.rules import Threshold
 from monitor.errors import UsageError
 from monitor.sinks.kept import Kept
+from monitor.sinks.schema import SCHEMA
 from monitor.stream.change import Change
 from monitor.stream.monitor import Monitor
 from monitor.stream.reading import Reading
@@ -20,24 +22,27 @@ from monitor.types import Frames, Track
 from tests.stream.streams import Listed, reference
 
 FIRST, SECOND = "19", "1088"
+VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)
 TURN = 90  # seconds
 
 
 @cache
-def conversation() -> Frames:
-    """Two readers' pitch, one after the other, drawn from their templates."""
+def conversation(*turns: str) -> Frames:
+    """Readers' pitch, one after the other, drawn from their templates."""
     population, generator = reference(), np.random.default_rng(4)
     templates = population.templates("f0", population.scoring())
     bins = []
-    for name in (FIRST, SECOND):
+    for name in turns:
         shares = templates[population.index(name)] / templates[population.index(name)].sum()
         bins.append(generator.choice(shares.size, 100 * TURN // 2, p=shares))
-    ticks = np.arange(1, 2 * TURN * 100 + 1, 2)
-    return Frames(np.ones(2 * TURN * 100, bool), {"f0": Track(ticks, np.concatenate(bins))})
+    ticks = np.arange(1, len(turns) * TURN * 100 + 1, 2)
+    return Frames(
+        np.ones(len(turns) * TURN * 100, bool), {"f0": Track(ticks, np.concatenate(bins))}
+    )
 
 
-def cut(every: int) -> Listed:
-    whole = conversation()
+def cut(every: int, *turns: str) -> Listed:
+    whole = conversation(*(turns or (FIRST, SECOND)))
     track = whole.tracks["f0"]
     runs = []
     for start in range(0, whole.speech.size, every):
@@ -135,6 +140,36 @@ def test_any_cutting_gives_the_same(on_change):
     for every in (37, 250):
         parts = [record_of(event, ["a"], on_change) for event in events(on_change, every)]
         assert parts == whole
+
+
+def test_alerts_go_on_when_the_first_voice_is_back():
+    turns, kept, rule = (FIRST, SECOND, FIRST), Kept(), Threshold("bits", 0.5)
+    monitor = Monitor(reference(), watch=FIRST, on_change="note")
+    run(monitor, cut(1000, *turns), ["call"], sinks=[kept], rules=[rule])
+    changes = [r for r in kept.records if r["type"] == "change"]
+    (back,) = [change for change in changes if "back" in change]
+    assert (changes[0].get("back"), changes[-1]["back"]) == (None, True)
+    assert 2 * TURN < back["seconds"] < 2 * TURN + 30
+    for record in kept.records:
+        VALIDATOR.validate(record)
+        if record["type"] == "reading":
+            opened = changes[0]["seconds"] <= record["seconds"] < back["seconds"]
+            assert ("change" in record) == opened
+    alerts = [r for r in kept.records if r["type"] == "alert"]
+    assert [alert["state"] for alert in alerts[:2]] == ["raised", "cleared"]
+    assert [alert["state"] for alert in alerts[2:]] in (["raised"], [])
+    assert all(alert["seconds"] > back["seconds"] + 5 for alert in alerts[2:])
+    # stopped in the middle of it and resumed
+    for stop in (changes[0]["seconds"] + 3, back["seconds"] - 2):
+        one, again = (Monitor(reference(), watch=FIRST, on_change="note") for _ in range(2))
+        done = []
+        for event in one.events(cut(1000, *turns)):
+            done.append(record_of(event, ["call"], "note"))
+            if done[-1]["type"] == "reading" and done[-1]["seconds"] >= stop:
+                break
+        again.restore(*one.state())
+        done += [record_of(event, ["call"], "note") for event in again.events(cut(1000, *turns))]
+        assert done == [r for r in kept.records if r["type"] in ("reading", "change")]
 
 
 @pytest.mark.parametrize("on_change", ["note", "split"])

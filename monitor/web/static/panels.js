@@ -307,7 +307,7 @@ const WORDS = {
   gap: (e) => (e.reason === "thinned"
     ? ["warn", "Heard less, to keep up:", e.detail]
     : ["warn", "Audio lost", [e.reason, known(e.lost_seconds) ? length(e.lost_seconds) : ""].filter(Boolean).join(", ")]),
-  change: (e) => ["change", capital(voiceSince(e)), ({
+  change: (e) => ["change", capital(voiceSince(e)), e.back ? "Alerts go on." : ({
     reset: "The evidence begins afresh.", split: "Another stream begins.",
   }[e.action] || "What both say is heard as one.")],
 };

@@ -80,6 +80,7 @@ export function verdict(bits, ceiling, watch) {
 
 // Another voice, or channel, and since when: of a change, or of a reading while one is open.
 export function voiceSince(change) {
+  if (change.back) return `the first voice is back since ${clock(change.since_seconds)}`;
   const channel = (change.features || []).join() === "channel";
   return `another ${channel ? "channel or voice" : "voice"} since ${clock(change.since_seconds)}`;
 }
