@@ -60,8 +60,8 @@ def main() -> None:
         for session, t, d, plan in plans(theirs, LENGTHS, JUDGED, SHIFTS):
             if not plan.mated.size:
                 continue
-            test, template = (round(x * UNITS_PER_SECOND) for x in (LENGTHS[t], JUDGED[d]))
-            cell = plan.run(measures, test, template)
+            units = [round(x * UNITS_PER_SECOND) for x in (LENGTHS[t], JUDGED[d])]
+            cell = plan.run(measures, *units)
             for law in laws:
                 if law.session == session:
                     axis = [list(measures).index(name) for name in law.features]

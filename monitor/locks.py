@@ -12,7 +12,8 @@ except ImportError:  # not on Windows
 
 __all__ = ["is_still_at", "lock"]
 
-_UNKNOWN = {errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL}
+_UNKNOWN = {errno.EBADF, errno.EINVAL, errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP}
+"""EBADF: of a folder over NFS, where a lock needs a file that is open for writing."""
 
 
 def lock(handle: int, *, wait: bool = False) -> bool:

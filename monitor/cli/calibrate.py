@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from monitor.cli.options import Names, Numbers, check_output, ecapa_option
+from monitor.cli.options import Names, Numbers, check_output, ecapa_option, unlocked
 
 __all__ = ["command"]
 
@@ -124,6 +124,7 @@ def command(
     from monitor.population.lawfile import save_laws
     from monitor.population.population import Population
     from monitor.population.storing import kind_of
+    from monitor.population.whole import alone
     from monitor.training.calibrating import LENGTHS, TEMPLATE_LENGTHS, calibrate
     from monitor.training.voices import collect
 
@@ -184,7 +185,12 @@ def command(
         )
     if output is not None:
         if population is not None:
-            population.with_laws(made.laws).save(output)
+            with alone(output) as locked:
+                if output.exists():  # speakers may have been added meanwhile
+                    population = Population.load(output)
+                population.with_laws(made.laws).save(output)
+            if not locked:
+                click.echo(unlocked(output), err=True)
         else:
             save_laws(output, made.laws)
     if as_json:

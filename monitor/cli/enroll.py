@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from monitor.cli.live import device_option
-from monitor.cli.options import Names, Seconds, check_output, ecapa_option
+from monitor.cli.options import Names, Seconds, check_output, ecapa_option, unlocked
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -102,9 +102,10 @@ def command(
     from monitor.cli.taking import MICROPHONE_SECONDS, enrol_from_microphone
     from monitor.corpus.finding import find
     from monitor.corpus.folders import BY_FOLDER
-    from monitor.errors import UnnamedSpeakerError, UsageError
+    from monitor.errors import StoreError, UnnamedSpeakerError, UsageError
     from monitor.features.registry import ready
     from monitor.population.population import Population
+    from monitor.population.whole import alone
     from monitor.training.alike import unlike_sessions
     from monitor.training.enrolling import enrol
 
@@ -155,8 +156,15 @@ def command(
             made = enrol(
                 found, features=features, seconds=seconds, progress=lambda r: step(r.speaker)
             )
-    population = made.population if before is None else before.joined(made.population)
-    population.save(output)
+    with alone(output) as locked:
+        if add:  # others may have been added while these were listened to
+            before = Population.load(output)
+        elif output.exists() and not replace:
+            raise StoreError(f"{output} has been written by another process; name another file")
+        population = made.population if before is None else before.joined(made.population)
+        population.save(output)
+    if not locked:
+        click.echo(unlocked(output), err=True)
     for problem in made.problems:
         click.echo(f"monitor: skipped: {problem}", err=True)
     if left_out:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from monitor.errors import UsageError
 from monitor.phrases import plural
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from monitor.population.population import Population
     from monitor.protocols import Source
 
-__all__ = ["heard", "identity", "load_identity", "offered", "open_all", "spare"]
+__all__ = ["fingerprints", "heard", "load_identity", "offered", "open_all", "spare"]
 
 
 def open_all(
@@ -68,16 +68,18 @@ def load_identity(features: Iterable[str] | None, recordings: Iterable[str | Pat
         make(["identity"])
 
 
-def heard(recordings: Sequence[str], start: float, end: float | None) -> list[Heard]:
-    """What a ledger knows these recordings by; standard input cannot be known again."""
-    from monitor.ledger.ledger import Heard
+def fingerprints(recordings: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """What each recording is known again by; standard input cannot be."""
     from monitor.sources.identity import recording_hashes
 
-    return [
-        Heard(Path(name).name, recording_hashes(name), start, end)
-        for name in recordings
-        if name != "-"
-    ]
+    return {name: recording_hashes(name) for name in recordings if name != "-"}
+
+
+def heard(known: Mapping[str, tuple[str, ...]], start: float, end: float | None) -> list[Heard]:
+    """The recordings of these fingerprints, as a ledger knows them."""
+    from monitor.ledger.ledger import Heard
+
+    return [Heard(Path(name).name, hashes, start, end) for name, hashes in known.items()]
 
 
 def spare(output: Path, inputs: Sequence[str | None]) -> None:
@@ -86,11 +88,3 @@ def spare(output: Path, inputs: Sequence[str | None]) -> None:
         path = Path(name) if name else None
         if path is not None and path.exists() and output.exists() and output.samefile(path):
             raise UsageError(f"{output} is read by this run; write to another file")
-
-
-def identity(name: str) -> list[Any]:
-    """What tells one recording from another well enough to resume."""
-    if name == "-":
-        return ["-"]
-    path = Path(name)
-    return [path.name, path.stat().st_size]

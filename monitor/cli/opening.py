@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from monitor.cli.options import check_output
+from monitor.cli.options import check_output, unlocked
 
 if TYPE_CHECKING:
     from monitor.cli.alerting import Alerting
@@ -240,11 +240,7 @@ class Opening(ExitStack):
         if self._log.plain and not (self._resume or replace):
             self._refuse_overwriting(Path(self._jsonl))
         if not self._log.locked:
-            click.echo(
-                f"monitor: note: the file system of {self._jsonl} knows no locks; let no other run "
-                "write to it",
-                err=True,
-            )
+            click.echo(unlocked(self._jsonl), err=True)
 
     def _refuse_overwriting(self, path: Path) -> None:
         from monitor.errors import StoreError, UsageError

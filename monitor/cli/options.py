@@ -11,7 +11,17 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
 
-__all__ = ["Bits", "Names", "Numbers", "Raw", "Seconds", "Speed", "check_output", "ecapa_option"]
+__all__ = [
+    "Bits",
+    "Names",
+    "Numbers",
+    "Raw",
+    "Seconds",
+    "Speed",
+    "check_output",
+    "ecapa_option",
+    "unlocked",
+]
 
 
 if TYPE_CHECKING:
@@ -185,3 +195,8 @@ def check_output(path: Path) -> None:
     else:
         return
     raise StoreError(f"{path}: cannot be written: {reason}")
+
+
+def unlocked(path: Path | str) -> str:
+    """What to say where a file could not be locked."""
+    return f"monitor: note: the file system of {path} knows no locks; let nothing else write to it"

@@ -84,7 +84,7 @@ def command(
 
     One bit halves the people an attacker has to consider: among 50 people 3 bits leave about 6.
     """
-    from monitor.cli.inputs import heard, identity, load_identity, offered, open_all
+    from monitor.cli.inputs import fingerprints, heard, load_identity, offered, open_all
     from monitor.population.lawfile import load_laws
     from monitor.population.population import Population
     from monitor.sinks.terminal import ReplayProgress
@@ -105,7 +105,8 @@ def command(
         token=web_token,
     ) as opening:
         sources = open_all(recordings, raw, start, end, channel)
-        parts = [Provenance(Path(name), start, end) for name in recordings if name != "-"]
+        known = fingerprints(recordings)
+        parts = [Provenance(Path(name), start, end, hashes) for name, hashes in known.items()]
         population = Population.reference() if store is None else Population.load(store)
         monitor = Monitor(
             population,
@@ -125,9 +126,9 @@ def command(
         opening.begin(
             monitor,
             chain.labels,
-            heard=heard(recordings, start, end) if keeping.path else (),
+            heard=heard(known, start, end),
             configuration={
-                "recordings": [identity(name) for name in recordings],
+                "recordings": [[Path(name).name, *known.get(name, ())] for name in recordings],
                 "session": monitor.recogniser.session,
                 "features": list(monitor.features),
                 "watch": watch,

@@ -1,15 +1,11 @@
 """One file format for populations and laws: npz without pickle, with a JSON header.
 
-Written to a temporary file beside the target, private to its owner (0600), then renamed: a reader
-sees the old file or the new one, never half of one.
+Written whole, private to its owner (0600): a reader sees the old file or the new one, never half.
 """
 
 from __future__ import annotations
 
-import glob
 import json
-import os
-import tempfile
 import zipfile
 import zlib
 from collections.abc import Mapping
@@ -20,9 +16,10 @@ import numpy as np
 
 from monitor.archives import read_arrays
 from monitor.errors import SchemaError, StoreError
+from monitor.population.whole import sweep, written_whole
 from monitor.types import AnyArray
 
-__all__ = ["SCHEMA", "kind_of", "read_store", "unfinished", "write_store"]
+__all__ = ["SCHEMA", "kind_of", "read_store", "write_store"]
 
 SCHEMA = 1
 _HEADER = "header"
@@ -54,26 +51,12 @@ def write_store(
     pickled = [name for name, array in content.items() if array.dtype.hasobject]
     if pickled:
         raise StoreError(f"{path}: {pickled[0]!r} is not plain numbers; nothing was changed")
-    temporary = None
     try:
-        handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-        with os.fdopen(handle, "wb") as file:
+        with written_whole(path) as file:
             np.savez_compressed(file, **content)  # type: ignore[arg-type]
-            file.flush()
-            os.fsync(file.fileno())
-        Path(temporary).replace(path)
-        temporary = None
     except OSError as error:
         reason = error.strerror or str(error)
         raise StoreError(f"{path}: cannot be written ({reason}); nothing was changed") from error
-    finally:
-        if temporary is not None:
-            Path(temporary).unlink(missing_ok=True)
-
-
-def unfinished(path: Path) -> list[Path]:
-    """What `write_store` leaves beside a store when it is killed in the middle."""
-    return sorted(path.parent.glob(f".{glob.escape(path.name)}.*"))
 
 
 def read_store(path: Path, kind: str) -> tuple[dict[str, Any], dict[str, AnyArray]]:
@@ -86,6 +69,7 @@ def read_store(path: Path, kind: str) -> tuple[dict[str, Any], dict[str, AnyArra
         StoreError: missing, damaged, or of another kind.
         SchemaError: written by a newer version.
     """
+    sweep(path)
     if not path.is_file():
         what = "is a directory" if path.is_dir() else "does not exist"
         raise StoreError(f"{path}: {what}; a {kind} file (.npz) is needed")

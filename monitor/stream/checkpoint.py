@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from monitor.errors import MonitorError, StoreError
-from monitor.population.storing import read_store, unfinished, write_store
+from monitor.population.storing import read_store, write_store
+from monitor.population.whole import sweep
 from monitor.stream.monitor import Monitor
 from monitor.stream.records import Tally
 
@@ -95,5 +96,4 @@ class Checkpoint:
     def remove(self) -> None:
         """The run has ended: nothing is left to resume, nor of saves that were killed."""
         self.path.unlink(missing_ok=True)
-        for part in unfinished(self.path):
-            part.unlink(missing_ok=True)
+        sweep(self.path)

@@ -16,11 +16,16 @@ __all__ = ["Provenance", "session_of"]
 
 @dataclass(frozen=True, slots=True)
 class Provenance:
-    """A recording that a stream is made of: the file and the part of it that is heard."""
+    """A recording that a stream is made of: the file and the part of it that is heard.
+
+    Attributes:
+        hashes: its fingerprints, where they are known already.
+    """
 
     path: Path
     start_seconds: float = 0.0
     end_seconds: float | None = None
+    hashes: tuple[str, ...] | None = None
 
 
 def session_of(
@@ -36,7 +41,8 @@ def session_of(
     """
     session = "cross"
     for part in parts:
-        enrolled = population.overlapping(recording_hashes(part.path))
+        hashes = recording_hashes(part.path) if part.hashes is None else part.hashes
+        enrolled = population.overlapping(hashes)
         if enrolled:
             session = "same"
         if not allow_overlap:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from importlib.util import find_spec
 from pathlib import Path
 from urllib.parse import parse_qs
 
@@ -14,31 +13,18 @@ from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp
 
-from monitor.errors import UsageError
 from monitor.web.bell import Bell
 from monitor.web.entry import COOKIE, SESSION_SECONDS, Answer, Entry
 from monitor.web.events import batches, events, since_of
 from monitor.web.guard import Guard, address_of, too_many_tries
 from monitor.web.hub import Hub
 from monitor.web.metrics import CONTENT_TYPE, exposition
+from monitor.web.plotly import plotly_js, styles_of
 
-__all__ = ["STATIC", "make_app", "plotly_js"]
+__all__ = ["STATIC", "make_app"]
 
 STATIC = Path(__file__).parent / "static"
 MOST_FORM_BYTES = 4096
-
-
-def plotly_js() -> Path:
-    """The plotly.js of the installed plotly, which is not imported for it.
-
-    Raises:
-        UsageError: there is none.
-    """
-    spec = find_spec("plotly")
-    path = Path(spec.origin or "").parent / "package_data" / "plotly.min.js" if spec else None
-    if path is None or not path.is_file():
-        raise UsageError("the page needs plotly: pip install 'speaker-disclosure-monitor[web]'")
-    return path
 
 
 def make_app(hub: Hub, bound: str, entry: Entry | None = None) -> ASGIApp:
@@ -68,7 +54,8 @@ def make_app(hub: Hub, bound: str, entry: Entry | None = None) -> ASGIApp:
         Route("/static/plotly.min.js", script),
         Mount("/static", StaticFiles(directory=STATIC)),
     ]
-    return Guard(Starlette(routes=routes), bound, entry)
+    styles = styles_of(plotly.read_text(encoding="utf-8"))
+    return Guard(Starlette(routes=routes), bound, entry, styles)
 
 
 class _Pages:

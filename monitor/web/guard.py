@@ -25,21 +25,17 @@ __all__ = [
 ]
 
 
-CSP = "; ".join(
-    (
-        "default-src 'none'",
-        "script-src 'self'",
-        "style-src 'self' 'unsafe-inline'",  # plotly.js makes style elements of its own
-        "style-src-attr 'none'",
-        "img-src 'self'",
-        "connect-src 'self'",
-        "form-action 'self'",
-        "base-uri 'none'",
-        "frame-ancestors 'none'",
-    )
+CSP = (
+    "default-src 'none'",
+    "script-src 'self'",
+    "style-src-attr 'none'",
+    "img-src 'self'",
+    "connect-src 'self'",
+    "form-action 'self'",
+    "base-uri 'none'",
+    "frame-ancestors 'none'",
 )
 HEADERS = {
-    "content-security-policy": CSP,
     "x-content-type-options": "nosniff",
     "x-frame-options": "DENY",
     "referrer-policy": "no-referrer",
@@ -114,10 +110,17 @@ class Guard:
     """Checks the Host header before anything else, and gives every answer its headers.
 
     An ASGI middleware; ``scope["state"]["known"]`` says whether the reader may see the run.
+    ``styles`` are sources of style elements that are allowed beside the page's own sheet.
     """
 
-    def __init__(self, app: ASGIApp, bound: str, entry: Entry | None) -> None:
+    def __init__(
+        self, app: ASGIApp, bound: str, entry: Entry | None, styles: Iterable[str] = ()
+    ) -> None:
         self._app = app
+        policy = "; ".join((*CSP, " ".join(("style-src 'self'", *styles))))
+        self._headers = {
+            **HEADERS, "content-security-policy": policy, "cache-control": "no-store"
+        }  # fmt: skip
         self._bound = bound
         self._entry = entry
 
@@ -133,7 +136,7 @@ class Guard:
                     *message["headers"],
                     *(
                         (name.encode(), value.encode())
-                        for name, value in {**HEADERS, "cache-control": "no-store"}.items()
+                        for name, value in self._headers.items()
                         if name.encode() not in given
                     ),
                 ]

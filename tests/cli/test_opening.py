@@ -10,9 +10,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+import soundfile
 
 from monitor.sinks.schema import read_run
 from monitor.stream.checkpoint import state_path
+from tests.sounds import RATE
 
 PATIENCE_SECONDS = 120
 
@@ -150,6 +152,30 @@ def test_two_runs_do_not_write_to_one_file(run, command, talk, population, tmp_p
         round(0.1 * n, 1) for n in range(1, 501)
     ]
     assert [record["type"] for record in records].count("start") == 1
+
+
+def test_a_run_is_not_resumed_on_another_recording_of_the_same_name_and_size(
+    run, command, voice, tmp_path
+):
+    recording, path = tmp_path / "talk.wav", tmp_path / "run.jsonl"
+    soundfile.write(recording, voice(60.0), RATE)
+    size = recording.stat().st_size
+    options = [str(recording), "--features", "f0", "--jsonl", str(path)]
+    with subprocess.Popen(
+        [*command, "replay", *options, "--speed", "5"], stderr=subprocess.PIPE, text=True
+    ) as first:
+        until(lambda: state_path(path).exists(), first)
+        first.kill()
+        first.communicate()
+    before = content(tmp_path)
+    soundfile.write(recording, voice(60.0, pitch=200.0), RATE)
+    assert recording.stat().st_size == size
+    refused = run("replay", *options, "--resume")
+    assert refused.code == 1
+    assert "is of another run (its recordings differ)" in refused.complaint
+    recording.write_bytes(before["talk.wav"])
+    assert content(tmp_path) == before
+    assert run("replay", *options, "--resume").code == 0
 
 
 def until(holds: Callable[[], bool], process: subprocess.Popen[str]) -> None:

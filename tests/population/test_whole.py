@@ -1,0 +1,142 @@
+"""Files that appear whole, and what is left of writers that were killed: real processes."""
+
+from __future__ import annotations
+
+import os
+import signal
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from monitor.errors import StoreError
+from monitor.population import whole
+from monitor.population.storing import read_store, write_store
+from monitor.population.whole import alone, sweep, written_whole
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from monitor.population.storing import write_store
+import numpy as np
+
+os.fsync = lambda handle: os.kill(os.getpid(), signal.SIGKILL)
+write_store(Path(sys.argv[1]), "population", {}, {"template": np.arange(9)})
+"""
+
+SLOW = """
+import sys
+from pathlib import Path
+from monitor.population.whole import alone, written_whole
+
+path = Path(sys.argv[1])
+with alone(path), written_whole(path) as file:
+    file.write(b"slow")
+    file.flush()
+    print("half", flush=True)
+    sys.stdin.readline()
+"""
+
+
+@pytest.fixture
+def left(tmp_path: Path) -> Path:
+    """What a killed save left behind."""
+    path = tmp_path / "us.npz"
+    killed = subprocess.run([sys.executable, "-c", KILLED, str(path)], check=False)
+    assert killed.returncode == -signal.SIGKILL
+    (part,) = tmp_path.iterdir()
+    assert stat.S_IMODE(part.stat().st_mode) == 0o600
+    assert part.stat().st_size > 100
+    return part
+
+
+def test_what_a_killed_save_left_goes_with_the_next_look_at_the_store(left, tmp_path):
+    path = tmp_path / "us.npz"
+    with pytest.raises(StoreError, match="does not exist"):
+        read_store(path, "population")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_and_with_the_next_save(left, tmp_path):
+    write_store(tmp_path / "other.npz", "population", {}, {})
+    assert left.exists()
+    write_store(tmp_path / "us.npz", "population", {}, {})
+    assert {path.name for path in tmp_path.iterdir()} == {"other.npz", "us.npz"}
+
+
+def test_only_what_is_surely_ours_and_nobody_works_on(left, tmp_path):
+    path = tmp_path / "us.npz"
+    precious = tmp_path / "precious"
+    precious.write_text("mine")
+    planted = tmp_path / ".us.npz.aaaaaaaa.unfinished"
+    planted.symlink_to(precious)
+    twin = tmp_path / ".us.npz.bbbbbbbb.unfinished"
+    os.link(precious, twin)
+    folder = tmp_path / ".us.npz.cccccccc.unfinished"
+    folder.mkdir()
+    os.mkfifo(tmp_path / ".us.npz.dddddddd.unfinished")
+    for name in (".us.npz.abcdefgh", ".us.npz.swp", ".us.npz.backup.unfinished", "us.npz.1"):
+        (tmp_path / name).write_text("of another program")
+    before = set(tmp_path.iterdir()) - {left}
+    with subprocess.Popen(
+        [sys.executable, "-c", SLOW, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        text=True,
+    ) as slow:  # fmt: skip
+        assert slow.stdout is not None
+        assert slow.stdin is not None
+        assert slow.stdout.readline() == "half\n"
+        sweep(path)
+        assert not left.exists()
+        (living,) = set(tmp_path.iterdir()) - before
+        slow.stdin.write("\n")
+        slow.stdin.close()
+        assert slow.wait() == 0
+    assert not living.exists()
+    assert path.read_bytes() == b"slow"
+    assert set(tmp_path.iterdir()) == before | {path}
+    assert precious.read_text() == "mine"
+
+
+def test_without_locks_nothing_is_removed_and_saving_works(left, tmp_path, monkeypatch):
+    monkeypatch.setattr("monitor.locks.fcntl", None)
+    path = tmp_path / "us.npz"
+    with alone(path) as locked:
+        write_store(path, "population", {}, {"a": np.arange(3)})
+    assert not locked
+    assert left.exists()
+    assert read_store(path, "population")[1]["a"].tolist() == [0, 1, 2]
+
+
+def test_one_at_a_time_in_a_folder(tmp_path, monkeypatch):
+    path = tmp_path / "us.npz"
+    with subprocess.Popen(
+        [sys.executable, "-c", SLOW, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        text=True,
+    ) as slow:  # fmt: skip
+        assert slow.stdout is not None
+        slow.stdout.readline()
+        monkeypatch.setattr(whole, "PATIENCE_SECONDS", 0.1)
+        with pytest.raises(StoreError, match="another process is writing in its folder") as caught:
+            alone(path).__enter__()
+        assert "\n" not in str(caught.value)
+        slow.kill()
+    with alone(path) as locked:  # the lock has gone with its process
+        assert locked
+
+
+def test_a_block_that_fails_leaves_the_old_file(tmp_path):
+    path = tmp_path / "a"
+    path.write_bytes(b"old")
+
+    def interrupted() -> None:
+        with written_whole(path) as file:
+            file.write(b"new")
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    assert [each.name for each in tmp_path.iterdir()] == ["a"]
+    assert path.read_bytes() == b"old"
