@@ -115,7 +115,7 @@ def check_law(law: RankLaw) -> None:
         if type(count) is not int or count < fewest:
             raise StoreError(f"the law of {about} counts {count!a:.20} people")
     for axis in (law.lengths, law.template_lengths):
-        if axis.dtype.kind != "f" or not _within(axis, 0.0, 1e9):
+        if axis.dtype.kind not in "iuf" or not _within(axis, 0.0, 1e9):
             raise StoreError(f"the lengths of the law of {about} are no seconds")
     if law.binomial.dtype != np.bool_:
         raise StoreError(f"the law of {about} does not say which cells are binomial")
