@@ -15,9 +15,11 @@ __all__ = [
     "as_wav",
     "clock_time",
     "enrolment",
+    "file_name",
     "is_stranger",
     "odds",
     "plural",
+    "printable",
     "verdict",
     "voice_since",
 ]
@@ -29,6 +31,26 @@ FEWEST = 1.95
 """From so many people on "1 in k" is said; below, "1 in 1.4" would help nobody."""
 ONE = 1.1
 MISLED_BITS = -0.05
+
+
+def printable(text: object) -> str:
+    r"""A text of one line that cannot steer a terminal, nor be no text at all in JSON.
+
+    Examples:
+        >>> printable("a\x1b[2Jb"), printable("caf\u00e9"), printable("t\udcffk.wav")
+        ('a?[2Jb', 'café', 't?k.wav')
+    """
+    return "".join(c if c.isprintable() else "?" for c in str(text))
+
+
+def file_name(path: str | os.PathLike[str]) -> str:
+    r"""The name of a file, without its folder, as it is shown and written down.
+
+    Examples:
+        >>> file_name("talks/a.wav"), file_name("t\udcffk\x07.wav")
+        ('a.wav', 't?k?.wav')
+    """
+    return printable(Path(path).name)
 
 
 def clock_time(seconds: float) -> str:

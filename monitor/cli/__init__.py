@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import io
 import os
 import re
 import sys
@@ -11,6 +12,7 @@ from importlib import import_module
 
 import click
 
+from monitor.cli.saying import say
 from monitor.errors import MonitorError, StoreError, UsageError
 from monitor.version import __version__
 
@@ -65,6 +67,9 @@ def main(arguments: list[str] | None = None) -> None:
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:  # closed by the shell, as in >&-
             setattr(sys, name, open(os.devnull, mode))  # noqa: PTH123, SIM115
+    for stream in (sys.stdout, sys.stderr):  # a terminal of few characters gets question marks
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
     try:
         sys.exit(_run([argument for argument in arguments if argument != "--debug"]))
     except BrokenPipeError:
@@ -120,4 +125,4 @@ def _give_up_stdout() -> None:
 
 def _say(message: str) -> None:
     line = re.sub(r"\s*\n\s*", " ", message.strip())
-    click.echo(f"monitor: {line}", err=True)
+    say(f"monitor: {line}")

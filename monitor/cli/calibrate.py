@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from monitor.cli.options import Names, Numbers, check_output, ecapa_option, unlocked
+from monitor.cli.saying import say
 
 __all__ = ["command"]
 
@@ -154,14 +155,14 @@ def command(
         template_lengths = tuple(sorted({*TEMPLATE_LENGTHS, *own}))
     found = find(corpus)
     for line in plan_of(found):
-        click.echo(line, err=True)
+        say(line)
     load_identity(features, (recording.path for recording in found.recordings))
     with progress_over(len(found.recordings), "listening") as step:
         voices, shapes, problems = collect(
             found, features=features, progress=lambda r: step(r.speaker)
         )
     for problem in problems:
-        click.echo(f"monitor: skipped: {problem}", err=True)
+        say(f"monitor: skipped: {problem}")
     templates = {} if population is None else population.features
     for name, shape in shapes.items() if templates else ():
         mine = templates.get(name)
@@ -190,7 +191,7 @@ def command(
                     population = Population.load(output)
                 population.with_laws(made.laws).save(output)
             if not locked:
-                click.echo(unlocked(output), err=True)
+                say(unlocked(output))
         else:
             save_laws(output, made.laws)
     if as_json:
@@ -206,5 +207,5 @@ def command(
 
         plot_reliability(made.rows, reliability)
     if output is not None:
-        click.echo(f"the laws are in {output}", err=True)
+        say(f"the laws are in {output}")
     return INCOMPLETE if problems else 0

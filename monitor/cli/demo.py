@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from monitor.cli.extras import EXTRAS, cannot_hear, extra, install
+from monitor.cli.saying import say
 from monitor.phrases import plural, verdict
 
 __all__ = ["command"]
@@ -59,7 +60,7 @@ def command(speed: float, folder: Path) -> int:
     source = FramesFile(demo_frames())
     monitor = Monitor(population, tuple(source.features), watch=DEMO_SPEAKER)
     for line in _what_is_shown(source.features, DEMO_SPEAKER):
-        click.echo(line, err=True)
+        say(line)
     log, kept = JsonLines(folder / "demo.jsonl"), Kept()
     view = LiveCurve(source.seconds, threshold_bits=THRESHOLD_BITS)
     try:
@@ -75,10 +76,10 @@ def command(speed: float, folder: Path) -> int:
         view.close()
         log.close()
     plot_run(kept.records, folder / "demo.png")
-    click.echo(_in_words(kept.records, DEMO_SPEAKER))
-    click.echo(f"The run is in {folder / 'demo.jsonl'}, its picture in {folder / 'demo.png'}.")
+    say(_in_words(kept.records, DEMO_SPEAKER), err=False)
+    say(f"The run is in {folder / 'demo.jsonl'}, its picture in {folder / 'demo.png'}.", err=False)
     for line in _lacking(source.features):
-        click.echo(line)
+        say(line, err=False)
     return 0
 
 

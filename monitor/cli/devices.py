@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import click
 
+from monitor.cli.saying import say
+
 __all__ = ["command"]
 
 
@@ -29,8 +31,9 @@ def command(as_json: bool) -> int:
     for device in found:
         channels = plural(device.channels, "channel")
         star = "*" if device.default else " "
-        click.echo(
+        say(
             f"{star} {device.index:>3}  {device.name:<{width}}  {channels:>11}  "
-            f"{device.rate:>6} Hz  {device.host}"
+            f"{device.rate:>6} Hz  {device.host}",
+            err=False,
         )
     return 0

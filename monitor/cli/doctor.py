@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import click
 
+from monitor.cli.saying import say
+
 __all__ = ["command"]
 
 
@@ -30,10 +32,10 @@ def command(hear: bool, as_json: bool) -> int:
         findings.append(finding)
         if not as_json:
             mark = {"ok": "  ok  ", "note": " note ", "broken": "BROKEN"}[finding.state]
-            click.echo(f"{mark}  {finding.what}: {finding.words}")
+            say(f"{mark}  {finding.what}: {finding.words}", err=False)
     if as_json:
         click.echo(json.dumps([asdict(finding) for finding in findings], indent=1))
     broken = sum(finding.state == "broken" for finding in findings)
     if broken and not as_json:
-        click.echo(f"{broken} broken: see above", err=True)
+        say(f"{broken} broken: see above")
     return FAILED if broken else 0

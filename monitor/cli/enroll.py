@@ -10,6 +10,7 @@ import click
 
 from monitor.cli.live import device_option
 from monitor.cli.options import Names, Seconds, check_output, ecapa_option, unlocked
+from monitor.cli.saying import say
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -143,14 +144,14 @@ def command(
     length = f"up to {seconds:g} s of speech"
     beside = "" if before is None else f", beside {len(before)} enrolled before"
     if found is None:
-        click.echo(f"plan: {speaker}, {length} from the microphone{beside}", err=True)
+        say(f"plan: {speaker}, {length} from the microphone{beside}")
         load_identity(features, ["-"])
         made = enrol_from_microphone(speakers[0], device, features, seconds)
     else:
         doubt = found.told_by == BY_FOLDER and (len(speakers) > 1 or found.problems)
         hint = " (one person's folders? add --speaker NAME)" if doubt else ""
         for line in plan_of(found, f"; {length} of each{beside}{hint}"):
-            click.echo(line, err=True)
+            say(line)
         load_identity(features, [each.path for each in found.recordings])
         with progress_over(len(found.recordings), "enrolling") as step:
             made = enrol(
@@ -164,19 +165,18 @@ def command(
         population = made.population if before is None else before.joined(made.population)
         population.save(output)
     if not locked:
-        click.echo(unlocked(output), err=True)
+        say(unlocked(output))
     for problem in made.problems:
-        click.echo(f"monitor: skipped: {problem}", err=True)
+        say(f"monitor: skipped: {problem}")
     if left_out:
-        click.echo(
+        say(
             f"monitor: note: {output} is without {', '.join(left_out)}; choose with --features "
-            "(identity needs the extra 'identity', and --ecapa or MONITOR_ECAPA)",
-            err=True,
+            "(identity needs the extra 'identity', and --ecapa or MONITOR_ECAPA)"
         )
     people = "PEOPLE" if speaker is not None else str(paths[0])
     unlike = () if before is None else unlike_sessions(made.population, made.sessions, before)
     for line in in_words(population, made.population, unlike, output, people):
-        click.echo(line, err=True)
+        say(line)
     return INCOMPLETE if made.problems else 0
 
 

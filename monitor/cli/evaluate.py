@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from monitor.cli.options import Names, check_output
+from monitor.cli.saying import say
 
 __all__ = ["command"]
 
@@ -274,7 +275,7 @@ def command(
         from monitor.evaluation.page import save_page
 
         save_page(reports, html, comparison, parts, couples if pairs else ())
-        click.echo(f"the page is {html}", err=True)
+        say(f"the page is {html}")
     if as_json:
         found = {
             "schema": 1,

@@ -241,9 +241,9 @@ class _Notes:
 
 
 def _console() -> Console:
-    from rich.console import Console
+    from monitor.sinks.console import PlainConsole
 
-    console = Console(highlight=False, markup=False, emoji=False)
+    console = PlainConsole(highlight=False, markup=False, emoji=False)
     if not console.is_terminal:
         columns = os.environ.get("COLUMNS", "")
         console.width = max(40, int(columns)) if columns.isdecimal() and int(columns) else _WIDE

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from monitor.errors import UsageError
-from monitor.phrases import plural
+from monitor.phrases import file_name, plural
 
 if TYPE_CHECKING:
     from monitor.ledger.ledger import Heard
@@ -79,7 +79,7 @@ def heard(known: Mapping[str, tuple[str, ...]], start: float, end: float | None)
     """The recordings of these fingerprints, as a ledger knows them."""
     from monitor.ledger.ledger import Heard
 
-    return [Heard(Path(name).name, hashes, start, end) for name, hashes in known.items()]
+    return [Heard(file_name(name), hashes, start, end) for name, hashes in known.items()]
 
 
 def spare(output: Path, inputs: Sequence[str | None]) -> None:

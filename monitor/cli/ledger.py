@@ -9,6 +9,8 @@ from typing import Any
 
 import click
 
+from monitor.cli.saying import say
+
 __all__ = ["command"]
 
 _file = click.argument("file", type=click.Path(path_type=Path), metavar="FILE.db")
@@ -79,7 +81,7 @@ def forget(file: Path, speaker: str, session: int | None) -> int:
 
     with Ledger(file, create=False) as ledger:
         count = ledger.forget(speaker, session)
-    click.echo(f"monitor: {plural(count, 'session')} of {speaker} forgotten", err=True)
+    say(f"monitor: {plural(count, 'session')} of {speaker} forgotten")
     return 0
 
 
@@ -95,14 +97,14 @@ def scrub(file: Path) -> int:
 
 
 def _print_table(sessions: list[dict[str, Any]]) -> None:
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
     from monitor.phrases import clock_time
+    from monitor.sinks.console import PlainConsole
     from monitor.sinks.people import clean, number
 
-    console = Console(highlight=False)
+    console = PlainConsole(highlight=False)
     if not sessions:
         console.print("no sessions")
         return

@@ -13,9 +13,8 @@ from contextlib import ExitStack, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import click
-
 from monitor.cli.options import check_output, unlocked
+from monitor.cli.saying import say
 
 if TYPE_CHECKING:
     from monitor.cli.alerting import Alerting
@@ -160,11 +159,11 @@ class Opening(ExitStack):
         if self._checkpoint is not None and not self._resume:
             self._checkpoint.remove()  # of the run that is overwritten now
         for notice in self._start["notices"]:
-            click.echo(f"monitor: note: {notice}", err=True)
+            say(f"monitor: note: {notice}")
         self._kept = Kept()
         sinks: list[Sink] = [] if self._page is None else [self._page]
         if self._page is not None:
-            click.echo(f"monitor: the page is at {self._page.url}", err=True)
+            say(f"monitor: the page is at {self._page.url}")
         sinks.append(view)
         self.callback(view.close)
         if self._plot is not None or self._terminal:
@@ -190,7 +189,7 @@ class Opening(ExitStack):
                 )
         except KeyboardInterrupt:
             if checkpoint is not None and checkpoint.path.exists():
-                click.echo("monitor: to go on later, run the same command with --resume", err=True)
+                say("monitor: to go on later, run the same command with --resume")
             raise
 
     def status(self) -> int:
@@ -202,7 +201,7 @@ class Opening(ExitStack):
         from monitor.cli import INCOMPLETE, RAISED
 
         for failure in self._tally.failures:
-            click.echo(f"monitor: not done: {failure}", err=True)
+            say(f"monitor: not done: {failure}")
         if self._plot is not None:
             self._draw(self._plot)
         if self._terminal and self._jsonl != "-":
@@ -240,7 +239,7 @@ class Opening(ExitStack):
         if self._log.plain and not (self._resume or replace):
             self._refuse_overwriting(Path(self._jsonl))
         if not self._log.locked:
-            click.echo(unlocked(self._jsonl), err=True)
+            say(unlocked(self._jsonl))
 
     def _refuse_overwriting(self, path: Path) -> None:
         from monitor.errors import StoreError, UsageError

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-import click
+from monitor.cli.saying import say
 
 __all__ = ["progress_over"]
 
@@ -16,9 +16,9 @@ _QUIET_SECONDS = 10.0
 @contextmanager
 def progress_over(total: int, what: str) -> Iterator[Callable[[str], None]]:
     """Yields a function to call after each of ``total`` steps, with what was just done."""
-    from rich.console import Console
+    from monitor.sinks.console import PlainConsole
 
-    console = Console(stderr=True)
+    console = PlainConsole(stderr=True)
     if not console.is_terminal:
         done, last = 0, time.monotonic()
 
@@ -28,7 +28,7 @@ def progress_over(total: int, what: str) -> Iterator[Callable[[str], None]]:
             if time.monotonic() - last >= _QUIET_SECONDS:
                 last = time.monotonic()
                 more = f" ({label})" if label else ""
-                click.echo(f"{what}: {done} of {total}{more}", err=True)
+                say(f"{what}: {done} of {total}{more}")
 
         yield step
         return

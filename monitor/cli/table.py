@@ -44,10 +44,11 @@ _FIRST_TO_GO = (
 
 def print_laws(rows: Sequence[Mapping[str, Any]]) -> None:
     """Print one line a cell to stdout: all columns, or as many as the terminal has room for."""
-    from rich.console import Console
     from rich.table import Table
 
-    console = Console(highlight=False)
+    from monitor.sinks.console import PlainConsole
+
+    console = PlainConsole(highlight=False)
     texts = {title: [_cell(row, key, style) for row in rows] for title, key, style in _COLUMNS}
     widths = {title: max(map(len, [title, *cells])) + 2 for title, cells in texts.items()}
     left_out = []

@@ -10,9 +10,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import click
-
 from monitor.cli.live import quiet_libraries, stopped_by_signals
+from monitor.cli.saying import say
 
 if TYPE_CHECKING:
     from monitor.training.enrolling import Enrolment
@@ -57,10 +56,10 @@ def enrol_from_microphone(
         device,
         seconds=longest,
         queue_seconds=QUEUE_SECONDS,
-        told=lambda line: click.echo(line, err=True),
+        told=lambda line: say(line),
     )
     with quiet_libraries(), microphone as heard, stopped_by_signals(heard.stop):
-        click.echo(f"speak, about anything; listening to {heard.label} (Ctrl-C stops)", err=True)
+        say(f"speak, about anything; listening to {heard.label} (Ctrl-C stops)")
         with _bar(take, seconds) as draw:
             for item in heard:
                 if isinstance(item, Block):
@@ -76,7 +75,7 @@ def enrol_from_microphone(
             "s at least; nobody was enrolled: try again, or another --device"
         )
     if trouble := take.whole.trouble:
-        click.echo(f"monitor: note: the take was {trouble}; better take another one", err=True)
+        say(f"monitor: note: the take was {trouble}; better take another one")
     when = datetime.now().astimezone().strftime("%Y-%m-%dT%H%M%S")
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / f"microphone-{when}.npz"
@@ -92,19 +91,19 @@ def enrol_from_microphone(
 @contextmanager
 def _bar(take: Take, seconds: float) -> Iterator[Callable[[], None]]:
     """A bar of usable speech, with level and trouble; a line now and then without a terminal."""
-    from rich.console import Console
+    from monitor.sinks.console import PlainConsole
 
-    console = Console(stderr=True)
+    console = PlainConsole(stderr=True)
     last = time.monotonic()
     if not console.is_terminal:
 
-        def say() -> None:
+        def tell() -> None:
             nonlocal last
             if time.monotonic() - last >= LINE_SECONDS:
                 last = time.monotonic()
-                click.echo(f"{take.speech_seconds:.0f} of {seconds:g} s; {_state(take)}", err=True)
+                say(f"{take.speech_seconds:.0f} of {seconds:g} s; {_state(take)}")
 
-        yield say
+        yield tell
         return
     from rich.progress import BarColumn, Progress, TextColumn
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from monitor.cli.saying import say
 from monitor.cli.web import LOOPBACK, Address, token_option
 
 __all__ = ["command"]
@@ -40,7 +41,7 @@ def command(run: Path, web: tuple[str, int], web_token: str | None, no_browser: 
     with open_page(web, web_token, recorded=True) as page:
         for record in records:
             page.write(record)
-        click.echo(page.url)
+        say(page.url, err=False)
         if not no_browser:
             webbrowser.open(page.url)
         try:

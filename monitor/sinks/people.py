@@ -6,7 +6,15 @@ import math
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from monitor.phrases import STRANGER, another_voice, clock_time, is_stranger, odds, voice_since
+from monitor.phrases import (
+    STRANGER,
+    another_voice,
+    clock_time,
+    is_stranger,
+    odds,
+    printable,
+    voice_since,
+)
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -44,9 +52,9 @@ class TerminalSink:
         console: Console | None,
         clock: Callable[[], float],
     ) -> None:
-        from rich.console import Console
+        from monitor.sinks.console import PlainConsole
 
-        self.console = console or Console(stderr=True)
+        self.console = console or PlainConsole(stderr=True)
         self.total_seconds = total_seconds
         self.reading: Mapping[str, Any] = {}
         self.watch: str | None = None
@@ -244,5 +252,5 @@ def speed_text(speed: float) -> str:
 
 def clean(value: object, longest: int) -> str:
     """A name or reason that cannot steer the terminal, shortened."""
-    text = "".join(c if c.isprintable() else "?" for c in str(value))
+    text = printable(value)
     return text if len(text) <= longest else text[: longest - 1] + "~"

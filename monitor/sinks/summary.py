@@ -17,12 +17,13 @@ def print_summary(records: Sequence[Mapping[str, Any]]) -> None:
     Args:
         records: the run, at least its ``start`` and its last ``reading``.
     """
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
+    from monitor.sinks.console import PlainConsole
+
     last = next((r for r in reversed(records) if r["type"] == "reading"), None)
-    console = Console(highlight=False)
+    console = PlainConsole(highlight=False)
     if last is None:
         console.print("nothing was heard: no bits disclosed")
         return

@@ -26,7 +26,7 @@ import soundfile
 from monitor.bounds import MOST_SAMPLES
 from monitor.errors import SourceError
 from monitor.managed import Managed
-from monitor.phrases import as_pipe, as_wav
+from monitor.phrases import as_pipe, as_wav, file_name
 from monitor.sources.bounds import check_format
 from monitor.types import FloatArray
 
@@ -87,18 +87,18 @@ class Decoder(Managed):
         self._quiet = _silenced_stderr if mp3 else nullcontext
         try:
             with self._quiet():
-                self._file = _Forward(os.fspath(path))
+                self._file = _Forward(_as_given(path))
         except (soundfile.LibsndfileError, OSError, TypeError, ValueError) as error:
             ffmpeg = f"; or try {as_pipe(path)}  (to enrol it: {as_wav(path)})"
             known = path.suffix.lower()[1:] in _READ.replace(",", "").split()
             raise SourceError(
-                f"{path.name} is no recording ({_words(error)}); give a {_READ} file"
+                f"{file_name(path)} is no recording ({_words(error)}); give a {_READ} file"
                 f"{'' if known or _is_text(head) else ffmpeg}"
             ) from None
         self.rate: int = self._file.samplerate
         self.channels: int = self._file.channels
         try:
-            check_format(path.name, self.rate, self.channels)
+            check_format(file_name(path), self.rate, self.channels)
         except SourceError:
             self.close()
             raise
@@ -149,14 +149,23 @@ def _opened(path: Path) -> bytes:
     try:
         if not stat.S_ISREG(path.stat().st_mode):
             what = "a folder" if path.is_dir() else "not a plain file"
-            raise SourceError(f"{path.name or path} is {what}; give a recording, or - for a pipe")
+            raise SourceError(
+                f"{file_name(path) or path} is {what}; give a recording, or - for a pipe"
+            )
         with path.open("rb") as file:
             head = file.read(512)
     except (OSError, ValueError) as error:
-        raise SourceError(f"cannot open {path.name}: {_words(error)}; check the name") from None
+        raise SourceError(
+            f"cannot open {file_name(path)}: {_words(error)}; check the name"
+        ) from None
     if not head:
-        raise SourceError(f"{path.name} is empty; record it again or leave it out")
+        raise SourceError(f"{file_name(path)} is empty; record it again or leave it out")
     return head
+
+
+def _as_given(path: Path) -> str | bytes:
+    """A name as libsndfile takes it; on POSIX systems its bytes need not be UTF-8."""
+    return os.fsencode(path) if os.name == "posix" else os.fspath(path)
 
 
 def _is_text(head: bytes) -> bool:

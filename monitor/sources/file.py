@@ -9,6 +9,7 @@ from pathlib import Path
 
 from monitor.errors import SourceError, UsageError
 from monitor.managed import Managed
+from monitor.phrases import file_name
 from monitor.sources.decoder import Decoder
 from monitor.types import Block, Gap
 
@@ -65,7 +66,7 @@ class File(Managed):
         if end_seconds is not None and not start_seconds < end_seconds < math.inf:
             raise UsageError(f"end_seconds={end_seconds} must be later than start_seconds")
         self.path = Path(path)
-        self.label = self.path.name
+        self.label = file_name(self.path)
         self._recording = recording
         with Decoder(self.path) as decoder:
             self.rate = decoder.rate

@@ -15,6 +15,7 @@ import numpy as np
 from monitor.archives import read_arrays
 from monitor.errors import SourceError, StoreError, UsageError
 from monitor.managed import Managed
+from monitor.phrases import file_name
 from monitor.sources.given import MOST_TICKS, RESERVED, SCHEMA, SUFFIXES, Given, Header, read_header
 from monitor.sources.jsonframes import read_json_lines
 from monitor.types import TICKS_PER_SECOND, AnyArray, BoolArray, Frames, Track
@@ -85,7 +86,7 @@ class FramesFile(Managed):
 
     def __init__(self, path: str | os.PathLike[str], recording: int = 0) -> None:
         path = Path(path)
-        self.label = path.name
+        self.label = file_name(path)
         self._recording = recording
         try:
             read = _read_npz if path.suffix.lower() == ".npz" else read_json_lines
@@ -169,7 +170,7 @@ def _read_npz(path: Path) -> tuple[Header, BoolArray, dict[str, Track]]:
     """Arrays by name; whether they fit together is for `Given` to say."""
     with path.open("rb") as file:
         arrays = read_arrays(file)
-    label = path.name
+    label = file_name(path)
     header = Header()
     if "header" in arrays:
         text = arrays.pop("header")

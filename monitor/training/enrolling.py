@@ -11,6 +11,7 @@ import numpy as np
 from monitor.corpus.recordings import Corpus, Recording
 from monitor.errors import CorpusError, MonitorError, UsageError
 from monitor.maths.sketch import make_sketch
+from monitor.phrases import file_name
 from monitor.population.population import (
     SLICE_SECONDS,
     FeatureTemplates,
@@ -93,7 +94,7 @@ def enrol(
                         heard.append(
                             listener.hear(recording.path, speech_seconds=left / TICKS_PER_SECOND)
                         )
-                        found.append((recording.path.name, hashes))
+                        found.append((file_name(recording.path), hashes))
                         left -= heard[-1].speech_ticks
                         problems += [heard[-1].lost] if heard[-1].lost else []
                     except UsageError:  # of the call, not of this file

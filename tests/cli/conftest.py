@@ -80,7 +80,9 @@ def command() -> list[str]:
 def terminal(command) -> Callable[..., tuple[int, str, str]]:
     """The command line with stdout on a terminal: exit status, what it shows, stderr."""
 
-    def run(*arguments: object, columns: int = 100, both: bool = False) -> tuple[int, str, str]:
+    def run(
+        *arguments: object, columns: int = 100, both: bool = False, encoding: str = "utf-8"
+    ) -> tuple[int, str, str]:
         ours, theirs = pty.openpty()
         fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 30, columns, 0, 0))
         environment = {k: v for k, v in os.environ.items() if k not in ("COLUMNS", "NO_COLOR")}
@@ -89,7 +91,7 @@ def terminal(command) -> Callable[..., tuple[int, str, str]]:
             stdin=subprocess.DEVNULL,
             stdout=theirs,
             stderr=theirs if both else subprocess.PIPE,
-            env={**environment, "TERM": "xterm", "PYTHONIOENCODING": "utf-8"},
+            env={**environment, "TERM": "xterm", "PYTHONIOENCODING": encoding},
         )
         os.close(theirs)
         shown = b""
