@@ -39,7 +39,8 @@ def in_words(
     for each in unlike:
         yield (
             f"monitor: note: {each.session} of {each.speaker} sounds like somebody else than the "
-            f"other sessions ({each.bits:.1f} bits); listen whether all of it is {each.speaker}"
+            f"other sessions ({each.bits:.1f} bits); listen whether all of it is {each.speaker} "
+            "(of ten who are one person one reads so too)"
         )
     if population.borrowed:
         yield (
