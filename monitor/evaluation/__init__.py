@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from monitor.evaluation.accounting import account
     from monitor.evaluation.anonymity import Roles, speaker_mean_ranks
     from monitor.evaluation.comparing import compare
-    from monitor.evaluation.comparisons import Comparisons, ScoreList
+    from monitor.evaluation.comparisons import Comparisons
     from monitor.evaluation.ece import ece_profile
     from monitor.evaluation.error_rates import det_curve, eer
     from monitor.evaluation.evaluating import evaluate
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from monitor.evaluation.reading.embeddings import read_embeddings
     from monitor.evaluation.reading.scores import read_scores
     from monitor.evaluation.report import Report
+    from monitor.evaluation.score_list import ScoreList
     from monitor.evaluation.separation import d_sys
     from monitor.evaluation.singling import pi_sing
     from monitor.evaluation.verification import cllr, min_cllr
@@ -68,7 +69,7 @@ _HOMES = {
     "OnlineSRD": "online",
     "Report": "report",
     "Roles": "anonymity",
-    "ScoreList": "comparisons",
+    "ScoreList": "score_list",
     "ScoreMatrix": "matrix",
     "account": "accounting",
     "cllr": "verification",

@@ -10,12 +10,13 @@ import numpy as np
 
 from monitor.errors import UsageError
 from monitor.evaluation.comparing import Comparison, Row, compare
-from monitor.evaluation.comparisons import Comparisons, ScoreList
+from monitor.evaluation.comparisons import Comparisons
 from monitor.evaluation.figure import Figure
 from monitor.evaluation.matrix import ScoreMatrix
 from monitor.evaluation.plural import counted
 from monitor.evaluation.reading.scratch import scratch
 from monitor.evaluation.report import Report
+from monitor.evaluation.score_list import ScoreList
 from monitor.phrases import plural
 from monitor.types import IntArray
 

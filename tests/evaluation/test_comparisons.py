@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from monitor.errors import UsageError
 from monitor.evaluation import membership, verification, zebra
-from monitor.evaluation.comparisons import Comparisons, ScoreList, pooled_resamples
+from monitor.evaluation.comparisons import Comparisons, pooled_resamples
 from monitor.evaluation.evaluating import STEPS, evaluate
 from monitor.evaluation.matrix import ScoreMatrix
 from monitor.evaluation.operating import operating_point
@@ -20,6 +20,7 @@ from monitor.evaluation.page import page
 from monitor.evaluation.reading.embeddings import read_embeddings
 from monitor.evaluation.reading.scores import read_scores
 from monitor.evaluation.resampling import resamples
+from monitor.evaluation.score_list import ScoreList
 from monitor.evaluation.separation import d_sys, d_sys_figure
 from monitor.evaluation.tally import Tally
 from monitor.maths.bootstrap import speaker_weights

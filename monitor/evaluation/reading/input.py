@@ -8,11 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from monitor.errors import UsageError
-from monitor.evaluation.comparisons import Comparisons, ScoreList
+from monitor.evaluation.comparisons import Comparisons
 from monitor.evaluation.matrix import ScoreMatrix
 from monitor.evaluation.plural import counted
 from monitor.evaluation.reading.files import Progress
 from monitor.evaluation.reading.scratch import scratch
+from monitor.evaluation.score_list import ScoreList
 from monitor.types import AnyArray, BoolArray, IntArray
 
 __all__ = ["UNMATED", "Input", "finished", "finished_list"]

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from monitor.errors import UsageError
-from monitor.evaluation.comparisons import ScoreList
 from monitor.evaluation.reading.labels import Labels
 from monitor.evaluation.reading.layout import natural
 from monitor.evaluation.reading.models import merged_note, owners_of
 from monitor.evaluation.reading.pairs import Pairs
 from monitor.evaluation.reading.targets import Raw, targets
+from monitor.evaluation.score_list import ScoreList
 from monitor.phrases import plural
 from monitor.types import BoolArray, FloatArray, IntArray
 
