@@ -119,6 +119,8 @@ def format_value(value: float | None, unit: str, text: str = "") -> str:
     if unit in ("bits", "nats", "log10") and abs(value) < _LONG:
         written = f"{value:.3f}"
         return written.removeprefix("-") if float(written) == 0 else written
+    if unit in ("bits", "nats", "log10"):
+        return f"{value:.0e}"  # short, so that its limits have room
     return f"{value:.3g}"
 
 

@@ -105,6 +105,15 @@ def test_distances_are_warned_of_above_all_figures(run, folder, tmp_path):
     assert both.index("WARNING") < both.index("The figures that matter")
 
 
+def test_notes_have_room_beside_numbers_of_any_size(run, folder, tmp_path):
+    np.save(tmp_path / "large.npy", 1e299 * np.load(folder / "strong.npy").astype(float))
+    files = (tmp_path / "large.npy", "--labels", folder / "labels.txt")
+    row = run("evaluate", *files, "--draws", 20, "--figures", "cllr").out.splitlines()[3]
+    assert row.startswith("Cllr")
+    assert row.split()[1].endswith("e+299")
+    assert row.split()[-1] == "1"
+
+
 def test_many_systems_are_shown_a_few_at_a_time(run, folder, tmp_path):
     files = []
     for i in range(9):
