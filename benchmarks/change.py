@@ -125,7 +125,9 @@ def feature_sets(features: Sequence[str]) -> list[tuple[str, ...]]:
 # -------------------------------------------------------------------------------------- the streams
 
 
-def listen(speech: Path, folder: Path | None, features: Sequence[str]) -> list[Reader]:
+def listen(
+    speech: Path, folder: Path | None, features: Sequence[str], *, ready_only: bool = False
+) -> list[Reader]:
     """The frames of every reader, sexes apart; a chapter shorter than a turn is left out."""
     rows = list(csv.DictReader((speech / "manifest.csv").open(encoding="utf-8")))
     people: dict[tuple[str, str], list[tuple[Path, Frames]]] = {}
@@ -138,7 +140,7 @@ def listen(speech: Path, folder: Path | None, features: Sequence[str]) -> list[R
             if "channel" in features:
                 levels = hear(speech / row["path"], ["channel"]).tracks["channel"]
                 frames = replace(frames, tracks={**frames.tracks, "channel": levels})
-        elif folder is not None and row["corpus"] == "long":
+        elif ready_only or (folder is not None and row["corpus"] == "long"):
             continue  # an hour of another language, only worth it where it is ready or quick
         else:
             frames = hear(speech / row["path"], features)

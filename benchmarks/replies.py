@@ -6,14 +6,16 @@ Streams of one reader for two minutes, another one for 20, 60 or 120 s, and the 
 two minutes, spliced as `benchmarks.change` does, from the half of the readers that settings were
 not chosen on; the other half is the population. Counted are the replies noticed while they last;
 of these how often the first voice is taken to be back while the other one still speaks, and how
-often and how soon after it is back. Last the false alarms on one reader at a time: how many, and
-after how long the voice is known to be the same.
+often and how soon after it is back. Then two readers in turn, ten turns of 20, 40 and 60 s each:
+how many of the changes are noticed before the next one. Last the false alarms on one reader at a
+time: how many, and after how long the voice is known to be the same.
 """
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -34,6 +36,8 @@ from monitor.types import TICKS_PER_SECOND, Frames
 
 AROUND_SECONDS = 120
 REPLIES_SECONDS = (20, 60, 120)
+TURNS_SECONDS = (20, 40, 60)
+TURNS = 10
 SOON_SECONDS = 60
 
 
@@ -62,17 +66,31 @@ def reply(readers: Sequence[Reader], rng: np.random.Generator, seconds: int) -> 
     return joined(pieces, [first, second, first])
 
 
+def dialogue(readers: Sequence[Reader], rng: np.random.Generator, seconds: int) -> Spliced:
+    """Two readers in turn, each from the begin of a chapter on."""
+    pair = [readers[i] for i in rng.permutation(len(readers))[:2]]
+    chapters = [reader.frames[rng.integers(len(reader.frames))] for reader in pair]
+    ticks = seconds * TICKS_PER_SECOND
+    able = min(TURNS // 2, *(frames.speech.size // ticks for frames in chapters))
+    turns = [(which, i * ticks) for i in range(able) for which in (0, 1)]
+    pieces = [
+        part(chapters[which], at, at + ticks, fresh=n > 0) for n, (which, at) in enumerate(turns)
+    ]
+    return joined(pieces, [pair[which] for which, _ in turns])
+
+
 def main() -> None:
     words = argparse.ArgumentParser(description=str(__doc__).splitlines()[0])
     words.add_argument("speech", type=Path)
     words.add_argument("--frames", type=Path)
     words.add_argument("--features", default="f0,phones,identity,channel")
+    words.add_argument("--ready", action="store_true", help="only chapters that FRAMES holds")
     words.add_argument("--half", choices=("choosing", "reporting"), default="reporting")
     words.add_argument("--streams", type=int, default=200)
     words.add_argument("--seed", type=int, default=1)
     asked = words.parse_args()
     features = asked.features.split(",")
-    readers = listen(asked.speech, asked.frames, features)
+    readers = listen(asked.speech, asked.frames, features, ready_only=asked.ready)
     halves = {"choosing": readers[::2], "reporting": readers[1::2]}
     speakers = halves.pop(asked.half)
     (others,) = halves.values()
@@ -82,15 +100,24 @@ def main() -> None:
         seconds: [reply(speakers, rng, seconds) for _ in range(asked.streams)]
         for seconds in REPLIES_SECONDS
     }
+    talks = {
+        seconds: [dialogue(speakers, rng, seconds) for _ in range(asked.streams // 5)]
+        for seconds in TURNS_SECONDS
+    }
     alone = [frames for reader in speakers for frames in reader.frames]
     print(f"{asked.half} half: {len(speakers)} readers, population of {len(others)} others")
     for names in feature_sets(features):
 
-        def detector(names: Sequence[str] = names) -> ChangeDetector:
-            return ChangeDetector({n: background[n] for n in names}, kinds, returns=True)
+        def detector(names: Sequence[str] = names, *, returns: bool = True) -> ChangeDetector:
+            return ChangeDetector({n: background[n] for n in names}, kinds, returns=returns)
 
         for seconds, some in streams.items():
             print(f"{'+'.join(names):28}{row([told(detector(), each) for each in some], seconds)}")
+        for seconds, some in talks.items():
+            share = np.mean(
+                [noticed for each in some for noticed in seen(detector(returns=False), each)]
+            )
+            print(f"{'+'.join(names):28}turns of {seconds:3} s: {share:.0%} of the changes noticed")
         print(f"{'+'.join(names):28}{alarms([changes(detector(), each) for each in alone], alone)}")
 
 
@@ -104,6 +131,12 @@ def told(detector: ChangeDetector, stream: Spliced) -> tuple[float | None, list[
         elif noticed is None and begin < change.seconds <= end:
             noticed = change.seconds - begin
     return noticed, back
+
+
+def seen(detector: ChangeDetector, stream: Spliced) -> list[bool]:
+    """Of each change of a dialogue, whether anything was told before the next one."""
+    told_at = [change.seconds * TICKS_PER_SECOND for change in changes(detector, stream.frames)]
+    return [any(begin < at <= end for at in told_at) for begin, end in pairwise(stream.ends)]
 
 
 def row(found: Sequence[tuple[float | None, list[float]]], seconds: int) -> str:

@@ -76,6 +76,8 @@ class _Collector:
         )
         raised = {(rule,): float(on) for rule, on in state["raised"].items()}
         yield _gauge("alert_raised", "1 while the alert, or warning, is raised", ("rule",), raised)
+        text = "1 while a noted change is open: the bits may be of another voice"
+        yield _gauge("change_open", text, (), {(): float(reading.get("change") is not None)})
         left = {(f"{e['threshold']:g}",): e["seconds_left"] for e in state["forecast"]}
         text = "Stream seconds until the threshold at this rate; absent where not in sight"
         yield _gauge("threshold_seconds_left", text, ("threshold_bits",), left)

@@ -12,6 +12,7 @@ from monitor.alerts.forecast import Forecast
 from monitor.web import hub as hub_module
 from monitor.web.events import since_of
 from monitor.web.hub import MOST, MOST_OTHERS, RECENT, Entry, Hub, thin
+from monitor.web.metrics import exposition
 from tests.web import records
 
 
@@ -127,3 +128,10 @@ def test_ids_of_another_run_mean_nothing():
     assert since_of(hub, f"{hub.run}-12") == 12
     for text in (None, "", "x", "-", "-5", "1e3", "0" * 7 + "-12", "²", "9" * 40):
         assert since_of(hub, text) == 0, text
+
+
+def test_an_open_change_is_a_metric():
+    hub = Hub()
+    for more, shown in (({}, b"0.0"), ({"change": {"since_seconds": 1.0, "features": []}}, b"1.0")):
+        hub.write(records.reading(2, **more))
+        assert b"monitor_change_open " + shown in exposition(hub)

@@ -220,6 +220,7 @@ def test_metrics(page):
     assert found["monitor_feature_local_bits", "phones"] == 2.5
     assert found["monitor_feature_peak_bits", "phones"] == 3.5
     assert found["monitor_feature_ceiling_bits", "phones"] == records.CEILING
+    assert found["monitor_change_open", None] == 0
     assert found["monitor_ended", None] == 0
     assert 0 <= found["monitor_reading_age_seconds", None] < 600
     assert '"ann"' not in get(page.url + "metrics").text  # who speaks is no metric
