@@ -271,7 +271,7 @@ def test_the_watched_speakers_length_decides():
     one, other = (each.assess(counts, 10.0) for each in (recogniser, same))
     assert one.local == other.local
     assert_allclose(one.posterior, other.posterior, rtol=0)
-    assert "interpolated between" in recogniser.length_notice
+    assert "of 10 and 100 s is interpolated" in recogniser.length_notice
 
 
 def test_a_watched_template_too_short_for_the_law_is_withheld():
