@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from monitor.errors import StoreError
-from monitor.types import AnyArray, FloatArray, IntArray
+from monitor.types import AnyArray, FloatArray
 
 if TYPE_CHECKING:
     from monitor.population.law import RankLaw
@@ -65,19 +65,15 @@ def check_speakers(speakers: Sequence[Speaker]) -> None:
                 raise StoreError(f"a fingerprint of {speaker.name} is no text")
 
 
-def check_templates(
-    name: str, templates: FeatureTemplates, offsets: IntArray, speakers: Sequence[str]
-) -> None:
+def check_templates(name: str, templates: FeatureTemplates) -> None:
     """Refuse templates that no voice gives.
 
     Args:
         name: of the feature.
         templates: its slices.
-        offsets: which are whose.
-        speakers: their names.
 
     Raises:
-        StoreError: no numbers, numbers out of range, or nothing at all for somebody.
+        StoreError: no numbers, or numbers out of range.
     """
     slices, size = templates.slices, templates.size
     if not is_name(name) or templates.kind not in KINDS:
@@ -95,11 +91,6 @@ def check_templates(
         what = "finite sums of embeddings"
     if not good:
         raise StoreError(f"templates of {name} must be {what}")
-    owned = np.repeat(np.arange(len(speakers)), np.diff(offsets))
-    some = np.diff(offsets) == 0  # who has no slice is never ranked
-    some[owned[slices.any(axis=1)]] = True
-    if not some.all():
-        raise StoreError(f"the template of {speakers[int(some.argmin())]} has no {name} in it")
 
 
 def check_law(law: RankLaw) -> None:

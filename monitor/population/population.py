@@ -153,6 +153,14 @@ class Population:
         hint = f"did you mean {near[0]!r}?" if near else f"enrolled: {plural(len(self), 'speaker')}"
         raise UsageError(f"nobody called {name!r} is enrolled; {hint}")
 
+    def empty(self, feature: str) -> tuple[str, ...]:
+        """Speakers with a template in which there is nothing of this feature."""
+        slices = self.features[feature].slices.any(axis=1)
+        some = np.zeros(len(self), np.bool_)
+        some[np.repeat(np.arange(len(self)), np.diff(self.offsets))[slices]] = True
+        nothing = ~some & (np.diff(self.offsets) > 0)
+        return tuple(name for name, none in zip(self.names, nothing, strict=True) if none)
+
     @property
     def template_seconds(self) -> AnyArray:
         """Length of each template, speech seconds, shape (N,)."""
@@ -336,7 +344,10 @@ class Population:
             )
             check_speakers(made.speakers)
             for name, templates in made.features.items():
-                check_templates(name, templates, made.offsets, made.names)
+                check_templates(name, templates)
+            empty = set.intersection(*(set(made.empty(name)) for name in made.features))
+            if empty:
+                raise StoreError(f"the template of {min(empty)} has nothing in it")
             return made
         except (KeyError, TypeError, ValueError, AttributeError, StoreError) as error:
             raise StoreError(f"{path}: is incomplete ({error}); make it again") from error

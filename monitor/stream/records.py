@@ -80,6 +80,10 @@ def _notices(monitor: Monitor) -> list[str]:
         )
         cure = "" if monitor.watch else " (--watch one of them, and all are cut to that length)"
         notices.append(f"not compared with, far less of their speech is enrolled{cure}: {some}")
+    for name in monitor.features:
+        if nothing := monitor.population.empty(name):
+            who = ", ".join(nothing[:5]) + (", ..." if len(nothing) > 5 else "")
+            notices.append(f"the templates hold no {name} of {who}: it says nothing of them")
     if monitor.unheard:
         unheard = ", ".join(monitor.unheard)
         notices.append(

@@ -113,10 +113,6 @@ def enrol(
         if count == 0:
             problems.append(f"{name}: less than {SLICE_SECONDS:g} s of speech, not enrolled")
             continue
-        nothing = [feature for feature, made in rows.items() if not np.any(made)]
-        if nothing:
-            problems.append(f"{name}: no {' and no '.join(nothing)} in the speech, not enrolled")
-            continue
         speakers.append(Speaker(name, tuple(notes)))
         sessions[name] = tuple(counts)
         offsets.append(offsets[-1] + count)

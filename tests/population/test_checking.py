@@ -19,6 +19,9 @@ COUNTS = RNG.integers(1, 50, (4, 6)).astype(np.uint16)
 SUMS = RNG.standard_normal((4, 3)).astype(np.float32)
 
 
+BOBS = (np.arange(4) > 1)[:, None].astype(np.uint16)
+
+
 def population(name="ann", note=None, **changed) -> Population:
     features = {
         "f0": FeatureTemplates("histogram", 6, 0.01, COUNTS),
@@ -48,13 +51,14 @@ def test_a_sound_one_is_read(tmp_path):
         (population(identity={"slices": changed(SUMS, np.inf)}), "finite sums"),
         (population(identity={"slices": SUMS * 1e30}), "finite sums"),
         (population(identity={"slices": COUNTS[:, :3]}), "finite sums"),
-        (population(identity={"slices": SUMS * 0}), "has no identity in it"),
         (population(f0={"slices": changed(COUNTS, 1 << 62)}), "counts from 0"),
         (population(f0={"slices": changed(COUNTS.astype(np.int64), -1)}), "counts from 0"),
         (population(f0={"slices": COUNTS + 0.5}), "counts from 0"),
         (population(f0={"slices": COUNTS > 3}), "counts from 0"),
-        (population(f0={"slices": COUNTS * 0}), "has no f0 in it"),
-        (population(f0={"slices": COUNTS * (np.arange(4) > 1)[:, None]}), "ann has no f0"),
+        (
+            population(f0={"slices": COUNTS * BOBS}, identity={"slices": SUMS * BOBS}),
+            "ann has noth",
+        ),
         (population(f0={"frame_seconds": 0.0}), "said to last"),
         (population(f0={"frame_seconds": "1"}), "said to last"),
         (population(f0={"kind": "levels"}), "no known kind"),
@@ -110,6 +114,13 @@ def test_laws_that_no_calibration_gives(tmp_path, changes):
     with pytest.raises(StoreError) as caught, np.errstate(all="ignore"):
         load_laws(path)
     assert str(caught.value).isprintable()
+
+
+def test_who_has_nothing_of_a_feature_is_known(tmp_path):
+    made = population(f0={"slices": COUNTS * BOBS})
+    assert (made.empty("f0"), made.empty("identity")) == (("ann",), ())
+    made.save(tmp_path / "p.npz")
+    assert Population.load(tmp_path / "p.npz").empty("f0") == ("ann",)
 
 
 def test_names():
