@@ -110,7 +110,7 @@ def test_notes_have_room_beside_numbers_of_any_size(run, folder, tmp_path):
     files = (tmp_path / "large.npy", "--labels", folder / "labels.txt")
     row = run("evaluate", *files, "--draws", 20, "--figures", "cllr").out.splitlines()[3]
     assert row.startswith("Cllr")
-    assert row.split()[1].endswith("e+299")
+    assert "e+29" in row.split()[1]
     assert row.split()[-1] == "1"
 
 
