@@ -18,7 +18,6 @@ from monitor.evaluation.figure import Figure
 from monitor.evaluation.lid import LidBits
 from monitor.evaluation.longitudinal import LongitudinalCurve, longitudinal
 from monitor.evaluation.matrix import ScoreMatrix
-from monitor.evaluation.plural import counted
 from monitor.evaluation.report import Report
 from monitor.evaluation.resampling import resamples
 from monitor.evaluation.separation import d_sys_figure
@@ -169,7 +168,7 @@ def evaluate(
 def _used(usage: Usage, speakers: int) -> Iterator[str]:
     """Which comparisons went where."""
     strange = (
-        f", {usage.impostor:,} of the latter of {counted(usage.impostor_trials, 'impostor trial')}"
+        f", {usage.impostor:,} of the latter of {plural(usage.impostor_trials, 'impostor trial')}"
         if usage.impostor
         else ""
     )
@@ -180,7 +179,7 @@ def _used(usage: Usage, speakers: int) -> Iterator[str]:
     whole = f"compared with all {speakers:,} speakers, their own among them"
     yield (
         f"Ranks (SRD, LID, pi_link, pi_sing, mean ranks) stand on the {usage.ranked_trials:,} of "
-        f"{counted(usage.trials, 'trial')} that were {whole}."
+        f"{plural(usage.trials, 'trial')} that were {whole}."
         if usage.ranked_trials
         else f"No trial was {whole}: SRD, LID, pi_link, pi_sing and mean ranks are left out."
     )

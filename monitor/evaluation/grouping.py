@@ -13,7 +13,6 @@ from monitor.evaluation.comparing import Comparison, Row, compare
 from monitor.evaluation.comparisons import Comparisons
 from monitor.evaluation.figure import Figure
 from monitor.evaluation.matrix import ScoreMatrix
-from monitor.evaluation.plural import counted
 from monitor.evaluation.reading.scratch import scratch
 from monitor.evaluation.report import Report
 from monitor.evaluation.score_list import ScoreList
@@ -77,7 +76,7 @@ def within(every: Comparisons, group_of: Mapping[str, str], group: str) -> Compa
     """
     columns = np.flatnonzero([group_of.get(name) == group for name in every.speakers])
     if columns.size < 2:
-        raise UsageError(f"{counted(columns.size, 'enrolled speaker')}; two are needed")
+        raise UsageError(f"{plural(columns.size, 'enrolled speaker')}; two are needed")
     name = f"{every.name} {group}"
     matrix = None
     if every.matrix is not None:
@@ -180,7 +179,7 @@ def by_group(
         reports.append(replace(measure(part), name=group))
     if len(reports) < 2:
         raise UsageError(
-            f"{label}: {counted(len(reports), 'group')} of {every.name} can be measured, two are "
+            f"{label}: {plural(len(reports), 'group')} of {every.name} can be measured, two are "
             f"needed. {' '.join(said)}"
         )
     return grouped(every, reports, [*_which(every, reports, unknown, label), *said])
@@ -206,7 +205,7 @@ def _which(
     ]
     if unknown:
         said.append(
-            f"{len(unknown)} of {counted(len(every.speakers), 'speaker')} are not in {label} "
+            f"{len(unknown)} of {plural(len(every.speakers), 'speaker')} are not in {label} "
             f"(first: {unknown[0]})."
         )
     if len({report.speakers for report in reports}) > 1:

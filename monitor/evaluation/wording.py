@@ -6,8 +6,8 @@ import math
 from collections.abc import Iterable, Sequence
 
 from monitor.evaluation.figure import Figure
-from monitor.evaluation.plural import counted
 from monitor.evaluation.report import Report
+from monitor.phrases import plural
 
 __all__ = [
     "CAVEATS",
@@ -79,14 +79,12 @@ def facts(report: Report) -> str:
 def fact_list(report: Report) -> tuple[str, ...]:
     """`facts`, one by one."""
     strange = 0 if report.usage is None else report.usage.impostor_trials
-    heard = (
-        f"{counted(report.trials - strange, 'trial')} of {counted(len(report.tested), 'speaker')}"
-    )
+    heard = f"{plural(report.trials - strange, 'trial')} of {plural(len(report.tested), 'speaker')}"
     return (
         heard + (f" and {strange:,} of impostors" if strange else ""),
         f"N = {report.speakers:,}",
         f"ceiling {report.ceiling_bits:.2f} bits",
-        counted(report.draws, "resample") if report.draws else "no limits",
+        plural(report.draws, "resample") if report.draws else "no limits",
     )
 
 

@@ -10,10 +10,10 @@ import numpy as np
 from monitor.errors import UsageError
 from monitor.evaluation.comparisons import Comparisons
 from monitor.evaluation.matrix import ScoreMatrix
-from monitor.evaluation.plural import counted
 from monitor.evaluation.reading.files import Progress
 from monitor.evaluation.reading.scratch import scratch
 from monitor.evaluation.score_list import ScoreList
+from monitor.phrases import plural
 from monitor.types import AnyArray, BoolArray, IntArray
 
 __all__ = ["UNMATED", "Input", "finished", "finished_list"]
@@ -129,7 +129,7 @@ def finished_list(
     several = np.flatnonzero(listed.hits > 1)
     if several.size:
         said.append(
-            f"{counted(several.size, 'trial')} with several targets (first: "
+            f"{plural(several.size, 'trial')} with several targets (first: "
             f"{listed.trials[several[0]]}): each counts by itself; to take the enrolments of a "
             "speaker together, say whose they are (--enrolment-labels)"
         )
@@ -139,7 +139,7 @@ def finished_list(
         row = int(short[0])
         lacks = np.setdiff1d(np.arange(count), listed.speaker[listed.trial == row])[0]
         said.append(
-            f"{short.size} of {counted(met.size, 'trial')} were not compared with every speaker "
+            f"{short.size} of {plural(met.size, 'trial')} were not compared with every speaker "
             f"(first: trial {listed.trials[row]}, not with {listed.speakers[lacks]}): ranks leave "
             "them out"
         )
@@ -210,7 +210,7 @@ def _balance(matrix: ScoreMatrix, trials: Sequence[str]) -> list[str]:
     said = []
     flat = np.flatnonzero(matrix.tied == matrix.population)
     if flat.size:
-        many = f"{flat.size} of {counted(matrix.trials, 'trial')} score" + "s" * (flat.size == 1)
+        many = f"{flat.size} of {plural(matrix.trials, 'trial')} score" + "s" * (flat.size == 1)
         said.append(
             f"{many} the same with every speaker ({'' if flat.size == 1 else 'first: '}trial "
             f"{trials[int(flat[0])]}): {'it says' if flat.size == 1 else 'they say'} nothing"

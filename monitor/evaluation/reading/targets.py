@@ -9,7 +9,6 @@ from itertools import pairwise
 import numpy as np
 
 from monitor.errors import UsageError
-from monitor.evaluation.plural import counted
 from monitor.evaluation.reading.labels import Labels
 from monitor.evaluation.reading.layout import natural
 from monitor.phrases import plural
@@ -115,7 +114,7 @@ def _in_order(raw: Raw, labels: Labels, label: str, notes: list[str]) -> Sequenc
         raise UsageError(f"trial {again} has two rows of scores; keep one")
     spare = len(known) - len(raw.trials)
     if spare:
-        notes.append(f"{labels.label} speaks of {counted(spare, 'trial')} without a score")
+        notes.append(f"{labels.label} speaks of {plural(spare, 'trial')} without a score")
     return [found.get(name, "") for name in raw.trials]
 
 
