@@ -63,8 +63,8 @@ def page(
         pairs: differences of all pairs of systems, where they are wanted.
 
     Returns:
-        the text; every name in it is escaped. It holds figures and names of systems, no scores and
-        no names of speakers.
+        the text; every name in it is escaped. It holds figures and names of systems, no scores;
+        notes may name a trial or a speaker.
 
     Raises:
         UsageError: no report, or several without a comparison.
@@ -90,7 +90,8 @@ def page(
         _tables(reports, comparison),
         _caveats(reports),
         f"</main><footer>Made by monitor {escape(__version__)}. Limits are 95 %, over resampled "
-        "speakers. This page holds no voice, no score and no name of a speaker.</footer>",
+        "speakers. This page holds no voice and no score; notes may name a trial or a speaker."
+        "</footer>",
         "</body></html>\n",
     ]
     return "\n".join(parts)
