@@ -17,6 +17,7 @@ import logging
 import os
 import shutil
 import socket
+import stat
 import sys
 import tempfile
 import warnings
@@ -48,6 +49,7 @@ _KNOWN = frozenset({"6f78854fa04ba59e761437b76a2575d3aba5e5016de3e9b69f0c9a5077f
 _INSTALL = "pip install 'speaker-disclosure-monitor[identity]'"
 _POINT = f"point --ecapa or {ENVIRONMENT} to a folder that holds {HUB}"
 _PATIENCE_SECONDS = 5.0
+_MOST_BYTES = 256 << 20  # the largest file has 83 MB
 
 
 class Encoder:
@@ -153,8 +155,15 @@ def _fetch(name: str, source: str, private: Path) -> None:
     if source == HUB:
         _download(name, private)
         return
+    path = Path(source) / name
     try:
-        shutil.copyfile(Path(source) / name, private / name)
+        status = path.stat()
+        if not stat.S_ISREG(status.st_mode):  # a pipe would never end
+            raise StoreError(f"{source}: {name} is no plain file: {_POINT}")
+        if status.st_size > _MOST_BYTES:
+            raise StoreError(f"{source}: {name} is far too large for it: {_POINT}")
+        with path.open("rb") as file, (private / name).open("xb") as copy:
+            copy.write(file.read(_MOST_BYTES))  # should it grow meanwhile
     except OSError as error:
         raise StoreError(f"{source}: {name}: {error.strerror or error}: {_POINT}") from None
 

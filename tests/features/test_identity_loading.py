@@ -108,6 +108,20 @@ def test_a_file_is_missing(model, name):
     assert f"{model}: {name}: No such file or directory: point" in refused(StoreError, model)
 
 
+@pytest.mark.parametrize("name", ["hyperparams.yaml", "embedding_model.ckpt"])
+def test_neither_a_pipe_nor_a_file_without_end_is_copied(model, name):
+    (model / name).unlink()
+    os.mkfifo(model / name)
+    assert f"{name} is no plain file" in refused(StoreError, model)
+    (model / name).unlink()
+    (model / name).symlink_to("/dev/zero")
+    assert f"{name} is no plain file" in refused(StoreError, model)
+    (model / name).unlink()
+    with (model / name).open("wb") as file:
+        file.truncate(1 << 40)  # takes no room here, and all of it where it is copied
+    assert f"{name} is far too large" in refused(StoreError, model)
+
+
 def test_hyperparameters_of_a_stranger_do_not_run(model, tmp_path):
     mark = tmp_path / "mark"
     put(model / FILES[0], evil_yaml(mark))
