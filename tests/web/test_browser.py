@@ -230,7 +230,7 @@ def test_after_a_split_the_page_says_of_which_voice_it_speaks(page, visit):
         "The voice since 0:27: an attacker gives ann a chance of 1 in 12"
     )
     assert text(tab, "#hero-title") == "Of the newest voice"
-    assert "after 80 s of speech" in tab.get_attribute("#curve", "aria-label")  # 25.6 + 54
+    tab.wait_for_selector("#curve[aria-label*='after 80 s of speech']")  # 25.6 + 54
     assert tab.problems == []
 
 
