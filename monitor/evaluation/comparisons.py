@@ -60,7 +60,7 @@ class Usage:
         nontarget: of different speakers, those of impostor trials among them.
         impostor: comparisons of impostor trials.
         trials: how many recordings were compared.
-        impostor_trials: those without a target: their speaker is not enrolled.
+        impostor_trials: those without a target: their speaker is not enrolled, or was not compared.
         ranked_trials: those that met every enrolled speaker, one of them their own.
     """
 

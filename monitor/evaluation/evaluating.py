@@ -168,7 +168,8 @@ def evaluate(
 def _used(usage: Usage, speakers: int) -> Iterator[str]:
     """Which comparisons went where."""
     strange = (
-        f", {usage.impostor:,} of the latter of {plural(usage.impostor_trials, 'impostor trial')}"
+        f", {usage.impostor:,} of the latter of the {plural(usage.impostor_trials, 'trial')} "
+        "without a target (impostors)"
         if usage.impostor
         else ""
     )

@@ -81,7 +81,7 @@ def fact_list(report: Report) -> tuple[str, ...]:
     strange = 0 if report.usage is None else report.usage.impostor_trials
     heard = f"{plural(report.trials - strange, 'trial')} of {plural(len(report.tested), 'speaker')}"
     return (
-        heard + (f" and {strange:,} of impostors" if strange else ""),
+        heard + (f" and {strange:,} without a target" if strange else ""),
         f"N = {report.speakers:,}",
         f"ceiling {report.ceiling_bits:.2f} bits",
         plural(report.draws, "resample") if report.draws else "no limits",

@@ -169,7 +169,10 @@ def _impostors(
                 else ", or let impostors count (--unmated count)"
             )
         )
-    many = f"{lost} of {impostor.size} trials are of impostors, who are not enrolled ({first}): "
+    many = (
+        f"{lost} of {impostor.size} trials have no target, as those of impostors, who are not "
+        f"enrolled ({first}): "
+    )
     if unmated == "drop":
         said.append(f"{many}dropped, tools that count them as non-mated differ")
         return False
