@@ -72,6 +72,7 @@ def main() -> None:
         shapes,
         lengths=LENGTHS,
         template_lengths=sorted({*TEMPLATE_LENGTHS, own}),
+        prior=None,
         progress=lambda done, cells: print(f"\rcell {done} of {cells}", end="", file=sys.stderr),
     )
     population = Population(

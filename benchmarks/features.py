@@ -58,7 +58,9 @@ def main() -> None:
         voices, shapes, problems = collect(find(manifest), features=features)
     for problem in problems:
         raise SystemExit(problem)
-    made = calibrate(voices, shapes, lengths=lengths, template_lengths=(given.template,))
+    made = calibrate(
+        voices, shapes, lengths=lengths, template_lengths=(given.template,), prior=None
+    )
     print_tables(made.rows, lengths, given.template)
 
 

@@ -54,7 +54,7 @@ def main() -> None:
     for _ in range(given.splits):
         ours, theirs = halves(voices, generator)
         laws = calibrate(
-            ours, shapes, lengths=LENGTHS, template_lengths=LEARNT, draws=20, trials=10
+            ours, shapes, lengths=LENGTHS, template_lengths=LEARNT, draws=20, trials=10, prior=None
         )
         for seconds in SESSION_SECONDS:
             slices = round(seconds / SLICE_SECONDS)

@@ -55,7 +55,13 @@ def main() -> None:
     for _ in range(given.splits):
         ours, theirs = halves(voices, generator)
         laws = calibrate(
-            ours, shapes, lengths=LENGTHS, template_lengths=LEARNT, draws=20, trials=SHIFTS
+            ours,
+            shapes,
+            lengths=LENGTHS,
+            template_lengths=LEARNT,
+            draws=20,
+            trials=SHIFTS,
+            prior=None,
         ).laws
         for session, t, d, plan in plans(theirs, LENGTHS, JUDGED, SHIFTS):
             if not plan.mated.size:

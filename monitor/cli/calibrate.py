@@ -69,6 +69,12 @@ __all__ = ["command"]
     type=click.IntRange(min=0),
     help="Of resamples and permutations.",
 )
+@click.option(
+    "--no-prior",
+    is_flag=True,
+    help="Learn from these speakers alone. [default: the shipped law counts as 20 to 100 further "
+    "speakers, which keeps few of them from claiming too much]",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print everything as JSON instead.")
 @click.option(
     "--plot",
@@ -93,6 +99,7 @@ def command(
     trials: int,
     draws: int,
     seed: int,
+    no_prior: bool,
     as_json: bool,
     plot: Path | None,
     reliability: Path | None,
@@ -109,7 +116,27 @@ def command(
     Each speaker's speech is cut into tests of T and templates of D speech seconds that do not
     overlap. Within one session (one recording, one day) a voice is easier to recognise: where
     speakers have two sessions or more, a law across sessions is learnt too. All limits are 95 %,
-    over resampled speakers.
+    over resampled speakers. The shipped law is the prior of yours; few speakers alone claim too
+    much. A law across sessions needs 10 speakers with two sessions, better 30; until then the
+    shipped one stands in.
+
+    \b
+    The table (as many columns as there is room for; --json has all):
+      T s, D s       speech seconds of test and template
+      session        whether both are of one recording session
+      speakers, N    who provide tests; candidates that each test is compared with
+      trials         tests in all
+      alpha, beta    the beta-binomial rank law
+      MeanD raw, M-M mean bits of a rank by the histogram; with Miller and Madow's correction
+      model, limits  mean bits of a rank by the law, and its limits
+      null           the model with speakers permuted: what no evidence would read
+      IdR            share of tests whose speaker is ranked first
+      StDD, Spread   spread of the bits of single ranks; share of ranks likelier than chance
+      MaxD, @rank    the most bits of a rank, and which it is
+      KL, rank-1     misfit of the law, bits: over all ranks, at the first
+      local          mean bits given to the true speaker, by a fit without that speaker
+      ECE            how far the best guess is from as right as it claims
+      strangers      how often an enrolled voice looks more enrolled than a stranger's
     """
     import json
 
@@ -126,6 +153,7 @@ def command(
     from monitor.population.population import Population
     from monitor.population.storing import kind_of
     from monitor.population.whole import alone
+    from monitor.training.advice import advice
     from monitor.training.calibrating import LENGTHS, TEMPLATE_LENGTHS, calibrate
     from monitor.training.voices import collect
 
@@ -182,6 +210,7 @@ def command(
             draws=draws,
             trials=trials,
             seed=seed,
+            prior=None if no_prior else "shipped",
             progress=lambda _done, _all: step(""),
         )
     if output is not None:
@@ -206,6 +235,8 @@ def command(
         from monitor.figures.reliability import plot_reliability
 
         plot_reliability(made.rows, reliability)
+    for line in advice(made, shapes):
+        say(f"monitor: note: {line}")
     if output is not None:
         say(f"the laws are in {output}")
     return INCOMPLETE if problems else 0

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
+
+from monitor.cli.console import made_console
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -35,7 +36,7 @@ def print_report(report: Report, shown: Sequence[str] | None = None, every: bool
     """
     from monitor.evaluation.wording import facts, meaning
 
-    console = _console()
+    console = made_console(_WIDE)
     console.print(f"{report.name}: {facts(report)}", style="bold")
     _warn(console, report)
     for title, keys in _tables(report.figures, shown, every):
@@ -86,7 +87,7 @@ def print_comparison(
     """
     from monitor.evaluation.wording import facts, meaning
 
-    console = _console()
+    console = made_console(_WIDE)
     for report in comparison.reports:
         console.print(f"{report.name}: {facts(report)}", style="bold")
         _warn(console, report)
@@ -160,7 +161,7 @@ def print_groups(
         shown: as `print_report`.
         every: likewise.
     """
-    console = _console()
+    console = made_console(_WIDE)
     for part in parts:
         console.print(f"\n{part.name}, group by group", style="bold")
         for note in part.notes:
@@ -180,7 +181,7 @@ def print_pairs(pairs: Sequence[Pair], reports: Sequence[Report]) -> None:
 
     if not pairs:
         return
-    console = _console()
+    console = made_console(_WIDE)
     first = {key: figure for report in reports for key, figure in report.figures.items()}
     for key in pairs[0].differences:
         if all(pair.differences[key].low is None for pair in pairs):
@@ -215,7 +216,7 @@ def print_catalogue() -> None:
     table = Table.grid(padding=(0, 1, 0, 0))
     for entry in CATALOGUE:
         table.add_row(entry.name, entry.says)
-    _console().print(table)
+    made_console(_WIDE).print(table)
 
 
 class _Notes:
@@ -238,16 +239,6 @@ class _Notes:
         if ties:
             grid.add_row("", ties)
         console.print(grid)
-
-
-def _console() -> Console:
-    from monitor.sinks.console import PlainConsole
-
-    console = PlainConsole(highlight=False, markup=False, emoji=False)
-    if not console.is_terminal:
-        columns = os.environ.get("COLUMNS", "")
-        console.width = max(40, int(columns)) if columns.isdecimal() and int(columns) else _WIDE
-    return console
 
 
 def _table(title: str, width: int, most: int = 34) -> Table:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from monitor.cli.console import made_console
+
 __all__ = ["print_laws"]
 
 _COLUMNS = (
@@ -36,28 +38,45 @@ _COLUMNS = (
 
 
 _FIRST_TO_GO = (
-    *("strangers", "ECE", "KL", "rank-1", "Spread", "@rank", "MaxD", "StDD", "alpha", "beta"),
-    *("M-M", "MeanD raw", "speakers", "trials", "N"),
+    *("@rank", "MaxD", "Spread", "rank-1", "KL", "StDD", "alpha", "beta", "M-M", "MeanD raw"),
+    *("strangers", "trials", "ECE", "IdR", "N", "speakers"),
 )
 """Columns that a narrow terminal does without, in this order."""
+_PIPED = 100
+"""Columns of text where there is no terminal to ask."""
+_LEGEND = {
+    "T s": "speech seconds of the test",
+    "D s": "of the template",
+    "alpha": "of the rank law, with beta",
+    "MeanD raw": "mean bits by the plain histogram of ranks",
+    "M-M": "with Miller and Madow's correction",
+    "model": "mean bits of a rank (MeanD) by the rank law, with 95 % limits",
+    "null": "the same without evidence",
+    "IdR": "share ranked first",
+    "StDD": "spread of single ranks' bits",
+    "MaxD": "the largest, at @rank",
+    "Spread": "share of ranks likelier than chance",
+    "KL": "misfit of the law",
+    "rank-1": "at the first rank",
+    "local": "mean bits for speakers not fitted on",
+    "ECE": "error of the best guess's probability",
+    "strangers": "how well they are told (0.5: chance)",
+}
+"""What a column says."""
 
 
 def print_laws(rows: Sequence[Mapping[str, Any]]) -> None:
-    """Print one line a cell to stdout: all columns, or as many as the terminal has room for."""
+    """Print one line a cell to stdout, as many columns as the terminal has room for."""
     from rich.table import Table
 
-    from monitor.sinks.console import PlainConsole
-
-    console = PlainConsole(highlight=False)
+    console = made_console(_PIPED)
     texts = {title: [_cell(row, key, style) for row in rows] for title, key, style in _COLUMNS}
     widths = {title: max(map(len, [title, *cells])) + 2 for title, cells in texts.items()}
     left_out = []
     for title in _FIRST_TO_GO:
-        if console.is_terminal and sum(widths.values()) > console.width:
+        if sum(widths.values()) > console.width:
             left_out.append(title)
             del widths[title]
-    if not console.is_terminal:
-        console.width = sum(widths.values())
     for feature in dict.fromkeys(row["feature"] for row in rows):
         console.print(
             f"{feature}: bits by speech seconds heard (T) and enrolled (D)", soft_wrap=True
@@ -72,17 +91,10 @@ def print_laws(rows: Sequence[Mapping[str, Any]]) -> None:
         console.print(table)
         console.print()
     console.print(
-        "MeanD raw, M-M, model: mean bits by plug-in, Miller-Madow and the beta-binomial law; only "
-        "the last has limits (95 %, over resampled speakers). null: what no evidence would read "
-        "(speakers permuted). KL, rank-1: misfit of the law, bits. local: mean local bits of "
-        "speakers not used for fitting; ECE: how far its best guess is from as right as it claims. "
-        "strangers: how often an enrolled voice looks more enrolled than a stranger's.",
-        soft_wrap=not console.is_terminal,
+        ". ".join(f"{title}: {words}" for title, words in _LEGEND.items() if title in widths) + "."
     )
     if left_out:
-        console.print(
-            f"Left out in this narrow terminal: {', '.join(left_out)}; --json has everything."
-        )
+        console.print(f"Left out for want of width: {', '.join(left_out)}; --json has everything.")
 
 
 def _cell(row: Mapping[str, Any], key: str | tuple[str, str], style: str) -> str:

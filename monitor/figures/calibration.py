@@ -3,100 +3,124 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import cycle
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from monitor.figures.canvas import (
-    BLACK,
-    BLUE,
-    GREEN,
-    GREY,
-    ORANGE,
-    PURPLE,
-    RED,
-    draw,
-    format_seconds,
-    nice_seconds,
-    spread_apart,
-)
+from monitor.figures.canvas import BLACK, GREY, draw, format_seconds, nice_seconds
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 __all__ = ["plot_laws"]
 
+_SHORT, _LONG = np.array([0.55, 0.76, 0.90]), np.array([0.03, 0.15, 0.38])
+"""Colours of the shortest and the longest template."""
+_MARKERS = "os^Dv"
+_PANEL = 3.1
+_HEAD, _FOOT = 1.05, 0.95
+_DODGE = 0.012
+"""How far lines stand apart, as a share of the axis, so that their limits can be told apart."""
+
 
 def plot_laws(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
-    """Draw the model's MeanD with its limits against T, a line for each (feature, session, D).
+    """Draw the model's MeanD with its limits against T, all at one number of candidates.
+
+    A row of panels a feature, a panel a kind of session, a line a template length D.
 
     Args:
-        rows: dicts with ``feature``, ``session``, ``T`` and ``D`` (speech seconds), and
-            ``mean_bits_model``, ``mean_bits_low``, ``mean_bits_high``; null figures are left out.
+        rows: dicts with ``feature``, ``session``, ``T`` and ``D`` (speech seconds),
+            ``common_candidates`` and ``common_bits``, ``common_bits_low``, ``common_bits_high``.
         path: where to write; .png, .svg or .pdf.
 
     Raises:
         UsageError: another suffix, or the place cannot be written.
     """
-    lines: dict[tuple[str, str, float], list[tuple[float, float, float, float]]] = {}
-    for row in rows:
-        bits, length = row["mean_bits_model"], row["T"]
-        if bits is None or length <= 0:
-            continue
-        low, high = row.get("mean_bits_low"), row.get("mean_bits_high")
-        point = (length, bits, bits if low is None else low, bits if high is None else high)
-        key = (str(row.get("feature", "")), str(row["session"]), row["D"])
-        lines.setdefault(key, []).append(point)
+    features = list(dict.fromkeys(str(row["feature"]) for row in rows))
+    sessions = [s for s in ("cross", "same") if any(row["session"] == s for row in rows)]
+    templates = sorted({row["D"] for row in rows})
+    lengths = sorted({row["T"] for row in rows})
+    candidates = max((row["common_candidates"] for row in rows), default=2)
+    height = _HEAD + _FOOT + _PANEL * max(len(features), 1)
 
     def paint(figure: Figure) -> None:
-        axes = figure.add_axes((0.085, 0.12, 0.655, 0.75))
-        lengths = [point[0] for line in lines.values() for point in line] or [1.0, 60.0]
-        left, right = min(lengths), max(lengths)
-        left = left if right > left else right / 4
-        axes.set_xscale("log")
-        axes.set_xlim(left, right)
-        ticks = nice_seconds(left, right)
-        axes.set_xticks(ticks, [format_seconds(tick) for tick in ticks])
-        axes.set_xticks([], minor=True)
-        ends = []
-        colours = cycle((BLUE, RED, GREEN, PURPLE, ORANGE, BLACK))
-        for (feature, session, template), points in sorted(lines.items()):
-            colour = next(colours)
-            x, y, low, high = np.array(sorted(points), float).T
-            axes.fill_between(x, low, high, color=colour, alpha=0.12, linewidth=0)
-            dashes = (0, (5, 2)) if session == "same" else "-"
-            axes.plot(x, y, color=colour, linewidth=1.8, marker="o", markersize=4, ls=dashes)
-            name = f"{feature}, {session} session, templates {format_seconds(template)}"
-            ends.append((float(y[-1]), name.removeprefix(", "), colour, float(x[-1])))
-        bottom, top = axes.get_ylim()
-        bottom, top = min(bottom, 0.0), max(top, 0.5)
-        axes.set_ylim(bottom, top)
-        ends.sort()
-        wanted = [(y - bottom) / (top - bottom) for y, _, _, _ in ends]
-        centres = spread_apart(wanted, [0.04] * len(ends), -0.1, 1.1)
-        for y, centre, (_, text, colour, x_end) in zip(wanted, centres, ends, strict=True):
-            start = np.log(x_end / left) / np.log(right / left)
-            axes.plot(
-                [start, 1.022, 1.03], [y, centre, centre], transform=axes.transAxes,
-                color=colour, linewidth=0.7, linestyle=":", clip_on=False,
+        panels = figure.subplots(
+            max(len(features), 1), max(len(sessions), 1), sharex=True, sharey=True, squeeze=False
+        )
+        figure.subplots_adjust(
+            0.075, _FOOT / height, 0.975, 1 - _HEAD / height, wspace=0.06, hspace=0.22
+        )
+        for i, feature in enumerate(features):
+            for j, session in enumerate(sessions):
+                some = [r for r in rows if r["feature"] == feature and r["session"] == session]
+                _panel(panels[i, j], some, templates)
+                panels[i, j].set_title(
+                    f"{feature}, {session} session", loc="left", fontsize=11, weight="bold"
+                )
+            panels[i, 0].set_ylabel("expected bits")
+        _frame(panels, lengths, float(np.log2(candidates)))
+        handles: dict[str, Any] = {}
+        for panel in panels.flat:
+            for handle, name in zip(*panel.get_legend_handles_labels(), strict=True):
+                handles.setdefault(name, handle)
+        names = [n for n in (_name(d) for d in templates) if n in handles]
+        if names:
+            figure.legend(
+                [handles[n] for n in names], names, loc="upper left", frameon=False, fontsize=10,
+                bbox_to_anchor=(0.066, 1 - 0.42 / height), ncols=len(names), handletextpad=0.4,
             )  # fmt: skip
-            axes.text(
-                1.036, centre, text, transform=axes.transAxes, va="center", color=colour,
-                fontsize=9.5,
-            )  # fmt: skip
-        axes.grid(axis="y", color="#E6E6E6", linewidth=0.8)
-        axes.set_axisbelow(True)
-        axes.set_xlabel("speech heard, T (log scale)")
-        axes.set_ylabel("expected bits")
         figure.text(
-            0.085, 0.925, "What a voice discloses on average, by the length heard", fontsize=16,
-            weight="bold", color=BLACK,
+            0.075, 1 - 0.38 / height, "What a voice discloses on average, by the length heard",
+            fontsize=16, weight="bold", color=BLACK,
         )  # fmt: skip
         figure.text(
-            0.085, 0.022, "MeanD of the rank law's model; bands: 95 % limits over resampled "
-            "calibration speakers.", fontsize=10, color=GREY,
+            0.075, 0.1 / height, "MeanD of the rank law's model, every law taken at "
+            f"N = {candidates} candidates (dotted: its ceiling,\nlog2 N). D: template, T: test, "
+            "speech seconds. Bars: 95 % limits over resampled speakers.", fontsize=10, color=GREY,
         )  # fmt: skip
 
-    draw(path, paint, (12, 7.5))
+    draw(path, paint, (12, height))
+
+
+def _name(template: float) -> str:
+    return f"D = {format_seconds(template)}"
+
+
+def _panel(axes: Axes, rows: Sequence[Mapping[str, Any]], templates: Sequence[float]) -> None:
+    for i, template in enumerate(templates):
+        line = sorted(
+            (r["T"], *(r[f"common_bits{end}"] for end in ("", "_low", "_high")))
+            for r in rows
+            if r["D"] == template
+        )
+        if not line:
+            continue
+        x, y, low, high = np.array(line, float).T
+        share = i / max(len(templates) - 1, 1)
+        x = x * np.exp(np.log(1000.0) * _DODGE * (i - (len(templates) - 1) / 2))
+        axes.errorbar(
+            x, y, [np.maximum(y - low, 0.0), np.maximum(high - y, 0.0)], elinewidth=1.0,
+            color=tuple((1 - share) * _SHORT + share * _LONG), linewidth=1.6, markersize=5,
+            marker=_MARKERS[i % len(_MARKERS)], label=_name(template),
+        )  # fmt: skip
+
+
+def _frame(panels: Any, lengths: Sequence[float], ceiling: float) -> None:
+    """Axes that all panels share."""
+    first = panels[0, 0]
+    left, right = (min(lengths), max(lengths)) if lengths else (1.0, 60.0)
+    left, right = (left, right) if right > left else (left / 2, right * 2)
+    first.set_xscale("log")
+    first.set_xlim(left / 1.3, right * 1.3)
+    ticks = nice_seconds(left, right)
+    first.set_xticks(ticks, [format_seconds(tick) for tick in ticks])
+    first.set_xticks([], minor=True)
+    first.set_ylim(0.0, 1.04 * ceiling)
+    for panel in panels.flat:
+        panel.axhline(ceiling, color=GREY, linestyle=":", linewidth=1.0)
+        panel.grid(axis="y", color="#E6E6E6", linewidth=0.8)
+        panel.set_axisbelow(True)
+    for panel in panels[-1]:
+        panel.set_xlabel("speech heard, T (log scale)")

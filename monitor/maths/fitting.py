@@ -16,7 +16,7 @@ from monitor.maths.descent import descend
 from monitor.maths.rankloss import RankLoss, loss_values
 from monitor.types import BoolArray, FloatArray, IntArray
 
-__all__ = ["LOSSES", "RankFit", "fit", "fit_many"]
+__all__ = ["LOSSES", "RankFit", "fit", "fit_many", "mean_bits_of", "pmf_of"]
 
 LOSSES = ("LL", "MS", "WMS", "RWMS", "CLL")
 """Log-likelihood; mean square, plain, weighted by p and by exp(-k); LL held to rank 1."""
@@ -149,6 +149,40 @@ def fit_many(histograms: FloatArray | IntArray) -> tuple[FloatArray, FloatArray,
         start = np.stack([alpha[wide] * total, beta[wide] * total], axis=1)
         alpha[wide], beta[wide] = likelihood.maximise(shares[wide], start).T
     return alpha, beta, binomial
+
+
+def pmf_of(alpha: FloatArray, beta: FloatArray, binomial: BoolArray, speakers: int) -> FloatArray:
+    """Probability of every rank under each of ``fit_many``'s laws, shape (B, N), at any N.
+
+    Example:
+        >>> pmf_of(*fit_many(np.array([[1.0, 1, 1], [9, 0, 0]])), 2).round(6)
+        array([[0.5, 0.5],
+               [1. , 0. ]])
+    """
+    pmf = np.empty((alpha.size, speakers))
+    pmf[binomial] = np.exp(betabinomial.binomial_log_pmf(alpha[binomial], speakers))
+    if not binomial.all():
+        pmf[~binomial] = np.exp(betabinomial.log_pmf(alpha[~binomial], beta[~binomial], speakers))
+    return pmf
+
+
+def mean_bits_of(
+    alpha: FloatArray, beta: FloatArray, binomial: BoolArray, speakers: int
+) -> FloatArray:
+    """MeanD of each of ``fit_many``'s laws among N speakers, shape (B,).
+
+    Example:
+        >>> mean_bits_of(*fit_many(np.array([[1.0, 1, 1], [9, 0, 0]])), 2).round(6)
+        array([0., 1.])
+    """
+    bits = np.empty(alpha.shape)
+    if binomial.any():
+        bits[binomial] = betabinomial.binomial_mean_disclosure_bits(alpha[binomial], speakers)
+    if not binomial.all():
+        bits[~binomial] = betabinomial.mean_disclosure_bits(
+            alpha[~binomial], beta[~binomial], speakers
+        )
+    return bits
 
 
 def _checked(counts: _Doubles) -> _Doubles:

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from monitor.maths.anchor import Anchor
 from monitor.types import FloatArray, IntArray
 
 __all__ = [
@@ -156,7 +157,13 @@ def _loss_and_slopes(
     return float(-(row_weights @ np.log(p))), slope, float(slope_floor)
 
 
-def _polish(trials: Trials, start: FloatArray, floor: float, prior: FloatArray) -> LogitFit:
+def _polish(
+    trials: Trials,
+    start: FloatArray,
+    floor: float,
+    prior: FloatArray,
+    anchor: Anchor | None = None,
+) -> LogitFit:
     """Descend from the best grid point, in log lambda and log e."""
     from scipy.optimize import minimize
 
@@ -168,7 +175,12 @@ def _polish(trials: Trials, start: FloatArray, floor: float, prior: FloatArray) 
     def objective(x: FloatArray) -> tuple[float, FloatArray]:
         weights, e = np.exp(origin + x[:-1]), float(np.exp(min(x[-1], 0.0)))
         loss, slope, slope_floor = _loss_and_slopes(trials, weights, e, row_weights)
-        return loss + pull @ weights, np.append((slope + pull) * weights, slope_floor * e)
+        slopes = np.append((slope + pull) * weights, slope_floor * e)
+        if anchor is not None:
+            cost, pulled = anchor.slope(weights, e)
+            loss += cost / trials.speakers
+            slopes += pulled * np.append(weights, 1.0) / trials.speakers
+        return loss + pull @ weights, slopes
 
     found = minimize(
         objective,
@@ -198,12 +210,13 @@ def prior_of(trials: Trials) -> FloatArray:
     return np.asarray(prior)
 
 
-def fit(trials: Trials, prior: FloatArray | None = None) -> LogitFit:
+def fit(trials: Trials, prior: FloatArray | None = None, anchor: Anchor | None = None) -> LogitFit:
     """Fit lambda and e on all trials.
 
     Args:
         trials: the calibration trials.
         prior: shape (F,), from ``prior_of``; nothing where left out.
+        anchor: what another law knows, in the weight that it has.
 
     Returns:
         the optimum. Where the scores say nothing (or mislead) the floor goes to 1, or lambda to
@@ -214,17 +227,24 @@ def fit(trials: Trials, prior: FloatArray | None = None) -> LogitFit:
     table = _Table(trials, points, int(trials.speaker.max()) + 1, smallest_floor(trials.speakers))
     prior = np.zeros(lines.shape[2]) if prior is None else prior
     total = table.loss.sum(axis=0) + _pull(trials, points, prior)[:, None]
+    if anchor is not None:
+        total += anchor.law.cost(points, table.floors)[0] * _each(trials)
     found = []
     # the loss has local optima, a feature alone among them: descend from the best of every line
     for line, loss in zip(lines, np.split(total, len(lines)), strict=True):
         point, floor = divmod(int(loss.argmin()), table.floors.size)
-        found.append(_polish(trials, line[point], float(table.floors[floor]), prior))
+        found.append(_polish(trials, line[point], float(table.floors[floor]), prior, anchor))
     return min(found, key=lambda each: each.loss)
 
 
 def _pull(trials: Trials, points: FloatArray, prior: FloatArray) -> FloatArray:
     """What the prior adds to a sum of losses over the trials, shape (points,)."""
-    return np.asarray(points @ prior * (trials.speaker.size / trials.speakers))
+    return np.asarray(points @ prior * _each(trials))
+
+
+def _each(trials: Trials) -> float:
+    """Trials of a speaker."""
+    return trials.speaker.size / trials.speakers
 
 
 def _near_grid(centre: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -282,6 +302,7 @@ def fit_draws(
     weights: FloatArray,
     prior: FloatArray | None = None,
     lowest_floor: float | None = None,
+    anchor: Anchor | None = None,
 ) -> tuple[FloatArray, FloatArray]:
     """Refit under resampled speakers.
 
@@ -294,6 +315,7 @@ def fit_draws(
         weights: how often each speaker is drawn, shape (B, S).
         prior: that of the full fit.
         lowest_floor: what e may not fall below, where that is not ``smallest_floor`` of the trials.
+        anchor: that of the full fit, with as many resamples of its own, or with none.
 
     Returns:
         lambda, shape (B, F), and e, shape (B,).
@@ -309,6 +331,8 @@ def fit_draws(
     total = np.tensordot(weights, table.loss, axes=1)
     if prior is not None:
         total += _pull(trials, grid, prior)[:, None]
+    if anchor is not None:
+        total += anchor.cost(grid, table.floors) * _each(trials)
     total = total.reshape(-1, *shape)
     best = total.reshape(total.shape[0], -1).argmin(axis=1)
     index = np.stack(np.unravel_index(best, shape))
@@ -323,7 +347,11 @@ def fit_draws(
 
 
 def held_out(
-    trials: Trials, centre: FloatArray, speakers: int, prior: FloatArray | None = None
+    trials: Trials,
+    centre: FloatArray,
+    speakers: int,
+    prior: FloatArray | None = None,
+    anchor: Anchor | None = None,
 ) -> tuple[FloatArray, FloatArray]:
     """Lambda and e for every speaker, fitted without that speaker: cross-fitting.
 
@@ -333,17 +361,19 @@ def held_out(
             so that with few speakers, where one matters, the refits start from nothing instead.
         speakers: S, with ``trials.speaker`` in 0..S-1.
         prior: that of the full fit.
+        anchor: that of the full fit; its law alone counts.
 
     Returns:
         lambda, shape (S, F), and e, shape (S,).
     """
+    anchor = None if anchor is None else anchor.law
     if trials.speakers > _FEW_SPEAKERS:
         lowest = smallest_floor(trials.speakers - 1)
-        return fit_draws(trials, centre, 1.0 - np.eye(speakers), prior, lowest)
+        return fit_draws(trials, centre, 1.0 - np.eye(speakers), prior, lowest, anchor)
     fits = []
     for speaker in range(speakers):
         rest = trials.speaker != speaker
-        fits.append(fit(Trials(trials.behind[rest], trials.speaker[rest]), prior))
+        fits.append(fit(Trials(trials.behind[rest], trials.speaker[rest]), prior, anchor))
     return np.stack([each.weights for each in fits]), np.array([each.floor for each in fits])
 
 

@@ -43,6 +43,9 @@ class RankLaw:
         rows: one dict a cell, what the calibration table shows.
         speakers: mated speakers behind the law.
         candidates: N of the calibration.
+        prior_speakers: how many speakers the prior, another law, counted as in the fit.
+        origin: ``"own"``; or ``"shipped"`` where it is the shipped readers' as it stands, since
+            none could be learnt.
     """
 
     features: tuple[str, ...]
@@ -59,6 +62,15 @@ class RankLaw:
     rows: tuple[Mapping[str, Any], ...]
     speakers: int
     candidates: int
+    prior_speakers: float = 0.0
+    origin: str = "own"
+
+    @property
+    def prior_share(self) -> float:
+        """What the prior counts in this law: 0 (nothing) to 1 (it is the prior)."""
+        if self.origin == "shipped":
+            return 1.0
+        return self.prior_speakers / (self.speakers + self.prior_speakers)
 
     def __post_init__(self) -> None:
         cells = (self.alpha.shape[0], self.lengths.size, self.template_lengths.size)

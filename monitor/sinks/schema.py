@@ -91,7 +91,7 @@ _START = _record(
         "fingerprint": {"type": "object", "additionalProperties": _TEXT},
         "notices": _TEXTS,
     },
-    {"carried": _CARRIED},
+    {"carried": _CARRIED, "law_prior": {"type": "number", "minimum": 0, "maximum": 1}},
 )
 
 _OPEN = {

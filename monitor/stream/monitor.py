@@ -108,7 +108,8 @@ class Monitor:
         )
         self.watch = watch
         self.session = session
-        self.borrowed = population.borrowed or laws is not None
+        shipped = self.recogniser.law.origin == "shipped"
+        self.borrowed = population.borrowed or laws is not None or shipped
         self.features = self.recogniser.features
         for name, feature in self._made.items():
             self._compare("this feature", name, feature.size, feature.kind)

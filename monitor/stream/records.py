@@ -11,6 +11,7 @@ from typing import Any
 
 from monitor.population.law import RankLaw
 from monitor.stream.change import Change
+from monitor.stream.law_notices import law_notices
 from monitor.stream.losses import GapEvent
 from monitor.stream.monitor import Event, Monitor
 from monitor.stream.reading import Reading
@@ -46,6 +47,7 @@ def start_record(monitor: Monitor, recordings: Sequence[str]) -> dict[str, Any]:
         "similarity": dict(zip(law.features, law.similarities, strict=True)),
         "ties": "spread",
         "law": "borrowed" if monitor.borrowed else "own",
+        "law_prior": law.prior_share,
         "law_session": recogniser.session,
         "law_speakers": law.speakers,
         "law_candidates": law.candidates,
@@ -90,29 +92,7 @@ def _notices(monitor: Monitor) -> list[str]:
             f"not used: {unheard}; an attacker who does may learn more (identity needs the extra "
             "'identity', and --ecapa DIR or MONITOR_ECAPA; `monitor doctor` looks)"
         )
-    if recogniser.flatters:
-        notices.append(
-            "no cross-session law could be learnt: the same-session law used here flatters the "
-            "attacker"
-        )
-    if recogniser.session == "same" and not recogniser.flatters:
-        notices.append("this recording was enrolled too: the same-session law is used")
-    if monitor.session == "same" and recogniser.session == "cross":
-        notices.append(
-            "this recording was enrolled too, but there is no same-session law: the cross-session "
-            "law used here makes light of what it discloses"
-        )
-    if monitor.borrowed:
-        notices.append(
-            "the rank law is borrowed: it was learnt without some of these speakers; another "
-            "microphone makes a voice easier to tell from the rest"
-        )
-    if recogniser.speakers > 10 * recogniser.law.candidates:
-        notices.append(
-            f"{recogniser.speakers} speakers are more than ten times the "
-            f"{recogniser.law.candidates} that the rank law was learnt on"
-        )
-    return notices
+    return notices + law_notices(monitor)
 
 
 def gap_record(event: GapEvent, recordings: Sequence[str]) -> dict[str, Any]:

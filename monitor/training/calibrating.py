@@ -5,19 +5,23 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
 from monitor.errors import CalibrationError, UsageError
-from monitor.maths.bootstrap import DRAWS, speaker_weights
+from monitor.maths.bootstrap import DRAWS, limits, speaker_weights
+from monitor.maths.fitting import mean_bits_of
 from monitor.maths.scores import default_similarity, similarity
 from monitor.population.law import Laws, RankLaw
-from monitor.training.cells import Plan, plans
+from monitor.population.population import Population
+from monitor.training.cells import Cell, Plan, plans
 from monitor.training.fitted import FittedCell, fit_cell
 from monitor.training.listening import Shape
+from monitor.training.prior import Prior
+from monitor.training.shrinking import Known, choose_worth, held_out_nats
 from monitor.training.voices import UNITS_PER_SECOND, Voice
 from monitor.types import FloatArray
 
@@ -33,14 +37,27 @@ TRIALS = 20
 _MOST_TRIALS = 30_000
 _MOST_SETS = 3
 """Features of which every set gets a law; of more there would be too many."""
+_PROBES = 6
+"""Cells of a kind of session that say how far to trust the prior."""
+_MANY = 1000
+"""Speakers beside whom it hardly counts, whatever it is worth."""
+_Place: TypeAlias = tuple[str, int, int, Plan]
 
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """Laws, and the rows of the table that explain them."""
+    """Laws, and the rows of the table that explain them.
+
+    Attributes:
+        laws: of every set of features and kind of session; a cross-session law that could not be
+            learnt is the prior's, its ``origin`` "shipped".
+        rows: one a cell that was fitted.
+        several_sessions: speakers with two sessions or more.
+    """
 
     laws: Laws
     rows: tuple[Mapping[str, Any], ...]
+    several_sessions: int = 0
 
 
 def calibrate(
@@ -53,6 +70,7 @@ def calibrate(
     draws: int = DRAWS,
     trials: int = TRIALS,
     seed: int = 0,
+    prior: Population | Literal["shipped"] | None = "shipped",
     progress: Callable[[int, int], None] = lambda _done, _all: None,
 ) -> Calibration:
     """Fit a law for every feature, and for features together, on the grid of lengths.
@@ -69,6 +87,9 @@ def calibrate(
         draws: resamples of speakers kept with the law.
         trials: tests of each speaker in each cell.
         seed: of resamples and permutations.
+        prior: whose laws the fit starts from, where they are of the same features; they count as
+            twenty speakers or more, so that their weight fades as own speakers grow. None: learn
+            from these voices alone, which on few speakers can claim far too much.
         progress: called with cells done and cells in all.
 
     Raises:
@@ -96,17 +117,50 @@ def calibrate(
     shifts = int(np.clip(_MOST_TRIALS // len(voices), 1, trials))
     found: dict[tuple[tuple[str, ...], str], dict[tuple[int, int], FittedCell]] = {}
     cells = list(plans(voices, lengths, template_lengths, shifts))
+    if prior == "shipped":
+        prior = Population.reference()
+    before = None if prior is None else Prior(prior, shapes, scorers, draws)
 
-    def work(place: tuple[str, int, int, Plan]) -> list[FittedCell | None]:
+    def run(place: _Place) -> Cell:
         _, t, d, plan = place
-        if plan.mated.size < FEWEST_SPEAKERS:
-            return []
         units = [round(x * UNITS_PER_SECOND) for x in (lengths[t], template_lengths[d])]
-        cell = plan.run(scorers, *units)
-        return [fit_cell(cell, axis, weights, additive[axis], seed) for axis in axes]
+        return plan.run(scorers, *units)
+
+    def known(features: tuple[str, ...], place: _Place, candidates: int) -> Known | None:
+        session, t, d, _ = place
+        if before is None:
+            return None
+        return before.at(features, session, lengths[t], template_lengths[d], candidates)
+
+    def probe(place: _Place) -> list[Mapping[int, FloatArray]]:
+        if len(voices) >= _MANY:
+            return [{} for _ in sets]
+        cell = run(place)
+        told = [known(features, place, cell.candidates) for features in sets]
+        return [
+            {} if each is None else held_out_nats(cell, axis, each)
+            for each, axis in zip(told, axes, strict=True)
+        ]
+
+    def work(place: _Place) -> list[FittedCell | None]:
+        if not _enough(place):
+            return []
+        cell, fits = run(place), []
+        for features, axis in zip(sets, axes, strict=True):
+            told = known(features, place, cell.candidates)
+            if told is not None:
+                told = replace(told, worth=worths[features, place[0]])
+            fits.append(fit_cell(cell, axis, weights, additive[axis], seed, told))
+        return fits
 
     # numpy works outside the interpreter's lock, so that threads do
     with ThreadPoolExecutor(os.cpu_count()) as pool:
+        worths = {}
+        for session in ("same", "cross"):
+            some = [place for place in cells if place[0] == session and _enough(place)]
+            probed = list(pool.map(probe, some[:: -(-len(some) // _PROBES)] if some else []))
+            for features, losses in zip(sets, zip(*probed, strict=True), strict=False):
+                worths[features, session] = choose_worth(losses)
         for done, ((session, t, d, _), each) in enumerate(
             zip(cells, pool.map(work, cells), strict=True)
         ):
@@ -121,12 +175,24 @@ def calibrate(
         )
     laws: list[RankLaw] = []
     rows: list[Mapping[str, Any]] = []
+    common = max(fit.row["candidates"] for fits in found.values() for fit in fits.values())
     for (features, session), fits in found.items():
         names = tuple(scorers[name].name for name in features)
-        law = _assemble(features, session, names, lengths, template_lengths, fits, draws)
+        law = _assemble(features, session, names, lengths, template_lengths, fits, draws, common)
         laws.append(law)
         rows.extend(law.rows)
-    return Calibration(Laws(laws), tuple(rows))
+    if prior is not None and before is not None:
+        learnt = set(found)
+        lacking = [s for s in sets if (s, "cross") not in learnt and before.has(s, "cross")]
+        stand_ins = [prior.laws.find(s, "cross") for s in lacking]
+        laws.extend(replace(law, origin="shipped") for law in stand_ins if law is not None)
+    several = sum(len(voice.sessions) > 1 for voice in voices)
+    return Calibration(Laws(laws), tuple(rows), several)
+
+
+def _enough(place: _Place) -> bool:
+    """Whether a cell has the speakers that a law needs."""
+    return place[-1].mated.size >= FEWEST_SPEAKERS
 
 
 def _grid(lengths: Sequence[float]) -> list[float]:
@@ -148,8 +214,12 @@ def _assemble(
     template_lengths: Sequence[float],
     fits: Mapping[tuple[int, int], FittedCell],
     draws: int,
+    common: int,
 ) -> RankLaw:
-    """Put fitted cells on the grid; lengths that nobody reached are dropped."""
+    """Put fitted cells on the grid; lengths that nobody reached are dropped.
+
+    Their rows say what the model gives among ``common`` candidates too: there, cells compare.
+    """
     used_t = sorted({t for t, _ in fits})
     used_d = sorted({d for _, d in fits})
     grid = (draws + 1, len(used_t), len(used_d))
@@ -167,6 +237,7 @@ def _assemble(
             "T": lengths[t],
             "D": template_lengths[d],
             **fitted.row,
+            **_bits_among(fitted, common),
         }
         for (t, d), fitted in sorted(fits.items(), key=lambda item: (item[0][1], item[0][0]))
     )
@@ -185,7 +256,20 @@ def _assemble(
         rows,
         max(int(row["speakers"]) for row in rows),
         max(int(row["candidates"]) for row in rows),
+        float(rows[0]["prior_speakers"]),
     )
+
+
+def _bits_among(fitted: FittedCell, candidates: int) -> dict[str, float]:
+    """The model's MeanD with its limits, among so many candidates."""
+    bits = mean_bits_of(fitted.alpha, fitted.beta, fitted.binomial, candidates)
+    low, high = limits(bits[1:])
+    return {
+        "common_candidates": candidates,
+        "common_bits": float(bits[0]),
+        "common_bits_low": low,
+        "common_bits_high": high,
+    }
 
 
 def _heard(weights: FloatArray) -> FloatArray:

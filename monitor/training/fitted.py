@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 
 from monitor.maths import logit
-from monitor.maths.betabinomial import binomial_mean_disclosure_bits, mean_disclosure_bits
 from monitor.maths.bootstrap import limits
 from monitor.maths.disclosure import kl_bits, rank1_match_bits, rank_statistics
-from monitor.maths.fitting import LOSSES, fit, fit_many
+from monitor.maths.fitting import LOSSES, fit, fit_many, mean_bits_of
 from monitor.maths.ranks import rank_histogram, rank_histograms
 from monitor.maths.reliability import reliability
 from monitor.training.cells import Cell
+from monitor.training.shrinking import Known, ranks_of, trials_of
 from monitor.training.strangers import learn_strangers
 from monitor.types import BoolArray, FloatArray, IntArray
 
@@ -50,6 +50,7 @@ def fit_cell(
     speaker_weights: FloatArray,
     additive: BoolArray,
     seed: int = 0,
+    known: Known | None = None,
 ) -> FittedCell | None:
     """Fit one cell for one set of features.
 
@@ -59,42 +60,45 @@ def fit_cell(
         speaker_weights: how often each voice is drawn, shape (B, voices).
         additive: shape (F,), which of those features' scores grow with the evidence.
         seed: of the permutations of the null band.
+        known: another law, in the weight that it has; B resamples of it.
 
     Returns:
         None where no score ever differed, as with embeddings of windows longer than the test.
     """
-    voices, place = np.unique(cell.behind_speaker, return_inverse=True)
-    behind = cell.behind[:, list(axis)]
-    heard = behind.any(axis=(0, 2))
-    if not heard.any():
+    made = trials_of(cell, axis)
+    if made is None:
         return None
-    trials = logit.Trials(behind[:, heard], place)
+    trials, heard = made
+    voices, place = np.unique(cell.behind_speaker), trials.speaker
     prior = logit.prior_of(trials)
-    posterior = logit.fit(trials, prior)
+    anchor = known.anchor(trials, heard) if known is not None else None
+    posterior = logit.fit(trials, prior, anchor)
     drawn = _never_empty(speaker_weights[:, voices])
-    draw_weights, draw_floor = logit.fit_draws(trials, posterior.weights, drawn, prior)
-
-    held_weights, held_floor = logit.held_out(trials, posterior.weights, voices.size, prior)
+    draw_weights, draw_floor = logit.fit_draws(
+        trials, posterior.weights, drawn, prior, anchor=anchor
+    )
+    held_weights, held_floor = logit.held_out(trials, posterior.weights, voices.size, prior, anchor)
     held = trials.posterior(held_weights[place], held_floor[place])
     held_bits = logit.held_out_bits(trials, held_weights, held_floor)
     diagram = reliability(held, cell.own, 1.0 / np.bincount(place)[place])
 
     evidence = np.einsum("f,nfj->nj", posterior.weights, trials.behind)
     strangers = learn_strangers(cell, axis, evidence, additive)
-    if len(axis) == 1:
-        speaker, better, tied = cell.speaker, cell.better[axis[0]], cell.tied[axis[0]]
-    else:
-        speaker = cell.behind_speaker
-        better, tied = (evidence > 0).sum(axis=1), (evidence == 0).sum(axis=1)
+    speaker, better, tied = ranks_of(cell, axis, evidence)
     n = cell.candidates
     histogram = rank_histogram(better, tied, n)
     drawn = _never_empty(speaker_weights[:, np.unique(speaker)])
     mated = np.searchsorted(np.unique(speaker), speaker)
-    alpha, beta, binomial = fit_many(rank_histograms(better, tied, n, drawn[:, mated]))
-    law = fit(histogram, "LL")
-    means = _mean_bits(alpha, beta, binomial, n)
+    resampled: FloatArray = rank_histograms(better, tied, n, drawn[:, mated])
+    blended: FloatArray = histogram
+    if known is not None:
+        resampled = known.mixed(resampled, voices.size, resamples=True)
+        blended = known.mixed(histogram, voices.size)
+    alpha, beta, binomial = fit_many(resampled)
+    law = fit(blended, "LL")
+    means = mean_bits_of(alpha, beta, binomial, n)
     low, high = limits(means)
-    null = _null_band(evidence, cell.own, seed)
+    null = _null_band(evidence, cell.own, seed, known)
     weights = np.full((1 + len(speaker_weights), len(axis)), np.nan)
     weights[:, heard] = np.concatenate([posterior.weights[None], draw_weights])
     statistics = rank_statistics(histogram, trials=better.size)
@@ -138,6 +142,7 @@ def fit_cell(
         "open_set_area": strangers.area,
         "open_set_enrolled_kept": strangers.enrolled_kept,
         "open_set_strangers_found": strangers.strangers_found,
+        "prior_speakers": 0.0 if known is None else known.worth,
     }
     return FittedCell(
         np.append(law.alpha, alpha),
@@ -155,19 +160,13 @@ def _never_empty(weights: FloatArray) -> FloatArray:
     return np.where(weights.sum(axis=1, keepdims=True) > 0, weights, 1.0)
 
 
-def _mean_bits(
-    alpha: FloatArray, beta: FloatArray, binomial: BoolArray, speakers: int
-) -> FloatArray:
-    result = np.empty(alpha.shape)
-    if binomial.any():
-        result[binomial] = binomial_mean_disclosure_bits(alpha[binomial], speakers)
-    if not binomial.all():
-        result[~binomial] = mean_disclosure_bits(alpha[~binomial], beta[~binomial], speakers)
-    return result
+def _null_band(
+    evidence: FloatArray, own: IntArray, seed: int, known: Known | None = None
+) -> dict[str, float]:
+    """MeanD of the same scores with whole speakers permuted against the templates.
 
-
-def _null_band(evidence: FloatArray, own: IntArray, seed: int) -> dict[str, float]:
-    """MeanD of the same scores with whole speakers permuted against the templates."""
+    The model's holds what the known law brings even then.
+    """
     trials, n = evidence.shape
     generator = np.random.default_rng(seed + 1)
     # permutations of thousands of candidates vary less, and cost more
@@ -180,7 +179,8 @@ def _null_band(evidence: FloatArray, own: IntArray, seed: int) -> dict[str, floa
         better = (evidence > score).sum(axis=1)
         tied = (evidence == score).sum(axis=1)
         histograms[i] = rank_histogram(better, tied, n)
-    model = _mean_bits(*fit_many(histograms), n)
+    told = histograms if known is None else known.mixed(histograms, np.unique(own).size)
+    model = mean_bits_of(*fit_many(told), n)
     raw = np.array([rank_statistics(each, trials=trials).mean_bits for each in histograms])
     low, high = limits(model)
     raw_low, raw_high = limits(raw)

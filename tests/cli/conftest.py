@@ -130,7 +130,13 @@ def population(people: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
         made = enrol(find(people), seconds=20.0).population
         voices, shapes, _ = collect(find(people))
         laws = calibrate(
-            voices, shapes, lengths=[1, 5, 20], template_lengths=[20], draws=40, trials=3
+            voices,
+            shapes,
+            lengths=[1, 5, 20],
+            template_lengths=[20],
+            draws=40,
+            trials=3,
+            prior=None,
         )
     made.with_laws(laws.laws).save(path)
     return path

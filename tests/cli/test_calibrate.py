@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -59,20 +60,71 @@ def test_the_table(run, people):
     assert result.code == 0
     title, head, *rest = result.out.splitlines()
     assert title == "f0: bits by speech seconds heard (T) and enrolled (D)"
-    columns = head.replace("T s", "T").replace("D s", "D").replace("MeanD raw", "raw").split()
+    columns = head.replace("T s", "T").replace("D s", "D").split()
     assert columns == [
-        *["T", "D", "session", "speakers", "N", "trials", "alpha", "beta", "raw", "M-M", "model"],
-        *["limits", "null", "IdR", "StDD", "MaxD", "@rank", "Spread", "KL", "rank-1", "local"],
-        *["ECE", "strangers", "notes"],
+        *["T", "D", "session", "speakers", "N", "trials", "model", "limits", "null", "IdR"],
+        *["local", "ECE", "notes"],
     ]
     rows = [line.split() for line in rest[:4]]
     assert [row[:6] for row in rows] == [
         [t, "10", session, "12", "12", "36"] for session in ("same", "cross") for t in ("1", "5")
     ]
-    assert all(".." in row[11] and ".." in row[12] for row in rows)
+    assert all(".." in row[7] and ".." in row[8] for row in rows)
     assert rest[4] == ""
-    assert "95 %" in rest[5]
-    assert len(rest) == 6
+    assert max(map(len, result.out.splitlines())) <= 100
+    legend = " ".join(rest[5:])
+    for title in ("T s", "D s", "model", "null", "IdR", "local", "ECE"):
+        assert f"{title}: " in legend
+    assert "alpha" in legend[legend.index("Left out for want of width") :]
+    assert len(rest) <= 10
+
+
+def test_help_explains_every_column(run):
+    shown = run("calibrate", "--help").out
+    for title in ("T s, D s", "session", "alpha, beta", "M-M", "null", "Spread", "rank-1", "ECE"):
+        assert f"{title} " in shown.split("The table")[1]
+
+
+def test_as_wide_as_columns_says(run, people, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "250")
+    wide = run("calibrate", people, *ONE).out
+    assert "alpha" in wide.splitlines()[1]
+    assert "Left out" not in wide
+    monkeypatch.setenv("COLUMNS", "70")
+    assert max(map(len, run("calibrate", people, *ONE).out.splitlines())) <= 70
+
+
+def test_one_session_each_is_not_used_across_sessions_as_it_is(run, talk, tmp_path):
+    write_corpus(tmp_path / "one", Simulation(12), 12, 1, 30.0)
+    us = tmp_path / "us.npz"
+    assert run("enroll", tmp_path / "one", "-o", us, "--seconds", 10).code == 0
+    made = run("calibrate", tmp_path / "one", "-o", us, *QUICK)
+    assert made.code == 0
+    assert "the shipped readers' law is the prior" in made.err
+    assert "of f0 same-session (12 speakers)" in made.err
+    assert "speakers with two sessions or more: 0. A cross-session law needs 10" in made.err
+    flattery = r"among 12 of the shipped readers by \d\.\d bits at 10 s and \d\.\d bits at 60 s"
+    assert re.search(f"flatters an attacker who comes another day, {flattery}", made.err)
+    start = run("replay", talk, "-p", us, "--watch", "000003").records[0]
+    assert (start["law"], start["law_session"], start["law_prior"]) == ("borrowed", "cross", 1.0)
+    (notice,) = [n for n in start["notices"] if "shipped" in n]
+    assert re.search(flattery, notice)
+    # alone, as it was: the same-session law stands in, and the run says by how much it flatters
+    made = run("calibrate", tmp_path / "one", "-o", us, "--no-prior", *QUICK)
+    assert "no prior for f0" in made.err
+    start = run("replay", talk, "-p", us, "--watch", "000003").records[0]
+    assert (start["law"], start["law_session"], start["law_prior"]) == ("own", "same", 0.0)
+    (notice,) = [n for n in start["notices"] if "flatters" in n]
+    assert re.search(flattery, notice)
+
+
+def test_the_prior_of_an_own_law_is_told(run, people, talk, enrolled):
+    assert run("calibrate", people, "-o", enrolled, *QUICK).code == 0
+    start = run("replay", talk, "-p", enrolled, "--watch", "000003").records[0]
+    assert start["law_session"] == "cross"
+    assert 0.6 < start["law_prior"] < 0.9
+    share = f"{100 * start['law_prior']:.0f} %"
+    assert any(f"of the rank law {share} is the shipped" in n for n in start["notices"])
 
 
 def test_json(run, people):
@@ -161,7 +213,7 @@ def test_a_broken_file_is_skipped_and_named(run, people, tmp_path):
     (tmp_path / "c" / "zoe" / "a.npz").write_text("no frames")
     result = run("calibrate", tmp_path / "c", *ONE)
     assert result.code == 4
-    assert "skipped: a.npz is no file of frames" in result.complaint
+    assert "skipped: a.npz is no file of frames" in result.err
     assert "cross" in result.out
 
 
@@ -205,5 +257,5 @@ def test_the_table_fits_the_terminal(terminal, people, columns):
     assert max(map(len, lines)) <= columns
     head = lines[1].split()
     assert {"session", "model", "limits", "null", "local", "notes"} <= set(head)
-    assert ("Left out in this narrow terminal" in shown) == (columns < 250)
+    assert ("Left out for want of width" in shown) == (columns < 250)
     assert "the laws" not in err

@@ -221,15 +221,16 @@ def test_labels_never_touch(labels: list[tuple[float, float]]) -> None:
         assert centres[-1] <= 1 - sizes[-1] / 2 + 1e-9
 
 
-def law(length: float, bits: float | None, **changes: Any) -> dict[str, Any]:
+def law(length: float, bits: float, **changes: Any) -> dict[str, Any]:
     row = {
         "feature": "f0",
         "session": "cross",
         "T": length,
         "D": 100.0,
-        "mean_bits_model": bits,
-        "mean_bits_low": None,
-        "mean_bits_high": 3.0,
+        "common_candidates": 50,
+        "common_bits": bits,
+        "common_bits_low": bits / 2,
+        "common_bits_high": bits + 0.5,
     }
     return {**row, **changes}
 
@@ -239,14 +240,34 @@ def law(length: float, bits: float | None, **changes: Any) -> dict[str, Any]:
     [
         [],
         [law(1.0, 0.5)],
-        [law(0.0, 0.0), law(5.0, None)],
         [law(t, t / 50, session=s) for s in ("same", "cross") for t in (0.3, 1.0, 60.0)],
     ],
 )
 def test_laws_can_be_drawn(rows: list[dict[str, Any]], tmp_path: Path) -> None:
     plot_laws(rows, tmp_path / "laws.svg")
     text = (tmp_path / "laws.svg").read_text()
-    assert ("same session, templates 100 s" in text) == any(r["session"] == "same" for r in rows)
+    for session in ("same", "cross"):
+        title = f"<!-- f0, {session} session -->"
+        assert text.count(title) == any(row["session"] == session for row in rows)
+    assert text.count("<!-- D = 100 s -->") == bool(rows)  # each length once, in the legend
+
+
+def test_a_feature_has_panels_of_its_own_and_one_ceiling(tmp_path: Path) -> None:
+    features, templates = ("f0", "phones", "f0+phones"), (10.0, 30.0, 100.0)
+    rows = [
+        law(t, bits, feature=feature, session=session, D=d)
+        for feature in features
+        for session in ("same", "cross")
+        for d in templates
+        for t, bits in ((1.0, 0.5), (10.0, 1.5))
+    ]
+    plot_laws(rows, tmp_path / "laws.svg")
+    text = (tmp_path / "laws.svg").read_text()
+    for title in [f"{f}, {s} session" for f in features for s in ("same", "cross")]:
+        assert text.count(f"<!-- {title} -->") == 1
+    for template in ("10 s", "30 s", "100 s"):
+        assert text.count(f"<!-- D = {template} -->") == 1
+    assert "N = 50 candidates" in text
 
 
 def test_another_voice_is_marked_and_the_title_claims_nothing(tmp_path: Path) -> None:

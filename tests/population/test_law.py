@@ -105,3 +105,12 @@ def test_an_incomplete_file_is_one_line_with_its_name(tmp_path, damage):
         load_laws(path)
     assert str(path) in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_laws_of_before_the_prior_still_load(tmp_path):
+    header, arrays = laws().pack()
+    for entry in header:
+        del entry["prior_speakers"], entry["origin"]
+    write_store(tmp_path / "old.npz", "law", {"laws": header}, arrays)
+    for law in load_laws(tmp_path / "old.npz"):
+        assert (law.origin, law.prior_speakers, law.prior_share) == ("own", 0.0, 0.0)

@@ -11,6 +11,7 @@ from monitor.maths.windows import Session
 from monitor.training.calibrating import calibrate
 from monitor.training.listening import Shape
 from monitor.training.voices import Voice
+from tests.population.laws import population
 
 F0 = {"f0": Shape("histogram", 104, 0.01)}
 KEYS = [
@@ -20,7 +21,8 @@ KEYS = [
     *["rank1_bits", "spread", "ceiling_bits", "kl_bits", "rank1_match_bits", "null_low"],
     *["null_high", "null_raw_low", "null_raw_high", "held_out_local_bits"],
     *["calibration_error", "reliability", "weights", "floor", "losses", "notes"],
-    *["open_set_area", "open_set_enrolled_kept", "open_set_strangers_found"],
+    *["open_set_area", "open_set_enrolled_kept", "open_set_strangers_found", "prior_speakers"],
+    *["common_candidates", "common_bits", "common_bits_low", "common_bits_high"],
 ]
 """Keys are stable: added, never renamed."""
 
@@ -34,7 +36,7 @@ def voices(simulated):
 
 def small(voices, shapes=F0, **options):
     given = {"lengths": [1.0, 3.0], "template_lengths": [6.0], "draws": 20, "trials": 3}
-    return calibrate(voices, shapes, **{**given, **options})
+    return calibrate(voices, shapes, **{"prior": None, **given, **options})
 
 
 def test_rows_and_laws(voices):
@@ -104,7 +106,7 @@ def test_progress(voices):
 
 
 def test_too_few_speakers(voices):
-    with pytest.raises(CalibrationError, match=r"9 speakers are too few .* at least 10"):
+    with pytest.raises(CalibrationError, match=r"too few speakers \(9\) .* at least 10"):
         small(voices[:9])
     assert small(voices[:10]).rows[0]["speakers"] == 10
 
@@ -211,3 +213,40 @@ def test_the_law_of_forty_predicts_the_bits_among_four_hundred(simulated):
         assert max(abs(p - measured["mean_bits_raw"]) for p in predicted) < 0.8
         # N matters: it is the parameters that carry over, not the bits
         assert np.mean(predicted) > np.mean(among_forty) + 0.1
+
+
+def test_a_prior_keeps_few_speakers_from_claiming_too_much(simulated):
+    """Session by session of a dozen: without a prior their law is of one session, and flatters."""
+    everybody = simulated(80, 2, 25.0, 3)
+    elsewhere = population(features=("f0",), size=104).with_laws(small(everybody[12:62]).laws)
+    single = [Voice(voice.name, voice.sessions[:1]) for voice in everybody[:12]]
+    alone, made = small(single), small(single, prior=elsewhere)
+    assert alone.laws.find(("f0",), "cross") is None
+    law, stand_in = (made.laws.find(("f0",), session) for session in ("same", "cross"))
+    assert stand_in.origin == "shipped"
+    assert stand_in.prior_share == 1.0
+    np.testing.assert_array_equal(stand_in.alpha, elsewhere.laws.find(("f0",), "cross").alpha)
+    assert law.origin == "own"
+    assert law.prior_share == law.prior_speakers / (12 + law.prior_speakers) > 0.5
+    assert all(row["prior_speakers"] == law.prior_speakers for row in made.rows)
+    assert made.several_sessions == 0
+    # two sessions each: a law of their own, with the prior
+    both = small(everybody[:12], prior=elsewhere)
+    assert both.several_sessions == 12
+    assert {law.origin for law in both.laws} == {"own"}
+    assert both.laws.find(("f0",), "cross").prior_speakers > 0
+    # frames of another kind have none
+    other = {"f0": Shape("histogram", 104, 0.02)}
+    assert {law.prior_speakers for law in small(single, other, prior=elsewhere).laws} == {0.0}
+
+
+def test_all_cells_compare_at_one_number_of_candidates(simulated):
+    voices = simulated(12, 2, 30.0) + simulated(15, 2, 12.0)[12:]
+    made = small(voices, lengths=[1.0, 3.0], template_lengths=[4.0, 6.0, 9.0])
+    assert len({row["candidates"] for row in made.rows}) > 1
+    (common,) = {row["common_candidates"] for row in made.rows}
+    assert common == max(row["candidates"] for row in made.rows)
+    for row in made.rows:
+        assert row["common_bits_low"] < row["common_bits"] < row["common_bits_high"]
+        same = row["candidates"] == common
+        assert (row["common_bits"] == pytest.approx(row["mean_bits_model"])) == same

@@ -13,22 +13,10 @@ from monitor.maths.scores import similarity
 from monitor.training import fitted
 from monitor.training.cells import Cell, plans
 from monitor.training.fitted import FittedCell, fit_cell
+from tests.training.scored import cell_of
 
 SPEAKERS, TRIALS = 20, 6
 ADDITIVE = np.ones(2, dtype=bool)
-
-
-def cell_of(scores: np.ndarray, target: np.ndarray) -> Cell:
-    """A cell of one feature from a score matrix, shape (n, N)."""
-    rows = np.arange(target.size)
-    behind = scores - scores[rows, target][:, None]
-    better, tied = (behind > 0).sum(axis=1), (behind == 0).sum(axis=1)
-    mated = scores[rows, target][:, None]
-    behind = behind[:, None]
-    ones = np.ones_like(mated)
-    return Cell(
-        target, better[None], tied[None], scores.shape[1], behind, target, target, mated, ones
-    )
 
 
 def fit(*arguments: Any, **settings: Any) -> FittedCell:

@@ -1,0 +1,266 @@
+"""Does a law learnt on few speakers claim more than it knows? Before and after the prior.
+
+    python -m benchmarks.hear ../shared/speech FRAMES --features f0
+    python -m benchmarks.prior FRAMES --nonnative ../shared/nonnative
+
+A law is learnt on S speakers, with the law of others as its prior and without, and judged on third
+parties: what it claims (attacker confidence, mean gain bits, with the limits that the monitor
+shows) against what is so (mean local bits of the same trials). Nobody is in two of the three roles.
+FRAMES holds pitch of LibriSpeech; the nonnative speakers are heard in passing. Repeats differ in
+who is drawn, on real readers from one small pool, so that they are not independent.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.hear import CORPORA, MOST_SECONDS, hear
+from benchmarks.simulation import SIZE, Simulation, write_corpus
+from monitor.corpus.finding import find
+from monitor.maths.bootstrap import limits
+from monitor.maths.logit import Trials
+from monitor.maths.posterior import gain_bits, local_bits
+from monitor.maths.scores import similarity
+from monitor.population.interpolation import at_template
+from monitor.population.law import Laws
+from monitor.population.population import FeatureTemplates, Population
+from monitor.sources.frames import write_frames
+from monitor.training import calibrating
+from monitor.training.calibrating import calibrate
+from monitor.training.cells import Cell, plans
+from monitor.training.listening import Shape
+from monitor.training.voices import UNITS_PER_SECOND, Voice, collect
+from monitor.types import FloatArray
+
+SHAPES = {"f0": Shape("histogram", SIZE, 0.01)}
+SCORER = similarity("log-likelihood", "histogram")
+DRAWS = 100
+LEAST = 51.0
+"""Speech seconds of a nonnative speaker: enough for 30 s of template and 20 s of test."""
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One draw of speakers: whose law is the prior, who learns, who judges."""
+
+    prior: Population
+    own: Sequence[Voice]
+    judges: Sequence[Voice]
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What a law claims of the judges and what is so, bits.
+
+    Attributes:
+        beyond: the claim is above the truth by more than its limits, and than the judges vary (two
+            standard errors of claim less truth, over judges).
+    """
+
+    claim: float
+    truth: float
+    beyond: bool
+
+
+def learn(voices: Sequence[Voice], prior: Population | None, test: float, template: float) -> Laws:
+    """Laws at one T and D."""
+    made = calibrate(
+        voices, SHAPES, lengths=(test,), template_lengths=(template,), draws=DRAWS, prior=prior
+    )
+    return made.laws
+
+
+def shifted(voices: Sequence[Voice], prior: Population, test: float, template: float) -> Laws:
+    """In place of the prior's cross-session law: the own same-session law, moved as the prior's."""
+    own = learn(voices, prior, test, template).find(("f0",), "same")
+    same, cross = (prior.laws.find(("f0",), session) for session in ("same", "cross"))
+    assert own is not None
+    assert same is not None
+    assert cross is not None
+    return Laws(
+        [
+            replace(
+                own,
+                session="cross",
+                weights=own.weights * cross.weights / same.weights,
+                floor=np.clip(own.floor * cross.floor / same.floor, own.floor.min(), 1.0),
+            )
+        ]
+    )
+
+
+def others(voices: Sequence[Voice], test: float, template: float, fewest: int = 10) -> Population:
+    """A population that has nothing but laws, of these voices."""
+    calibrating.FEWEST_SPEAKERS = fewest  # a prior of very few is a hard test, not a product
+    laws = learn(voices, None, test, template)
+    calibrating.FEWEST_SPEAKERS = 10
+    nobody = FeatureTemplates("histogram", SIZE, 0.01, np.zeros((0, SIZE), np.int64))
+    return Population((), np.zeros(1, np.int64), {"f0": nobody}, laws)
+
+
+def trials(voices: Sequence[Voice], session: str, test: float, template: float) -> Cell:
+    """What the judges are judged on."""
+    (plan,) = (p for s, _, _, p in plans(voices, (test,), (template,), 10) if s == session)
+    units = [round(seconds * UNITS_PER_SECOND) for seconds in (test, template)]
+    return plan.run({"f0": SCORER}, *units)
+
+
+def judge(laws: Laws, session: str, cell: Cell, test: float, template: float) -> Verdict:
+    """A law's word against the truth; where it has no such law, the other kind stands in."""
+    law = laws.find(("f0",), session) or laws.find(("f0",), "same")
+    assert law is not None
+    point = at_template(law, template, np.array([True])).at(test)
+    seen = Trials(cell.behind, cell.behind_speaker)
+
+    def posterior(draw: int) -> FloatArray:
+        count = len(cell.behind)
+        weights, floor = point.weights[draw], point.spread[draw]
+        return seen.posterior(np.tile(weights, (count, 1)), np.full(count, floor))
+
+    gains = np.array([gain_bits(posterior(b)).mean() for b in range(1 + DRAWS)])
+    probability = posterior(0)
+    own = probability[np.arange(len(cell.behind)), cell.own]
+    true = local_bits(own, cell.candidates)
+    excess = [
+        (gain_bits(probability) - true)[cell.behind_speaker == speaker].mean()
+        for speaker in np.unique(cell.behind_speaker)
+    ]
+    error = np.std(excess, ddof=1) / np.sqrt(len(excess)) if len(excess) > 1 else np.inf
+    slack = gains[0] - limits(gains[1:])[0] + 2.0 * error
+    return Verdict(gains[0], true.mean(), bool(np.mean(excess) > slack))
+
+
+def table(
+    title: str, sizes: Sequence[int], session: str, test: float, template: float,
+    cases: Callable[[int], Iterator[Case]], after_by: Callable[..., Laws] = learn,
+) -> None:  # fmt: skip
+    """A line for each number of own speakers."""
+    for size in sizes:
+        before: list[Verdict] = []
+        after: list[Verdict] = []
+        for case in cases(size):
+            cell = trials(case.judges, session, test, template)
+            for found, prior, by in ((before, None, learn), (after, case.prior, after_by)):
+                laws = by(case.own, prior, test, template)
+                found.append(judge(laws, session, cell, test, template))
+        print(f"| {title} | {size} | {line(before)} | {line(after)} |", flush=True)
+
+
+def line(verdicts: Sequence[Verdict]) -> str:
+    """Claim, truth, the worst excess, and how often a claim goes beyond its limits."""
+    claim, truth, beyond = np.array([(v.claim, v.truth, v.beyond) for v in verdicts]).T
+    worst, over = (claim - truth).max(), 100 * beyond.mean()
+    return f"{claim.mean():.2f} | {truth.mean():.2f} | {worst:.2f} | {over:.0f} %"
+
+
+def simulated(speakers: int, sessions: int, seed: int) -> list[Voice]:
+    """Readers with known truth."""
+    with tempfile.TemporaryDirectory() as folder:
+        write_corpus(Path(folder) / "c", Simulation(speakers, seed), speakers, sessions, 120.0)
+        return collect(find(Path(folder) / "c"))[0]
+
+
+def heard(files: Sequence[tuple[Path, str, str]]) -> list[Voice]:
+    """Voices of files of frames: path, speaker, session."""
+    with tempfile.TemporaryDirectory() as folder:
+        manifest = Path(folder) / "all.csv"
+        lines = [f"{path.resolve()},{speaker},{session}" for path, speaker, session in files]
+        manifest.write_text("\n".join(["path,speaker,session", *lines, ""]), encoding="utf-8")
+        return collect(find(manifest))[0]
+
+
+def nonnative(folder: Path) -> list[Voice]:
+    """Speakers of speechocean762 who said enough, one session each."""
+    with tempfile.TemporaryDirectory() as place:
+        files = []
+        with (folder / "manifest.csv").open(encoding="utf-8") as file:
+            for row in csv.DictReader(file):
+                frames = hear(folder / row["path"], ["f0"], MOST_SECONDS)
+                path = Path(place) / f"{row['speaker']}.npz"
+                write_frames(path, frames.speech, frames.tracks, {"f0": SIZE}, {"f0": 0.01})
+                files.append((path, row["speaker"], "1"))
+        return [v for v in heard(files) if v.length(0) >= LEAST * UNITS_PER_SECOND]
+
+
+def draw(pool: Sequence[Voice], seed: int) -> list[Voice]:
+    """The pool in another order."""
+    return [pool[i] for i in np.random.default_rng(seed).permutation(len(pool))]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Claims of small laws, before and after.")
+    parser.add_argument("frames", type=Path)
+    parser.add_argument("--nonnative", type=Path)
+    parser.add_argument("--repeats", type=int, default=20)
+    given = parser.parse_args()
+    repeats = range(given.repeats)
+    print("| | | before | | | | after | | | |\n| --- | ---: |" + " ---: |" * 8)
+    print("| speakers | S |" + " claims | knows | worst excess | beyond limits |" * 2)
+
+    test, template = 10.0, 30.0
+    if given.nonnative is not None:
+        pool, shipped = nonnative(given.nonnative), Population.reference()
+
+        def strangers(size: int) -> Iterator[Case]:
+            for r in repeats:
+                mixed = draw(pool, r)
+                yield Case(shipped, mixed[100 : 100 + size], mixed[:100])
+
+        table("nonnative, same session", (10, 15, 19, 30), "same", test, template, strangers)
+
+    files = [
+        (path, path.parent.name, path.stem)
+        for corpus in CORPORA
+        for path in sorted((given.frames / corpus).rglob("*.npz"))
+    ]
+    readers = heard(files)
+    several = [voice for voice in readers if len(voice.sessions) > 1]
+    single = [voice for voice in readers if len(voice.sessions) == 1]
+
+    def crossing(size: int) -> Iterator[Case]:
+        """Some judge, the rest of those with several chapters are the prior."""
+        judges = 5 if size == 10 else 2
+        for r in repeats:
+            mixed = draw(several, r)
+            prior = others([*single, *mixed[judges + size :]], test, template, fewest=2)
+            yield Case(prior, mixed[judges : judges + size], [*single, *mixed[:judges]])
+
+    table("LibriSpeech, across sessions", (10, 15), "cross", test, template, crossing)
+
+    def one_session(size: int) -> Iterator[Case]:
+        for r in repeats:
+            mixed, alone = draw(several, r), draw(single, r)
+            prior = others([*mixed[9:], *alone[:12]], test, template)
+            yield Case(prior, alone[12 : 12 + size], mixed[:9])
+
+    name = "LibriSpeech, one session each, used across"
+    table(name, (10, 15, 19), "cross", test, template, one_session)
+    name = "the same, after: shifted instead"
+    table(name, (10, 15, 19), "cross", test, template, one_session, shifted)
+
+    made = simulated(600, 2, 0)
+    for name, session, kept in (
+        ("simulated, same session", "same", 2),
+        ("simulated, across sessions", "cross", 2),
+        ("simulated, one session each, used across", "cross", 1),
+    ):
+
+        def known(size: int, kept: int = kept) -> Iterator[Case]:
+            for r in repeats:
+                mixed = draw(made, r)
+                prior = others(mixed[:50], test, template)
+                own = [Voice(v.name, v.sessions[:kept]) for v in mixed[150 : 150 + size]]
+                yield Case(prior, own, mixed[50:150])
+
+        table(name, (10, 15, 19, 30), session, test, template, known)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,85 @@
+"""By how much same-session figures flatter an attacker who comes another day.
+
+Measured on the shipped readers, who have laws of both kinds: what a voice discloses on average to a
+template of the same recording, less what it does to one of another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol
+
+import numpy as np
+
+from monitor.population.interpolation import at_template
+from monitor.population.population import Population
+
+__all__ = ["Shaped", "alike", "flattery", "flattery_bits"]
+
+_SHOWN = (10.0, 60.0)
+"""Speech seconds at which the difference is told."""
+
+
+class Shaped(Protocol):
+    """What a feature's frames look like."""
+
+    @property
+    def kind(self) -> str:
+        """Histogram or embedding."""
+
+    @property
+    def size(self) -> int:
+        """M."""
+
+    @property
+    def frame_seconds(self) -> float:
+        """Of one frame."""
+
+
+def alike(population: Population, features: Mapping[str, Shaped]) -> set[str]:
+    """Names of the features that a population has too, with frames of the same kind."""
+    return {
+        name
+        for name, mine in features.items()
+        if (there := population.features.get(name)) is not None
+        and (there.kind, there.size) == (mine.kind, mine.size)
+        and abs(there.frame_seconds - mine.frame_seconds) < 1e-9
+    }
+
+
+def flattery_bits(
+    features: Mapping[str, Shaped], speakers: int, template_seconds: float
+) -> dict[float, float] | None:
+    """Expected bits of the shipped same-session law less those of the cross-session law.
+
+    Args:
+        features: what is listened for, all of them together.
+        speakers: N.
+        template_seconds: D.
+
+    Returns:
+        bits by speech seconds; None where the shipped readers have no laws of these features.
+    """
+    reference = Population.reference()
+    laws = [reference.laws.find(tuple(features), session) for session in ("same", "cross")]
+    if len(alike(reference, features)) < len(features) or None in laws:
+        return None
+    still = np.zeros(len(features), dtype=bool)
+    same, cross = (at_template(law, template_seconds, still) for law in laws if law is not None)
+    row = slice(0, 1)
+    return {
+        at: float(
+            same.at(at).expected_bits(speakers, row)[0]
+            - cross.at(at).expected_bits(speakers, row)[0]
+        )
+        for at in _SHOWN
+    }
+
+
+def flattery(features: Mapping[str, Shaped], speakers: int, template_seconds: float) -> str:
+    """The same in words that follow "flatters the attacker"."""
+    bits = flattery_bits(features, speakers, template_seconds)
+    if bits is None:
+        return f"by how much is not known for {'+'.join(features)}"
+    told = " and ".join(f"{max(b, 0.0):.1f} bits at {at:g} s" for at, b in bits.items())
+    return f"among {speakers} of the shipped readers by {told} of speech"

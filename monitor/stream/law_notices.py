@@ -1,0 +1,58 @@
+"""What a reader of a run needs to know of the law behind it."""
+
+from __future__ import annotations
+
+from monitor.population.flattering import flattery
+from monitor.stream.monitor import Monitor
+
+__all__ = ["law_notices"]
+
+_WORTH_SAYING = 0.05
+
+
+def law_notices(monitor: Monitor) -> list[str]:
+    """One line each: where the law comes from, and by how much it may flatter the attacker."""
+    recogniser, notices = monitor.recogniser, []
+    law = recogniser.law
+
+    def told() -> str:
+        templates = {name: monitor.population.features[name] for name in recogniser.features}
+        return flattery(templates, recogniser.speakers, recogniser.scoring.seconds)
+
+    if recogniser.flatters:
+        notices.append(
+            "no cross-session law could be learnt: the same-session law used here flatters the "
+            f"attacker, {told()}; calibrate on 10 speakers or more with two sessions each"
+        )
+    elif recogniser.session == "same":
+        notices.append(
+            "this recording was enrolled too: the same-session law is used; another day's "
+            f"recording discloses less, {told()}"
+        )
+    if monitor.session == "same" and recogniser.session == "cross":
+        notices.append(
+            "this recording was enrolled too, but there is no same-session law: the cross-session "
+            "law used here makes light of what it discloses"
+        )
+    if law.origin == "shipped":
+        notices.append(
+            "the cross-session law is that of the shipped readers: too few of the speakers "
+            "calibrated on have two sessions. What their one session says would flatter the "
+            f"attacker, {told()}"
+        )
+    elif monitor.borrowed:
+        notices.append(
+            "the rank law is borrowed: it was learnt without some of these speakers; another "
+            "microphone makes a voice easier to tell from the rest"
+        )
+    elif law.prior_share >= _WORTH_SAYING:
+        notices.append(
+            f"of the rank law {100 * law.prior_share:.0f} % is the shipped readers', which keeps "
+            f"the {law.speakers} speakers behind the rest from claiming too much"
+        )
+    if recogniser.speakers > 10 * law.candidates:
+        notices.append(
+            f"{recogniser.speakers} speakers are more than ten times the "
+            f"{law.candidates} that the rank law was learnt on"
+        )
+    return notices

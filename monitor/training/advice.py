@@ -1,0 +1,56 @@
+"""What a calibration can and cannot say, in sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from monitor.population.flattering import flattery
+from monitor.training.calibrating import FEWEST_SPEAKERS, Calibration
+from monitor.training.listening import Shape
+
+__all__ = ["advice"]
+
+_COMFORTABLE = 30
+"""Speakers beside whom a prior of twenty is the smaller part."""
+
+
+def advice(made: Calibration, shapes: Mapping[str, Shape]) -> list[str]:
+    """One line each: the prior's part, the want of a cross-session law, what flatters.
+
+    Args:
+        made: what was learnt.
+        shapes: of the features it was learnt of.
+    """
+    learnt = [law for law in made.laws if law.origin == "own"]
+    lines = []
+    shares = [
+        f"{100 * law.prior_share:.0f} % of {'+'.join(law.features)} {law.session}-session "
+        f"({law.speakers} speakers)"
+        for law in learnt
+        if law.prior_speakers
+    ]
+    if shares:
+        lines.append(f"the shipped readers' law is the prior: {', '.join(shares)}")
+    alone = ["+".join(law.features) for law in learnt if not law.prior_speakers]
+    if alone:
+        lines.append(
+            f"no prior for {', '.join(dict.fromkeys(alone))}: these laws rest on your speakers "
+            "alone, and on few of them they can claim far too much"
+        )
+    crossed = {law.features for law in made.laws if law.session == "cross"}
+    stand_ins = [law for law in made.laws if law.origin == "shipped"]
+    lacking = [law.features for law in learnt if law.features not in crossed]
+    if stand_ins or lacking:
+        lines.append(
+            f"speakers with two sessions or more: {made.several_sessions}. A cross-session law "
+            f"needs {FEWEST_SPEAKERS}, better {_COMFORTABLE}; until then "
+            + ("the shipped readers' stands in" if stand_ins else "the same-session law stands in")
+        )
+    law = max(learnt, key=lambda law: len(law.features))
+    told = flattery(
+        {name: shapes[name] for name in law.features},
+        law.candidates,
+        float(law.template_lengths[-1]),
+    )
+    lines.append(f"a same-session figure flatters an attacker who comes another day, {told}")
+    return lines

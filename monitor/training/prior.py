@@ -1,0 +1,70 @@
+"""The law of other speakers that a calibration starts from: the shipped one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from monitor.maths.scores import Similarity
+from monitor.population.flattering import alike
+from monitor.population.interpolation import LengthLaw, at_template
+from monitor.population.population import Population
+from monitor.training.listening import Shape
+from monitor.training.shrinking import Known
+
+__all__ = ["Prior"]
+
+
+class Prior:
+    """What a population's laws say of the cells of a calibration.
+
+    Args:
+        population: whose laws; the shipped one.
+        shapes: of the features that are calibrated.
+        scorers: their similarities.
+        draws: resamples to give of each cell.
+    """
+
+    def __init__(
+        self,
+        population: Population,
+        shapes: Mapping[str, Shape],
+        scorers: Mapping[str, Similarity],
+        draws: int,
+    ) -> None:
+        self._laws, self._scorers, self._draws = population.laws, scorers, draws
+        self._alike = alike(population, shapes)
+        self._made: dict[tuple[tuple[str, ...], str, float], LengthLaw] = {}
+
+    def has(self, features: Sequence[str], session: str) -> bool:
+        """Whether there is a law of these very features, scored alike."""
+        law = self._laws.find(tuple(features), session)
+        mine = {name: self._scorers[name].name for name in features}
+        return (
+            law is not None
+            and self._alike.issuperset(features)
+            and dict(zip(law.features, law.similarities, strict=True)) == mine
+        )
+
+    def at(
+        self, features: tuple[str, ...], session: str, test: float, template: float, candidates: int
+    ) -> Known | None:
+        """What it says of one cell, T and D in speech seconds; None where it has no such law."""
+        if not self.has(features, session):
+            return None
+        law = self._laws.find(features, session)
+        assert law is not None
+        place = features, session, template
+        if place not in self._made:
+            additive = np.array([self._scorers[name].additive for name in law.features])
+            self._made[place] = at_template(law, template, additive)
+        point = self._made[place].at(test)
+        resamples = law.alpha.shape[0] - 1
+        rows = np.append(0, 1 + np.arange(self._draws) % resamples)
+        order = [law.features.index(name) for name in features]
+        return Known(
+            point.pmf(candidates, rows, floor=False),
+            point.weights[rows][:, order],
+            point.floor[rows],
+        )
