@@ -91,8 +91,10 @@ class Frames:
         speech: shape (n,), one decision of the voice activity detector for each tick.
         tracks: the usable frames of each feature; ticks count from the start of the stream.
         gaps: losses that fall into this run, as (tick, Gap).
+        recording: which recording of the stream.
     """
 
     speech: BoolArray
     tracks: Mapping[str, Track]
     gaps: tuple[tuple[int, Gap], ...] = field(default=())
+    recording: int = 0

@@ -56,7 +56,7 @@ def cli(debug: bool) -> None:
     monitor evaluate scores.npy         every metric of the papers on scores of your own
 
     Exit status: 0 fine, 1 failed, 2 wrong usage, 3 an alert was raised, 4 something was incomplete
-    (audio lost, a file skipped), 130 interrupted.
+    (audio lost, a file skipped, a recording without speech), 130 interrupted.
     """
 
 

@@ -76,7 +76,7 @@ class Opening(ExitStack):
         self._session: Session | None = None
         self.thresholds = alerting.thresholds  # not the budget's
         self._start: dict[str, Any] = {}
-        self._resumable = False
+        self._of_files = False
         try:
             self._open_files(list(reads), replace=replace)
             self._rules = alerting.rules
@@ -113,6 +113,7 @@ class Opening(ExitStack):
         from monitor.stream.records import Tally, start_record
 
         self._monitor, self._labels, self._tally = monitor, list(labels), Tally()
+        self._of_files = configuration is not None
         start = start_record(monitor, labels)
         start["notices"] += self._alerting.check(start)
         session = self._session = self._keeping.session(monitor, heard, resume=self._resume)
@@ -127,7 +128,6 @@ class Opening(ExitStack):
                 "ledger": self._keeping.path is not None,
             }
             self._checkpoint = Checkpoint(state_path(Path(str(self._jsonl))), whole)
-            self._resumable = configuration is not None
             if self._resume:
                 kept = [*self._rules, *self._stateful]
                 self._log.go_on_at(self._checkpoint.load(monitor, self._tally, kept))
@@ -168,7 +168,7 @@ class Opening(ExitStack):
         self.callback(view.close)
         if self._plot is not None or self._terminal:
             sinks.append(self._kept)
-        checkpoint = self._checkpoint if self._resumable else None
+        checkpoint = self._checkpoint if self._of_files else None
         try:
             with nullcontext() if stop is None else stopped_by_signals(stop):
                 return run(
@@ -200,6 +200,8 @@ class Opening(ExitStack):
         """
         from monitor.cli import INCOMPLETE, RAISED
 
+        for notice in self._tally.notices:
+            say(f"monitor: note: {notice}")
         for failure in self._tally.failures:
             say(f"monitor: not done: {failure}")
         if self._plot is not None:
@@ -208,7 +210,9 @@ class Opening(ExitStack):
             from monitor.sinks.summary import print_summary
 
             print_summary(self._kept.records)
-        if self._tally.gaps or (self._session is not None and self._session.incomplete):
+        lost = self._tally.gaps or (self._session is not None and self._session.incomplete)
+        # a microphone that nobody speaks into is no failure, a recording is something to look at
+        if lost or (self._of_files and self._tally.silent):
             return INCOMPLETE
         return RAISED if self._tally.alerts else 0
 

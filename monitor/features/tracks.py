@@ -38,7 +38,7 @@ def join_frames(before: Frames, after: Frames) -> Frames:
         name: join_tracks(track, after.tracks[name]) for name, track in before.tracks.items()
     }
     speech = np.concatenate((before.speech, after.speech))
-    return Frames(speech, tracks, before.gaps + after.gaps)
+    return Frames(speech, tracks, before.gaps + after.gaps, before.recording)
 
 
 def shift_track(track: Track, ticks: int) -> Track:

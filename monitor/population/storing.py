@@ -38,9 +38,21 @@ _DAMAGE = (
 
 
 def write_store(
-    path: Path, kind: str, header: Mapping[str, Any], arrays: Mapping[str, AnyArray]
+    path: Path,
+    kind: str,
+    header: Mapping[str, Any],
+    arrays: Mapping[str, AnyArray],
+    *,
+    tidy: bool = True,
 ) -> None:
     """Write a store atomically, mode 0600.
+
+    Args:
+        path: the file.
+        kind: of store.
+        header: JSON-able.
+        arrays: by name.
+        tidy: look first for what killed writers have left; takes a look at the whole folder.
 
     Raises:
         StoreError: the file cannot be written; what was there before is untouched.
@@ -51,6 +63,8 @@ def write_store(
     pickled = [name for name, array in content.items() if array.dtype.hasobject]
     if pickled:
         raise StoreError(f"{path}: {pickled[0]!r} is not plain numbers; nothing was changed")
+    if tidy:
+        sweep(path)
     try:
         with written_whole(path) as file:
             np.savez_compressed(file, **content)  # type: ignore[arg-type]

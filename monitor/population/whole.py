@@ -41,7 +41,6 @@ def written_whole(path: Path) -> Iterator[IO[bytes]]:
         ...     path.read_bytes(), len(list(path.parent.iterdir()))
         (b'all of it', 1)
     """
-    sweep(path)
     handle, part = _part(path)
     try:
         with os.fdopen(handle, "wb") as file:

@@ -175,7 +175,7 @@ _ALERT = _record(
         "state": {"enum": ["raised", "cleared"]},
         "value": _FIGURE,
     },
-    {"seconds_left": _FIGURE, "change": _OPEN},
+    {"seconds_left": _FIGURE, "change": _OPEN, "recording": _TEXT},
 )
 
 _END = _record(
@@ -198,7 +198,7 @@ _END = _record(
         "watch": _MAYBE_TEXT,
         "top": _TOP,
     },
-    {},
+    {"recordings": _TEXTS, "notices": _TEXTS},
 )
 
 SCHEMA: dict[str, Any] = {

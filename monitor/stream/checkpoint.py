@@ -58,7 +58,7 @@ class Checkpoint:
             "rules": [rule.state() for rule in rules],
             "offset": offset,
         }
-        write_store(self.path, _KIND, header, arrays)
+        write_store(self.path, _KIND, header, arrays, tidy=False)  # once a second
 
     def load(self, monitor: Monitor, tally: Tally, rules: Sequence[Stateful]) -> int:
         """Take the run up again.

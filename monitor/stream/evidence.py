@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from monitor.types import TICKS_PER_SECOND, AnyArray
 
@@ -30,6 +31,14 @@ class Evidence:
     def speech_seconds(self) -> float:
         """Seconds of speech."""
         return self.speech / TICKS_PER_SECOND
+
+    def plain(self) -> dict[str, Any]:
+        """All but the totals, JSON-able: ``Evidence(totals=..., **plain)`` is the same again."""
+        return {
+            "speech": self.speech,
+            "frames": dict(self.frames),
+            "usable": dict(self.usable),
+        }
 
     def __add__(self, other: Evidence) -> Evidence:
         return self._with(other, 1)

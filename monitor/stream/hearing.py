@@ -9,7 +9,6 @@ from monitor.features.blocks import columns_of
 from monitor.features.channel import Channel
 from monitor.features.extractor import Extractor
 from monitor.features.registry import make
-from monitor.features.tracks import join_frames
 from monitor.protocols import Feature
 from monitor.types import TICKS_PER_SECOND, Block, Frames
 
@@ -48,22 +47,24 @@ class Hearing:
             return self._ticks
         return self._began + -(-self._samples * TICKS_PER_SECOND // self._key[1])
 
-    def process(self, block: Block) -> Frames:
+    def process(self, block: Block) -> list[Frames]:
         """What a further block completes; another recording or rate ends the one before it.
+
+        Returns:
+            what the block's own recording brings, and before it what ends the one before.
 
         Raises:
             SourceError: the block makes no sense; nothing has changed then.
         """
         columns_of(block, self._extractor.channel)
         key = (block.recording, block.rate)
-        if key == self._key:
-            ended = None
-        else:
-            ended = self.flush()
+        ended = []
+        if key != self._key:
+            if self._key is not None:
+                ended.append(self.flush())
             self._key, self._began, self._samples = key, self._ticks, 0
         self._samples += block.samples.shape[0]
-        frames = self._counted(self._extractor.process(block))
-        return frames if ended is None else join_frames(ended, frames)
+        return [*ended, self._counted(self._extractor.process(block))]
 
     def flush(self) -> Frames:
         """What only the end of the recording completes."""

@@ -216,11 +216,7 @@ class Intake:
         }
         arrays = {f"sketch/{name}": s.total for name, s in self.sketches.items()}
         if (carried := self.carried) is not None:
-            plain["carried"] = {
-                "speech": carried.speech,
-                "frames": dict(carried.frames),
-                "usable": dict(carried.usable),
-            }
+            plain["carried"] = carried.plain()
             arrays |= {f"carried/{name}": total for name, total in carried.totals.items()}
         return plain, arrays
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -14,12 +15,14 @@ from monitor.maths.composition import guides
 from monitor.population.law import Laws
 from monitor.population.population import Population
 from monitor.protocols import Feature, Source
+from monitor.stream.alike import unlike
 from monitor.stream.change import Change, ChangeDetector, Open
 from monitor.stream.evidence import Evidence
 from monitor.stream.intake import Intake, Moments
 from monitor.stream.losses import GapEvent, Losses
 from monitor.stream.reading import Reading
 from monitor.stream.recogniser import Assessment, Recogniser
+from monitor.stream.recordings import Recordings
 from monitor.types import TICKS_PER_SECOND, AnyArray, Block, Frames, Gap
 
 if TYPE_CHECKING:
@@ -56,6 +59,9 @@ class Monitor:
             look), ``"note"`` (say so and carry on), ``"reset"`` (begin the evidence afresh; the
             peak stays) or ``"split"`` (what follows is another stream, with its own peak).
         top: how many of the most probable speakers a reading names.
+
+    Attributes:
+        recordings: those of the stream: which is being heard, and what is to be said of them.
 
     Example:
         >>> from monitor import Monitor, Population
@@ -132,6 +138,10 @@ class Monitor:
         self._open: Open | None = None
         self._losses = Losses()
         self._hearing: Hearing | None = None
+        alone = self.on_change in ("reset", "split")  # then nothing adds up over recordings
+        self.recordings = Recordings(
+            None if alone else partial(unlike, {name: features[name] for name in self.features})
+        )
 
     def begin_with(self, evidence: Evidence, peak_bits: float = 0.0) -> None:
         """Start from what earlier streams of the same voice brought: T and the bits go on there.
@@ -261,9 +271,12 @@ class Monitor:
         elif isinstance(block, Frames):
             if self._hearing is not None:
                 raise UsageError("a stream is of audio or of ready-made frames, not of both")
-            yield from self._advance(block)
+            yield from self._advance(block, block.recording)
         else:
-            yield from self._advance(self._hear().process(block))
+            *ended, frames = self._hear().process(block)
+            for last in ended:
+                yield from self._advance(last, self.recordings.number)
+            yield from self._advance(frames, block.recording)
 
     def _hear(self) -> Hearing:
         if self._hearing is None:
@@ -279,7 +292,7 @@ class Monitor:
 
     def _end(self) -> Iterator[Event]:
         if self._hearing is not None:
-            yield from self._advance(self._hearing.flush())
+            yield from self._advance(self._hearing.flush(), self.recordings.number)
         yield from self._losses.due(self._intake.tick, last=True)
         intake = self._intake
         if intake.tick > self._read:  # with what came after its tick, at the very end
@@ -287,9 +300,12 @@ class Monitor:
             intake.tidy(everything=True)
             yield from self._readings(moments)
 
-    def _advance(self, frames: Frames) -> Iterator[Event]:
+    def _advance(self, frames: Frames, recording: int) -> Iterator[Event]:
         intake, start = self._intake, self._intake.arrived
         intake.take(frames)
+        # all of the recording before it has been learnt
+        self.recordings.turn(recording, lambda: self.own_evidence)
+        self.recordings.hear(int(np.count_nonzero(frames.speech)))
         for tick, gap in frames.gaps:
             self._losses.add(max(tick, start + 1), gap)
         yield from self._losses.due(intake.tick)
@@ -397,6 +413,7 @@ class Monitor:
             withheld=recogniser.withheld,
             stream=self._stream,
             change=self._open,
+            recording=self.recordings.number,
         )
 
     def state(self) -> tuple[dict[str, Any], dict[str, AnyArray]]:
@@ -412,6 +429,8 @@ class Monitor:
         if self._detector is not None:
             own["change"], more = self._detector.state()
             arrays |= {f"change/{name}": array for name, array in more.items()}
+        own["recordings"], more = self.recordings.state()
+        arrays |= {f"recordings/{name}": array for name, array in more.items()}
         return {**plain, **own}, arrays
 
     def restore(self, plain: Mapping[str, Any], arrays: Mapping[str, AnyArray]) -> None:
@@ -423,13 +442,17 @@ class Monitor:
         self.reset()
         self._intake.restore(plain, arrays)
         if self._detector is not None:
-            mine = {n.removeprefix("change/"): a for n, a in arrays.items() if n[:7] == "change/"}
-            self._detector.restore(plain["change"], mine)
+            self._detector.restore(plain["change"], _under("change/", arrays))
+        self.recordings.restore(plain["recordings"], _under("recordings/", arrays))
         self._read, self._peak = int(plain["read"]), float(plain["peak"])
         self._stream = int(plain["stream"])
         opened = plain["open"]
         self._open = opened and Open(opened["since_seconds"], tuple(opened["features"]))
         self._losses.told = int(plain["losses"])
+
+
+def _under(prefix: str, arrays: Mapping[str, AnyArray]) -> dict[str, AnyArray]:
+    return {n.removeprefix(prefix): a for n, a in arrays.items() if n.startswith(prefix)}
 
 
 def _all_features(population: Population, laws: Laws | None) -> tuple[str, ...]:

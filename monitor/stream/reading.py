@@ -79,6 +79,7 @@ class Reading:
             where no change is open.
         stream: which voice this is of, from 1; another one begins where the monitor is told to
             split the stream when the speaker changes.
+        recording: which recording of the stream it ends in.
     """
 
     seconds: float
@@ -106,6 +107,7 @@ class Reading:
     withheld: str = ""
     stream: int = 1
     change: Open | None = None
+    recording: int = 0
 
     def record(self) -> dict[str, Any]:
         """The reading as a JSON-able record."""

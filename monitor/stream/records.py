@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from monitor.population.law import RankLaw
+from monitor.stream.alike import judged_by
 from monitor.stream.change import Change
 from monitor.stream.law_notices import law_notices
 from monitor.stream.losses import GapEvent
@@ -113,12 +114,16 @@ class Tally:
 
     Attributes:
         failures: what could not be done with the run, a line each.
+        silent: names of the recordings in which nobody spoke.
+        notices: what a person should know of the recordings, a line each.
     """
 
     def __init__(self) -> None:
         self.readings = self.gaps = self.changes = self.alerts = self.warnings = 0
         self.lost_seconds = 0.0
         self.failures: list[str] = []
+        self.silent: list[str] = []
+        self.notices: list[str] = []
         self.last: Mapping[str, Any] = {}
 
     def count(self, record: Mapping[str, Any]) -> None:
@@ -143,6 +148,7 @@ class Tally:
     def end_record(
         self,
         monitor: Monitor,
+        recordings: Sequence[str] = (),
         *,
         complete: bool,
         stopped: str | None = None,
@@ -151,9 +157,11 @@ class Tally:
 
         Args:
             monitor: that heard it.
+            recordings: what to call its recordings.
             complete: whether nothing was lost.
             stopped: the rule that ended it, if one did.
         """
+        self._look_at(monitor, recordings)
         nothing = {"seconds": 0.0, "speech": 0.0, "bits": 0.0, "peak_bits": 0.0, "top": []}
         return {
             "type": "end",
@@ -170,7 +178,23 @@ class Tally:
             "stopped": stopped,
             "complete": complete,
             "watch": monitor.watch,
+            "recordings": list(recordings),
+            "notices": self.notices,
         }
+
+    def _look_at(self, monitor: Monitor, names: Sequence[str]) -> None:
+        """What is to be said of the recordings."""
+        heard = monitor.recordings
+        known = dict(enumerate(names))
+        self.silent = [known[k] for k in heard.silent + heard.silent_now if k in known]
+        self.notices = [f"{name}: no speech in it" for name in self.silent]
+        strange = heard.strange + heard.strange_now(monitor.own_evidence)
+        how = judged_by(monitor.features)
+        self.notices += [
+            f"{known[k]}: sounds like another person than what was heard before it, judged by {how}"
+            for k in strange
+            if k in known
+        ]
 
     def state(self) -> str:
         """As text, for a checkpoint."""

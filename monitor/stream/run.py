@@ -87,10 +87,11 @@ def run(
     outlets = [*sinks, *actions] if log is None else [log, *sinks, *actions]
     stopped: list[str] = []
 
-    def give(record: Mapping[str, Any]) -> None:
+    def give(record: Mapping[str, Any], recording: int = 0) -> None:
         pending = [record]
+        where = recordings[recording] if recording < len(recordings) else ""
         for rule in rules:
-            pending.extend(rule.update(record))
+            pending.extend({**alert, "recording": where} for alert in rule.update(record))
         for each in pending:
             tally.count(each)
             for sink in outlets:
@@ -110,7 +111,7 @@ def run(
         record = record_of(event, recordings, monitor.on_change)
         if lag is not None and isinstance(event, Reading):
             record["lag"] = lag(event.seconds)
-        give(record)
+        give(record, monitor.recordings.number)
         if stopped:
             break
         if checkpoint is None or log is None or not isinstance(event, Reading):
@@ -121,7 +122,8 @@ def run(
             saved = clock()
     tally.failures = [line for action in actions for line in action.settle()]
     reason = stopped[0] if stopped else None
-    give(tally.end_record(monitor, complete=tally.gaps == 0, stopped=reason))
+    end = tally.end_record(monitor, recordings, complete=tally.gaps == 0, stopped=reason)
+    give(end)
     if checkpoint is not None:
         if log is not None:
             log.flush()

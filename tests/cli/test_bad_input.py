@@ -146,7 +146,9 @@ def test_silence_discloses_exactly_nothing(run, tmp_path, reference):
     soundfile.write(path, np.zeros(8 * RATE), RATE)
     for options in ([], ["--watch", reference.names[0]]):
         result = run("replay", path, *options)
-        assert result.code == 0
+        assert result.code == 4  # somebody should look at it
+        assert "monitor: note: silence.wav: no speech in it\n" in result.err
+        assert result.records[-1]["notices"] == ["silence.wav: no speech in it"]
         assert len(result.readings) == 8
         for reading in result.readings:
             figures = {
@@ -165,8 +167,8 @@ def test_very_short_recordings(run, tmp_path, voice, seconds):
     path = tmp_path / "short.wav"
     soundfile.write(path, voice(1.0)[: round(seconds * RATE)], RATE)
     result = run("replay", path, "--plot", tmp_path / "a.png")
-    assert result.code == 0
     (reading,) = result.readings
+    assert result.code == (0 if reading["speech"] else 4)
     assert reading["seconds"] == max(seconds, 0.01)
     assert abs(reading["bits"]) < 3
 

@@ -410,3 +410,36 @@ def test_a_real_reader_among_the_shipped_ones(run, shared, reference):
     assert 5 < last["features"]["f0"]["usable"] < last["speech"]
     assert 0 < last["bits"] <= last["ceiling"]
     assert all(VALID.is_valid(record) for record in result.records)
+
+
+def test_several_people_in_one_stream_are_warned_of(run, shared, tmp_path):
+    """A woman's chapter after a man's: the alert names the file it fell in, a note the odd one."""
+    speech = shared / "speech" / "dev-clean"
+    first, other = speech / "1272/135031.opus", speech / "1462/170138.opus"
+    rates = []
+    for name, path in (("man.wav", first), ("woman.wav", other)):
+        samples, rate = soundfile.read(path, frames=16_000 * 40)
+        soundfile.write(tmp_path / name, samples, rate)
+        rates.append(rate)
+    assert rates == [16_000] * 2
+    names = [tmp_path / "man.wav", tmp_path / "woman.wav"]
+    soundfile.write(tmp_path / "nobody.wav", np.zeros(RATE), RATE)
+    result = run(
+        "replay", *names, tmp_path / "nobody.wav", "--features", "f0",
+        "--alert", "sum_bits>-99 for 50 s", "--on-alert", f"cat >> '{tmp_path}/said'",
+    )  # fmt: skip
+    assert result.code == 4  # for nobody.wav
+    alert = next(record for record in result.records if record["type"] == "alert")
+    assert (alert["seconds"], alert["recording"]) == (51.0, "woman.wav")
+    said = json.loads((tmp_path / "said").read_text().splitlines()[0])
+    assert said["recording"] == "woman.wav"
+    end = result.records[-1]
+    VALID.validate(end)
+    assert end["recordings"] == ["man.wav", "woman.wav", "nobody.wav"]
+    silent, strange = end["notices"]
+    assert silent == "nobody.wav: no speech in it"
+    assert strange.startswith("woman.wav: sounds like another person than what was heard before")
+    for notice in end["notices"]:
+        assert f"monitor: note: {notice}\n" in result.err
+    same = run("replay", names[0], first, "--features", "f0", "--channel", 1)
+    assert same.records[-1]["notices"] == []

@@ -261,7 +261,7 @@ def test_the_tally_counts_for_the_end_record():
     monitor = Monitor(two_features(), watch="s1")
     made = [reading.record() for reading in monitor.push(simulated_small())]
     tally = tallied({"type": "start"}, *made, *GAPS, {"type": "change"}, *ALERTS, WARNING)
-    end = tally.end_record(monitor, complete=False)
+    end = tally.end_record(monitor, ["a.flac"], complete=False)
     VALIDATOR.validate(end)
     assert end.pop("time").endswith("Z")
     assert end == {
@@ -281,6 +281,8 @@ def test_the_tally_counts_for_the_end_record():
         "complete": False,
         "watch": "s1",
         "top": made[-1]["top"],
+        "recordings": ["a.flac"],
+        "notices": [],
     }
 
 

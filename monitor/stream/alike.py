@@ -1,0 +1,93 @@
+"""Whether two recordings sound like one person."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import cache
+
+import numpy as np
+
+from monitor.maths.scores import default_similarity, similarity
+from monitor.population.population import SLICE_SECONDS, FeatureTemplates, Population
+from monitor.stream.evidence import Evidence
+from monitor.types import AnyArray
+
+__all__ = ["LEAST", "alike", "cohort", "judged_by", "unlike"]
+
+LEAST: Mapping[tuple[str, ...], float] = {
+    ("identity",): 4.0,
+    ("f0", "phones"): 0.8,
+    ("f0",): 0.65,
+}
+"""By the features to judge by, the best ones first: two voices that are less `alike` are two.
+
+About one pair in twenty of one reader's recordings is below it; with identity there is room on both
+sides (``benchmarks/recordings.py``).
+"""
+
+
+def alike(
+    kind: str, one: AnyArray, other: AnyArray, like_one: AnyArray, like_other: AnyArray
+) -> float:
+    """How alike two voices are, in standard deviations beyond a cohort's likeness to them.
+
+    The symmetric score normalisation of speaker verification (S-norm; Shum, Dehak, Dehak & Glass,
+    Odyssey 2010): each is scored against the other, less the mean over the cohort, by its spread.
+
+    Args:
+        kind: of the sketches.
+        one: shape (M,), counts or a sum of embeddings.
+        other: the same of the other.
+        like_one: shape (N, M), other people's, of about as much speech as ``one``.
+        like_other: theirs, of about as much as ``other``.
+    """
+    how = similarity(default_similarity(kind), kind)
+
+    def side(heard: AnyArray, template: AnyArray, cohort: AnyArray) -> float:
+        mine, *others = how.score(how.prepare(np.vstack([template, cohort])), heard)
+        return float((mine - np.mean(others)) / np.std(others))
+
+    return (side(one, other, like_other) + side(other, one, like_one)) / 2
+
+
+def cohort(readers: Population, feature: str, speech_seconds: float) -> AnyArray:
+    """The templates of everybody, of as much speech as that, shape (N, M)."""
+    most = float(readers.template_seconds.min())
+    return readers.templates(
+        feature, readers.scoring(min(max(speech_seconds, SLICE_SECONDS), most))
+    )
+
+
+def unlike(features: Mapping[str, FeatureTemplates], one: Evidence, other: Evidence) -> bool:
+    """Whether two voices sound like two people, as far as these features tell."""
+    names = _judges(features)
+    if not names or not all(each.frames[name] for each in (one, other) for name in names):
+        return False
+    readers = _readers()
+    figures = []
+    for name in names:
+        mine, shipped = features[name], readers.features[name]
+        if (mine.kind, mine.size) != (shipped.kind, shipped.size):
+            return False  # called the same, and something else
+        cohorts = [cohort(readers, name, each.speech_seconds) for each in (one, other)]
+        figures.append(alike(mine.kind, one.totals[name], other.totals[name], *cohorts))
+    return float(np.mean(figures)) < LEAST[names]
+
+
+def judged_by(features: Iterable[str]) -> str:
+    """What ``unlike`` goes by, and what it is worth, in words."""
+    names = _judges(features)
+    return " and ".join(names) + (
+        "" if "identity" in names else ", which misses most of the same sex"
+    )
+
+
+def _judges(features: Iterable[str]) -> tuple[str, ...]:
+    have = set(features)
+    return next((names for names in LEAST if have.issuperset(names)), ())
+
+
+@cache
+def _readers() -> Population:
+    """The cohort: the shipped readers."""
+    return Population.reference()

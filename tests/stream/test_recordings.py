@@ -1,0 +1,168 @@
+"""What is said of the recordings of a stream: whose alert, who is silent, who does not fit."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from monitor import Monitor
+from monitor.alerts import Threshold
+from monitor.sinks.kept import Kept
+from monitor.sources import Chain, File
+from monitor.sources.frames import write_frames
+from monitor.stream.alike import alike, cohort, judged_by, unlike
+from monitor.stream.checkpoint import Checkpoint
+from monitor.stream.evidence import Evidence
+from monitor.stream.records import Tally
+from monitor.stream.run import run
+from monitor.types import Block, Frames, Track
+from tests.stream.streams import (
+    RATE,
+    Listed,
+    audio,
+    readings,
+    reference,
+    sounds,
+    two_features,
+    voice_file,
+)
+
+
+def voice(seconds: float, lag: int, recording: int = 0, start: float = 0.0) -> Frames:
+    """All speech, at a pitch around one lag."""
+    size = round(100 * seconds)
+    bins = np.random.default_rng(recording).normal(lag, 4, size).round().clip(0, 103)
+    ticks = np.arange(1, size + 1) + round(100 * start)
+    track = Track(ticks, bins.astype(np.intp))
+    return Frames(np.ones(size, bool), {"f0": track}, recording=recording)
+
+
+def silence(seconds: float, recording: int) -> Frames:
+    nothing = Track(np.empty(0, np.intp), np.empty(0, np.intp))
+    return Frames(np.zeros(round(100 * seconds), bool), {"f0": nothing}, recording=recording)
+
+
+def end_of(items: list[Any], names: list[str], **options: Any) -> dict[str, Any]:
+    kept = Kept()
+    run(Monitor(reference(), **options), Listed(items), names, sinks=[kept])
+    return kept.records[-1]
+
+
+def test_recordings_without_speech_are_named():
+    items = [silence(3, 0), voice(4, 40, 1, 3.0), silence(5, 2)]
+    end = end_of(items, ["a", "b", "c"])
+    assert end["recordings"] == ["a", "b", "c"]
+    assert end["notices"] == ["a: no speech in it", "c: no speech in it"]
+    assert end_of([voice(3, 40)], ["a"])["notices"] == []
+
+
+def test_so_are_those_of_audio(tmp_path):
+    import soundfile
+
+    soundfile.write(tmp_path / "b.wav", np.zeros(2 * RATE), RATE)
+    paths = [voice_file(tmp_path / "a.wav"), tmp_path / "b.wav", voice_file(tmp_path / "c.wav")]
+    chain, kept = Chain([File(path) for path in paths]), Kept()
+    tally = run(Monitor(reference()), chain, chain.labels, sinks=[kept])
+    assert tally.silent == ["b.wav"]
+    assert kept.records[-1]["notices"] == ["b.wav: no speech in it"]
+
+
+def test_an_alert_says_in_which_recording_it_was_raised():
+    """The first reading that ends in a recording is of it, the one at its end still is."""
+    items = [voice(4, 40), voice(6, 40, 1, 4.0)]
+    rules = [Threshold("sum_bits", -99.0, hold, 0.0) for hold in (0.0, 3.0, 4.0, 8.0)]
+    kept = Kept()
+    run(Monitor(reference()), Listed(items), ["a", "b"], sinks=[kept], rules=rules)
+    alerts = [record for record in kept.records if record["type"] == "alert"]
+    assert [(alert["seconds"], alert["recording"]) for alert in alerts] == [
+        (1.0, "a"), (4.0, "a"), (5.0, "b"), (9.0, "b")
+    ]  # fmt: skip
+
+
+def test_two_people_are_told_and_one_is_not():
+    one = [voice(60, 40), voice(60, 40, 1, 60.0), voice(60, 40, 2, 120.0)]
+    assert end_of(one, ["a", "b", "c"])["notices"] == []
+    two = [voice(60, 40), voice(60, 75, 1, 60.0), voice(60, 40, 2, 120.0)]
+    (notice,) = end_of(two, ["a", "b", "c"])["notices"]
+    assert notice == (
+        "b: sounds like another person than what was heard before it, judged by f0, which misses "
+        "most of the same sex"
+    )
+    for action in ("note", "ignore"):
+        assert len(end_of(two, ["a", "b", "c"], on_change=action)["notices"]) == 1
+    for action in ("reset", "split"):  # nothing adds up there
+        assert end_of(two, ["a", "b", "c"], on_change=action)["notices"] == []
+
+
+def test_a_few_seconds_are_not_judged():
+    assert end_of([voice(60, 40), voice(15, 75, 1, 60.0)], ["a", "b"])["notices"] == []
+
+
+def test_features_that_the_shipped_readers_do_not_have_judge_nobody():
+    assert judged_by(["style", "phones", "f0"]).startswith("f0 and phones, which")
+    assert judged_by(["f0", "identity"]) == "identity"
+    ones = Evidence(100, {"f0": np.ones(10, int)}, {"f0": 10}, {"f0": 10})
+    for name in ("f0", "style"):
+        assert not unlike({name: two_features().features["f0"]}, ones, ones)
+
+
+@pytest.mark.parametrize("step", [1000, 4000, 50_000])
+def test_any_cutting_says_the_same(step):
+    samples = sounds(30.0)
+    items: list[Block] = []
+    for recording in range(2):
+        items += audio(samples, range(step, samples.size, step), recording=recording)
+    monitor = Monitor(reference(), on_change="note")
+    found = [event for event in monitor.events(Listed(items)) if hasattr(event, "recording")]
+    assert [reading.recording for reading in found] == [0] * 30 + [1] * 30
+    assert monitor.recordings.silent == []
+
+
+def test_resumed_the_same_is_said(tmp_path):
+    """Stopped in each of the recordings, by turns."""
+    items = [voice(30, 40), silence(5, 1), voice(30, 75, 2, 35.0), voice(30, 40, 3, 65.0)]
+    names = ["a", "b", "c", "d"]
+    whole = end_of(items, names, on_change="note")
+    assert len(whole["notices"]) == 2
+    for stop in (10, 33, 36, 50, 70, 94):
+        first = Monitor(reference(), on_change="note")
+        events = first.events(Listed(items))
+        for _ in range(1000):
+            event = next(events)
+            if getattr(event, "recording", None) is not None and event.seconds >= stop:
+                break
+        checkpoint = Checkpoint(tmp_path / "state", {})
+        checkpoint.save(first, Tally(), [], 0)
+        again, kept = Monitor(reference(), on_change="note"), Kept()
+        tally = Tally()
+        checkpoint.load(again, tally, [])
+        run(again, Listed(items), names, sinks=[kept], tally=tally, resumed=True)
+        assert kept.records[-1]["notices"] == whole["notices"], stop
+        assert readings(kept.records)[0]["seconds"] == stop + 1
+
+
+def test_alike_is_symmetric_and_knows_the_same_voice():
+    like = [cohort(reference(), "f0", 60.0)] * 2
+    one, same, other = (
+        np.bincount(voice(60, lag, seed).tracks["f0"].values, minlength=104)
+        for lag, seed in ((40, 0), (40, 1), (75, 2))
+    )
+    assert alike("histogram", one, same, *like) == alike("histogram", same, one, *like)
+    assert alike("histogram", one, same, *like) > 1.2 > alike("histogram", one, other, *like)
+
+
+def test_frames_on_disk_are_told_apart_too(tmp_path):
+    from monitor.sources import FramesFile
+
+    sources = []
+    for name, lag in (("a", 40), ("b", 75)):
+        made = voice(40, lag)
+        path: Path = tmp_path / f"{name}.npz"
+        write_frames(path, made.speech, made.tracks, {"f0": 104}, {"f0": 0.01})
+        sources.append(FramesFile(path))
+    chain, kept = Chain(sources), Kept()
+    run(Monitor(reference()), chain, chain.labels, sinks=[kept])
+    assert [notice.split(":")[0] for notice in kept.records[-1]["notices"]] == ["b.npz"]
