@@ -15,6 +15,7 @@ import numpy as np
 from monitor.errors import UsageError
 from monitor.evaluation.figure import Figure
 from monitor.evaluation.matrix import ScoreMatrix
+from monitor.maths.intervals import quantile_limits
 from monitor.maths.percentile import weighted_percentile
 from monitor.types import FloatArray, IntArray
 
@@ -220,7 +221,10 @@ def _percentiles(
          "between the two lowest." if means.size < 100 else "a mean rank is not k-anonymity: "
          "single trials rank far better."),
     ):  # fmt: skip
-        draws = None if weights is None else weighted_percentile(means, weights, percent)
+        draws, low, high = None, None, None
+        if weights is not None:
+            draws = weighted_percentile(means, weights, percent)
+            low, high = quantile_limits(means, percent / 100, 1.0, float(matrix.population))
         found.append(
             Figure(
                 f"anonymity.mean_rank_p{percent}",
@@ -228,6 +232,8 @@ def _percentiles(
                 float(weighted_percentile(means, single, percent)[0]),
                 "rank",
                 draws=draws,
+                low=low,
+                high=high,
                 ceiling=float(matrix.population),
                 floor=floor,
                 ties="spread",

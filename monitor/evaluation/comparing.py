@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,18 +11,17 @@ import numpy as np
 from monitor.errors import UsageError
 from monitor.evaluation.figure import Figure
 from monitor.evaluation.report import Report, figure_json
+from monitor.maths.estimate import Estimate, apart
 from monitor.phrases import plural
-from monitor.types import FloatArray
 
 __all__ = ["ERROR", "Comparison", "Difference", "Row", "between", "compare", "paired"]
 
 ERROR = 0.05
 """Chance with which the limits of a row of differences may fail."""
-_EXTREMES = frozenset(
-    ("zebra.log10_l", "lid.max_bits", "lid.repo.max_bits", "anonymity.mean_rank_p1")
-)
-"""One trial or one speaker decides them, which resampling tells little of: of pairs of systems that
-are alike it would tell one in six apart."""
+_EXTREMES = frozenset(("anonymity.mean_rank_p1", "lid.negative_bits", "lid.repo.negative_bits"))
+"""Few speakers decide them: of systems that are alike one in six is told apart."""
+
+_ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
@@ -31,7 +30,7 @@ class Difference:
 
     Attributes:
         value: None where one of the two figures does not exist.
-        low: lower limit; None where the figure was not resampled, or too seldom existed.
+        low: lower limit; None where either figure has no limits, or too seldom existed.
         high: upper limit.
         significant: the limits leave zero out.
     """
@@ -144,7 +143,9 @@ def compare(reports: Sequence[Report]) -> Comparison:
 
     Systems that were tested on the same speakers, by name, were resampled together (equal seed and
     draws), in whatever order their columns and rows stand: their difference is taken in every
-    resample. Others are resampled independently, and what they have in common is said.
+    resample, and its limits are Student's with the spread of these. Spreads of systems with other
+    speakers add up (Welch, 1947), and what they have in common is said. Figures without limits of
+    their own are not compared: docs/coverage.md has how often equal systems are told apart.
 
     Args:
         reports: two or more, of different names.
@@ -187,35 +188,45 @@ def between(first: Report, other: Report, key: str, error: float = ERROR) -> Dif
         error: chance with which the limits may fail.
     """
     figures = first.figures.get(key), other.figures.get(key)
-    return _difference(*figures, paired(first, other), error, key in _EXTREMES)
+    speakers = len(first.tested), len(other.tested)
+    return _difference(*figures, paired(first, other), error, *speakers)
 
 
 def _difference(
-    first: Figure | None, other: Figure | None, paired: bool, error: float, extreme: bool
+    first: Figure | None, other: Figure | None, paired: bool, error: float, *speakers: int
 ) -> Difference:
     if first is None or other is None or first.value is None or other.value is None:
         return Difference(None)
     value = other.value - first.value
     if np.isnan(value):  # both infinite
         return Difference(None)
-    if extreme or first.draws is None or other.draws is None:
+    a, b = _estimate(first, speakers[0]), _estimate(other, speakers[1])
+    if a is None or b is None:
         return Difference(value)
-    a, b = first.draws, other.draws
-    count = min(a.size, b.size)
-    # Another resample of the other: draws of one number resample alike, whoever the speakers are.
-    gaps = b[:count] - (a[:count] if paired else np.roll(a, 1)[:count])
-    gaps = gaps[~np.isnan(gaps)]
-    if gaps.size < max(count // 2, 2):
+    if paired and a.left_out.shape == b.left_out.shape:
+        gap = replace(b, value=value, draws=b.draws - a.draws, left_out=b.left_out - a.left_out)
+        if not gap.exists:
+            return Difference(value)
+        reach = gap.reach(error / 2)
+    else:
+        reach = apart(a, b, error / 2)
+    if reach > _ROUNDING * max(abs(first.value), abs(other.value)):
+        return Difference(value, value - reach, value + reach)
+    # neither varies, as at the edges of shares: what their own limits allow
+    (low, high), (other_low, other_high) = first.limits, other.limits
+    if low is None or high is None or other_low is None or other_high is None:
         return Difference(value)
-    low, high = _limits(gaps, error)
-    return Difference(value, low, high)
+    return Difference(value, other_low - high, other_high - low)
 
 
-def _limits(gaps: FloatArray, error: float) -> tuple[float, float]:
-    """The order statistics nearest to the two tails of ``error`` in all."""
-    low = round(error / 2 * (gaps.size - 1))
-    ordered = np.sort(gaps)
-    return float(ordered[low]), float(ordered[-1 - low])
+def _estimate(figure: Figure, speakers: int) -> Estimate | None:
+    """None where it has no limits that hold."""
+    if figure.draws is None or figure.left_out is None or figure.value is None:
+        return None
+    if None in figure.limits or figure.key in _EXTREMES:
+        return None
+    found = Estimate(figure.value, figure.draws, figure.left_out, speakers, speakers)
+    return found if found.exists else None
 
 
 def _most_private(figures: Sequence[Figure | None]) -> int | None:
@@ -240,8 +251,8 @@ def _notes(reports: Sequence[Report], paired: Sequence[bool], error: float) -> t
         + (f" (95 % for all {len(reports) - 1} together, Bonferroni)" if len(reports) > 2 else "")
         + "; rows are not corrected for each other, so that one in twenty that do not differ is "
         "marked by chance.",
-        "LIDmax, log10 l and the mean rank of the most exposed are not compared so: one trial or "
-        "one speaker decides them.",
+        "Figures without limits, LID- and the mean rank of the most exposed are not compared so: "
+        "few trials or speakers decide them.",
     ]
     for each, same in zip(reports[1:], paired[1:], strict=True):
         notes += _set_apart(first, each, same)

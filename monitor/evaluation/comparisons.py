@@ -18,12 +18,12 @@ import numpy as np
 from monitor.errors import UsageError
 from monitor.evaluation.matrix import ScoreMatrix
 from monitor.evaluation.reading.scratch import scratch
-from monitor.evaluation.resampling import drawn_by_name, resamples
+from monitor.evaluation.resampling import drawn_by_name, leaving_out, resamples
 from monitor.evaluation.score_list import ScoreList
 from monitor.maths.bootstrap import DRAWS
 from monitor.types import FloatArray, IntArray
 
-__all__ = ["Comparisons", "Pool", "Usage", "pooled_resamples"]
+__all__ = ["Comparisons", "Pool", "Usage", "pooled_leaving_out", "pooled_resamples"]
 
 _BLOCK = 1 << 20
 
@@ -221,3 +221,16 @@ def pooled_resamples(
             weights[:, group] = drawn_by_name(names, draws, seed + start)
     weights[weights @ pool.non_mated_counts == 0] = 1.0
     return weights
+
+
+def pooled_leaving_out(pool: Comparisons | ScoreMatrix) -> FloatArray:
+    """`leaving_out` of the people of a pool, where comparisons of both kinds are left without them.
+
+    Returns:
+        shape (J, S).
+    """
+    if isinstance(pool, ScoreMatrix):
+        return leaving_out([pool.speakers[column] for column in pool.tested.tolist()])
+    weights = leaving_out(pool.people)
+    mated = np.bincount(pool.owner, minlength=len(pool.people))
+    return np.asarray(weights[(weights @ mated > 0) & (weights @ pool.non_mated_counts > 0)])

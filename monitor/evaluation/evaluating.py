@@ -11,15 +11,21 @@ from monitor.errors import UsageError
 from monitor.evaluation import anonymity, growth, lid, linkage, membership, srd, verification, zebra
 from monitor.evaluation.accounting import account
 from monitor.evaluation.anonymity import Roles
-from monitor.evaluation.comparisons import Comparisons, Usage, pooled_resamples
+from monitor.evaluation.comparisons import (
+    Comparisons,
+    Usage,
+    pooled_leaving_out,
+    pooled_resamples,
+)
 from monitor.evaluation.curves import rank_curves, score_curves
 from monitor.evaluation.direction import list_warning, warning
 from monitor.evaluation.figure import Figure
 from monitor.evaluation.lid import LidBits
+from monitor.evaluation.limits import Sample, limited, no_evidence
 from monitor.evaluation.longitudinal import LongitudinalCurve, longitudinal
 from monitor.evaluation.matrix import ScoreMatrix
 from monitor.evaluation.report import Report
-from monitor.evaluation.resampling import resamples
+from monitor.evaluation.resampling import leaving_out, resamples
 from monitor.evaluation.separation import d_sys_figure
 from monitor.evaluation.speaker_sums import FEWEST
 from monitor.evaluation.srd import LossFit, loss_fits, mean_bits_by_speaker, rank_law
@@ -99,28 +105,37 @@ def evaluate(
     usage = every.usage
     if every.rest is not None:
         said += _used(usage, len(every.speakers))
-    enough = draws > 0 and np.unique(pool.owner).size > 1
-    pooled = pooled_resamples(pool, draws, seed) if enough else None
+    known = np.unique(pool.owner).size
+    pooled, nothing = None, False
+    if draws > 0 and known > 1:
+        resampled = pooled_resamples(pool, draws, seed)
+        pooled = np.concatenate([resampled, pooled_leaving_out(pool)])
     figures: list[Figure] = []
     drawn = Curves(every.name, len(every.speakers), usage.nontarget)
     step("ranks")
     if matrix is None:
         step("no ranks")
     else:
-        weights = resamples(matrix, draws, seed) if draws and len(matrix.tested) > 1 else None
+        weights = None
+        if draws and len(matrix.tested) > 1:
+            names = [matrix.speakers[column] for column in matrix.tested.tolist()]
+            weights = np.concatenate([resamples(matrix, draws, seed), leaving_out(names)])
         ranked = rank_law(matrix.better, matrix.tied, matrix.population, ties)
         losses = loss_fits(ranked.histogram)
         by_speaker = mean_bits_by_speaker(matrix, ties)
         permutations = draws if len(matrix.tested) > 1 else 0
-        figures += srd.figures(matrix, weights, ties, permutations, seed, ranked, by_speaker)
+        made = srd.figures(matrix, weights, ties, permutations, seed, ranked, by_speaker)
+        nothing = no_evidence(made)
+        sample = Sample(weights, len(matrix.tested), matrix.trials, nothing)
+        figures += limited(made, sample)
         figures += _losses(losses, ties)
         step("local disclosure")
         local = _local(matrix, dev, said)
         if local is not None:
-            figures += _lid(matrix, weights, dev, local)
+            figures += limited(_lid(matrix, weights, dev, local), sample)
         heard = None if local is None else _heard(matrix, dev, local, said)
         if heard is not None:
-            figures += growth.figures(heard, weights, len(matrix.tested))
+            figures += limited(growth.figures(heard, weights, len(matrix.tested)), sample)
         drawn = rank_curves(
             drawn,
             matrix,
@@ -132,19 +147,20 @@ def evaluate(
         )
     step("scores")
     tally = Tally.of(pool, pooled)
+    whole = Sample(pooled, known, pool.mated.size, nothing)
     for family in (zebra, verification):
-        figures += family.figures(pool, pooled, tally)
-    figures.append(d_sys_figure(pool, pooled, tally))
+        figures += limited(family.figures(pool, pooled, tally), whole)
+    figures += limited([d_sys_figure(pool, pooled, tally)], whole)
     step("anonymity")
     if matrix is not None:
-        figures += linkage.rank_figures(matrix, weights)
-        figures += _anonymity(matrix, weights, roles, said)
+        figures += limited(linkage.rank_figures(matrix, weights), sample)
+        figures += limited(_anonymity(matrix, weights, roles, said), sample)
     step("low false positive rates")
-    figures += membership.figures(pool, pooled, delta=delta)
+    figures += limited(membership.figures(pool, pooled, delta=delta), whole)
     if epsilon is not None:
         figures += _accounted(epsilon, delta)
     step("curves")
-    by_key = {figure.key: _biased(figure) for figure in figures}
+    by_key = {figure.key: figure for figure in figures}
     wrong = [list_warning(pool) if matrix is None else warning(matrix)]
     if matrix is not None:
         said += _means(matrix, by_key)
@@ -269,17 +285,6 @@ def _anonymity(
     said.append(who)
     for figure in figures:
         yield replace(figure, note=figure.note.removeprefix(who).strip())
-
-
-def _biased(figure: Figure) -> Figure:
-    """Warn where bias is so much of a figure that its limits leave it out."""
-    low, high = figure.limits
-    if figure.draws is None or figure.value is None or low is None or high is None:
-        return figure
-    if low <= figure.value <= high:
-        return figure
-    warning = "biased on so few trials: its limits leave it out"
-    return replace(figure, note=f"{figure.note}; {warning}" if figure.note else warning)
 
 
 def _heard(

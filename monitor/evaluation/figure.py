@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
-from monitor.maths.bootstrap import limits
 from monitor.types import FloatArray
 
 __all__ = ["Figure"]
@@ -30,13 +27,15 @@ class Figure:
         ties: how equal scores were treated: ``"spread"``, ``"optimistic"``, ``"pooled"``,
             ``"strict"`` ...; empty where ties do not matter.
         note: one plain sentence, where the figure misleads or is missing.
-        low: given limits, where they do not come from `draws` (an exact interval, for example).
+        low: lower limit, found by `monitor.evaluation.limits.limited`; None where there is none,
+            and the note says why.
         high: as `low`.
+        left_out: shape (J,), as `draws`, with each speaker, or each group of them, left out.
         text: what stands for the value where it is not a number, such as ZEBRA's tag.
 
     Example:
-        >>> Figure("x.y_bits", "Y", 2.0, "bits", draws=np.linspace(1.0, 3.0, 201)).limits
-        (1.05, 2.95)
+        >>> Figure("x.y_bits", "Y", 2.0, "bits", low=1.5, high=2.25).limits
+        (1.5, 2.25)
     """
 
     key: str
@@ -51,11 +50,9 @@ class Figure:
     low: float | None = None
     high: float | None = None
     text: str = ""
+    left_out: FloatArray | None = None
 
     @property
     def limits(self) -> tuple[float | None, float | None]:
-        """2.5 and 97.5 percentiles over the draws in which it exists, or those that were given."""
-        if self.draws is None:
-            return self.low, self.high
-        draws = self.draws[~np.isnan(self.draws)]
-        return limits(draws) if draws.size else (None, None)
+        """Lower and upper limit, 95 %; None where there are none."""
+        return self.low, self.high

@@ -17,7 +17,7 @@ RULE = "count"
 
 _NOTES = {
     "sum": "trials taken as independent: overconfident where they are alike",
-    "average": "limits would leave out how sure its calibration is, so that it has none",
+    "average": "mean of the evidence: as sure as one trial",
     "temperature": "one temperature for any number of trials",
     "count": "temperature grows with how alike trials of one speaker are",
     "embedding": "temperature grows with how alike these very trials are",
@@ -51,9 +51,7 @@ def figures(
                 f"{plural(last, 'trial')}: {rule}",
                 float(curve.mean_bits(rule)[-1]),
                 "bits",
-                draws=None
-                if weights is None or rule == "average"
-                else curve.draws(weights, rule)[:, -1],
+                draws=None if weights is None else curve.draws(weights, rule)[:, -1],
                 ceiling=curve.ceiling_bits,
                 floor=0.0,
                 note=note,

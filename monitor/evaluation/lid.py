@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from monitor.errors import UsageError
 from monitor.evaluation.figure import Figure
@@ -24,9 +22,9 @@ from monitor.evaluation.lid_calibration import (
 )
 from monitor.evaluation.lid_draws import bits_slopes, weight_shifts
 from monitor.evaluation.matrix import ScoreMatrix
-from monitor.evaluation.resampling import resamples
+from monitor.evaluation.resampling import resampled, resamples
 from monitor.phrases import plural
-from monitor.types import BoolArray, FloatArray
+from monitor.types import FloatArray
 
 __all__ = [
     "LidBits",
@@ -41,7 +39,8 @@ __all__ = [
 ]
 
 
-_Doubles: TypeAlias = NDArray[np.float64]
+_FEWEST = 10
+_TOO_FEW = f"no limits: fewer than {_FEWEST} speakers have such trials"
 _DEV_SEED = 1
 """Speakers of a dev matrix are drawn apart from those of the trials."""
 
@@ -229,8 +228,9 @@ def figures(
 ) -> tuple[Figure, ...]:
     """Every figure of LID: of the chosen style as ``lid.*``, then ``lid.paper.*``, ``lid.repo.*``.
 
-    Resamples weigh the trials' bits, and move the calibration as `weight_shifts` says: with a dev
-    matrix over its speakers, without one over those of the trials.
+    Resamples weigh the trials' bits, and move the calibration as `weight_shifts` says, and with it
+    which trials lie above 0: with a dev matrix over its speakers, without one over those of the
+    trials. LIDmax is not resampled: one trial decides it.
 
     Args:
         matrix: the trials.
@@ -279,12 +279,16 @@ def _figures(
         notes.append("mated and non-mated scores separate: weight held by an L2 penalty, C = 1")
     note = "; ".join(notes)
     most = calibration.ceiling_bits(matrix.population)
+    above, below = (
+        "" if not draws or len(np.unique(matrix.owner[some])) >= _FEWEST else _TOO_FEW
+        for some in (bits > 0, bits <= 0)
+    )
     rows: tuple[tuple[str, str, float | None, str, str], ...] = (
         ("alid_bits", "ALID", found.alid, "bits", note),
         ("pdr", "PDR", found.pdr, "share", ""),
         ("ndr", "NDR", found.ndr, "share", "a trial that discloses 0 bits counts here"),
-        ("positive_bits", "LID+", found.positive, "bits", "" if found.pdr else "no such trial"),
-        ("negative_bits", "LID-", found.negative, "bits", "" if found.ndr else "no such trial"),
+        ("positive_bits", "LID+", found.positive, "bits", above if found.pdr else "no such trial"),
+        ("negative_bits", "LID-", found.negative, "bits", below if found.ndr else "no such trial"),
         ("max_bits", "LIDmax", found.largest, "bits", "of one trial; the ceiling is what row "
          "normalisation allows"),
     )  # fmt: skip
@@ -294,7 +298,7 @@ def _figures(
             label,
             value,
             unit,
-            draws=draws.get(key),
+            draws=None if said is _TOO_FEW else draws.get(key),
             ceiling=1.0 if unit == "share" else 0.0 if key == "negative_bits" else most,
             floor=0.0 if key in ("alid_bits", "max_bits") else None,
             note=said,
@@ -310,7 +314,7 @@ def _draws(
     style: LidStyle,
     weights: FloatArray | None,
 ) -> dict[str, FloatArray]:
-    """The statistics of each resample, from sums over each speaker's trials."""
+    """The statistics of each resample: its trials as the calibration moves them."""
     if weights is None:
         return {}
     calibration, bits = found.calibrations[style.name], found.bits[style.name]
@@ -318,29 +322,22 @@ def _draws(
         shifts = weight_shifts(matrix, calibration, style, weights)
     else:
         others = resamples(dev, len(weights), _DEV_SEED)
-        shifts = weight_shifts(dev, calibration, style, others)
+        shifts = weight_shifts(dev, calibration, style, others) * resampled(weights)
     slopes = bits_slopes(matrix, calibration, style)
-    above, count = bits > 0, len(matrix.tested)
-
-    def summed(where: BoolArray, values: FloatArray) -> _Doubles:
-        return np.asarray(weights @ np.bincount(matrix.owner, np.where(where, values, 0.0), count))
-
     most = matrix.ceiling_bits  # a step of the weight may go beyond it
-    every, one = np.ones(len(bits), dtype=bool), np.ones(len(bits))
-    trials, positive = summed(every, one), summed(above, one)
-    gained = summed(above, bits) + shifts * summed(above, slopes)
-    lost = summed(~above, bits) + shifts * summed(~above, slopes)
-    order = np.argsort(matrix.owner, kind="stable")
-    first = np.searchsorted(matrix.owner[order], np.arange(count))
-    largest = np.stack(  # of each speaker
-        [np.maximum.reduceat(bits[order] + shift * slopes[order], first) for shift in shifts]
-    )
+    sums = np.empty((len(weights), 4))  # trials, those above 0, and the bits of both kinds
+    for row, by_speaker, shift in zip(sums, weights, shifts, strict=True):
+        weight = by_speaker[matrix.owner]
+        moved = np.minimum(bits + shift * slopes, most)
+        above = moved > 0
+        mass = weight * moved
+        row[:] = weight.sum(), weight[above].sum(), mass[above].sum(), mass[~above].sum()
+    trials, positive, gained, lost = sums.T
     with np.errstate(invalid="ignore"):
         return {
-            "alid_bits": np.minimum((gained + lost) / trials, most),
+            "alid_bits": (gained + lost) / trials,
             "pdr": positive / trials,
             "ndr": 1.0 - positive / trials,
-            "positive_bits": np.minimum(gained / positive, most),
+            "positive_bits": gained / positive,
             "negative_bits": np.minimum(lost / (trials - positive), 0.0),
-            "max_bits": np.minimum(np.where(weights > 0, largest, -np.inf).max(axis=1), most),
         }

@@ -21,7 +21,15 @@ from monitor.evaluation.tally import Tally
 from monitor.phrases import plural
 from monitor.types import FloatArray, IntArray
 
-__all__ = ["d_sys", "figures", "pi_link", "pi_link_curve", "pi_sing", "rank_figures"]
+__all__ = [
+    "d_sys",
+    "figures",
+    "link_figures",
+    "pi_link",
+    "pi_link_curve",
+    "pi_sing",
+    "rank_figures",
+]
 
 _Doubles: TypeAlias = NDArray[np.float64]
 
@@ -91,10 +99,11 @@ def figures(
 
 def rank_figures(matrix: ScoreMatrix, weights: FloatArray | None = None) -> tuple[Figure, ...]:
     """Those of `figures` that need every trial against every speaker: all but D_sys."""
-    return (*_link_figures(matrix, weights), sing_figure(matrix, weights))
+    return (*link_figures(matrix, weights), sing_figure(matrix, weights))
 
 
-def _link_figures(matrix: ScoreMatrix, weights: FloatArray | None) -> tuple[Figure, ...]:
+def link_figures(matrix: ScoreMatrix, weights: FloatArray | None) -> tuple[Figure, ...]:
+    """``linkage.pi_link_2``, ``.pi_link_10`` and ``.pi_link_all``, as `figures`."""
     population = matrix.population
     wanted = [(n, str(n)) for n in (2, 10) if n < population] + [(population, "all")]
     levels, place = np.unique(matrix.better, return_inverse=True)

@@ -25,9 +25,10 @@ from monitor.evaluation.lid_calibration import (
     cross_calibrate,
 )
 from monitor.evaluation.matrix import ScoreMatrix
+from monitor.evaluation.resampling import resampled
 from monitor.evaluation.speaker_sums import SpeakerSums
-from monitor.maths.bootstrap import limits_of_each
 from monitor.maths.composition import guides
+from monitor.maths.estimate import Estimate
 from monitor.phrases import plural
 from monitor.types import FloatArray, IntArray
 
@@ -102,9 +103,20 @@ class LongitudinalCurve:
         linear, root = guides(self.trials, 1.0, start, self.ceiling_bits)
         low = high = None
         if weights is not None:
-            draws = self.draws(weights, rule)
-            low, high = limits_of_each(draws[~np.isnan(draws[:, 0])].T).T
+            low, high = self._limits(weights, rule)
         return AgainstTrials(self.trials, bits, low, high, linear, root, self.ceiling_bits, rule)
+
+    def _limits(self, weights: FloatArray, rule: str) -> FloatArray:
+        """Of each point of the curve, as of the figures: shape (2, K)."""
+        draws, whole = self.draws(weights, rule), resampled(weights)
+        points = zip(self.mean_bits(rule).tolist(), draws.T, self.trials.tolist(), strict=True)
+        found = []
+        for value, each, trials in points:
+            speakers = len(self.tested)
+            estimate = Estimate(value, each[whole], each[~whole], speakers, speakers * trials)
+            low, high = estimate.signed_limits(self.ceiling_bits)
+            found.append((min(low, value), max(high, value)))
+        return np.array(found).T
 
     def _of(self, rule: str) -> FloatArray:
         if rule not in self.bits:
@@ -119,8 +131,8 @@ class AgainstTrials:
     Attributes:
         trials: shape (K,).
         bits: mean over speakers, shape (K,).
-        low: 2.5 percentile over resamples, shape (K,); None without resamples.
-        high: 97.5 percentile, as low.
+        low: lower 95 % limit, shape (K,); None without resamples.
+        high: upper limit, as low.
         linear: ``D(1) k``, as basic composition grows; capped at the ceiling.
         root: ``D(1) sqrt(k)``, as advanced composition grows; capped likewise.
         ceiling_bits: log2 N.

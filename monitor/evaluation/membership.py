@@ -94,8 +94,6 @@ class _At:
         draws: FloatArray | None = None,
         ceiling: float | None = None,
         floor: float = 0.0,
-        low: float | None = None,
-        high: float | None = None,
         text: str = "",
     ) -> Figure:
         return Figure(
@@ -108,8 +106,6 @@ class _At:
             floor=floor,
             ties="strict",
             note=(self.reach + note).strip(),
-            low=low,
-            high=high,
             text=text,
         )
 
@@ -119,10 +115,10 @@ def _rates(
 ) -> tuple[Figure, Figure]:
     tied = point.false_alarms < allowed_alarms(rate, point.non_mated)
     note = "Equal scores keep it below the rate asked for." if tied else ""
-    tpr, fpr = (draws.tpr, draws.fpr) if draws else (None, None)
+    tpr = draws.tpr if draws else None
     return (
         at.figure("tpr", "TPR", point.tpr, "share", draws=tpr, ceiling=1.0, floor=point.fpr),
-        at.figure("realised_fpr", "FPR reached", point.fpr, "share", note, draws=fpr, ceiling=rate),
+        at.figure("realised_fpr", "FPR reached", point.fpr, "share", note, ceiling=rate),
     )
 
 
@@ -136,7 +132,7 @@ def _epsilon(at: _At, point: OperatingPoint, draws: Rates | None) -> tuple[Figur
             "ε̂",
             max(loss, 0.0) if finite else None,
             "nats",
-            f"{_BOUND} Infinite resamples are left out." if finite else endless,
+            _BOUND if finite else endless,
             draws=draws.epsilon_nats if draws else None,
             text="" if finite else "infinite",
         ),
@@ -178,36 +174,32 @@ def _halves(at: _At, half: Rates | None) -> tuple[Figure, Figure]:
     nothing = np.array([np.nan])
     tpr, fpr, loss = (half.tpr, half.fpr, half.epsilon_nats) if half else (nothing,) * 3
     note = _COUNTED if half else "Half of the trials is none."
-    mean, low, high = _spread(tpr)
-    loss_mean, loss_low, loss_high = _spread(loss)
+    mean, spread = _spread(tpr)
+    loss_mean, loss_spread = _spread(loss)
     return (
         at.figure(
             "half_trials_tpr",
             "TPR, half the trials,",
             mean,
             "share",
-            note,
+            f"{note}{spread}",
             ceiling=1.0,
             floor=float(np.nan_to_num(fpr.mean())),
-            low=low,
-            high=high,
         ),
         at.figure(
             "half_trials_epsilon_nats",
             "ε̂, half the trials,",
             loss_mean,
             "nats",
-            f"{note} Infinite resamples are left out.",
-            low=loss_low,
-            high=loss_high,
+            f"{note} Infinite resamples are left out.{loss_spread}",
         ),
     )
 
 
-def _spread(draws: FloatArray) -> tuple[float | None, float | None, float | None]:
-    """Mean and 95 % limits over the draws in which there is a value."""
+def _spread(draws: FloatArray) -> tuple[float | None, str]:
+    """Mean over the draws in which there is a value, and where 95 % of them lie, in words."""
     seen = draws[~np.isnan(draws)]
     if not seen.size:
-        return None, None, None
+        return None, ""
     low, high = np.percentile(seen, (2.5, 97.5)).tolist()
-    return float(seen.mean()), low, high
+    return float(seen.mean()), f" 95 % of the resamples lie between {low:.3g} and {high:.3g}."

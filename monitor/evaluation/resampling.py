@@ -9,9 +9,11 @@ import numpy as np
 from monitor.evaluation.matrix import ScoreMatrix
 from monitor.evaluation.reading.layout import natural
 from monitor.maths.bootstrap import DRAWS, speaker_weights
-from monitor.types import FloatArray
+from monitor.types import BoolArray, FloatArray
 
-__all__ = ["drawn_by_name", "resamples"]
+__all__ = ["drawn_by_name", "leaving_out", "resampled", "resamples"]
+
+_GROUPS = 100
 
 
 def resamples(matrix: ScoreMatrix, draws: int = DRAWS, seed: int = 0) -> FloatArray:
@@ -51,3 +53,37 @@ def drawn_by_name(names: Sequence[str], draws: int = DRAWS, seed: int = 0) -> Fl
     weights = np.empty((draws, len(names)))
     weights[:, order] = speaker_weights(len(names), draws, seed)
     return weights
+
+
+def leaving_out(names: Sequence[str]) -> FloatArray:
+    """Weights that leave out each person in turn; of more than 100, a group of them.
+
+    They tell how unequally people contribute to a figure, see `monitor.maths.intervals.freedom`.
+    Groups go by name, so that the order of the columns does not matter.
+
+    Args:
+        names: S.
+
+    Returns:
+        shape (J, S), 0 or 1; no row of zeros alone, so none for one person.
+
+    Example:
+        >>> leaving_out(["ann", "bob", "cid"]).tolist()
+        [[0.0, 1.0, 1.0], [1.0, 0.0, 1.0], [1.0, 1.0, 0.0]]
+    """
+    group = np.empty(len(names), dtype=np.intp)
+    group[sorted(range(len(names)), key=lambda i: natural(names[i]))] = np.arange(len(names))
+    groups = min(len(names), _GROUPS) if len(names) > 1 else 0
+    return np.asarray(group % _GROUPS != np.arange(groups)[:, None], dtype=np.float64)
+
+
+def resampled(weights: FloatArray) -> BoolArray:
+    """Which rows of weights are resamples: those of `leaving_out` sum to less than S.
+
+    Args:
+        weights: shape (B, S).
+
+    Returns:
+        shape (B,).
+    """
+    return np.asarray(weights.sum(axis=1) == weights.shape[1])

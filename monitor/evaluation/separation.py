@@ -10,7 +10,6 @@ from numpy.typing import ArrayLike, NDArray
 from monitor.errors import UsageError
 from monitor.evaluation.comparisons import Pool
 from monitor.evaluation.figure import Figure
-from monitor.evaluation.mirroring import mirrored
 from monitor.evaluation.tally import Tally, speaker_cells
 from monitor.maths.roc import cell_counts, scores_of
 from monitor.types import FloatArray
@@ -68,7 +67,7 @@ def d_sys_figure(
 ) -> Figure:
     """D_sys of all scores, omega 1: ``linkage.d_sys``.
 
-    Resamples keep the edges of the bins; draws are `mirrored`.
+    Resamples keep the edges of the bins.
     """
     key, label = "linkage.d_sys", "D_sys"
     bins = _bins(scores.mated.size)
@@ -90,11 +89,10 @@ def d_sys_figure(
         label,
         value,
         "",
-        draws=None if draws is None else mirrored(value, draws, 0.0, 1.0),
+        draws=draws,
         ceiling=1.0 if bins > 1 else 0.0,
         floor=0.0,
-        note=f"histograms of {bins} bins: chance reads above 0, even above the limits; "
-        "perfect separation reads below 1",
+        note=f"histograms of {bins} bins: chance reads above 0; perfect separation reads below 1",
     )
 
 

@@ -21,6 +21,7 @@ from monitor.evaluation.rank_draws import (
 from monitor.evaluation.rank_laws import LossFit, RankLaw, loss_fits, rank_law
 from monitor.maths.bootstrap import limits
 from monitor.maths.disclosure import null_bias_bits
+from monitor.maths.intervals import quantile_limits
 from monitor.types import FloatArray
 
 __all__ = [
@@ -98,6 +99,8 @@ def figures(
         extra[key] = {"note": _BY_SPEAKER}
         if weights is not None:
             draws[key] = _quantile(by_speaker, weights, share)
+            low, high = quantile_limits(by_speaker, share, 0.0, matrix.ceiling_bits)
+            extra[key] |= {"low": low, "high": high}
     made = []
     for key, value in values.items():
         label, unit = _NAMES[key]
@@ -169,18 +172,13 @@ def _draws(histograms: FloatArray) -> dict[str, FloatArray]:
     p = histograms / histograms.sum(axis=1, keepdims=True)
     speakers = p.shape[1]
     bits = np.log2(speakers * np.where(p > 0, p, np.nan))
-    gained = np.where(p > 0, bits, 0.0)
-    mean = (p * gained).sum(axis=1)
     return {
         "mean_bits_model": model.mean_bits,
         "idr": p[:, 0],
         "rank1_bits": bits[:, 0],
-        "stdd_bits": np.sqrt((p * (gained - mean[:, None]) ** 2).sum(axis=1)),
         "maxd_bits": np.nanmax(bits, axis=1),
-        "maxd_rank": 1.0 + p.argmax(axis=1),
         "spread": (p * speakers > 1 + 1e-9).mean(axis=1),
         "alpha": model.alpha,
-        "beta": model.beta,
     }
 
 

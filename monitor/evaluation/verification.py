@@ -20,7 +20,6 @@ from monitor.evaluation.error_rates import (
     rocch_of_blocks,
 )
 from monitor.evaluation.figure import Figure
-from monitor.evaluation.mirroring import mirrored
 from monitor.evaluation.tally import Tally, cost_bits
 from monitor.maths.pav import Blocks, pool
 from monitor.maths.roc import count_scores, scores_of
@@ -99,8 +98,7 @@ def figures(
         tally: of these scores and these weights, where it was counted already.
 
     Returns:
-        keys ``verification.eer_rocch``, ``.eer_nearest``, ``.cllr_bits`` and ``.min_cllr_bits``;
-        draws of the first and the last are `mirrored`.
+        keys ``verification.eer_rocch``, ``.eer_nearest``, ``.cllr_bits`` and ``.min_cllr_bits``.
     """
     tally = tally or Tally.of(scores, weights)
     drawn, blocks = tally.drawn, tally.drawn_blocks
@@ -113,7 +111,7 @@ def figures(
             "EER (convex hull)",
             hull,
             "share",
-            draws=mirrored(hull, rocch_of_blocks(blocks), 0.0, 0.5) if blocks else None,
+            draws=rocch_of_blocks(blocks) if blocks else None,
             floor=0.5,
             ties="pooled",
             note=coarse,
@@ -142,7 +140,7 @@ def figures(
             "min Cllr",
             calibrated,
             "bits",
-            draws=mirrored(calibrated, min_cllr_of_blocks(blocks), 0.0, 1.0) if blocks else None,
+            draws=min_cllr_of_blocks(blocks) if blocks else None,
             floor=1.0,
             ties="pooled",
             note=coarse,

@@ -16,7 +16,6 @@ from monitor.errors import UsageError
 from monitor.evaluation.comparisons import Pool
 from monitor.evaluation.ece import EceProfile, ece_profile
 from monitor.evaluation.figure import Figure
-from monitor.evaluation.mirroring import mirrored
 from monitor.evaluation.tally import Tally
 from monitor.maths.pav import Blocks, pool
 from monitor.maths.roc import Counts, count_scores
@@ -141,7 +140,7 @@ def figures(
         tally: of these scores and these weights, where it was counted already.
 
     Returns:
-        keys ``zebra.d_ece_bits``, its draws `mirrored`, ``zebra.log10_l`` and ``zebra.tag``.
+        keys ``zebra.d_ece_bits``, ``zebra.log10_l`` and ``zebra.tag``.
     """
     tally = tally or Tally.of(scores, weights)
     mean, worst = float(_d_ece(tally.blocks)[0]), float(_log10_l(tally.counts)[0])
@@ -154,7 +153,7 @@ def figures(
             "D_ECE",
             mean,
             "bits",
-            draws=mirrored(mean, _d_ece(blocks), 0.0, CEILING_BITS) if blocks else None,
+            draws=_d_ece(blocks) if blocks else None,
             ceiling=CEILING_BITS,
             floor=0.0,
             ties="pooled",
@@ -165,12 +164,10 @@ def figures(
             "log10 l",
             worst,
             "log10",
-            draws=_log10_l(tally.drawn) if tally.drawn else None,
             ceiling=ceiling,
             floor=floor,
             ties="pooled",
-            note="one extreme score decides it: an estimate of the worst case, not a bound"
-            + coarse,
+            note="one extreme score decides it: an estimate of the worst case, not a bound",
         ),
         Figure(
             "zebra.tag",

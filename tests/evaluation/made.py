@@ -39,10 +39,11 @@ def curves(name: str, speakers: int = 100) -> Curves:
 
 def report(name: str = EVIL, bits: float = 1.7, speakers: int = 100) -> Report:
     """All kinds of figures."""
-    draws = np.linspace(bits - 0.2, bits + 0.2, 200)
+    spread = np.linspace(-0.2, 0.2, 200)
     figures = (
-        Figure("srd.mean_bits_model", "MeanD, law", bits, "bits", draws=draws, ceiling=6.64,
-               floor=0.0, ties="spread", note="On average."),
+        Figure("srd.mean_bits_model", "MeanD, law", bits, "bits", low=bits - 0.19,
+               high=bits + 0.19, draws=bits + spread, left_out=bits + spread / 100,
+               ceiling=6.64, floor=0.0, ties="spread", note="On average."),
         Figure("srd.idr", "IdR", 0.279, "share", low=0.2, high=0.3, ceiling=1.0,
                floor=0.01),
         Figure("zebra.tag", "tag", None, "", text="B", note=EVIL),

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import numpy as np
 from hypothesis import strategies as st
 
+from monitor.evaluation.figure import Figure
+from monitor.evaluation.limits import Sample, limited, no_evidence
 from monitor.evaluation.matrix import ScoreMatrix
+from monitor.evaluation.resampling import leaving_out, resamples
 from monitor.types import AnyArray, FloatArray, IntArray
 
 SEEDS = st.integers(0, 2**32 - 1)
@@ -77,3 +80,24 @@ def other_rows(matrix: ScoreMatrix, order: IntArray) -> ScoreMatrix:
 def rescored(matrix: ScoreMatrix, change: Callable[[AnyArray], AnyArray]) -> ScoreMatrix:
     """The same trials after a change of all scores."""
     return ScoreMatrix(change(matrix.scores), matrix.target, matrix.speakers)
+
+
+def with_limits(
+    make: Callable[[ScoreMatrix, FloatArray], Iterable[Figure]],
+    matrix: ScoreMatrix,
+    draws: int = 200,
+) -> dict[str, Figure]:
+    """The figures of a family with their limits, by key."""
+    names = [matrix.speakers[column] for column in matrix.tested.tolist()]
+    weights = np.concatenate([resamples(matrix, draws), leaving_out(names)])
+    made = tuple(make(matrix, weights))
+    sample = Sample(weights, len(names), matrix.trials, no_evidence(made))
+    return {figure.key: figure for figure in limited(made, sample)}
+
+
+def ends(figure: Figure) -> tuple[float, float]:
+    """Its limits, where it must have them."""
+    low, high = figure.limits
+    assert low is not None, figure.key
+    assert high is not None, figure.key
+    return low, high

@@ -11,8 +11,8 @@ from monitor.evaluation.comparing import Difference, compare
 from monitor.evaluation.figure import Figure
 from monitor.evaluation.matrix import ScoreMatrix
 from monitor.evaluation.report import Report
-from monitor.evaluation.resampling import resamples
 from monitor.figures.evaluation import Curves
+from tests.evaluation.matrices import with_limits
 
 
 def report(name, figures, tested=("ann", "bob"), draws=200, seed=0, speakers=100):
@@ -35,8 +35,16 @@ def scored(strength, seed, name, speakers=40, tests=5):
     scores = generator.normal(size=(target.size, speakers))
     scores[np.arange(target.size), target] += strength
     matrix = ScoreMatrix(scores, target, name=name)
-    found = anonymity.figures(matrix, resamples(matrix))
-    return report(name, found, matrix.speakers, speakers=speakers)
+    found = with_limits(anonymity.figures, matrix)
+    return report(name, found.values(), matrix.speakers, speakers=speakers)
+
+
+def resampled_figure(value, noise):
+    """Thirty speakers behind it, each of whom was left out once."""
+    draws, left_out = value + noise[:-30], value + noise[-30:] / 30
+    return Figure(
+        "a.b", "B", value, "bits", draws=draws, left_out=left_out, low=value - 2, high=value + 2
+    )
 
 
 def second(row) -> Difference:
@@ -79,34 +87,73 @@ def test_two_systems_without_evidence_are_seldom():
 
 
 def test_pairing_makes_the_limits_narrow():
-    shared = np.random.default_rng(0).normal(size=200)
-    own = np.random.default_rng(1).normal(size=200) / 20
+    shared = np.random.default_rng(0).normal(size=230)
+    own = np.random.default_rng(1).normal(size=230) / 20
+    ours, theirs = [f"ann{i}" for i in range(30)], [f"bob{i}" for i in range(30)]
 
     def one(name, shift, noise, tested):
-        draws = shared + shift + noise
-        return report(name, [Figure("a.b", "B", shift, "bits", draws=draws)], tested)
+        return report(name, [resampled_figure(shift, shared + noise)], tested)
 
-    first = one("first", 0.0, 0.0, ("ann", "bob"))
-    same = compare([first, one("same", 0.3, own, ("ann", "bob"))])
-    other = compare([first, one("other", 0.3, own, ("cy", "dee"))])
+    first = one("first", 0.0, 0.0, ours)
+    same = compare([first, one("same", 0.3, own, ours)])
+    other = compare([first, one("other", 0.3, own, theirs)])
     assert marked(same) == {"a.b"}
     assert marked(other) == set()
     assert other.paired == (True, False)
     assert any("independent resamples" in note for note in other.notes)
 
 
+def test_limits_of_a_difference_are_students():
+    noise = np.random.default_rng(0).normal(size=1030)
+    speakers = [str(i) for i in range(30)]
+    zero = report("zero", [resampled_figure(0.0, np.zeros(1030))], speakers)
+    other = report("other", [resampled_figure(3.0, noise)], speakers)
+    difference = second(compare([zero, other]).rows[0])
+    assert difference.low is not None
+    # t of 29 degrees or fewer, times a spread that is short by 29/30
+    assert difference.low == pytest.approx(3.0 - 2.1 * np.sqrt(30 / 29), abs=0.15)
+
+
 def test_more_systems_need_more_to_differ():
-    draws = np.linspace(-0.02, 1.0, 1001)  # 2 % of it at or below zero
-    zero = report("zero", [Figure("a.b", "B", 0.0, "bits", draws=np.zeros(1001))], draws=1001)
-    others = [
-        report(f"s{i}", [Figure("a.b", "B", 0.5, "bits", draws=draws)], draws=1001)
-        for i in range(3)
-    ]
+    noise = np.random.default_rng(0).normal(size=1030)
+    speakers = [str(i) for i in range(30)]
+    zero = report("zero", [resampled_figure(0.0, np.zeros(1030))], speakers)
+    others = [report(f"s{i}", [resampled_figure(2.3, noise)], speakers) for i in range(3)]
     assert second(compare([zero, others[0]]).rows[0]).significant
     three = compare([zero, *others])
     assert three.confidence == pytest.approx(1 - 0.05 / 3)
     assert not second(three.rows[0]).significant
     assert any("Bonferroni" in note for note in three.notes)
+
+
+def test_shares_at_their_edges_differ_where_their_limits_do():
+    """All resamples agree there, so that a spread says nothing."""
+
+    def at(name, value, tested):
+        still = np.full(200, value)
+        low, high = (0.88, 1.0) if value else (0.0, 0.12)
+        figure = Figure(
+            "a.b", "B", value, "share", draws=still, left_out=still[:30], low=low, high=high
+        )
+        return report(name, [figure], tested)
+
+    speakers = [str(i) for i in range(30)]
+    found = compare([at("all", 1.0, speakers), at("none", 0.0, speakers)])
+    assert marked(found) == {"a.b"}
+    assert second(found.rows[0]).high == pytest.approx(0.12 - 0.88)
+    assert marked(compare([at("all", 1.0, speakers), at("again", 1.0, speakers)])) == set()
+
+
+def test_what_has_no_limits_is_not_called_different():
+    speakers = [str(i) for i in range(30)]
+    draws = np.random.default_rng(0).normal(size=200)
+
+    def one(name, value):
+        return report(name, [Figure("a.b", "B", value, "bits", draws=value + draws)], speakers)
+
+    difference = second(compare([one("one", 0.0), one("other", 99.0)]).rows[0])
+    assert difference.value == 99.0
+    assert not difference.significant
 
 
 def test_what_cannot_be_compared_is_left_open():

@@ -13,6 +13,7 @@ from monitor.evaluation.matrix import ScoreMatrix
 from monitor.evaluation.resampling import resamples
 from monitor.evaluation.settled import settled_order
 from monitor.evaluation.singling import CHANCE_SING, isolated
+from tests.evaluation.matrices import ends, with_limits
 
 REGIMES = ["plain", "mid", "weak", "random", "tied"]
 
@@ -151,10 +152,10 @@ def test_speakers_with_one_trial_are_left_out_of_pi_sing(perfect):
     assert figure.value is None
     assert figure.note.startswith("needs two speakers with two trials")
     uneven = ScoreMatrix(perfect.scores[2:26], perfect.target[2:26])  # 1, 3, 3 ... and 2 trials
-    figure = figures(uneven, resamples(uneven, 20))[-1]
+    figure = with_limits(figures, uneven)["linkage.pi_sing"]
     assert figure.value == 1.0
     assert "among 8 speakers, 3 folds" in figure.note
-    assert figure.limits == (1.0, 1.0)
+    assert ends(figure) == pytest.approx((0.025 ** (1 / 9), 1.0))  # nine speakers, not 24 trials
 
 
 def test_draws_of_equal_weights_are_the_figure(golden):

@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 from monitor.errors import UsageError
 from monitor.evaluation import zebra
 from monitor.evaluation.matrix import ScoreMatrix
-from monitor.evaluation.resampling import resamples
 from monitor.evaluation.zebra import (
     CEILING_BITS,
     d_ece,
@@ -18,6 +17,7 @@ from monitor.evaluation.zebra import (
     log10_l_limits,
     tag,
 )
+from tests.evaluation.matrices import with_limits
 
 REGIMES = ["plain", "mid", "weak", "random", "tied"]
 SCORES = st.lists(st.integers(-8, 8), min_size=1, max_size=30)
@@ -176,19 +176,16 @@ def test_no_evidence_reads_zero_within_the_null_band(golden):
 
 def test_limits_hold_zero_where_there_is_no_evidence(golden):
     """Plain percentiles of D_ECE do not: each resample is fitted to its own repeated trials."""
-    matrix = golden.matrix("random_eval")
-    mean = figures(matrix, resamples(matrix, 100))[0]
+    mean = with_limits(figures, golden.matrix("random_eval"))["zebra.d_ece_bits"]
     assert mean.value is not None
     assert mean.value > 0
     assert mean.limits[0] == 0.0
 
 
-def test_resamples_of_a_worst_case(golden):
-    matrix = golden.matrix("mid_eval")
-    low, high = figures(matrix, resamples(matrix, 50))[1].limits
-    assert low is not None
-    assert high is not None
-    assert 2.5 < low < 3.1417632 < high < 4
+def test_the_worst_case_has_no_limits_and_says_why(golden):
+    worst = with_limits(figures, golden.matrix("mid_eval"))["zebra.log10_l"]
+    assert worst.limits == (None, None)
+    assert worst.note.endswith("no limits: one trial decides it")
 
 
 def test_refusals():
