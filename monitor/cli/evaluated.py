@@ -176,12 +176,14 @@ def print_groups(
 def print_pairs(pairs: Sequence[Pair], reports: Sequence[Report]) -> None:
     """Print the differences of pairs of systems to stdout, a line each."""
     from monitor.evaluation.figure import Figure
-    from monitor.evaluation.pairwise import said_of
+    from monitor.evaluation.pairwise import p_text, said_of
     from monitor.evaluation.wording import format_limits, format_value
 
     if not pairs:
         return
     console = made_console(_WIDE)
+    draws = min(report.draws for report in reports)
+    least = len(pairs) / max(draws, 1)
     first = {key: figure for report in reports for key, figure in report.figures.items()}
     for key in pairs[0].differences:
         if all(pair.differences[key].low is None for pair in pairs):
@@ -191,19 +193,19 @@ def print_pairs(pairs: Sequence[Pair], reports: Sequence[Report]) -> None:
         for name, width in (("difference", 10), ("limits", 20), ("p", 7), ("", 1)):
             table.add_column(name, justify="right", min_width=width, header_style="dim")
         for pair in pairs:
-            each, p = pair.differences[key], pair.p[key]
+            each = pair.differences[key]
             between = format_limits(Figure("", "", each.value, unit, low=each.low, high=each.high))
             table.add_row(
                 f"{pair.other} \N{MINUS SIGN} {pair.first}",
                 format_value(each.value, unit),
                 between,
-                "" if p is None else f"{p:.2g}",
+                p_text(pair.p[key], least),
                 "*" if each.significant else "",
             )
         console.print()
         console.print(table)
     console.print()
-    for note in said_of(pairs, min(report.draws for report in reports)):
+    for note in said_of(pairs, draws):
         console.print(note)
 
 

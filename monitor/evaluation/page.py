@@ -12,7 +12,7 @@ from monitor.evaluation.catalogue import MAIN, families
 from monitor.evaluation.comparing import Comparison
 from monitor.evaluation.figure import Figure
 from monitor.evaluation.grouping import Grouped
-from monitor.evaluation.pairwise import Pair, said_of
+from monitor.evaluation.pairwise import Pair, p_text, said_of
 from monitor.evaluation.report import Report
 from monitor.evaluation.wording import (
     CAVEATS,
@@ -160,6 +160,8 @@ def _pairs(reports: Sequence[Report], pairs: Sequence[Pair]) -> str:
     if not pairs:
         return ""
     labels = {key: figure for report in reports for key, figure in report.figures.items()}
+    draws = min(report.draws for report in reports)
+    least = len(pairs) / max(draws, 1)
     rows = []
     for key in MAIN:
         for pair in pairs:
@@ -169,7 +171,6 @@ def _pairs(reports: Sequence[Report], pairs: Sequence[Pair]) -> str:
             figure = replace(
                 labels[key], value=each.value, low=each.low, high=each.high, draws=None
             )
-            p = pair.p[key]
             star = '<b class="differs">*</b>' if each.significant else ""
             rows.append(
                 f'<tr><th scope="row">{escape(figure.label)}</th>'
@@ -177,9 +178,9 @@ def _pairs(reports: Sequence[Report], pairs: Sequence[Pair]) -> str:
                 f'<td class="number">{_value(figure)}{star}</td>'
                 f"<td>{escape(_unit(figure))}</td>"
                 f'<td class="limits">{_minus(format_limits(figure))}</td>'
-                f'<td class="number">{"" if p is None else f"{p:.2g}"}</td></tr>'
+                f'<td class="number">{p_text(pair.p[key], least)}</td></tr>'
             )
-    said = said_of(pairs, min(report.draws for report in reports))
+    said = said_of(pairs, draws)
     return (
         f'<section class="card"><h2>Differences of all pairs</h2>{_list(said, "notes")}'
         '<div class="scroll"><table><thead><tr><th>Figure</th><th>Pair</th>'

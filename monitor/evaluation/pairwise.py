@@ -12,7 +12,7 @@ import numpy as np
 from monitor.evaluation.comparing import ERROR, Difference, between, paired
 from monitor.evaluation.report import Report
 
-__all__ = ["Pair", "all_pairs", "p_value", "said_of"]
+__all__ = ["Pair", "all_pairs", "p_text", "p_value", "said_of"]
 
 _STEPS = 24
 
@@ -108,6 +108,22 @@ def p_value(first: Report, other: Report, key: str) -> float | None:
         else:
             low = middle
     return high
+
+
+def p_text(p: float | None, least: float) -> str:
+    """A p-value to read; what resamples cannot tell from less is marked so.
+
+    Args:
+        p: of a pair.
+        least: the smallest that there can be: pairs by resamples.
+
+    Example:
+        >>> p_text(0.0312, 0.015), p_text(0.015, 0.015), p_text(None, 0.015)
+        ('0.031', '≤ 0.015', '')
+    """
+    if p is None:
+        return ""
+    return f"{p:.2g}" if p > least * (1 + 1e-9) else f"\N{LESS-THAN OR EQUAL TO} {p:.2g}"
 
 
 def said_of(pairs: Sequence[Pair], draws: int) -> tuple[str, ...]:
