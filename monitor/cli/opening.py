@@ -78,7 +78,8 @@ class Opening(ExitStack):
         self._start: dict[str, Any] = {}
         self._of_files = False
         try:
-            self._open_files(list(reads), replace=replace)
+            ledger = None if keeping.path is None else str(keeping.path)
+            self._open_files([*reads, ledger], replace=replace)
             self._rules = alerting.rules
             self._rules += keeping.rules()
             self._actions = alerting.actions()

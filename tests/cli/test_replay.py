@@ -269,10 +269,11 @@ def test_what_is_read_is_not_overwritten(run, wav, tmp_path, population):
     for name, source, options in (
         ("talk.wav", wav, []),
         ("us.npz", population, ["-p", tmp_path / "us.npz"]),
+        ("me.db", wav, ["--ledger", tmp_path / "me.db"]),
     ):
         (tmp_path / name).write_bytes(source.read_bytes())
         recording = tmp_path / name if not options else wav
-        result = run("replay", recording, *options, "--jsonl", tmp_path / name)
+        result = run("replay", recording, *options, "--jsonl", tmp_path / name, "--replace")
         assert result.code == 2
         assert "is read by this run; write to another file" in result.complaint
         assert (tmp_path / name).read_bytes() == source.read_bytes()
