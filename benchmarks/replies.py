@@ -8,19 +8,24 @@ not chosen on; the other half is the population. Counted are the replies noticed
 of these how often the first voice is taken to be back while the other one still speaks, and how
 often and how soon after it is back. Then two readers in turn, ten turns of 20, 40 and 60 s each:
 how many of the changes are noticed before the next one. Last the false alarms on one reader at a
-time: how many, and after how long the voice is known to be the same.
+time: how many, and after how long the voice is known to be the same. With ``--channels`` also one
+reader, 90 s as they are and 90 s through another channel: how often and how soon the voice is known
+to be the same (heard from audio: slow with phones).
 """
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 
 from benchmarks.change import (
+    CHANNEL_SECONDS,
+    CHANNELS,
     Reader,
     Spliced,
     changes,
@@ -30,6 +35,7 @@ from benchmarks.change import (
     listen,
     part,
     population,
+    through,
 )
 from monitor.stream.change import Change, ChangeDetector
 from monitor.types import TICKS_PER_SECOND, Frames
@@ -87,6 +93,7 @@ def main() -> None:
     words.add_argument("--ready", action="store_true", help="only chapters that FRAMES holds")
     words.add_argument("--half", choices=("choosing", "reporting"), default="reporting")
     words.add_argument("--streams", type=int, default=200)
+    words.add_argument("--channels", action="store_true")
     words.add_argument("--seed", type=int, default=1)
     asked = words.parse_args()
     features = asked.features.split(",")
@@ -118,7 +125,41 @@ def main() -> None:
                 [noticed for each in some for noticed in seen(detector(returns=False), each)]
             )
             print(f"{'+'.join(names):28}turns of {seconds:3} s: {share:.0%} of the changes noticed")
+        for channel, heard in through_channels(speakers, features, asked.channels).items():
+            found = [changes(detector(), frames) for frames in heard]
+            print(f"{'+'.join(names):28}{channel}: {same(found)}")
         print(f"{'+'.join(names):28}{alarms([changes(detector(), each) for each in alone], alone)}")
+
+
+@cache
+def _through(name: str, chapter: Path, features: tuple[str, ...]) -> Frames:
+    return through(Reader("", "", (chapter,), ()), CHANNELS[name], features)
+
+
+def through_channels(
+    readers: Sequence[Reader], features: Sequence[str], asked: bool
+) -> dict[str, list[Frames]]:
+    """By channel, every chapter that is long enough."""
+    chapters = [
+        path
+        for reader in readers
+        for path, frames in zip(reader.chapters, reader.frames, strict=True)
+        if frames.speech.size >= 2 * CHANNEL_SECONDS * TICKS_PER_SECOND
+    ]
+    return {
+        name: [_through(name, path, tuple(features)) for path in chapters]
+        for name in (CHANNELS if asked else ())
+    }
+
+
+def same(found: Sequence[Sequence[Change]]) -> str:
+    """What became of changes of channel alone."""
+    opened = [events for events in found if events]
+    closed = [events[1].seconds - events[0].seconds for events in opened if len(events) > 1]
+    return (
+        f"{len(opened)} of {len(found)} noticed; of these the voice is known to be the same in "
+        f"{len(closed)}, after {np.median(closed or [np.nan]):.0f} s"
+    )
 
 
 def told(detector: ChangeDetector, stream: Spliced) -> tuple[float | None, list[float]]:

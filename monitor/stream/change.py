@@ -93,7 +93,8 @@ class ChangeDetector:
 
     The first feature that notices reports; then all of them start afresh with the new voice. Where
     asked for, the voice that was left is remembered, and reported when it is ``back``: when an
-    embedding says so, else all features that had noticed.
+    embedding says so, else all features that had noticed; where those were levels alone, any
+    other feature may say that the voice has stayed the same.
 
     Where an embedding is followed, which tells voices apart within seconds, histograms are ten
     times more careful.
@@ -140,7 +141,9 @@ class ChangeDetector:
         settings = {**SENSITIVITY, **(sensitivity or {})}
         self._returns = returns
         self._asked: tuple[str, ...] = ()  # whether the voice that was left is back
+        self._one_is_enough = False
         self._embeddings = tuple(name for name in sorted(background) if kinds[name] == "embedding")
+        self._levels = {name for name in background if kinds[name] == "levels"}
         self._voices: dict[str, Voice] = {}
         for name in sorted(background):
             kind = kinds[name]
@@ -176,6 +179,9 @@ class ChangeDetector:
         if self._returns and not self._asked:
             able = {n for n, voice in self._voices.items() if voice.leave(noticed.get(n))}
             self._asked = tuple(n for n in self._embeddings if n in able) or tuple(noticed)
+            self._one_is_enough = self._levels.issuperset(self._asked)
+            if self._one_is_enough:
+                self._asked = tuple(sorted(able))
         for voice in self._voices.values():
             voice.reset()
         first = next(iter(noticed.values()))
@@ -189,14 +195,14 @@ class ChangeDetector:
 
     def _back(self, tick: int) -> Change | None:
         """Whether the voice that was left is back."""
-        found = [self._voices[name].back() for name in self._asked]
-        falls = [fall for fall in found if fall is not None]
-        if not falls or len(falls) < len(found):
+        found = {name: self._voices[name].back() for name in self._asked}
+        falls = [fall for fall in found.values() if fall is not None]
+        if not falls or (len(falls) < len(found) and not self._one_is_enough):
             return None
         change = Change(
             seconds=tick / TICKS_PER_SECOND,
             since_seconds=max(fall.began for fall in falls) / TICKS_PER_SECOND,
-            features=self._asked,
+            features=tuple(name for name, fall in found.items() if fall is not None),
             margin_before=falls[0].before,
             margin_after=falls[0].after,
             back=True,
@@ -220,7 +226,8 @@ class ChangeDetector:
             for name, voice in self._voices.items()
             for key, value in voice.state().items()
         }
-        return {"tick": self._tick, "asked": list(self._asked)}, arrays
+        asked = {"asked": list(self._asked), "one_is_enough": self._one_is_enough}
+        return {"tick": self._tick, **asked}, arrays
 
     def restore(self, plain: Mapping[str, Any], arrays: Mapping[str, AnyArray]) -> None:
         """Take up a ``state`` of a detector made with the same arguments.
@@ -229,6 +236,7 @@ class ChangeDetector:
             StoreError: the state is of other features.
         """
         self._tick, self._asked = int(plain["tick"]), tuple(plain["asked"])
+        self._one_is_enough = bool(plain["one_is_enough"])
         for name, voice in self._voices.items():
             try:
                 voice.restore({key: arrays[f"{name}/{key}"] for key in voice.KEPT})

@@ -142,19 +142,23 @@ class Voice:
         """Another voice has taken over: remember this one, where it is known.
 
         Args:
-            fall: how this feature noticed; None where another one did: then half of the mean
-                margin is the level, since 0 is no more like this voice than like anybody.
+            fall: how this feature noticed; None where another one did: then its level is what is
+                usual for this voice.
 
         Returns:
             whether this feature can tell when it is back.
         """
         known = self._frames >= self._how.warm_frames and len(self._margins) > 0
         if known:
-            level = float(np.mean(self._margins)) / 2
+            level = self._usual(np.array(self._margins))
             if fall is not None:
                 level = BACK * fall.before + (1 - BACK) * fall.after
             self._left = Left(self._own.copy(), self._frames, level, [])
         return known
+
+    def _usual(self, margins: FloatArray) -> float:
+        """What the mean of a voice's newest margins hardly ever falls below."""
+        return float(margins.mean() - margins.std())
 
     def back(self) -> Fall | None:
         """Since when the voice that was left is back, as far as the newest units tell."""
@@ -320,6 +324,9 @@ class _EmbeddingVoice(Voice):
 
     def _margin(self, unit: FloatArray, own: FloatArray, frames: int) -> float:  # noqa: ARG002
         return embedding_margin(unit, own, self._others)
+
+    def _usual(self, margins: FloatArray) -> float:
+        return float(margins.mean() / 2)  # at 0 it is no more like this voice than like anybody
 
 
 class _LevelsVoice(Voice):

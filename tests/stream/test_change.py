@@ -170,8 +170,33 @@ def test_an_embedding_knows_the_voice_through_another_channel():
     assert (first.features, first.back) == (("channel",), False)
     assert (back.features, back.back) == (("identity",), True)
     assert back.seconds <= first.seconds + 12
+    assert back.features == ("identity",)
     alone = ChangeDetector({"channel": np.empty((0, 20))}, kinds, returns=True)
     assert len(heard(alone, steps, seconds=3.0)) == 1  # whoever it is, it may be somebody else
+
+
+def test_a_pitch_that_stays_tells_that_only_the_channel_changed():
+    bins, _ = voices()
+    background = {"channel": np.empty((0, 20)), "f0": 1000 * bins}
+    kinds = {"channel": "levels", "f0": "histogram"}
+    quiet = levels([(0.0, 40), (1.5, 40)])
+    for seed in range(5):
+        same, other = (
+            [
+                {**step, "f0": np.concatenate([each["f0"] for each in spoken(turn, seed + 10 * i)])}
+                for i, (step, turn) in enumerate(
+                    zip(quiet, [[(0, 3)]] * 40 + [[(who, 3)]] * 40, strict=True)
+                )
+            ]
+            for who in (0, 1)
+        )
+        found = heard(ChangeDetector(background, kinds, returns=True), same, seconds=3.0)
+        assert [(change.features, change.back) for change in found] == [
+            (("channel",), False),
+            (("f0",), True),
+        ]
+        found = heard(ChangeDetector(background, kinds, returns=True), other, seconds=3.0)
+        assert not any(change.back for change in found)
 
 
 @pytest.mark.parametrize("feature", KINDS)

@@ -52,7 +52,10 @@ def records(one, call, every):
 
 def test_a_telephone_is_noticed(call):
     found = [r for r in records(monitor(), call, 16000) if r["type"] == "change"]
-    assert [r["features"] for r in found] == [["channel"]]
+    # and a pitch that stays as it was tells that it is still the same voice
+    told = [(r["features"], r.get("back", False)) for r in found]
+    assert told == [(["channel"], False), (["f0"], True)]
+    assert found[1]["seconds"] <= 2 * CUT
     assert CUT < found[0]["seconds"] <= CUT + 15
     assert abs(found[0]["since_seconds"] - CUT) <= 6
     assert found[0]["margin_before"] > found[0]["margin_after"]
