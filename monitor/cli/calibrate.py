@@ -129,7 +129,7 @@ def command(
       alpha, beta    the beta-binomial rank law
       MeanD raw, M-M mean bits of a rank by the histogram; with Miller and Madow's correction
       model, limits  mean bits of a rank by the law, and its limits
-      null           the model with speakers permuted: what no evidence would read
+      null           the model with speakers permuted: no evidence but the prior's
       IdR            share of tests whose speaker is ranked first
       StDD, Spread   spread of the bits of single ranks; share of ranks likelier than chance
       MaxD, @rank    the most bits of a rank, and which it is

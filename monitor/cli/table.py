@@ -51,7 +51,7 @@ _LEGEND = {
     "MeanD raw": "mean bits by the plain histogram of ranks",
     "M-M": "with Miller and Madow's correction",
     "model": "mean bits of a rank (MeanD) by the rank law, with 95 % limits",
-    "null": "the same without evidence",
+    "null": "the same without evidence but the prior's",
     "IdR": "share ranked first",
     "StDD": "spread of single ranks' bits",
     "MaxD": "the largest, at @rank",

@@ -55,7 +55,7 @@ def plot_laws(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
         for i, feature in enumerate(features):
             for j, session in enumerate(sessions):
                 some = [r for r in rows if r["feature"] == feature and r["session"] == session]
-                _panel(panels[i, j], some, templates)
+                _panel(panels[i, j], some, templates, max(lengths) / min(lengths))
                 panels[i, j].set_title(
                     f"{feature}, {session} session", loc="left", fontsize=11, weight="bold"
                 )
@@ -88,7 +88,9 @@ def _name(template: float) -> str:
     return f"D = {format_seconds(template)}"
 
 
-def _panel(axes: Axes, rows: Sequence[Mapping[str, Any]], templates: Sequence[float]) -> None:
+def _panel(
+    axes: Axes, rows: Sequence[Mapping[str, Any]], templates: Sequence[float], span: float
+) -> None:
     for i, template in enumerate(templates):
         line = sorted(
             (r["T"], *(r[f"common_bits{end}"] for end in ("", "_low", "_high")))
@@ -99,7 +101,7 @@ def _panel(axes: Axes, rows: Sequence[Mapping[str, Any]], templates: Sequence[fl
             continue
         x, y, low, high = np.array(line, float).T
         share = i / max(len(templates) - 1, 1)
-        x = x * np.exp(np.log(1000.0) * _DODGE * (i - (len(templates) - 1) / 2))
+        x = x * np.exp(np.log(span) * _DODGE * (i - (len(templates) - 1) / 2))
         axes.errorbar(
             x, y, [np.maximum(y - low, 0.0), np.maximum(high - y, 0.0)], elinewidth=1.0,
             color=tuple((1 - share) * _SHORT + share * _LONG), linewidth=1.6, markersize=5,
