@@ -60,10 +60,11 @@ def sweep(path: Path) -> None:
     locked by nobody. Where the file system knows no locks, nothing is.
     """
     me = os.geteuid() if hasattr(os, "geteuid") else None
+    flags = os.O_RDWR | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
     for part in path.parent.glob(f".{glob.escape(path.name)}.????????{_SUFFIX}"):
         # what cannot be opened or locked is somebody's
         with suppress(OSError):
-            handle = os.open(part, os.O_RDWR | getattr(os, "O_NOFOLLOW", 0) | os.O_NONBLOCK)
+            handle = os.open(part, flags)
             try:
                 found = os.fstat(handle)
                 ours = stat.S_ISREG(found.st_mode) and found.st_uid == me and found.st_nlink == 1

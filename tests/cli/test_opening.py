@@ -154,6 +154,36 @@ def test_two_runs_do_not_write_to_one_file(run, command, talk, population, tmp_p
     assert [record["type"] for record in records].count("start") == 1
 
 
+def test_without_locks_it_is_said_and_goes_on(run, talk, population, tmp_path, monkeypatch):
+    monkeypatch.setattr("monitor.locks.fcntl", None)
+    path = tmp_path / "run.jsonl"
+    result = run("replay", talk, "-p", population, "--jsonl", path)
+    assert result.code == 0
+    assert f"note: the file system of {path} knows no locks; let nothing else write" in result.err
+    assert read_run(path)[-1]["type"] == "end"
+
+
+def test_a_ledger_that_is_gone_is_not_made_anew_to_resume_with(
+    run, command, talk, population, tmp_path
+):
+    path, ledger = tmp_path / "run.jsonl", tmp_path / "me.db"
+    options = [str(talk), "-p", str(population), "-w", "000003", "--jsonl", str(path),
+               "--ledger", str(ledger)]  # fmt: skip
+    with subprocess.Popen(
+        [*command, "replay", *options, "--speed", "5"], stderr=subprocess.PIPE, text=True
+    ) as first:
+        until(lambda: state_path(path).exists(), first)
+        first.kill()
+        first.communicate()
+    for each in tmp_path.glob("me.db*"):
+        each.unlink()
+    before = content(tmp_path)
+    result = run("replay", *options, "--resume")
+    assert result.code == 1
+    assert "me.db: there is no such ledger" in result.complaint
+    assert content(tmp_path) == before
+
+
 def test_a_run_is_not_resumed_on_another_recording_of_the_same_name_and_size(
     run, command, voice, tmp_path
 ):
