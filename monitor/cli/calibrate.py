@@ -152,10 +152,10 @@ def command(
     from monitor.population.lawfile import save_laws
     from monitor.population.population import Population
     from monitor.population.storing import kind_of
-    from monitor.population.whole import alone
     from monitor.training.advice import advice
     from monitor.training.calibrating import LENGTHS, TEMPLATE_LENGTHS, calibrate
     from monitor.training.voices import collect
+    from monitor.whole import alone
 
     for picture in (plot, reliability):
         if picture is not None:

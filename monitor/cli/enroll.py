@@ -106,9 +106,9 @@ def command(
     from monitor.errors import StoreError, UnnamedSpeakerError, UsageError
     from monitor.features.registry import ready
     from monitor.population.population import Population
-    from monitor.population.whole import alone
     from monitor.training.alike import unlike_sessions
     from monitor.training.enrolling import enrol
+    from monitor.whole import alone
 
     if microphone and (paths or not speaker):
         raise UsageError("--microphone hears one speaker: give --speaker NAME and no DIR")

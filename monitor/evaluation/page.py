@@ -24,8 +24,8 @@ from monitor.evaluation.wording import (
     tie_rules,
 )
 from monitor.figures.evaluation import pictures
-from monitor.figures.placing import placed
 from monitor.version import __version__
+from monitor.whole import not_written, written_whole
 
 __all__ = ["page", "save_page"]
 
@@ -37,15 +37,18 @@ def save_page(
     groups: Sequence[Grouped] = (),
     pairs: Sequence[Pair] = (),
 ) -> None:
-    """Write `page` to a file, at once or not at all.
+    """Write `page` to a file (mode 0600), at once or not at all.
 
     Raises:
         UsageError: as `page`.
         StoreError: the place cannot be written.
     """
     text = page(reports, comparison, groups, pairs)
-    with placed(path) as part:
-        part.write_text(text, encoding="utf-8")
+    try:
+        with written_whole(path) as file:
+            file.write(text.encode())
+    except OSError as error:
+        raise not_written(path, error) from error
 
 
 def page(

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from monitor.errors import StoreError, UsageError
-from monitor.figures.placing import placed
+from monitor.whole import not_written, written_whole
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -78,7 +78,7 @@ def check_drawing() -> None:
 
 
 def draw(path: Path, paint: Callable[[Figure], None], inches: tuple[float, float]) -> None:
-    """Paint a figure of 100 dots per inch and write it as PNG, SVG or PDF, by suffix.
+    """Paint a figure of 100 dots per inch and write it as PNG, SVG or PDF, by suffix; mode 0600.
 
     The same input gives the same bytes, and an interrupted call leaves no half file.
 
@@ -98,8 +98,11 @@ def draw(path: Path, paint: Callable[[Figure], None], inches: tuple[float, float
         figure = Figure(figsize=inches, dpi=100)
         FigureCanvasAgg(figure)
         paint(figure)
-        with placed(path) as part, part.open("xb") as file:
-            figure.savefig(file, format=suffix[1:], dpi=100, metadata=SUFFIXES[suffix])
+        try:
+            with written_whole(path) as file:
+                figure.savefig(file, format=suffix[1:], dpi=100, metadata=SUFFIXES[suffix])
+        except OSError as error:
+            raise not_written(path, error) from error
 
 
 def format_seconds(seconds: float) -> str:

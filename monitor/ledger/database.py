@@ -6,7 +6,7 @@ import os
 import sqlite3
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from monitor.errors import SchemaError, StoreError
@@ -91,7 +91,9 @@ def open_database(
     with translated(path):
         if create:
             try:
-                os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+                with suppress(FileExistsError):  # EXCL: a link that somebody left is not followed
+                    os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+                os.close(os.open(path, os.O_RDWR))
             except OSError as error:
                 raise StoreError(
                     f"{path.name}: cannot be opened ({error.strerror}); choose another file"

@@ -16,8 +16,8 @@ import numpy as np
 
 from monitor.archives import read_arrays
 from monitor.errors import SchemaError, StoreError
-from monitor.population.whole import sweep, written_whole
 from monitor.types import AnyArray
+from monitor.whole import sweep, written_whole
 
 __all__ = ["SCHEMA", "kind_of", "read_store", "write_store"]
 

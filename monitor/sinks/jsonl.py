@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 import sys
@@ -17,6 +18,18 @@ from monitor.locks import is_still_at, lock
 __all__ = ["JsonLines", "line_of"]
 
 _SCALE = 1e6  # six decimals
+
+
+_NO_LINK = getattr(os, "O_NOFOLLOW", 0)
+"""Somebody else may have put a link there, to have another file overwritten."""
+
+
+def _leads_to_no_file(name: str) -> bool:
+    """Whether it is a pipe or a device, such as /dev/stdout: those are links on some systems."""
+    try:
+        return not stat.S_ISREG(os.stat(name).st_mode)  # noqa: PTH116
+    except OSError:
+        return False
 
 
 class JsonLines:
@@ -95,7 +108,8 @@ class JsonLines:
                 try:
                     handle, self._made = os.open(self._name, flags | os.O_EXCL, 0o600), True
                 except FileExistsError:
-                    handle, self._made = os.open(self._name, flags, 0o600), False
+                    flags_now = flags | (0 if _leads_to_no_file(self._name) else _NO_LINK)
+                    handle, self._made = os.open(self._name, flags_now, 0o600), False
                 # unbuffered: nothing is left over to fail again when the file is closed
                 file = open(handle, "wb", buffering=0)  # noqa: PTH123, SIM115
             except (OSError, ValueError) as error:
@@ -169,6 +183,8 @@ class JsonLines:
     def _failure(self, error: Exception) -> StoreError:
         reason = getattr(error, "strerror", None) or str(error)
         name = self._name if self._own else "standard output"
+        if getattr(error, "errno", None) == errno.ELOOP:
+            return StoreError(f"cannot write {name}: it is a link; name the file itself")
         return StoreError(f"cannot write {name}: {reason}; make room or choose another file")
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
 import zipfile
 import zlib
 from collections.abc import Iterator, Mapping
@@ -13,12 +12,13 @@ from pathlib import Path
 import numpy as np
 
 from monitor.archives import read_arrays
-from monitor.errors import SourceError, StoreError, UsageError
+from monitor.errors import SourceError, UsageError
 from monitor.managed import Managed
 from monitor.phrases import file_name
 from monitor.sources.given import MOST_TICKS, RESERVED, SCHEMA, SUFFIXES, Given, Header, read_header
 from monitor.sources.jsonframes import read_json_lines
 from monitor.types import TICKS_PER_SECOND, AnyArray, BoolArray, Frames, Track
+from monitor.whole import not_written, written_whole
 
 __all__ = ["FramesFile", "write_frames"]
 
@@ -151,19 +151,11 @@ def write_frames(
         arrays[name], arrays[f"{name}_ticks"] = track.values, track.ticks
         if track.spans is not None:
             arrays[f"{name}_spans"] = track.spans
-    part: str | None = None
     try:
-        handle, part = tempfile.mkstemp(prefix=".", suffix=".part", dir=path.parent)  # is 0600
-        with os.fdopen(handle, "wb") as file:
+        with written_whole(path) as file:
             np.savez_compressed(file, **arrays)  # type: ignore[arg-type]
-            file.flush()
-            os.fsync(file.fileno())
-        Path(part).replace(path)
     except OSError as error:
-        raise StoreError(f"cannot write {path.name}: {error.strerror}; choose another") from None
-    finally:
-        if part is not None:
-            Path(part).unlink(missing_ok=True)
+        raise not_written(path, error) from None
 
 
 def _read_npz(path: Path) -> tuple[Header, BoolArray, dict[str, Track]]:

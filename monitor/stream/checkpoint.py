@@ -10,9 +10,9 @@ from typing import Any, Protocol
 
 from monitor.errors import MonitorError, StoreError
 from monitor.population.storing import read_store, write_store
-from monitor.population.whole import sweep
 from monitor.stream.monitor import Monitor
 from monitor.stream.records import Tally
+from monitor.whole import sweep
 
 __all__ = ["Checkpoint", "Stateful", "state_path"]
 

@@ -142,12 +142,12 @@ time.sleep(600)
 
 def test_one_writer_at_a_time(tmp_path):
     path = tmp_path / "run.jsonl"
-    (tmp_path / "link.jsonl").symlink_to(path)
     with subprocess.Popen(
         [sys.executable, "-c", WRITER, str(path)], stdout=subprocess.PIPE, text=True
     ) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "written\n"
+        (tmp_path / "link.jsonl").hardlink_to(path)
         for name in (path, tmp_path / "link.jsonl"):
             with pytest.raises(StoreError, match="another run is writing to it; wait") as caught:
                 JsonLines(name)

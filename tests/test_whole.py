@@ -12,10 +12,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from monitor import whole
 from monitor.errors import StoreError
-from monitor.population import whole
 from monitor.population.storing import read_store, write_store
-from monitor.population.whole import alone, sweep, written_whole
+from monitor.whole import alone, sweep, written_whole
 
 KILLED = """
 import os, signal, sys
@@ -30,7 +30,7 @@ write_store(Path(sys.argv[1]), "population", {}, {"template": np.arange(9)})
 SLOW = """
 import sys
 from pathlib import Path
-from monitor.population.whole import alone, written_whole
+from monitor.whole import alone, written_whole
 
 path = Path(sys.argv[1])
 with alone(path), written_whole(path) as file:
@@ -140,3 +140,11 @@ def test_a_block_that_fails_leaves_the_old_file(tmp_path):
         interrupted()
     assert [each.name for each in tmp_path.iterdir()] == ["a"]
     assert path.read_bytes() == b"old"
+
+
+def test_a_device_is_not_replaced(tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with pytest.raises(OSError, match="no plain file"), written_whole(pipe) as file:
+        file.write(b"x")
+    assert stat.S_ISFIFO(pipe.stat().st_mode)

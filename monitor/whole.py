@@ -6,6 +6,7 @@ a lock on it, so that whoever next uses the target can tell what nobody works on
 
 from __future__ import annotations
 
+import errno
 import glob
 import os
 import stat
@@ -18,8 +19,9 @@ from typing import IO
 
 from monitor.errors import StoreError
 from monitor.locks import is_still_at, lock
+from monitor.phrases import file_name
 
-__all__ = ["alone", "sweep", "written_whole"]
+__all__ = ["alone", "not_written", "sweep", "written_whole"]
 
 _SUFFIX = ".unfinished"
 PATIENCE_SECONDS = 60.0
@@ -41,6 +43,8 @@ def written_whole(path: Path) -> Iterator[IO[bytes]]:
         ...     path.read_bytes(), len(list(path.parent.iterdir()))
         (b'all of it', 1)
     """
+    if path.exists() and not path.is_file():  # a device is not replaced by a file
+        raise OSError(errno.EINVAL, "it is no plain file")
     handle, part = _part(path)
     try:
         with os.fdopen(handle, "wb") as file:
@@ -51,6 +55,12 @@ def written_whole(path: Path) -> Iterator[IO[bytes]]:
     except BaseException:
         part.unlink(missing_ok=True)
         raise
+
+
+def not_written(path: Path, error: OSError) -> StoreError:
+    """What is said of a file that could not be written."""
+    reason = error.strerror or error
+    return StoreError(f"cannot write {file_name(path)}: {reason}; choose another place")
 
 
 def sweep(path: Path) -> None:
