@@ -192,10 +192,10 @@ def command(
     a score and key file as of VoicePrivacy and ZEBRA. What they are is seen in the files.
 
     Similarity rank disclosure, local information disclosure, ZEBRA, verification, linkage, ranks as
-    anonymity and true positives at few false ones: each with its 95 % limits over resampled
-    speakers, the most it could be, and a warning where it misleads. The dozen figures that matter
-    come first, --all has the others. Of several systems each is compared with the first, or all
-    with each other (--pairs); on the same speakers they are resampled together.
+    anonymity and true positives at few false ones: each with 95 % limits over resampled speakers
+    (or why there are none), the most it could be, and a warning where it misleads. The dozen
+    figures that matter come first, --all has the others. Of several systems each is compared with
+    the first, or all with each other (--pairs); on the same speakers they are resampled together.
     """
     import json
     from functools import partial

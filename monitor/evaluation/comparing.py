@@ -19,7 +19,7 @@ __all__ = ["ERROR", "Comparison", "Difference", "Row", "between", "compare", "pa
 ERROR = 0.05
 """Chance with which the limits of a row of differences may fail."""
 _EXTREMES = frozenset(("anonymity.mean_rank_p1", "lid.negative_bits", "lid.repo.negative_bits"))
-"""Few speakers decide them: of systems that are alike one in six is told apart."""
+"""Few speakers decide them: too many of systems that are alike would be told apart."""
 
 _ROUNDING = 1e-9
 

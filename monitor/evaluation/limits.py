@@ -31,7 +31,6 @@ class Rule:
             the scores it judges; ``"signed"``, of a figure that can be negative; ``"t"``;
             ``"given"`` by its family; ``"from"`` the limits of another figure; ``"none"``.
         most: the upper end of the range, where it is not the figure's ceiling; the lower is 0.
-        perfect: of a fitted figure, the value of perfect separation where it is not `most`.
         rest: the value of no evidence, where it is not the figure's floor.
         least: what no lower limit goes below.
         why: there are no limits.
@@ -40,7 +39,6 @@ class Rule:
 
     how: str
     most: float | None = None
-    perfect: float | None = None
     rest: float | None = None
     least: float | None = None
     why: str = ""
@@ -82,10 +80,10 @@ RULES: Mapping[str, Rule] = {
     "longitudinal.rank_bits": Rule("none", why=_OVERSURE),
     "zebra.d_ece_bits": Rule("fitted"),
     "zebra.log10_l": Rule("none", why=_ONE_TRIAL),
-    "verification.eer_rocch": Rule("fitted", most=0.5, perfect=0.0),
+    "verification.eer_rocch": Rule("fitted", most=0.5),
     "verification.eer_nearest": Rule("share", most=1.0),
     "verification.cllr_bits": Rule("t", rest=np.nan),
-    "verification.min_cllr_bits": Rule("fitted", most=1.0, perfect=0.0),
+    "verification.min_cllr_bits": Rule("fitted", most=1.0),
     "linkage.d_sys": Rule("fitted"),
     "linkage.pi_link": Rule("share"),
     "linkage.pi_sing": Rule("share"),
@@ -198,9 +196,7 @@ def _of(found: Estimate, rule: Rule, ceiling: float | None) -> tuple[float, floa
         return found.t_limits()
     if rule.how == "signed":
         return found.signed_limits(most)
-    if rule.how == "fitted":
-        return found.fitted_limits(0.0, most, most if rule.perfect is None else rule.perfect)
-    return found.share_limits(0.0, most)
+    return found.share_limits(0.0, most, fitted=rule.how == "fitted")
 
 
 def _followed(figure: Figure, found: Mapping[str, Figure]) -> Figure:

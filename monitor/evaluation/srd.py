@@ -111,7 +111,7 @@ def figures(
     return tuple(made)
 
 
-_PLUG_IN = "biased up: read it beside its null band; the limits stand on the model's MeanD"
+_PLUG_IN = "biased up: read it beside its null band"
 _NO_OPTIMUM = "ranks vary less than a beta-binomial can: the law is a binomial"
 _NOISE = "noise where trials are few: look at the rank at which it stands"
 _ONE_TRIAL = "no speaker has a second trial, and one has no mean"

@@ -7,7 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from monitor.maths.intervals import TAIL, freedom, share_limits, shortfall_limits, t_limits
+from monitor.maths.intervals import TAIL, freedom, share_limits, t_limits
 from monitor.types import FloatArray
 
 __all__ = ["Estimate", "apart"]
@@ -83,20 +83,6 @@ class Estimate:
         low, high = share_limits(share, variance, self.units, self.trials, self.degrees)
         return least + width * low, least + width * high
 
-    def shortfall_limits(self, perfect: float, fitted: bool = False) -> tuple[float, float]:
-        """Student's on the logarithm of the distance to a perfect value, above it or below.
-
-        With S - 1 degrees of freedom: fewer would stretch a logarithm beyond sense.
-
-        Args:
-            perfect: the ceiling of a figure, or the floor of an error.
-            fitted: as `share_limits`.
-        """
-        sign = -1.0 if self.value > perfect else 1.0
-        value, draws, ceiling = sign * self.value, sign * self._seen, sign * perfect
-        low, high = shortfall_limits(value, draws, ceiling, self.units, self.units - 1.0, fitted)
-        return (low, high) if sign > 0 else (-high, -low)
-
     def signed_limits(self, most: float) -> tuple[float, float]:
         """Of a figure with a ceiling that can be negative: Student's, and no less than its share's.
 
@@ -107,12 +93,6 @@ class Estimate:
             share_low, share_high = self.share_limits(0.0, most)
             low, high = min(low, share_low), max(high, share_high)
         return low, min(high, most)
-
-    def fitted_limits(self, least: float, most: float, perfect: float) -> tuple[float, float]:
-        """Of a figure that is fitted to the scores it judges: the wider of two, less its bias."""
-        near, far = self.share_limits(least, most, fitted=True)
-        low, high = self.shortfall_limits(perfect, fitted=True)
-        return max(min(low, near), least), min(max(high, far), most)
 
     @cached_property
     def _seen(self) -> FloatArray:

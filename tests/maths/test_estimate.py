@@ -47,15 +47,16 @@ def test_signed_limits_reach_below_zero_and_not_beyond_the_ceiling():
     assert high == 5.0
 
 
-def test_fitted_limits_stand_off_the_bias_and_within_the_range():
-    found = mean_of(np.random.default_rng(0).uniform(0.0, 0.1, 30))
-    shifted = Estimate(found.value, found.draws + 0.03, found.left_out, 30, 240)
-    low, high = shifted.fitted_limits(0.0, 0.72, perfect=0.72)
-    plain = found.fitted_limits(0.0, 0.72, perfect=0.72)
-    assert 0.0 <= low < plain[0]
-    assert high < plain[1] <= 0.72
+def test_what_is_fitted_loses_its_bias():
+    """Resamples that read more than the value tell that the value reads more than the truth."""
+    found = mean_of(np.random.default_rng(0).uniform(0.2, 0.6, 30))
+    shifted = Estimate(found.value, found.draws + 0.05, found.left_out, 30, 240)
+    low, high = found.share_limits(0.0, 1.0)
+    assert shifted.share_limits(0.0, 1.0) == pytest.approx((low, high))
+    corrected = shifted.share_limits(0.0, 1.0, fitted=True)
+    assert corrected == pytest.approx((low - 0.05, high - 0.05), abs=0.005)
     error = Estimate(0.0, np.zeros(200), np.zeros(30), 30, 240)
-    assert error.fitted_limits(0.0, 1.0, perfect=0.0) == pytest.approx(clopper_pearson(0, 30))
+    assert error.share_limits(0.0, 1.0, fitted=True) == pytest.approx(clopper_pearson(0, 30))
 
 
 def test_too_few_resamples_are_not_enough():

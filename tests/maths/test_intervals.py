@@ -11,7 +11,6 @@ from monitor.maths.intervals import (
     freedom,
     quantile_limits,
     share_limits,
-    shortfall_limits,
     t_limits,
 )
 from monitor.maths.proportion import clopper_pearson
@@ -79,21 +78,6 @@ def test_students_limits_of_a_mean():
     found = t_limits(values.mean(), values[picks].mean(axis=1), 20, 19.0)
     expected = stats.t.interval(0.95, 19, values.mean(), values.std(ddof=1) / np.sqrt(20))
     assert found == pytest.approx(expected, abs=0.02)
-
-
-def test_what_is_fitted_loses_its_bias():
-    draws = np.linspace(1.3, 1.7, 101)  # half above the value, as the value above the truth
-    low, high = t_limits(1.0, draws, 30, 29.0, fitted=True)
-    assert (low + high) / 2 == pytest.approx(0.5)
-
-
-def test_the_shortfall_never_passes_its_ceiling():
-    draws = np.random.default_rng(0).normal(4.7, 0.2, 300)
-    low, high = shortfall_limits(4.7, draws, 5.0, 30, 29.0)
-    assert low < 4.7 < high < 5.0
-    assert 4.7 - low > high - 4.7
-    assert shortfall_limits(5.0, draws, 5.0, 30, 29.0) == (5.0, 5.0)
-    assert shortfall_limits(-40.0, draws - 44.7, 5.0, 30, 29.0)[0] < -40.0
 
 
 @pytest.mark.parametrize("share", [0.01, 0.05, 0.5, 0.95])
