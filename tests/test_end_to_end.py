@@ -31,12 +31,19 @@ def lines_of(process: subprocess.Popen[str], wanted: str) -> str:
     pytest.fail("".join(said))
 
 
+def raised(got: list[Any]) -> list[dict[str, Any]]:
+    """The alert that was asked for: a warning may come before it, or another one."""
+    return [
+        a for a in got if (a["field"], a["level"], a["state"]) == ("gain_bits", "alert", "raised")
+    ]
+
+
 def test_spoken_seen_and_told(virtual_microphone, shared, browser, tmp_path):
     virtual_microphone.play_file(shared / "speech" / CHAPTER, 180.0)
     with receiving() as receiver:
         log, ledger = tmp_path / "run.jsonl", tmp_path / "me.db"
         process = subprocess.Popen(
-            [sys.executable, "-m", "monitor", "listen", "--watch", READER, "--for", "40",
+            [sys.executable, "-m", "monitor", "listen", "--watch", READER, "--for", "60",
              "--features", "f0", "--jsonl", str(log), "--web", "0", "--alert", "gain_bits>0.05",
              "--alert", "bits>5", "--warn", "30", "--budget", "20",
              "--webhook", receiver.url, "--ledger", str(ledger)],
@@ -50,8 +57,8 @@ def test_spoken_seen_and_told(virtual_microphone, shared, browser, tmp_path):
             tab.on("pageerror", lambda error: problems.append(str(error)))
             tab.goto(url)
             tab.wait_for_selector("body[data-ready=yes]", timeout=60_000)
-            until = time.monotonic() + 60
-            while len(receiver.got) < 1 or log.read_text().count('"reading"') < 10:
+            until = time.monotonic() + 300  # the machine may be busy
+            while not raised(receiver.got) or log.read_text().count('"reading"') < 10:
                 assert time.monotonic() < until, "neither alert nor readings"
                 tab.wait_for_timeout(200)
             seen = tab.inner_text("body")
@@ -64,8 +71,7 @@ def test_spoken_seen_and_told(virtual_microphone, shared, browser, tmp_path):
     assert "bits" in seen
     assert everybody == 50
     assert READER in seen
-    alert: dict[str, Any] = receiver.got[0]
-    assert (alert["field"], alert["state"]) == ("gain_bits", "raised")
+    alert = raised(receiver.got)[0]
     records = [json.loads(line) for line in log.read_text().splitlines()]
     assert [records[0]["type"], records[-1]["type"]] == ["start", "end"]
     assert alert["seconds"] in {record["seconds"] for record in records[1:-1]}
