@@ -30,6 +30,7 @@ NOBODY = 0.2
 FEWEST = 1.95
 """From so many people on "1 in k" is said; below, "1 in 1.4" would help nobody."""
 ONE = 1.1
+MOST_PEOPLE = 1e9
 MISLED_BITS = -0.05
 
 
@@ -113,7 +114,7 @@ def odds(bits: float, ceiling: float, *, assumed: bool = False) -> str:
         >>> odds(2.06, 5.64, assumed=True), odds(5.2, 5.64, assumed=True)
         ('1 in 12', '1 or 2 left')
     """
-    k = 2.0 ** (ceiling - bits)
+    k = _people(ceiling - bits)
     if k >= FEWEST:
         return f"1 in {_count(k)}"
     if assumed:
@@ -141,9 +142,9 @@ def verdict(bits: float, ceiling: float, watch: str | None) -> str:
         >>> verdict(5.58, 5.64, None)
         'an attacker has hardly any doubt which of 50 people it is'
     """
-    k, said = 2.0 ** (ceiling - bits), odds(bits, ceiling)
+    k, said = _people(ceiling - bits), odds(bits, ceiling)
     if watch is None:
-        people = f"{_count(2.0**ceiling)} people"
+        people = f"{_count(_people(ceiling))} people"
         if k < ONE:
             return f"an attacker has hardly any doubt which of {people} it is"
         left = f"about {_count(k)}" if k >= FEWEST else "1 or 2"
@@ -226,5 +227,12 @@ def enrolment(reading: Mapping[str, Any]) -> str:
     return f"{likely}: {STRANGER}" if is_stranger(reading) else likely
 
 
+def _people(bits: float) -> float:
+    """How many people so many bits tell apart."""
+    return float(2.0 ** min(max(bits, -1000.0), 1000.0))
+
+
 def _count(k: float) -> str:
+    if k > MOST_PEOPLE:
+        return "over a billion"
     return f"{k:,.0f}" if k >= 9.95 else f"{k:.1f}".removesuffix(".0")

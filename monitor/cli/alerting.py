@@ -79,7 +79,7 @@ class Alerting:
         return lambda alert: alert["state"] == "raised" and alert["level"] == "alert"
 
 
-def _addresses(option: str, given: tuple[str, ...]) -> tuple[str, ...]:
+def addresses(option: str, given: tuple[str, ...]) -> tuple[str, ...]:
     """The addresses of an option; ``@FILE`` stands for the lines of a file."""
     from pathlib import Path
 
@@ -116,8 +116,8 @@ def _made(
         raise UsageError("--warn needs a threshold to warn of: add --alert 'bits>3'")
     early = [] if warn is None else [EarlyWarning(rule, warn) for rule in thresholds]
     return Alerting(
-        [*early, *thresholds], warn, on_alert, _addresses("--webhook", webhook),
-        _addresses("--notify", notify), bell, stop_on_alert,
+        [*early, *thresholds], warn, on_alert, addresses("--webhook", webhook),
+        addresses("--notify", notify), bell, stop_on_alert,
     )  # fmt: skip
 
 

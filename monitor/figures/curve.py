@@ -130,7 +130,7 @@ def _frame(
     axes.set_xticks(ticks, [format_seconds(tick) for tick in ticks])
     axes.set_xticks([], minor=True)
     step = max(1, round((high - low) / 7))
-    bits = [b for b in range(int(np.ceil(low)), int(high) + 1) if b % step == 0]
+    bits = list(range(int(np.ceil(low / step)) * step, int(high) + 1, step))
     names = [f"{in_bits(b)}\n{one_in(run, b)}" if b <= run.ceiling else in_bits(b) for b in bits]
     axes.set_yticks(bits, names)
     axes.grid(axis="y", color="#E6E6E6", linewidth=0.8)

@@ -86,7 +86,7 @@ def read_run(records: Sequence[Mapping[str, Any]]) -> Run:
     for guide in ("linear", "sqrt"):
         columns[guide] = _column([(r.get("guides") or {}).get(guide) for r in readings])
     ceiling = float(last.get("ceiling") or start.get("ceiling") or 0.0)
-    speakers = int(start.get("speakers") or round(2**ceiling))
+    speakers = int(start.get("speakers") or round(2.0 ** min(ceiling, 64.0)))
     plateau = last.get("plateau", start.get("plateau"))
     watch = start.get("watch", end.get("watch"))
     if watch is None and last.get("assumes_enrolled") is False:

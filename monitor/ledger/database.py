@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 from monitor.errors import SchemaError, StoreError
+from monitor.phrases import printable
 
 __all__ = ["MIGRATIONS", "open_database", "reason_of", "transaction", "translated"]
 
@@ -87,7 +89,7 @@ def open_database(
     if not create and not writable:
         if write:
             raise StoreError(f"{path.name}: may not be written here; copy it to where it may be")
-        return _open_read_only(path, len(migrations))
+        return _open_read_only(path, migrations)
     with translated(path):
         if create:
             try:
@@ -109,7 +111,7 @@ def open_database(
         return connection
 
 
-def _open_read_only(path: Path, newest: int) -> sqlite3.Connection:
+def _open_read_only(path: Path, migrations: Sequence[str]) -> sqlite3.Connection:
     """A ledger in a place where SQLite cannot make the files that it reads the WAL with."""
     wal = path.with_name(f"{path.name}-wal")
     waiting = wal.exists() and wal.stat().st_size > 0
@@ -117,8 +119,8 @@ def _open_read_only(path: Path, newest: int) -> sqlite3.Connection:
     with translated(path):
         connection = sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False)
         try:
-            _check(connection, path.name, newest)
-            if _schema(connection) < newest:
+            _check(connection, path.name, migrations)
+            if _schema(connection) < len(migrations):
                 raise StoreError(
                     f"{path.name}: is of an older version; copy it to where it may be written"
                 )
@@ -137,7 +139,7 @@ def _open_read_only(path: Path, newest: int) -> sqlite3.Connection:
 
 
 def _prepare(connection: sqlite3.Connection, name: str, migrations: Sequence[str]) -> None:
-    _check(connection, name, len(migrations))
+    _check(connection, name, migrations)
     _use_wal(connection)
     for pragma in (
         "synchronous = NORMAL",
@@ -169,17 +171,51 @@ def _use_wal(connection: sqlite3.Connection) -> None:
             time.sleep(0.01)
 
 
-def _check(connection: sqlite3.Connection, name: str, newest: int) -> None:
-    schema = _schema(connection)
-    (application,) = connection.execute("PRAGMA application_id").fetchone()
-    (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
-    if application != APPLICATION and (tables or schema):
+def _check(connection: sqlite3.Connection, name: str, migrations: Sequence[str]) -> None:
+    """Look at a file before any statement touches its tables: nothing in it may run.
+
+    Raises:
+        SchemaError: a newer version wrote it.
+        StoreError: it is of another program, or holds anything besides our own tables.
+    """
+    newest = len(migrations)
+    connection.execute("PRAGMA trusted_schema = OFF").fetchone()
+    if sys.version_info >= (3, 12):
+        connection.setconfig(sqlite3.SQLITE_DBCONFIG_DEFENSIVE, True)
+    connection.execute("BEGIN")  # another process may be making it
+    try:
+        schema, found = _schema(connection), _objects(connection)
+        (application,) = connection.execute("PRAGMA application_id").fetchone()
+    finally:
+        connection.execute("ROLLBACK")
+    if application != APPLICATION and (found or schema):
         raise StoreError(f"{name}: is a database of another program; name another file")
     if schema > newest:
         raise SchemaError(
             f"{name}: has schema {schema}, this version reads up to {newest}; "
             "upgrade speaker-disclosure-monitor"
         )
+    strange = found ^ _objects_of(migrations[: max(schema, 0)])
+    if strange:
+        kind, called, *_ = min(strange, key=repr)
+        raise StoreError(
+            f"{name}: {printable(kind)[:20]} {printable(called)[:40]} is not as a ledger has it; "
+            "it is damaged, or made to do harm: restore a copy"
+        )
+
+
+def _objects(connection: sqlite3.Connection) -> set[tuple[object, ...]]:
+    """Every table, index, view and trigger, with its definition."""
+    return set(connection.execute("SELECT type, name, tbl_name, sql FROM sqlite_master"))
+
+
+def _objects_of(migrations: Sequence[str]) -> set[tuple[object, ...]]:
+    """What a ledger of that schema holds."""
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
+        for migration in migrations:
+            for statement in migration.split(";"):
+                connection.execute(statement)
+        return _objects(connection)
 
 
 def _schema(connection: sqlite3.Connection) -> int:
@@ -222,4 +258,4 @@ def reason_of(error: sqlite3.Error) -> str:
         sqlite3.SQLITE_NOTADB: "is no ledger of this program; name another file",
         sqlite3.SQLITE_CORRUPT: "is damaged; restore a copy",
     }
-    return known.get(code, f"{error}; check the file")
+    return known.get(code, f"{printable(error)[:120]}; check the file")

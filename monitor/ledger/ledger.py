@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -16,6 +15,7 @@ import numpy as np
 
 from monitor.errors import StoreError, UsageError
 from monitor.ledger.database import open_database, reason_of, transaction, translated
+from monitor.ledger.rows import TYPES, record_of, session_of, total_of
 from monitor.managed import Managed
 from monitor.population.population import FeatureTemplates
 from monitor.stream.evidence import Evidence
@@ -24,7 +24,6 @@ from monitor.types import TICKS_PER_SECOND, AnyArray
 __all__ = ["Carried", "Heard", "Ledger"]
 
 HISTORY_POINTS = 300
-_TYPES = {"histogram": "<i8", "embedding": "<f8"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,8 +143,8 @@ class Ledger(Managed):
                     "speaker": row["name"],
                     "started": row["started"],
                     "ended": row["ended"],
-                    "recordings": json.loads(row["recordings"]),
-                    "features": json.loads(row["start"])["features"],
+                    "recordings": row["recordings"],
+                    "features": row["start"]["features"],
                     "seconds": row["seconds"],
                     "speech": row["speech"] / TICKS_PER_SECOND,
                     **{k: row[k] for k in ("bits", "bits_low", "bits_high", "peak_bits")},
@@ -171,9 +170,9 @@ class Ledger(Managed):
         every = max(1, -(-len(rows) // max(1, most)))
         points = []
         for row in rows[::-1][::every][::-1]:
-            record = json.loads(row["record"])
+            record = record_of(self.path.name, row["session"], row["record"])
             kept = {key: record[key] for key in ("time", "seconds", "speech")}
-            bits = {key: record[key] for key in ("bits", "bits_low", "bits_high")}
+            bits = {key: record.get(key) for key in ("bits", "bits_low", "bits_high")}
             points.append({"session": row["session"], **kept, **bits})
         return points
 
@@ -190,7 +189,7 @@ class Ledger(Managed):
             with translated(self.path):
                 of = "WHERE session = ?"
                 for row in self.connection.execute(f"SELECT * FROM sketches {of}", (number,)):
-                    total = _array(row).tolist()
+                    total = total_of(self.path.name, row).tolist()
                     plain = {k: row[k] for k in row.keys() if k != "total"}  # noqa: SIM118
                     yield {"type": "sketch", **plain, "total": total}
                 for table in ("readings", "alerts"):
@@ -198,7 +197,8 @@ class Ledger(Managed):
                         f"SELECT record FROM {table} {of} ORDER BY seconds, rowid", (number,)
                     ).fetchall()
                     for row in rows:
-                        yield {**json.loads(row["record"]), "session": number}
+                        record = record_of(self.path.name, number, row["record"])
+                        yield {**record, "session": number}
 
     def refuse_twice(self, speaker: str, parts: Iterable[Heard], own: int | None = None) -> None:
         """Refuse audio that an earlier session heard: its evidence would count twice.
@@ -224,7 +224,7 @@ class Ledger(Managed):
         for row in self._rows(speaker):
             if row["id"] == own or not row["speech"]:
                 continue
-            for label, hashes, start, end in json.loads(row["heard"]):
+            for label, hashes, start, end in row["heard"]:
                 for part in parts:
                     same = set(hashes) & set(part.hashes)
                     if same and _meet((start, end), (part.start_seconds, part.end_seconds)):
@@ -285,18 +285,18 @@ class Ledger(Managed):
                 f"for {why}; then: monitor ledger scrub {name}"
             )
 
-    def _rows(self, speaker: str | None = None, *more: str) -> list[sqlite3.Row]:
+    def _rows(self, speaker: str | None = None, *more: str) -> list[dict[str, Any]]:
         columns = ", ".join(("s.*", "p.name", *more))
         query = f"SELECT {columns} FROM sessions s JOIN speakers p ON p.id = s.speaker"
         if speaker is None:
-            return self.connection.execute(f"{query} ORDER BY s.id").fetchall()
-        return self.connection.execute(
-            f"{query} WHERE p.name = ? ORDER BY s.id", (speaker,)
-        ).fetchall()
+            rows = self.connection.execute(f"{query} ORDER BY s.id")
+        else:
+            rows = self.connection.execute(f"{query} WHERE p.name = ? ORDER BY s.id", (speaker,))
+        return [session_of(self.path.name, row) for row in rows]
 
     def _evidence(
         self,
-        session: sqlite3.Row,
+        session: Mapping[str, Any],
         rows: Mapping[str, sqlite3.Row],
         features: Mapping[str, FeatureTemplates],
     ) -> Evidence:
@@ -312,20 +312,15 @@ class Ledger(Managed):
                 )
         return Evidence(
             session["speech"],
-            {name: _array(row) for name, row in rows.items()},
+            {name: total_of(self.path.name, row) for name, row in rows.items()},
             {name: row["frames"] for name, row in rows.items()},
             {name: row["usable"] for name, row in rows.items()},
         )
 
 
-def _array(row: sqlite3.Row) -> AnyArray:
-    array = np.frombuffer(row["total"], _TYPES[row["kind"]])
-    return array.astype(np.int64 if row["kind"] == "histogram" else np.float64)
-
-
 def blob(kind: str, total: AnyArray) -> bytes:
     """A sketch's total as it is stored: little-endian, whatever the machine."""
-    return total.astype(_TYPES[kind]).tobytes()
+    return total.astype(TYPES[kind]).tobytes()
 
 
 def _meet(one: Sequence[float | None], other: Sequence[float | None]) -> bool:

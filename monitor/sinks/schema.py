@@ -2,24 +2,36 @@
 
 from __future__ import annotations
 
-import json
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from monitor.errors import SchemaError, StoreError
+import orjson
 
-__all__ = ["SCHEMA", "SCHEMA_VERSION", "read_run"]
+from monitor.errors import SchemaError, StoreError
+from monitor.phrases import file_name, printable
+from monitor.sinks.fitting import misfit
+
+__all__ = ["SCHEMA", "SCHEMA_VERSION", "read_run", "wrong_in"]
 
 SCHEMA_VERSION = 1
 
-_NUMBER = {"type": "number"}
-_FIGURE = {"type": ["number", "null"]}
+MOST_BITS = 1e6
+"""Far beyond what any voice discloses: a figure outside of it was never measured."""
+MOST_SECONDS = 1e10
+MOST = 1e15
+
+_NUMBER = {"type": "number", "minimum": -MOST, "maximum": MOST}
+_FIGURE = {"type": ["number", "null"], "minimum": -MOST_BITS, "maximum": MOST_BITS}
+_VALUE = {**_NUMBER, "type": ["number", "null"]}
+_CEILING = {"type": "number", "minimum": 0, "maximum": 64}
 _TEXT = {"type": "string"}
 _MAYBE_TEXT = {"type": ["string", "null"]}
 _FLAG = {"type": "boolean"}
-_COUNT = {"type": "integer", "minimum": 0}
-_SECONDS = {"type": "number", "minimum": 0}
+_COUNT = {"type": "integer", "minimum": 0, "maximum": 1 << 53}
+_SECONDS = {"type": "number", "minimum": 0, "maximum": MOST_SECONDS}
+_MAYBE_SECONDS = {**_SECONDS, "type": ["number", "null"]}
 _SESSION = {"enum": ["cross", "same"]}
 _TOP = {
     "type": "array",
@@ -73,13 +85,13 @@ _START = _record(
         "version": _TEXT,
         "time": _TEXT,
         "features": {**_TEXTS, "minItems": 1},
-        "speakers": {"type": "integer", "minimum": 2},
-        "ceiling": _SECONDS,
+        "speakers": {**_COUNT, "minimum": 2},
+        "ceiling": _CEILING,
         "watch": _MAYBE_TEXT,
         "headline": {"enum": ["local", "gain"]},
         "assumes_enrolled": _FLAG,
-        "step_seconds": {"type": "number", "exclusiveMinimum": 0},
-        "template_seconds": _FIGURE,
+        "step_seconds": {**_SECONDS, "exclusiveMinimum": 0},
+        "template_seconds": _MAYBE_SECONDS,
         "similarity": {"type": "object", "additionalProperties": _TEXT},
         "ties": {"enum": ["spread", "optimistic", "pessimistic", "mid"]},
         "law": {"enum": ["own", "borrowed"]},
@@ -104,7 +116,7 @@ _FEATURE = {
     "type": "object",
     "properties": {
         "usable": _SECONDS,
-        "rank": {"type": ["number", "null"], "minimum": 1},
+        "rank": {**_VALUE, "minimum": 1},
         **_limits("expected_bits", "rank_bits", "local_bits", "gain_bits"),
     },
     "required": ["usable", "rank", "expected_bits", "rank_bits", "local_bits", "gain_bits"],
@@ -115,13 +127,13 @@ _READING = _record(
     {
         "seconds": _SECONDS,
         "speech": _SECONDS,
-        "stream": {"type": "integer", "minimum": 1},
+        "stream": {**_COUNT, "minimum": 1},
         **_limits("bits"),
         "sum_bits": _FIGURE,
         **_limits("gain_bits"),
         "peak_bits": _FIGURE,
         **_limits("expected_bits"),
-        "ceiling": _SECONDS,
+        "ceiling": _CEILING,
         "plateau": _FIGURE,
         "guides": {
             "type": "object",
@@ -143,7 +155,7 @@ _GAP = _record(
     {
         "seconds": _SECONDS,
         "reason": _TEXT,
-        "lost_seconds": {"type": ["number", "null"], "minimum": 0},
+        "lost_seconds": _MAYBE_SECONDS,
         "recording": _TEXT,
         "detail": _TEXT,
     },
@@ -173,9 +185,9 @@ _ALERT = _record(
         "threshold": _NUMBER,
         "level": {"enum": ["alert", "warning"]},
         "state": {"enum": ["raised", "cleared"]},
-        "value": _FIGURE,
+        "value": _VALUE,
     },
-    {"seconds_left": _FIGURE, "change": _OPEN, "recording": _TEXT},
+    {"seconds_left": _MAYBE_SECONDS, "change": _OPEN, "recording": _TEXT},
 )
 
 _END = _record(
@@ -189,7 +201,7 @@ _END = _record(
         "peak_bits": _FIGURE,
         "gaps": _COUNT,
         "changes": _COUNT,
-        "lost_seconds": _FIGURE,
+        "lost_seconds": _MAYBE_SECONDS,
         "alerts": _COUNT,
         "warnings": _COUNT,
         "failures": _TEXTS,
@@ -208,6 +220,15 @@ SCHEMA: dict[str, Any] = {
 }
 """JSON Schema of every record. Keys are added, never renamed; figures are in bits or seconds."""
 
+_KINDS = {kind["title"]: kind for kind in SCHEMA["oneOf"]}
+_NEEDED = {
+    "reading": ("seconds", "speech"),
+    "gap": ("seconds",),
+    "change": ("seconds", "since_seconds"),
+    "alert": ("seconds", "rule", "field", "threshold", "state"),
+}
+"""What nothing can be drawn without; a key of a later version may be missing in an older run."""
+
 
 def read_run(path: str | os.PathLike[str]) -> list[dict[str, Any]]:
     r"""Read back the records of a run; a last line that was torn off in writing is left out.
@@ -224,7 +245,7 @@ def read_run(path: str | os.PathLike[str]) -> list[dict[str, Any]]:
         ...     read_run(path)
         [{'type': 'start', 'schema': 1}]
     """
-    name = Path(path).name
+    name = file_name(path)
     try:
         lines = Path(path).read_bytes().split(b"\n")
     except (OSError, ValueError) as error:
@@ -235,18 +256,42 @@ def read_run(path: str | os.PathLike[str]) -> list[dict[str, Any]]:
         if not line.strip():
             continue
         try:
-            record = json.loads(line)
-        except (ValueError, RecursionError):
+            record = orjson.loads(line)
+        except orjson.JSONDecodeError:
             record = None
         if number == len(lines) and records and record is None:
             break
-        if not isinstance(record, dict) or "type" not in record:
+        if not isinstance(record, dict) or not isinstance(record.get("type"), str):
             raise StoreError(f"{name} line {number} is no record; give a run's JSON lines")
+        if not records:
+            if record["type"] != "start":
+                break
+            _check_version(name, record.get("schema"))
+        wrong = wrong_in(record)
+        if wrong is not None:
+            raise StoreError(
+                f"{name} line {number}: {printable(wrong)[:40]} of this {record['type']} is "
+                "missing or makes no sense; is the file damaged?"
+            )
         records.append(record)
-    if not records or records[0]["type"] != "start":
+    if not records:
         raise StoreError(f"{name} does not begin with a start record; give a run's JSON lines")
-    _check_version(name, records[0].get("schema"))
     return records
+
+
+def wrong_in(record: Mapping[str, Any]) -> str | None:
+    """The first key that no run holds so, or that is missing and nothing is drawn without.
+
+    Examples:
+        >>> wrong_in({"type": "gap", "seconds": 1.0}), wrong_in({"type": "gap", "seconds": -1})
+        (None, 'seconds')
+        >>> wrong_in({"type": "of a later version"})
+    """
+    kind = _KINDS.get(record["type"])
+    if kind is None:
+        return None
+    missing = (key for key in _NEEDED.get(record["type"], ()) if key not in record)
+    return next(missing, None) or misfit(record, kind)
 
 
 def _check_version(name: str, schema: Any) -> None:

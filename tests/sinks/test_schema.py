@@ -208,3 +208,56 @@ def test_newer_and_missing_runs(tmp_path):
         read_run(path)
     with pytest.raises(StoreError, match=r"cannot open no\.jsonl"):
         read_run(tmp_path / "no.jsonl")
+
+
+def written(tmp_path, *lines: str) -> Any:
+    path = tmp_path / "run.jsonl"
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("bits", 1e30),
+        ("bits", "3"),
+        ("bits_low", [1.0]),
+        ("seconds", None),
+        ("speech", -1.0),
+        ("seconds", 1 << 64),
+        ("ceiling", 1e12),
+        ("stream", True),
+        ("guides", [1, 2]),
+        ("features", {"f0": 3}),
+        ("features", {"f0": {"local_bits": "x"}}),
+        ("top", [["ann"]]),
+        ("top", [["ann", "x"]]),
+        ("enrolled", 7),
+    ],
+)
+def test_a_figure_that_was_never_measured_is_refused(tmp_path, field, value):
+    path = written(tmp_path, json.dumps(START), json.dumps({**READING, field: value}))
+    with pytest.raises(StoreError, match=r"^run.jsonl line 2: .* of this reading is missing or"):
+        read_run(path)
+
+
+@pytest.mark.parametrize(
+    "bad",
+    ['"\\udcff"', "1e400", "NaN", "[" * 2000 + "]" * 2000, '"\\u0000', "9" * 5000, '"\x01"'],
+)
+def test_what_is_no_json_is_refused(tmp_path, bad):
+    path = written(tmp_path, json.dumps(START), f'{{"type":"reading","seconds":{bad}}}', "{}")
+    with pytest.raises(StoreError, match=r"^run.jsonl line 2"):
+        read_run(path)
+
+
+@pytest.mark.parametrize("kind", ["reading", "gap", "change", "alert"])
+def test_a_record_without_its_time_is_refused(tmp_path, kind):
+    with pytest.raises(StoreError, match=f"seconds of this {kind} is missing"):
+        read_run(written(tmp_path, json.dumps(START), json.dumps({"type": kind})))
+
+
+def test_records_of_a_later_version_are_kept(tmp_path):
+    later = {"type": "constructor", "seconds": "soon"}
+    path = written(tmp_path, json.dumps(START), json.dumps(later), json.dumps(READING))
+    assert read_run(path) == [START, later, READING]

@@ -157,7 +157,7 @@ export class Curve {
     const range = xRange(points, run.recorded || run.end, historyOf(run));
     const tall = Math.max(1, Math.round((high - low) / 7));
     const bits = [];
-    for (let b = Math.ceil(low); b <= high; b += 1) if (b % tall === 0) bits.push(b);
+    for (let b = Math.ceil(low / tall) * tall; b <= high; b += tall) bits.push(b);
     const all = TICKS.filter((t) => t >= range[0] * 0.999 && t <= range[1] * 1.001);
     const ticks = narrow && all.length > 5 ? all.filter((t, i) => i % 2 === (all.length - 1) % 2) : all;
     const people = bits.filter((b) => b <= ceiling + 0.05);

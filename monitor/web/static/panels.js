@@ -120,7 +120,7 @@ function gauge(run, reading) {
 // People fade out as an attacker rules them out; the one who is followed stays last.
 function crowd(speakers, k) {
   const svg = $("crowd");
-  const people = Math.min(speakers, MOST_PEOPLE);
+  const people = Math.min(Math.max(Math.floor(speakers), 0) || 0, MOST_PEOPLE);
   const across = Math.min(people, people > 60 ? 24 : people > 30 ? 17 : 10);
   if (svg.childElementCount !== people) {
     const rows = Math.ceil(people / across);
@@ -297,6 +297,10 @@ function enrolment(reading) {
     cure ? `: ${cure}. ` : ". ", make("span", { class: "muted" }, `${why}.`))];
 }
 
+const ACTIONS = new Map([
+  ["reset", "The evidence begins afresh."], ["split", "Another stream begins."],
+]);
+
 const WORDS = {
   alert: (e) => {
     const what = e.level === "warning" ? "Warning" : "Alert";
@@ -307,9 +311,8 @@ const WORDS = {
   gap: (e) => (e.reason === "thinned"
     ? ["warn", "Heard less, to keep up:", e.detail]
     : ["warn", "Audio lost", [e.reason, known(e.lost_seconds) ? length(e.lost_seconds) : ""].filter(Boolean).join(", ")]),
-  change: (e) => ["change", capital(voiceSince(e)), e.back ? "Alerts go on." : ({
-    reset: "The evidence begins afresh.", split: "Another stream begins.",
-  }[e.action] || "What both say is heard as one.")],
+  change: (e) => ["change", capital(voiceSince(e)), e.back ? "Alerts go on."
+    : ACTIONS.get(e.action) || "What both say is heard as one."],
 };
 
 export function log(run, reading) {

@@ -30,7 +30,7 @@ export class Run {
     if (record.type === "reading") this.takeReading(record);
     else if (record.type === "start") this.start = record;
     else if (record.type === "end") this.end = record;
-    else if (record.type in this.counts) this.takeEvent(record);
+    else if (Object.hasOwn(this.counts, record.type)) this.takeEvent(record);
   }
 
   takeReading(record) {

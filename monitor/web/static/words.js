@@ -1,10 +1,10 @@
 // How figures are said to a person.
 
-export const FEATURES = {
-  f0: ["Pitch", "f0"],
-  phones: ["Sounds of the language", "phones"],
-  identity: ["Speaker embedding", "identity"],
-};
+const FEATURES = new Map([
+  ["f0", ["Pitch", "f0"]],
+  ["phones", ["Sounds of the language", "phones"]],
+  ["identity", ["Speaker embedding", "identity"]],
+]);
 
 export const known = (value) => typeof value === "number" && Number.isFinite(value);
 
@@ -32,6 +32,7 @@ export function length(seconds) {
 // ISO 8601, to the second, in the time of the place where it is read.
 export function isoTime(time) {
   const date = new Date(time);
+  if (Number.isNaN(date.getTime())) return String(time);
   const away = -date.getTimezoneOffset();
   const two = (n) => String(Math.abs(n)).padStart(2, "0");
   const local = new Date(date.getTime() + away * 60000).toISOString().slice(0, 19);
@@ -46,8 +47,11 @@ export function shortLength(seconds) {
 // The number of people left: N / 2^bits.
 export const left = (bits, ceiling) => 2 ** (ceiling - bits);
 
+const MOST_PEOPLE = 1e9;
+
 export function count(k) {
-  if (!known(k)) return "–";
+  if (Number.isNaN(k)) return "–";
+  if (k > MOST_PEOPLE) return "over a billion";
   return k >= 9.95 ? Math.round(k).toLocaleString("en") : k.toFixed(1).replace(".0", "");
 }
 
@@ -101,5 +105,5 @@ export function percent(share) {
 export const plural = (n, one, many = `${one}s`) => `${n} ${n === 1 ? one : many}`;
 
 export function featureName(name) {
-  return FEATURES[name] || [name, ""];
+  return FEATURES.get(name) || [name, ""];
 }

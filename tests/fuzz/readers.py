@@ -1,0 +1,324 @@
+"""Every reader of files, with what a sound file of its kind is, and what is done with one.
+
+What a reader accepts must be usable: each entry goes on from reading to a first use.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import wave
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from random import Random
+
+import numpy as np
+
+from monitor import Monitor, Population
+from monitor.alerts import Threshold
+from monitor.corpus.finding import find
+from monitor.evaluation.evaluating import evaluate
+from monitor.evaluation.reading.attributes import read_attribute
+from monitor.evaluation.reading.embeddings import read_embeddings
+from monitor.evaluation.reading.labels import read_labels
+from monitor.evaluation.reading.scores import read_scores
+from monitor.ledger import Ledger, Session
+from monitor.population.lawfile import load_laws, save_laws
+from monitor.sinks.jsonl import JsonLines
+from monitor.sinks.schema import read_run
+from monitor.sources.file import File
+from monitor.sources.frames import FramesFile, write_frames
+from monitor.sources.pipe import Pipe
+from monitor.stream.checkpoint import Checkpoint
+from monitor.stream.records import Tally, start_record
+from tests.fuzz.mutations import bytes_of, json_of, npz_of, sqlite_of, text_of
+from tests.ledger.test_ledger import listen
+from tests.stream.streams import two_features
+from tests.stream.test_evidence import both
+from tests.web import records
+
+__all__ = ["READERS", "Reader"]
+
+MOST_BLOCKS = 2000
+
+
+@dataclass(frozen=True)
+class Reader:
+    """One kind of file.
+
+    Attributes:
+        name: what a test and a failure call it.
+        file: what the damaged file is called.
+        make: a sound one, written into a folder.
+        mutate: what is done to its bytes.
+        use: reading it, and a first use of what was read.
+        share: how many inputs it gets, in parts: fewer where one takes long.
+    """
+
+    name: str
+    file: str
+    make: Callable[[Path], None]
+    mutate: Callable[[Random, bytes, Path], bytes]
+    use: Callable[[Path], object]
+    share: float = 1.0
+
+
+def _plain(mutate: Callable[[Random, bytes], bytes]) -> Callable[[Random, bytes, Path], bytes]:
+    return lambda random, data, _: mutate(random, data)
+
+
+def _lines(random: Random, data: bytes, _: Path) -> bytes:
+    """One or a few of the JSON lines changed."""
+    if random.random() < 0.2:
+        return bytes_of(random, data)
+    lines = data.decode().splitlines()
+    for _ in range(random.choice((1, 1, 3))):
+        at = random.randrange(len(lines))
+        try:
+            lines[at] = json_of(random, json.loads(lines[at]))
+        except (ValueError, RecursionError):  # changed before
+            continue
+    return "\n".join(lines).encode("utf-8", "surrogatepass")
+
+
+def _one_reading(monitor: Monitor) -> None:
+    for reading in monitor.push(both(3.0, 1)):
+        reading.record()
+
+
+def _use_population(path: Path) -> None:
+    population = Population.load(path)
+    for watch in (None, population.names[0]):
+        _one_reading(Monitor(population, watch=watch))
+
+
+def _use_law(path: Path) -> None:
+    _one_reading(Monitor(two_features(), ("f0", "style"), laws=load_laws(path), watch="s1"))
+
+
+def _parts() -> tuple[Monitor, Tally, list[Threshold]]:
+    monitor = Monitor(two_features(), ("f0", "style"), watch="s1", on_change="note")
+    return monitor, Tally(), [Threshold("bits", -9.0, 1.0)]
+
+
+def _make_checkpoint(path: Path) -> None:
+    monitor, tally, rules = _parts()
+    for reading in monitor.push(both(12.0, 2)):
+        tally.count(reading.record())
+        rules[0].update(reading)
+    Checkpoint(path, {"step": 1.0}).save(monitor, tally, rules, 100)
+
+
+def _use_checkpoint(path: Path) -> None:
+    monitor, tally, rules = _parts()
+    Checkpoint(path, {"step": 1.0}).load(monitor, tally, rules)
+    for reading in monitor.push(both(16.0, 2)):
+        tally.count(reading.record())
+        rules[0].update(reading)
+    tally.state()
+
+
+def _make_ledger(path: Path) -> None:
+    listen(path, 1, 12.0)
+    listen(path, 2, 12.0)
+    listen(path, 3, 12.0, watch="s2", features=("f0",))
+    for beside in path.parent.glob(f"{path.name}-*"):
+        beside.unlink()
+
+
+def _use_ledger(path: Path) -> None:
+    with Ledger(path) as ledger:
+        for record in ledger.export():
+            json.dumps(record, allow_nan=False).encode()
+        for speaker in ("s1", "s2"):
+            ledger.history(speaker)
+    monitor = Monitor(two_features(), ("f0", "style"), watch="s1")
+    session = Session(Ledger(path), monitor)
+    try:
+        session.begin(start_record(monitor, ["talk"]))
+        _one_reading(monitor)
+    finally:
+        session.close()
+
+
+def _make_run(path: Path) -> None:
+    history = [
+        {"session": 1, "time": "2026-01-01T00:00:00Z", "seconds": 1.0, "speech": 1.0, "bits": 0.5}
+    ]
+    carried = {"sessions": 1, "speech": 9.0, "history": history}
+    open_change = {"since_seconds": 3.0, "features": ["f0"]}
+    sink = JsonLines(path)
+    for record in (
+        records.start(carried=carried),
+        records.reading(1, bits=0.5),
+        records.reading(5, bits=2.5, change=open_change),
+        records.alert(5),
+        {"type": "gap", "seconds": 6.0, "reason": "overflow", "lost_seconds": 0.5, "detail": ""},
+        {"type": "change", **open_change, "seconds": 7.0, "action": "reset", "margin_before": 1.0},
+        records.reading(9, bits=3.5),
+        records.alert(9, "cleared"),
+        records.end(9),
+    ):
+        sink.write(record)
+    sink.close()
+
+
+def _use_run(path: Path) -> None:
+    from monitor.figures.curve import plot_run
+    from monitor.web.hub import Hub
+    from monitor.web.metrics import exposition
+
+    found = read_run(path)
+    hub = Hub(recorded=True)
+    for record in found:
+        hub.write(record)
+    exposition(hub)
+    plot_run(found, path.with_suffix(".svg"))
+
+
+def _make_frames(path: Path) -> None:
+    frames = both(4.0, 1)
+    write_frames(path, frames.speech, frames.tracks, {"f0": 10, "style": 3}, {"f0": 0.01})
+
+
+def _make_json_frames(path: Path) -> None:
+    lines = [{"schema": 1, "sizes": {"f0": 10}}]
+    for i in range(1, 40):
+        span = [i / 100 - 0.01, i / 100]
+        lines.append({"seconds": i / 100, "speech": i % 3 > 0, "f0": i % 10, "f0_span": span})
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+
+def _use_frames(path: Path) -> None:
+    for run in FramesFile(path):
+        list(_parts()[0].push(run))
+
+
+def _make_wav(path: Path) -> None:
+    with wave.open(str(path), "wb") as file:
+        file.setnchannels(2)
+        file.setsampwidth(2)
+        file.setframerate(16_000)
+        file.writeframes(np.arange(2000, dtype="<i2").tobytes())
+
+
+def _heard(blocks: Iterable[object]) -> None:
+    for _ in islice(blocks, MOST_BLOCKS):
+        pass
+
+
+def _make_scores(path: Path) -> None:
+    rows = [f"s{i % 4} u{j} {i * j % 7}.5" for i in range(4) for j in range(8)]
+    path.write_text("\n".join(rows) + "\n")
+    key = [
+        f"s{i} u{j} {'target' if j % 4 == i else 'nontarget'}" for i in range(4) for j in range(8)
+    ]
+    (path.parent / "key").write_text("\n".join(key) + "\n")
+
+
+def _evaluated(read: object) -> None:
+    evaluate(read.comparisons, draws=5)  # type: ignore[attr-defined]
+
+
+def _make_matrix(path: Path) -> None:
+    rows = ["trial,speaker,ann,bob,cyd"]
+    rows += [f"u{j},{('ann', 'bob', 'cyd')[j % 3]},{j},{j % 3},{0.5 * j}" for j in range(9)]
+    path.write_text("\n".join(rows) + "\n")
+
+
+def _make_array(path: Path) -> None:
+    np.savez(path, scores=np.random.default_rng(1).random((9, 3)), target=np.arange(9) % 3)
+
+
+def _make_npy(path: Path) -> None:
+    np.save(path, np.random.default_rng(1).random((9, 3)))
+    (path.parent / "key").write_text("0\n1\n2\n" * 3)
+
+
+def _make_vectors(path: Path) -> None:
+    values = np.random.default_rng(1).normal(size=(6, 4))
+    np.savez(path, embeddings=values, speakers=np.array(["a", "b", "c"] * 2))
+
+
+def _make_kaldi_vectors(path: Path) -> None:
+    values = np.random.default_rng(1).normal(size=(6, 3)).round(3).tolist()
+    rows = [f"s{i % 3}-u{i} [ {' '.join(map(str, row))} ]" for i, row in enumerate(values)]
+    path.write_text("\n".join(rows) + "\n")
+
+
+def _make_manifest(path: Path) -> None:
+    for name in ("a.wav", "b.wav"):
+        _make_wav(path.parent / name)
+    path.write_text("path,speaker,session\na.wav,ann,1\nb.wav,bob,2\n", encoding="utf-8")
+
+
+def _make_kaldi(path: Path) -> None:
+    _make_wav(path.parent / "a.wav")
+    (path.parent / "utt2spk").write_text("u1 ann\nu2 bob\n")
+    path.write_text("u1 a.wav\nu2 sox x |\n")
+
+
+def _use_addresses(path: Path) -> None:
+    from monitor.alerts.actions.webhook import Webhook
+    from monitor.cli.alerting import addresses
+
+    for url in addresses("--webhook", (f"@{path}",)):
+        Webhook(url)
+
+
+def _use_head(path: Path) -> None:
+    from monitor.web.entry import Entry
+    from monitor.web.guard import may_ask_for
+
+    header = path.read_bytes().decode("latin-1")
+    entry = Entry("correct horse battery")
+    for line in header.split("\n"):
+        may_ask_for(line, "127.0.0.1")
+        entry.knows(line)
+        entry.end(line)
+        entry.fits(line)
+
+
+def _text(content: str) -> Callable[[Path], None]:
+    def make(path: Path) -> None:
+        path.write_text(content, encoding="utf-8")
+
+    return make
+
+
+_NPZ, _TEXT, _BYTES = _plain(npz_of), _plain(text_of), _plain(bytes_of)
+
+READERS = (
+    Reader("population", "p.npz", lambda p: two_features().save(p), _NPZ, _use_population),
+    Reader("law", "law.npz", lambda p: save_laws(p, two_features().laws), _NPZ, _use_law),
+    Reader("checkpoint", "run.jsonl.state", _make_checkpoint, _NPZ, _use_checkpoint),
+    Reader("ledger", "me.db", _make_ledger, sqlite_of, _use_ledger, 0.5),
+    Reader("run", "run.jsonl", _make_run, _lines, _use_run, 0.5),
+    Reader("frames-npz", "f.npz", _make_frames, _NPZ, _use_frames),
+    Reader("frames-jsonl", "f.jsonl", _make_json_frames, _lines, _use_frames),
+    Reader("wav-pipe", "a.wav", _make_wav, _BYTES,
+           lambda p: _heard(Pipe(io.BytesIO(p.read_bytes())))),
+    Reader("wav-file", "a.wav", _make_wav, _BYTES, lambda p: _heard(File(p))),
+    Reader("manifest", "manifest.csv", _make_manifest, _TEXT, lambda p: find(p.parent)),
+    Reader("kaldi", "wav.scp", _make_kaldi, _TEXT, lambda p: find(p.parent)),
+    Reader("score-list", "scores", _make_scores, _TEXT,
+           lambda p: _evaluated(read_scores(p, p.parent / "key")), 0.5),
+    Reader("score-key", "key", lambda p: _make_scores(p.parent / "scores"), _TEXT,
+           lambda p: _evaluated(read_scores(p.parent / "scores", p)), 0.5),
+    Reader("score-table", "s.csv", _make_matrix, _TEXT, lambda p: _evaluated(read_scores(p)), 0.5),
+    Reader("score-npz", "s.npz", _make_array, _NPZ, lambda p: _evaluated(read_scores(p)), 0.5),
+    Reader("score-npy", "s.npy", _make_npy, _BYTES,
+           lambda p: _evaluated(read_scores(p, p.parent / "key")), 0.5),
+    Reader("embeddings-npz", "e.npz", _make_vectors, _NPZ,
+           lambda p: _evaluated(read_embeddings(p, p)), 0.5),
+    Reader("embeddings-kaldi", "e.ark", _make_kaldi_vectors, _TEXT,
+           lambda p: _evaluated(read_embeddings(p, p)), 0.5),
+    Reader("labels", "utt2spk", _text("u1 ann\nu2 bob\nu3 ann\n"), _TEXT, read_labels),
+    Reader("groups", "spk2gender", _text("ann f\nbob m\ncyd m\n"), _TEXT, read_attribute),
+    Reader("addresses", "hooks", _text("# mine\nhttps://a:b@example.org/x?y=1\n"), _TEXT,
+           _use_addresses),
+    Reader("request-head", "head", _text("localhost:80\nmonitor_page=abc; x=y\n[::1]:80\n"), _TEXT,
+           _use_head),
+)  # fmt: skip
