@@ -129,6 +129,7 @@ class Opening(ExitStack):
                 "ledger": self._keeping.path is not None,
             }
             self._checkpoint = Checkpoint(state_path(Path(str(self._jsonl))), whole)
+            self._checkpoint.check()
             if self._resume:
                 kept = [*self._rules, *self._stateful]
                 self._log.go_on_at(self._checkpoint.load(monitor, self._tally, kept))

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from monitor.errors import MonitorError, StoreError
-from monitor.population.storing import read_store, write_store
+from monitor.population.storing import kind_of, read_store, write_store
 from monitor.stream.monitor import Monitor
 from monitor.stream.records import Tally
 from monitor.whole import sweep
@@ -17,6 +17,7 @@ from monitor.whole import sweep
 __all__ = ["Checkpoint", "Stateful", "state_path"]
 
 _KIND = "checkpoint"
+_ARCHIVE = b"PK"
 
 
 class Stateful(Protocol):
@@ -93,7 +94,33 @@ class Checkpoint:
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise StoreError(f"{self.path.name}: is damaged; run with --replace") from error
 
+    def check(self) -> None:
+        """See to it that nothing else lies in this place.
+
+        Raises:
+            StoreError: a file of somebody else's would be overwritten, and removed at the end.
+        """
+        if self._is_foreign():
+            raise StoreError(
+                f"{self.path.name} lies where the checkpoint belongs and is none; move it away, or "
+                "give the run another name"
+            )
+
     def remove(self) -> None:
         """The run has ended: nothing is left to resume, nor of saves that were killed."""
-        self.path.unlink(missing_ok=True)
+        if not self._is_foreign():
+            self.path.unlink(missing_ok=True)
         sweep(self.path)
+
+    def _is_foreign(self) -> bool:
+        """Whether there is something that no version of this program has written as one."""
+        if self.path.is_symlink() or (self.path.exists() and not self.path.is_file()):
+            return True
+        try:
+            with self.path.open("rb") as file:
+                archive = file.read(len(_ARCHIVE)) == _ARCHIVE
+        except FileNotFoundError:
+            return False
+        except OSError:
+            return True
+        return not archive or kind_of(self.path) not in (_KIND, None)  # None: ours, damaged

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 import soundfile
 
+from monitor.population.storing import write_store
 from monitor.sinks.schema import read_run
 from monitor.stream.checkpoint import state_path
 from tests.sounds import RATE
@@ -36,7 +37,7 @@ def finished(run, talk: Path, population: Path, tmp_path: Path) -> Path:
     assert run("replay", talk, "-p", population, "--jsonl", folder / "run.jsonl").code == 0
     lines = (folder / "run.jsonl").read_bytes().splitlines(keepends=True)
     (folder / "cut.jsonl").write_bytes(b"".join(lines[:9]))
-    state_path(folder / "cut.jsonl").write_bytes(b"where it was")
+    write_store(state_path(folder / "cut.jsonl"), "checkpoint", {}, {})
     return folder
 
 
@@ -214,3 +215,13 @@ def until(holds: Callable[[], bool], process: subprocess.Popen[str]) -> None:
         assert process.poll() is None, process.communicate()
         assert time.monotonic() < end
         time.sleep(0.01)
+
+
+def test_a_file_of_somebody_elses_beside_the_run_is_left_alone(run, talk, population, tmp_path):
+    notes = tmp_path / "run.jsonl.state"
+    notes.write_text("my notes")
+    result = run("replay", talk, "-p", population, "--jsonl", tmp_path / "run.jsonl")
+    assert result.code == 1
+    assert "run.jsonl.state lies where the checkpoint belongs" in result.complaint
+    assert notes.read_text() == "my notes"
+    assert not (tmp_path / "run.jsonl").exists()

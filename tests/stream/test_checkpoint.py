@@ -210,3 +210,29 @@ def test_another_rule_is_told_as_such(saved):
     monitor, tally, _ = parts()
     with pytest.raises(Exception, match="resume with the same rule"):
         saved[0].load(monitor, tally, [Threshold("bits", 4.0)])
+
+
+@pytest.mark.parametrize("what", ["text", "population", "folder", "link"])
+def test_what_is_no_checkpoint_is_neither_overwritten_nor_removed(saved, tmp_path, what):
+    made = saved[0]
+    path = tmp_path / "mine.jsonl.state"
+    if what == "text":
+        path.write_text("my notes on the state of things")
+    elif what == "population":
+        write_store(path, "population", {}, {})
+    elif what == "folder":
+        path.mkdir()
+    else:
+        path.symlink_to(made.path)
+    checkpoint = Checkpoint(path, {})
+    with pytest.raises(StoreError, match="is none; move it away"):
+        checkpoint.check()
+    checkpoint.remove()
+    assert path.exists()
+    made.check()
+    Checkpoint(tmp_path / "nothing.state", {}).check()
+    path = tmp_path / "damaged.jsonl.state"
+    path.write_bytes(made.path.read_bytes()[:200])
+    Checkpoint(path, {}).check()
+    Checkpoint(path, {}).remove()
+    assert not path.exists()
