@@ -23,7 +23,7 @@ __all__ = ["command"]
 )
 @click.option("--title", help="A title of your own.")
 def command(run: Path, output: Path, title: str | None) -> int:
-    """Draw RUN.jsonl: the curve with its limits, composition guides, ceiling, plateau and peak.
+    """Draw RUN.jsonl: the curve with its limits, guides, ceiling, plateau and peak.
 
     \b
     monitor plot talk.jsonl -o talk.png

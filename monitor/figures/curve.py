@@ -44,8 +44,8 @@ __all__ = ["plot_run"]
 
 LINE_HEIGHT = 0.034  # of a line of small text, in heights of the axes
 GUIDES = (
-    ("linear", "linear guide\n(basic composition)", ORANGE, (0, (6, 3))),
-    ("sqrt", "square-root guide\n(advanced composition)", PURPLE, (0, (2, 2))),
+    ("linear", "linear guide:\nevery second counts in full", ORANGE, (0, (6, 3))),
+    ("sqrt", "square-root guide:\nseconds count less and less", PURPLE, (0, (2, 2))),
 )
 
 POWERS = {"linear": 1.0, "sqrt": 0.5}

@@ -37,7 +37,7 @@ _STYLES = {
     THRESHOLD: "red",
 }
 _LEFT = 7  # characters of the bits axis
-_FEATURE_COLUMNS = 42
+_FEATURE_COLUMNS = 46
 
 
 class Foresight(Protocol):
@@ -269,12 +269,12 @@ class LiveView(TerminalSink):
 
 
 def _feature_rows(reading: Mapping[str, Any], watched: bool) -> list[Text]:
-    """A row a feature: length used, rank, rank bits, local bits (of the attacker: confidence)."""
+    """A row a feature: length used, rank, bits of the rank, bits (nobody watched: confidence)."""
     from rich.text import Text
 
     features: Mapping[str, Mapping[str, Any]] = reading.get("features") or {}
-    heads = ("usable", "rank", "rank bits", "local") if watched else ("usable", "", "", "conf.")
-    rows = [Text(f" {'feature':<10}{heads[0]:>7}{heads[1]:>6}{heads[2]:>10}{heads[3]:>7}", "dim")]
+    heads = f"{'rank':>6}{'rank alone':>12}{'bits':>7}" if watched else f"{'confidence':>25}"
+    rows = [Text(f" {'feature':<10}{'usable':>7}{heads}", "dim")]
     for name, each in features.items():
         rank = each.get("rank")
         bits = each.get("local_bits") if watched else each.get("gain_bits")
@@ -285,11 +285,11 @@ def _feature_rows(reading: Mapping[str, Any], watched: bool) -> list[Text]:
             number(bits),
         )
         rows.append(
-            Text(f" {clean(name, 9):<10}{cells[0]:>7}{cells[1]:>6}{cells[2]:>10}{cells[3]:>7}")
+            Text(f" {clean(name, 9):<10}{cells[0]:>7}{cells[1]:>6}{cells[2]:>12}{cells[3]:>7}")
         )
     expected = reading.get("expected_bits")
     if expected is not None:
-        rows.append(Text(f" {'average at this length':<33}{number(expected):>7}", "dim"))
+        rows.append(Text(f" {'average voice, this length':<35}{number(expected):>7}", "dim"))
     return rows
 
 
@@ -301,7 +301,7 @@ def _side_by_side(left: list[Text], right: list[Text], width: int) -> list[Text]
         return left
     lines = []
     for i in range(max(len(left), len(right))):
-        line = left[i].copy() if i < len(left) else Text("")
+        line = Text.assemble(left[i] if i < len(left) else "")  # its style, not the neighbour's
         line.append(" " * (_FEATURE_COLUMNS - line.cell_len))
         lines.append(line + right[i] if i < len(right) else line)
     return lines

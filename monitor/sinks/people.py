@@ -178,8 +178,8 @@ class TerminalSink:
             return ""
         who = "" if self.watch is None else clean(self.watch, 16)
         if self._begun:
-            return f"{self._begun}: {who}?" if who else f"of the {self._begun}"
-        return f"of {who}" if who else "of an attacker, if enrolled"
+            return f"{self._begun}: {who}?" if who else f"the {self._begun}"
+        return f"watching {who}" if who else "an attacker's, if enrolled"
 
     def _place(self) -> str:
         done = clock_time(self.reading.get("seconds") or 0.0)

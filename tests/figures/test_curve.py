@@ -133,6 +133,8 @@ def test_the_picture_says_what_it_shows(tmp_path: Path) -> None:
         "an attacker gives 4088 a chance of 1 in",
         "ceiling: log₂ 50 = 5.64 bits",
         "one person named",
+        "every second counts in full",
+        "seconds count less and less",
         "average plateau: 3.10 bits",
         "alert: bits&gt;3 for 5 s",
         "audio lost",

@@ -64,9 +64,9 @@ def test_everything_is_on_the_screen(width, height):
     if width < 80:
         return
     for words in (
-        "from USB Microphone", "lag 0.1 s", "(1.8 to 2.4)", "peak 2.3", "of 4088",
+        "from USB Microphone", "lag 0.1 s", "(1.8 to 2.4)", "peak 2.3", "watching 4088",
         "threshold 3.0 bits", "3.0 bits in about 30 s", "of speech", "most probable", "4088 *",
-        "rank bits",
+        "rank alone   bits", "average voice, this length",
     ):  # fmt: skip
         assert words in text, words
     assert re.search(r"f0 +1:15 +2 +3\.2 +2\.5", text)
@@ -152,7 +152,7 @@ def test_after_another_voice_nothing_is_claimed_of_the_watched_speaker():
     screen = Screen(True)
     alert = {"type": "alert", "seconds": 9.0, "rule": "bits>2 for 5 s", "state": "raised"}
     view = view_of(screen, START, live(111.0), alert, forecasts=[Ahead(31.0)])
-    assert "of 4088" in shown(view)[1]
+    assert "watching 4088" in shown(view)[1]
     view.write({**CHANGE, "action": "note"})
     view.write(live(112.0, change=OPEN))
     view.write({**alert, "seconds": 112.0, "state": "cleared", "change": OPEN})
@@ -162,7 +162,7 @@ def test_after_another_voice_nothing_is_claimed_of_the_watched_speaker():
     assert "alerts rest" in lines[2]
     view.write({**CHANGE, "seconds": 170.0, "since_seconds": 153.0, "action": "note", "back": True})
     view.write(live(170.0))
-    assert "of 4088" in shown(view)[1]
+    assert "watching 4088" in shown(view)[1]
     view.close()
     assert "the first voice is back since 2:33: alerts go on" in screen.text
     assert "another voice since 1:47: alerts rest" in screen.text
@@ -178,3 +178,14 @@ def test_after_a_split_the_bits_are_of_the_newest_voice():
     assert len(view._curve.breaks) == 1
     view.close()
     assert "voice since 1:47: 4088?" in headline
+
+
+def test_the_average_s_style_is_not_its_neighbour_s():
+    screen = Screen(True)
+    top = [["4088", 0.5], ["19", 0.2], ["84", 0.1], ["32", 0.05]]
+    view = view_of(screen, START, live(9.0, top=top))
+    with screen.console.capture() as captured:
+        screen.console.print(view._view())
+    view.close()
+    (row,) = [line for line in captured.get().split("\n") if "average voice" in line]
+    assert re.search(r"\x1b\[2m average voice[^\x1b]*\x1b\[0m +84", row), row

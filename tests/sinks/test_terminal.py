@@ -222,7 +222,7 @@ def test_live_view_shows_every_part_without_colour() -> None:
         "ALERT bits>3 for 5 s, since 0:20",
         "4.0 of 5.6 bits, 1 in 3.2",
         "peak 2.3",
-        "of 4088",
+        "watching 4088",
         "4088 *",
         " 31% ",
         "30 s",
@@ -324,7 +324,7 @@ def test_the_curve_of_the_demo_says_so_too() -> None:
     text = "\n".join(rendered(live, color_system=None))
     live.close()
     assert "another channel or voice since 0:07: these bits may not be 4088's" in text
-    assert "of 4088" not in text
+    assert "watching 4088" not in text
 
 
 def test_the_line_breaks_where_the_evidence_begins_afresh() -> None:

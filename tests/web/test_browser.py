@@ -410,3 +410,14 @@ def test_the_token_at_the_door(visit):
         tab.wait_for_selector("#token")
         tab.goto(page.url)
         tab.wait_for_selector("#token")
+
+
+def test_the_strip_says_whom_it_shows(page, visit):
+    top = [["ann", 0.5], *([f"p{i}", 0.5 / 49] for i in range(49))]
+    give(page, records.start(), records.reading(20, top=top))
+    tab = visit(page.url)
+    assert text(tab, "#strip").startswith("All 50, most probable first;")
+    assert "No bystander rose in the last 10 s." in text(tab, "#strip")
+    give(page, records.reading(31, top=[["ann", 0.4], ["p7", 0.1], *top[1:7]]))
+    reads(tab, "#strip", "The first 8 of 50, most probable first;")
+    assert "1 bystander rose in the last 10 s." in text(tab, "#strip")

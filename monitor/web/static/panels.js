@@ -243,11 +243,13 @@ function strip(run, all, then) {
       vars: { to: share(Math.sqrt(p || 0), 1) } });
   });
   const risen = all.filter((each) => rising(each) && each[0] !== run.start.watch).length;
+  const shown = all.length < run.start.speakers
+    ? `The first ${all.length} of ${run.start.speakers}` : `All ${all.length}`;
   fill("strip", all.length > SHOWN ? [
     make("div", { class: "strip", "aria-hidden": "true" }, ...bars),
     make("p", { class: "muted small" },
-      `The ${all.length} most probable of ${run.start.speakers}, height by the root of the ` +
-      `probability; ${plural(risen, "bystander")} rose in the last ${BEFORE_SECONDS} s.`),
+      `${shown}, most probable first; heights are square roots of probabilities. ` +
+      `${risen ? plural(risen, "bystander") : "No bystander"} rose in the last ${BEFORE_SECONDS} s.`),
   ] : []);
 }
 
