@@ -6,7 +6,14 @@ from pathlib import Path
 
 import click
 
-from monitor.cli.options import Names, Numbers, check_output, ecapa_option, unlocked
+from monitor.cli.options import (
+    MOST_DRAWS,
+    Names,
+    Numbers,
+    check_output,
+    ecapa_option,
+    unlocked,
+)
 from monitor.cli.saying import say
 
 __all__ = ["command"]
@@ -59,7 +66,7 @@ __all__ = ["command"]
     "--draws",
     default=200,
     show_default=True,
-    type=click.IntRange(min=20),
+    type=click.IntRange(20, MOST_DRAWS),
     help="How often speakers are resampled for the limits.",
 )
 @click.option(

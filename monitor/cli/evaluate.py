@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from monitor.cli.options import Names, check_output
+from monitor.cli.options import MOST_DRAWS, Names, check_output
 from monitor.cli.saying import say
 
 __all__ = ["command"]
@@ -118,7 +118,7 @@ _VOICE = click.Choice(("original", "anonymised"))
     "--draws",
     default=200,
     show_default=True,
-    type=click.IntRange(min=0),
+    type=click.IntRange(0, MOST_DRAWS),
     help="Resamples of speakers behind the limits; 0 for none, at once.",
 )
 @click.option(

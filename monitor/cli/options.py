@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import click
 
 __all__ = [
+    "MOST_DRAWS",
     "Bits",
     "Names",
     "Numbers",
@@ -22,6 +23,9 @@ __all__ = [
     "ecapa_option",
     "unlocked",
 ]
+
+MOST_DRAWS = 100_000
+"""Resamples beyond that take all memory and change no digit that is shown."""
 
 
 if TYPE_CHECKING:

@@ -22,6 +22,7 @@ __all__ = ["check_law", "check_speakers", "check_templates", "is_name"]
 
 KINDS = ("histogram", "embedding")
 SESSIONS = ("same", "cross")
+ORIGINS = ("own", "shipped")
 LONGEST_NAME = 200
 MOST_SIZE = 1 << 20
 MOST_COUNT = 1e9
@@ -29,6 +30,7 @@ MOST_COUNT = 1e9
 MOST_LENGTH = 1e6
 """Of a slice's sum of embeddings, each of length 1."""
 MOST_PARAMETER = 1e12
+LEAST_PARAMETER = 1e-12
 
 
 def is_name(text: object) -> bool:
@@ -99,30 +101,69 @@ def check_law(law: RankLaw) -> None:
     Raises:
         StoreError: parameters of the wrong type, sign or range.
     """
+    listed = (law.features, law.similarities, law.rows)
+    if not all(isinstance(each, tuple) for each in listed):
+        raise StoreError("a law does not list its features, similarities and cells")
     about = "+".join(map(str, law.features))
     if law.session not in SESSIONS or not law.features or not all(map(is_name, law.features)):
         raise StoreError(f"a law is of {about!a:.40} in session {law.session!a:.20}")
     for count, fewest in ((law.speakers, 1), (law.candidates, 2)):
         if type(count) is not int or count < fewest:
             raise StoreError(f"the law of {about} counts {count!a:.20} people")
+    if not all(map(is_name, law.similarities)) or law.origin not in ORIGINS:
+        raise StoreError(f"the law of {about} is of no known kind")
+    share = law.prior_speakers
+    if not _is_number(share) or not 0 <= share <= MOST_COUNT:
+        raise StoreError(f"the prior of the law of {about} counts {share!a:.20} people")
+    if not all(map(_is_row, law.rows)):
+        raise StoreError(f"the table of the law of {about} makes no sense")
     for axis in (law.lengths, law.template_lengths):
         if axis.dtype.kind not in "iuf" or not _within(axis, 0.0, 1e9):
             raise StoreError(f"the lengths of the law of {about} are no seconds")
     if law.binomial.dtype != np.bool_:
         raise StoreError(f"the law of {about} does not say which cells are binomial")
     top = np.where(law.binomial, 1.0, MOST_PARAMETER)
+    least = np.where(law.binomial, 0.0, LEAST_PARAMETER)
     there = ~np.isnan(law.alpha)
-    for name, values, least, most in (
-        ("alpha", law.alpha, 0.0, top),
-        ("beta", law.beta, 0.0, top),
+    for name, values, low, most in (
+        ("alpha", law.alpha, least, top),
+        ("beta", law.beta, least, top),
         ("floor", law.floor, 0.0, 1.0),
     ):
-        _check_parameter(about, name, values, there, least, most)
+        _check_parameter(about, name, values, there, low, most)
     for f in range(law.weights.shape[-1]):
         _check_parameter(about, "weights", law.weights[..., f], there, 0.0, MOST_PARAMETER)
     open_set = law.open_set
-    if open_set.dtype.kind != "f" or np.isinf(open_set).any():
+    told = open_set.dtype.kind == "f" and ~np.isnan(open_set).any(axis=-1)
+    if not np.any(told) or not (abs(open_set[told]) <= MOST_PARAMETER).all():
         raise StoreError(f"the open-set coefficients of the law of {about} are no numbers")
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _is_row(row: object) -> bool:
+    """One cell of the calibration's table: figures, words, and lists of them."""
+    if not isinstance(row, dict) or not all(map(is_name, row)):
+        return False
+    area = row.get("open_set_area")
+    if not (_is_number(row.get("T")) and _is_number(row.get("D"))):
+        return False
+    if area is not None and not _is_number(area):
+        return False
+    return _is_told(row)
+
+
+def _is_told(value: object) -> bool:
+    """Figures, words, and lists and objects of them."""
+    if isinstance(value, dict):
+        return all(map(is_name, value)) and all(map(_is_told, value.values()))
+    if isinstance(value, list):
+        return all(map(_is_told, value))
+    if isinstance(value, str):
+        return value.isprintable()
+    return value is None or (isinstance(value, int | float) and not abs(value) > MOST_PARAMETER)
 
 
 def _check_parameter(
@@ -130,7 +171,7 @@ def _check_parameter(
     name: str,
     values: FloatArray,
     there: AnyArray,
-    least: float,
+    least: float | FloatArray,
     most: float | FloatArray,
 ) -> None:
     """Numbers in range in every cell that there is."""

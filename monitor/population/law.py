@@ -86,7 +86,7 @@ class RankLaw:
         if len(self.similarities) != len(self.features):
             raise StoreError("a law needs one similarity for each feature")
         for axis in (self.lengths, self.template_lengths):
-            if axis.ndim != 1 or axis.size == 0 or axis[0] <= 0 or (np.diff(axis) <= 0).any():
+            if axis.ndim != 1 or axis.size == 0 or axis[0] <= 0 or not (axis[1:] > axis[:-1]).all():
                 raise StoreError("a law's lengths must be positive and increase")
         if cells[0] < 2 or not np.isfinite(self.alpha[0]).any():
             raise StoreError("a law needs at least one cell, and at least one resample")

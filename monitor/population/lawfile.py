@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from monitor.errors import StoreError
+from monitor.phrases import printable
 from monitor.population.law import Laws
 from monitor.population.storing import read_store, write_store
 
@@ -23,4 +24,4 @@ def load_laws(path: Path) -> Laws:
     try:
         return Laws.unpack(header["laws"], arrays)
     except (KeyError, TypeError, ValueError, AttributeError, StoreError) as error:
-        raise StoreError(f"{path}: is incomplete ({error}); make it again") from error
+        raise StoreError(f"{path}: is incomplete ({printable(error)}); make it again") from error

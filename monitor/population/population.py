@@ -12,7 +12,7 @@ from typing import Any, Self
 import numpy as np
 
 from monitor.errors import StoreError, UsageError
-from monitor.phrases import plural
+from monitor.phrases import plural, printable
 from monitor.population.checking import check_speakers, check_templates
 from monitor.population.law import Laws
 from monitor.population.storing import read_store, write_store
@@ -322,6 +322,8 @@ class Population:
         try:
             if header["slice_seconds"] != SLICE_SECONDS:
                 raise StoreError(f"slices of {header['slice_seconds']} s, not {SLICE_SECONDS:g}")
+            if arrays["offsets"].dtype.kind not in "iu":
+                raise StoreError("the offsets of its slices are no whole numbers")
             made = cls(
                 [
                     Speaker(
@@ -350,7 +352,9 @@ class Population:
                 raise StoreError(f"the template of {min(empty)} has nothing in it")
             return made
         except (KeyError, TypeError, ValueError, AttributeError, StoreError) as error:
-            raise StoreError(f"{path}: is incomplete ({error}); make it again") from error
+            raise StoreError(
+                f"{path}: is incomplete ({printable(error)}); make it again"
+            ) from error
 
     @classmethod
     def reference(cls) -> Self:

@@ -16,6 +16,7 @@ import numpy as np
 
 from monitor.archives import read_arrays
 from monitor.errors import SchemaError, StoreError
+from monitor.phrases import printable
 from monitor.types import AnyArray
 from monitor.whole import sweep, written_whole
 
@@ -93,14 +94,16 @@ def read_store(path: Path, kind: str) -> tuple[dict[str, Any], dict[str, AnyArra
         if _HEADER not in arrays:
             raise StoreError(f"{path}: is not a {kind} file of this program")
         header = json.loads(bytes(arrays.pop(_HEADER)).decode())
-        found, schema = header["kind"], int(header["schema"])
+        found, schema = header["kind"], header["schema"]
+        if type(schema) is not int:
+            raise ValueError("no schema")  # said below
         if schema > SCHEMA:
             raise SchemaError(
                 f"{path}: has schema {schema}, this version reads up to {SCHEMA}; "
                 "upgrade speaker-disclosure-monitor"
             )
         if found != kind:
-            raise StoreError(f"{path}: is a {found} file, a {kind} file is needed")
+            raise StoreError(f"{path}: is a {printable(found)[:20]} file, a {kind} file is needed")
     except PermissionError as error:
         raise StoreError(f"{path}: may not be read; check its permissions") from error
     except _DAMAGE as error:

@@ -235,6 +235,8 @@ class ChangeDetector:
         Raises:
             StoreError: the state is of other features.
         """
+        if not set(plain["asked"]) <= set(self._voices):
+            raise StoreError("the checkpoint does not fit: it asks for features that are not there")
         self._tick, self._asked = int(plain["tick"]), tuple(plain["asked"])
         self._one_is_enough = bool(plain["one_is_enough"])
         for name, voice in self._voices.items():

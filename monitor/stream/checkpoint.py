@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from monitor.errors import MonitorError, StoreError
+from monitor.phrases import printable
 from monitor.population.storing import kind_of, read_store, write_store
 from monitor.stream.monitor import Monitor
 from monitor.stream.records import Tally
+from monitor.stream.remembered import check_state
 from monitor.whole import sweep
 
 __all__ = ["Checkpoint", "Stateful", "state_path"]
@@ -80,10 +82,12 @@ class Checkpoint:
             now = json.loads(json.dumps(dict(self.configuration)))
             differs = [key for key in {**now, **saved} if now.get(key) != saved.get(key)]
             if differs:
+                what = printable(", ".join(differs))
                 raise StoreError(
-                    f"{self.path.name}: is of another run (its {', '.join(differs)} differ); "
+                    f"{self.path.name}: is of another run (its {what} differ); "
                     "run with --replace to start anew"
                 )
+            check_state(header, arrays, monitor.state()[1], vars(tally))
             monitor.restore(header["monitor"], arrays)
             tally.restore(header["tally"])
             for rule, state in zip(rules, header["rules"], strict=True):

@@ -108,6 +108,8 @@ class Voice:
         KEPT: names in a ``state``.
     """
 
+    LEAST = -np.inf
+    """Of a sum of frames."""
     KEPT = ("own", "held", "part", "margins", "began", "counters", "left_own", "left", "recent")
 
     def __init__(self, size: int, how: Sensitivity) -> None:
@@ -270,10 +272,21 @@ class Voice:
         """Take up a ``state``.
 
         Raises:
-            ValueError: of another size.
+            ValueError: of another size, or one that no voice has.
         """
-        shapes = {arrays["own"].shape, arrays["part"].shape, arrays["held"].shape[1:]}
-        if shapes != {(self._size,)}:
+        left, kept = arrays["left_own"], [arrays[name] for name in ("own", "part", "held")]
+        if {array.shape[-1:] for array in kept} != {(self._size,)}:
+            raise ValueError
+        if min(array.min(initial=0.0) for array in (*kept, left)) < self.LEAST:
+            raise ValueError
+        if arrays["counters"].shape != (3,) or arrays["recent"].shape[1:] != (2,):
+            raise ValueError
+        if (left.size, arrays["left"].size) not in ((0, 0), (self._size, 2)):
+            raise ValueError
+        parts, known = int(arrays["counters"][1]), len(arrays["margins"])
+        if not 0 <= parts < self._how.unit_frames or arrays["counters"].min() < 0:
+            raise ValueError
+        if known > MOST_MARGINS or known != len(arrays["began"]):
             raise ValueError
         self._own, self._part = arrays["own"], arrays["part"]
         self._held = list(arrays["held"])
@@ -287,6 +300,8 @@ class Voice:
 
 
 class _HistogramVoice(Voice):
+    LEAST = 0.0
+
     def __init__(self, templates: AnyArray, how: Sensitivity) -> None:
         smoothed = templates[:: -(-len(templates) // MOST_TEMPLATES)] + 0.5
         shares = smoothed / smoothed.sum(axis=1, keepdims=True)

@@ -445,9 +445,13 @@ class Monitor:
             self._detector.restore(plain["change"], _under("change/", arrays))
         self.recordings.restore(plain["recordings"], _under("recordings/", arrays))
         self._read, self._peak = int(plain["read"]), float(plain["peak"])
+        if not 0 <= self._intake.tick - self._read <= self._every:
+            raise StoreError("the checkpoint does not fit: it was not taken at a reading")
         self._stream = int(plain["stream"])
         opened = plain["open"]
-        self._open = opened and Open(opened["since_seconds"], tuple(opened["features"]))
+        self._open = (
+            None if opened is None else Open(opened["since_seconds"], tuple(opened["features"]))
+        )
         self._losses.told = int(plain["losses"])
 
 

@@ -371,3 +371,14 @@ def test_standard_input_is_heard_once(run):
     result = run("replay", "-", "-")
     assert result.code == 2
     assert "can be heard once" in result.complaint
+
+
+@pytest.mark.parametrize("command", ["evaluate", "calibrate"])
+def test_resamples_without_end_are_a_usage_error(run, tmp_path, command):
+    path = tmp_path / "s.npz"
+    np.savez(path, scores=np.eye(3), target=np.arange(3))
+    more = ["-o", tmp_path / "law.npz"] if command == "calibrate" else []
+    result = run(command, path, "--draws", "99999999999", *more)
+    assert (result.code, len(result.err.splitlines())) == (2, 1)
+    assert "99999999999 is not in the range" in result.err
+    assert [each.name for each in tmp_path.iterdir()] == ["s.npz"]

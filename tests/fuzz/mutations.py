@@ -122,8 +122,8 @@ def npz_of(random: Random, data: bytes) -> bytes:
         name = random.choice(list(arrays))
         if name == "header" or ("header" in arrays and random.random() < 0.4):
             header = arrays["header"]
-            plain = header.dtype.kind == "U"
-            text = header.item() if plain else bytes(header).decode()
+            plain = header.dtype.kind == "U" and header.size == 1
+            text = str(header.item()) if plain else bytes(header).decode(errors="replace")
             with suppress(ValueError, RecursionError):  # broken by the round before
                 text = json_of(random, json.loads(text))
             raw = text.encode("utf-8", "surrogatepass")
@@ -134,7 +134,7 @@ def npz_of(random: Random, data: bytes) -> bytes:
             break
     file = io.BytesIO()
     with suppress(UnicodeEncodeError):
-        np.savez(file, allow_pickle=True, **arrays)  # type: ignore[arg-type]
+        np.savez(file, allow_pickle=True, **arrays)
     return file.getvalue()
 
 

@@ -69,7 +69,7 @@ def _plain(mutate: Callable[[Random, bytes], bytes]) -> Callable[[Random, bytes,
     return lambda random, data, _: mutate(random, data)
 
 
-def _lines(random: Random, data: bytes, _: Path) -> bytes:
+def _lines(random: Random, data: bytes, folder: Path) -> bytes:
     """One or a few of the JSON lines changed."""
     if random.random() < 0.2:
         return bytes_of(random, data)
@@ -223,7 +223,7 @@ def _evaluated(read: object) -> None:
 
 
 def _make_matrix(path: Path) -> None:
-    rows = ["trial,speaker,ann,bob,cyd"]
+    rows = ["trial,target,ann,bob,cyd"]
     rows += [f"u{j},{('ann', 'bob', 'cyd')[j % 3]},{j},{j % 3},{0.5 * j}" for j in range(9)]
     path.write_text("\n".join(rows) + "\n")
 
@@ -242,9 +242,10 @@ def _make_vectors(path: Path) -> None:
     np.savez(path, embeddings=values, speakers=np.array(["a", "b", "c"] * 2))
 
 
-def _make_kaldi_vectors(path: Path) -> None:
+def _make_csv_vectors(path: Path) -> None:
     values = np.random.default_rng(1).normal(size=(6, 3)).round(3).tolist()
-    rows = [f"s{i % 3}-u{i} [ {' '.join(map(str, row))} ]" for i, row in enumerate(values)]
+    rows = ["speaker,session,a,b,c"]
+    rows += [f"s{i % 3},{i}," + ",".join(map(str, row)) for i, row in enumerate(values)]
     path.write_text("\n".join(rows) + "\n")
 
 
@@ -313,7 +314,7 @@ READERS = (
            lambda p: _evaluated(read_scores(p, p.parent / "key")), 0.5),
     Reader("embeddings-npz", "e.npz", _make_vectors, _NPZ,
            lambda p: _evaluated(read_embeddings(p, p)), 0.5),
-    Reader("embeddings-kaldi", "e.ark", _make_kaldi_vectors, _TEXT,
+    Reader("embeddings-csv", "e.csv", _make_csv_vectors, _TEXT,
            lambda p: _evaluated(read_embeddings(p, p)), 0.5),
     Reader("labels", "utt2spk", _text("u1 ann\nu2 bob\nu3 ann\n"), _TEXT, read_labels),
     Reader("groups", "spk2gender", _text("ann f\nbob m\ncyd m\n"), _TEXT, read_attribute),

@@ -236,3 +236,43 @@ def test_what_is_no_checkpoint_is_neither_overwritten_nor_removed(saved, tmp_pat
     Checkpoint(path, {}).check()
     Checkpoint(path, {}).remove()
     assert not path.exists()
+
+
+@pytest.mark.parametrize(
+    ("where", "value"),
+    [
+        (("monitor", "peak"), float("nan")),
+        (("monitor", "tick"), 1 << 64),
+        (("monitor", "read"), 10**9),
+        (("monitor", "frames"), {"f0": [1]}),
+        (("monitor", "open"), {}),
+        (("offset",), -1),
+        (("tally",), '{"readings": 3}'),
+        (("tally",), "[[[["),
+        (("rules",), [{"rule": "bits>-9 for 2 s", "raised": "yes", "since": 1.0, "change": None}]),
+    ],
+)
+def test_a_number_that_no_run_remembers_is_refused(saved, where, value):
+    checkpoint, *_ = saved
+    header, arrays = read_store(checkpoint.path, "checkpoint")
+    inside = header
+    for key in where[:-1]:
+        inside = inside[key]
+    inside[where[-1]] = value
+    kept = {key: value for key, value in header.items() if key not in ("kind", "schema")}
+    write_store(checkpoint.path, "checkpoint", kept, arrays)
+    with pytest.raises(StoreError, match=r"does not fit|is damaged"):
+        checkpoint.load(*parts())
+
+
+@pytest.mark.parametrize("number", [np.nan, np.inf, -1e300])
+def test_sums_that_are_no_numbers_are_refused(tmp_path, number):
+    checkpoint = Checkpoint(tmp_path / "run.jsonl.state", CONFIGURATION)
+    monitor, *rest = Monitor(two_features(), watch="s1"), Tally(), []
+    checkpoint.save(monitor, *rest, 0)
+    header, arrays = read_store(checkpoint.path, "checkpoint")
+    arrays["sketch/style"][0] = number
+    kept = {key: value for key, value in header.items() if key not in ("kind", "schema")}
+    write_store(checkpoint.path, "checkpoint", kept, arrays)
+    with pytest.raises(StoreError, match="does not fit: its a sum makes no sense"):
+        checkpoint.load(Monitor(two_features(), watch="s1"), *rest)

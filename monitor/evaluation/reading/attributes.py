@@ -9,7 +9,7 @@ from pathlib import Path
 from monitor.errors import UsageError
 from monitor.evaluation.reading.files import fields, kind_of, separator_of, text_chunks
 from monitor.evaluation.reading.layout import SPEAKER, TRIAL, role_of
-from monitor.phrases import plural
+from monitor.phrases import plural, printable
 
 __all__ = ["Attribute", "read_attribute"]
 
@@ -96,7 +96,11 @@ def _columns(path: Path, head: list[str], column: str | None) -> tuple[int, int]
     if column is None and len(others) == 1:
         return key, 1 - key
     if column is None:
-        raise UsageError(f"{path.name} has {', '.join(others)}: choose one with --group-by")
+        raise UsageError(
+            f"{path.name} has {printable(', '.join(others))}: choose one with --group-by"
+        )
     if column not in others:
-        raise UsageError(f"{path.name} has no column {column!r}, but {', '.join(others)}")
+        raise UsageError(
+            f"{path.name} has no column {column!r}, but {printable(', '.join(others))}"
+        )
     return key, head.index(column)

@@ -31,6 +31,7 @@ Progress: TypeAlias = Callable[[int, int], None]
 
 _CHUNK = 1 << 22
 _DECIMAL = re.compile(r"[-+]?\d*,\d+([eE][-+]?\d+)?")
+_CONTROL = re.compile("[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\u202a-\u202e\u2066-\u2069]")
 _QUOTED = re.compile(r'"([^"]*)"|(\S+)')
 _MAGIC = {b"\x93NUMPY": "npy", b"PK\x03\x04": "npz", b"PK\x05\x06": "npz"}
 _FOREIGN = {
@@ -126,7 +127,7 @@ def text_chunks(path: Path, progress: Progress | None = None) -> Iterator[list[s
     """The lines of a text, some megabytes at a time.
 
     Raises:
-        StoreError: it cannot be read, or is not UTF-8.
+        StoreError: it cannot be read, is not UTF-8, or holds what steers a terminal.
     """
     with _opening(path):
         size = path.stat().st_size
@@ -134,6 +135,8 @@ def text_chunks(path: Path, progress: Progress | None = None) -> Iterator[list[s
             with path.open(encoding="utf-8-sig") as file:
                 done = 0
                 while lines := file.readlines(_CHUNK):
+                    if any(map(_CONTROL.search, lines)):
+                        raise StoreError(f"{path.name} holds control characters: is it text?")
                     yield lines
                     done += sum(map(len, lines))
                     if progress is not None:
