@@ -71,8 +71,9 @@ def in_words(
         if least <= seconds < usual
     ]
     if short:
+        has = "has" if len(short) == 1 else "have"
         yield (
-            f"monitor: note: {len(short)} of {len(population)} have much less speech than the rest "
+            f"monitor: note: {len(short)} of {len(population)} {has} much less speech than the rest "
             f"({usual:g} s): {_some(short)}; --watch one, and all templates are cut to that "
             "length: enrol more to learn what an attacker with more would know"
         )

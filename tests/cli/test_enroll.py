@@ -154,7 +154,10 @@ def test_among_the_shipped_readers(run, tmp_path, reference):
     assert f"holds {len(made)}" in result.err
     # 60 s of audio are less than the readers have: said once, with what to do
     (line,) = [line for line in result.err.splitlines() if "much less speech" in line]
-    assert "(100 s): me, you; --watch one, and all templates are cut to that length" in line
+    assert "2 of 52 have much less speech than the rest (100 s): me, you; --watch one," in line
+    one = run("enroll", corpus / "me", "--speaker", "me", "--base", "reference", "--features",
+              "f0", "-o", tmp_path / "one.npz")  # fmt: skip
+    assert "1 of 51 has much less speech" in one.err
     again = run("enroll", corpus, "--base", path, "-o", tmp_path / "x.npz")
     assert again.code == 2
     assert "me, you enrolled already" in again.complaint
