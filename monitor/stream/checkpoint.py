@@ -73,8 +73,11 @@ class Checkpoint:
             StoreError: there is no checkpoint, it is damaged, or it is of another run.
         """
         if not self.path.exists():
+            run = self.path.with_suffix("")
+            taken = run.exists() and run.stat().st_size > 0
             raise StoreError(
                 f"{self.path.name}: there is nothing to resume; leave out --resume to start anew"
+                + (f", with --replace to overwrite {run.name}" if taken else "")
             )
         header, arrays = read_store(self.path, _KIND)
         try:
@@ -84,7 +87,7 @@ class Checkpoint:
             if differs:
                 what = printable(", ".join(differs))
                 raise StoreError(
-                    f"{self.path.name}: is of another run (its {what} differ); "
+                    f"{self.path.name}: is of another run (not the same: {what}); "
                     "run with --replace to start anew"
                 )
             check_state(header, arrays, monitor.state()[1], vars(tally))

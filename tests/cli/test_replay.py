@@ -337,7 +337,7 @@ def test_interrupted_and_resumed(run, command, talk, population, tmp_path):
     assert other.code == 2  # frames have no channels
     other = run("replay", *[o if o != "0.5" else "1" for o in options], "--resume")
     assert other.code == 1
-    assert "is of another run (its step differ" in other.complaint
+    assert "is of another run (not the same: step)" in other.complaint
     assert run("replay", *options, "--resume", "--plot", tmp_path / "a.png").code == 3
     whole = tmp_path / "whole.jsonl"
     assert run("replay", *options[:-1], str(whole)).code == 3
@@ -351,6 +351,7 @@ def test_interrupted_and_resumed(run, command, talk, population, tmp_path):
     nothing = run("replay", *options, "--resume")
     assert nothing.code == 1
     assert "nothing to resume" in nothing.complaint
+    assert f"with --replace to overwrite {path.name}" in nothing.complaint
     assert timeless(path) == timeless(whole)
     assert run("replay", talk, "--resume").code == 2
 
@@ -375,7 +376,7 @@ def test_a_law_that_has_changed_is_another_run(run, talk, population, tmp_path):
     loaded.save(us)
     result = run(*command, "--resume")
     assert result.code == 1
-    assert "is of another run (its law differ" in result.complaint
+    assert "is of another run (not the same: law)" in result.complaint
     us.write_bytes(population.read_bytes())
     assert run(*command, "--resume").code == 0
 

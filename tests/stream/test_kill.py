@@ -125,7 +125,7 @@ def test_a_killed_run_is_not_resumed_as_another(talk, tmp_path):
     status, said = finish(tmp_path, *arguments, "--resume", "--step", "0.2")
     assert status == 1
     assert said.splitlines()[-1].endswith("run with --replace to start anew")
-    assert "its step differ" in said
+    assert "(not the same: step)" in said
     assert "Traceback" not in said
     assert (tmp_path / "run.jsonl").read_bytes() == before
     assert (tmp_path / "run.jsonl.state").exists()
