@@ -116,6 +116,11 @@ def read_json_lines(path: Path) -> tuple[Header, BoolArray, dict[str, Track]]:
                 line = None
             if not isinstance(line, dict):
                 raise SourceError(f"{path.name} line {number}: is no JSON object; correct it")
+            if first and line.get("type") == "start":
+                raise SourceError(
+                    f"{path.name} is a recorded run, which nobody can hear again; it is shown by "
+                    "monitor view, drawn by monitor plot"
+                )
             if first and "schema" in line:
                 lines.header = read_header(line, path.name)
             else:

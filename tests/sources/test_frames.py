@@ -293,6 +293,12 @@ def test_files_that_are_no_json_lines(tmp_path, content):
         FramesFile(path)
 
 
+def test_a_recorded_run_is_no_file_of_frames(tmp_path):
+    path = lines(tmp_path / "run.jsonl", {"type": "start", "schema": 1}, {"type": "reading"})
+    with pytest.raises(SourceError, match=r"run\.jsonl is a recorded run.*monitor view.*plot"):
+        FramesFile(path)
+
+
 def test_write_frames_refuses_nonsense(tmp_path):
     speech, track = np.ones(3, bool), Track(np.array([1, 2, 3]), BINS)
     for name in ("header", "a_ticks", "a b", "speech"):
