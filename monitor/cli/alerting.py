@@ -44,11 +44,19 @@ class Alerting:
             what a person should know of the others, a line each.
 
         Raises:
-            UsageError: a rule does not fit.
+            UsageError: a rule does not fit, or there is none for what alerts shall do.
         """
+        from monitor.errors import UsageError
+
+        if not self.rules and (self.commands or self.stop):
+            option = "--on-alert" if self.commands else "--stop-on-alert"
+            raise UsageError(f"{option} needs an alert: add --alert 'bits>3'")
         for rule in self.rules:
             rule.update(start)
-        return [note for rule in self.rules if (note := rule.note(start))]
+        notes = [note for rule in self.rules if (note := rule.note(start))]
+        if not self.rules and (self.webhooks or self.notify):
+            notes.append("no --alert is set: nothing is sent to --webhook and --notify")
+        return notes
 
     def actions(self) -> list[Action]:
         """What alerts do, ready for ``run``; to be closed when it is over."""

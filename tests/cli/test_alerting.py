@@ -99,10 +99,19 @@ def test_what_cannot_be_raised_is_said_beforehand(replay):
     assert any("can never be raised" in notice for notice in result.records[0]["notices"])
 
 
+def test_a_receiver_without_an_alert_is_told_of(replay):
+    with receiving() as receiver:
+        result = replay("--webhook", receiver.url)
+    assert result.code == 0
+    assert "no --alert is set: nothing is sent to --webhook" in result.err
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [
         (["--warn", "30s"], "--warn needs a threshold to warn of: add --alert 'bits>3'"),
+        (["--on-alert", "true"], "--on-alert needs an alert: add --alert 'bits>3'"),
+        (["--stop-on-alert"], "--stop-on-alert needs an alert: add --alert 'bits>3'"),
         (["--alert", "bots>3"], "did you mean bits?"),
         (["--alert", "bits>3", "--webhook", "example.org"], "--webhook needs an address"),
         (["--alert", "bits>3", "--notify", "what://"], "--notify needs an address"),
