@@ -71,10 +71,10 @@ def in_words(
         if least <= seconds < usual
     ]
     if short:
-        has = "has" if len(short) == 1 else "have"
+        verb = "has" if len(short) == 1 else "have"
         yield (
-            f"monitor: note: {len(short)} of {len(population)} {has} much less speech than the rest "
-            f"({usual:g} s): {_some(short)}; --watch one, and all templates are cut to that "
+            f"monitor: note: {len(short)} of {len(population)} {verb} much less speech than the "
+            f"rest ({usual:g} s): {_some(short)}; --watch one, and all templates are cut to that "
             "length: enrol more to learn what an attacker with more would know"
         )
 
