@@ -100,6 +100,8 @@ def format_value(value: float | None, unit: str, text: str = "") -> str:
         ['2.346', '27.9 %', '28.9']
         >>> [format_value(value, "nats") for value in (None, float("inf"), 1e9)]
         ['-', 'inf', '1e+09']
+        >>> [format_value(value, "") for value in (0.671, 0.82, 0)]
+        ['0.671', '0.820', '0']
     """
     if text:
         return text
@@ -119,7 +121,7 @@ def format_value(value: float | None, unit: str, text: str = "") -> str:
         return written.removeprefix("-") if float(written) == 0 else written
     if unit in ("bits", "nats", "log10"):
         return f"{value:.0e}"  # short, so that its limits have room
-    return f"{value:.3g}"
+    return f"{value:#.3g}" if 1e-3 <= abs(value) < 1 else f"{value:.3g}"  # as its limits beside it
 
 
 def format_limits(figure: Figure) -> str:
