@@ -60,16 +60,27 @@ class Alerting:
 
     def actions(self) -> list[Action]:
         """What alerts do, ready for ``run``; to be closed when it is over."""
-        from monitor.alerts.actions.bell import Bell
-        from monitor.alerts.actions.command import Command
         from monitor.alerts.actions.courier import Courier, Receiver
-        from monitor.alerts.actions.notify import Notify
-        from monitor.alerts.actions.webhook import Webhook
 
-        made: list[Receiver] = [Command(command) for command in self.commands]
-        made += [Webhook(url) for url in self.webhooks]
-        made += [Notify(url) for url in self.notify]
-        return [*([Bell()] if self.bell else []), *map(Courier, made)]
+        made: list[Action] = []
+        receivers: list[Receiver] = []
+        if self.bell:
+            from monitor.alerts.actions.bell import Bell
+
+            made.append(Bell())
+        if self.commands:
+            from monitor.alerts.actions.command import Command
+
+            receivers += [Command(command) for command in self.commands]
+        if self.webhooks:
+            from monitor.alerts.actions.webhook import Webhook  # brings http and ssl
+
+            receivers += [Webhook(url) for url in self.webhooks]
+        if self.notify:
+            from monitor.alerts.actions.notify import Notify
+
+            receivers += [Notify(url) for url in self.notify]
+        return [*made, *map(Courier, receivers)]
 
     @property
     def thresholds(self) -> list[float]:

@@ -126,7 +126,7 @@ def command(
         opening.begin(
             monitor,
             chain.labels,
-            heard=heard(known, start, end),
+            heard=() if keeping.path is None else heard(known, start, end),
             configuration={
                 "recordings": [[Path(name).name, *known.get(name, ())] for name in recordings],
                 "session": monitor.recogniser.session,

@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 
 from monitor.errors import StoreError, UsageError
-from monitor.stream.following import VOICES, Sensitivity, Voice
+from monitor.stream.following import VOICES, Sensitivity, Voice, adwin
 from monitor.types import TICKS_PER_SECOND, AnyArray
 
 __all__ = ["SENSITIVITY", "Change", "ChangeDetector", "Open"]
@@ -133,9 +133,6 @@ class ChangeDetector:
         sensitivity: Mapping[str, Sensitivity] | None = None,
         returns: bool = False,
     ) -> None:
-        # takes nearly a second, which a live stream does not have later
-        import river.drift  # noqa: F401
-
         if not careful > 0:
             raise UsageError(f"careful={careful:g} must be positive; 1 is the default")
         settings = {**SENSITIVITY, **(sensitivity or {})}
@@ -155,6 +152,11 @@ class ChangeDetector:
             how = replace(how, delta=delta)
             self._voices[name] = VOICES[kind](np.asarray(background[name]), how)
         self._tick = 0
+
+    @staticmethod
+    def prepare() -> None:
+        """Import what would be imported when first needed: some 15 s into a stream."""
+        adwin()
 
     def update(self, step: Mapping[str, AnyArray], tick: int) -> Change | None:
         """Hear one step of the stream.

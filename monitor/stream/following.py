@@ -26,6 +26,7 @@ __all__ = [
     "Fall",
     "Sensitivity",
     "Voice",
+    "adwin",
 ]
 
 MOST_TEMPLATES = 64
@@ -95,6 +96,13 @@ class Left:
     frames: int
     level: float
     recent: list[tuple[float, int]]
+
+
+def adwin() -> type[ADWIN]:
+    """river's, imported when it is first needed: its package takes half a second."""
+    from river.drift import ADWIN
+
+    return ADWIN
 
 
 class Voice:
@@ -211,7 +219,7 @@ class Voice:
         if self._frames >= self._how.warm_frames:
             self._margins.append(self._margin(unit, self._own, self._frames))
             self._began.append(self._part_began)
-            if self._show(self._margins[-1]):
+            if self._notices():
                 fall = self._fall()
             elif len(self._margins) >= MOST_MARGINS:
                 half = MOST_MARGINS // 2
@@ -233,25 +241,29 @@ class Voice:
         return None
 
     def _follow(self, margins: list[float], began: list[int]) -> None:
-        """A new ADWIN that has seen these: its own state cannot be saved, so this is it."""
+        """A new ADWIN that will see these: its own state cannot be saved, so this is it."""
         self._margins, self._began = margins, began
         self._adwin: ADWIN | None = None
-        for margin in margins:
-            self._show(margin)
 
-    def _show(self, margin: float) -> bool:
-        """Whether ADWIN notices something with this further margin."""
+    def _notices(self) -> bool:
+        """Whether ADWIN notices something with the newest margin."""
+        grace = 2 * self._how.min_units + 1
+        if len(self._margins) < grace:  # it could not, and is slow to import
+            return False
+        unseen = self._margins[-1:]
         if self._adwin is None:
-            from river.drift import ADWIN
-
-            self._adwin = ADWIN(
-                delta=self._how.delta,
-                clock=1,
-                min_window_length=self._how.min_units,
-                grace_period=2 * self._how.min_units + 1,
-            )
-        self._adwin.update(margin * self._how.gain)
+            self._adwin, unseen = self._fresh_adwin(grace), self._margins
+        for margin in unseen:
+            self._adwin.update(margin * self._how.gain)
         return bool(self._adwin.drift_detected)
+
+    def _fresh_adwin(self, grace: int) -> ADWIN:
+        return adwin()(
+            delta=self._how.delta,
+            clock=1,
+            min_window_length=self._how.min_units,
+            grace_period=grace,
+        )
 
     def state(self) -> dict[str, AnyArray]:
         """Everything needed to go on as if never stopped."""

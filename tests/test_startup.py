@@ -1,0 +1,81 @@
+"""What a command has not imported by a moment: that is what it starts fast by, on any machine."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+import soundfile
+
+from tests.sounds import RATE, synthetic
+
+SLOW = (
+    *("scipy.stats", "scipy.optimize", "river", "sklearn", "sqlalchemy", "pandas"),
+    *("matplotlib", "torch", "speechbrain", "pocketsphinx", "sqlite3", "http.client", "ssl"),
+)
+"""None of them is needed for pitch, however much is installed; river is once there is a change to
+look for."""
+
+LOADED = f"""
+import sys
+def loaded(): return sorted(set({SLOW!r}) & set(sys.modules))
+"""
+
+
+def ran(program: str) -> str:
+    """What a fresh interpreter printed."""
+    done = subprocess.run(
+        [sys.executable, "-c", LOADED + program], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize("on_change", ["ignore", "note", "reset", "split"])
+def test_a_population_and_its_monitor_load_nothing_slow(on_change):
+    program = f"""
+from monitor import Monitor, Population
+Monitor(Population.reference(), ["f0"], on_change={on_change!r})
+print(loaded())
+"""
+    assert ran(program) == "[]\n"
+
+
+def test_the_first_reading_comes_before_anything_slow(tmp_path):
+    soundfile.write(tmp_path / "short.wav", synthetic(5.0), RATE)
+    program = f"""
+from monitor.cli import main
+try:
+    main(["replay", {str(tmp_path / "short.wav")!r}, "--features", "f0", "--jsonl", "-"])
+except SystemExit as left:
+    assert left.code == 0, left.code
+print(loaded())
+"""
+    *lines, last = ran(program).splitlines()
+    assert last == "[]"
+    assert sum('"type":"reading"' in line for line in lines) == 5
+    assert '"usable":0.0' not in lines[-2]  # pitch was heard
+
+
+VOICE = """
+import numpy as np
+from monitor import Frames, Monitor, Population, Track
+monitor = Monitor(Population.reference(), ["f0"], on_change="note")
+def hear(seconds):
+    bins = np.random.default_rng(0).integers(38, 44, 100 * seconds)
+    voice = Track(np.arange(1, 100 * seconds + 1), bins)
+    monitor.push(Frames(np.ones(100 * seconds, bool), {"f0": voice}))
+"""
+
+
+def test_river_comes_when_a_change_can_first_be_seen():
+    # 4 units of 0.5 s to be warm, 3 held back, the 9 margins that ADWIN waits for
+    program = VOICE + "hear(7); print(loaded()); hear(2); print('river' in loaded())"
+    assert ran(program) == "[]\nTrue\n"
+
+
+def test_a_live_stream_gets_it_beforehand():
+    assert ran(VOICE + "monitor.prepare(); print('river' in loaded())") == "True\n"
+    ignoring = VOICE.replace("note", "ignore")
+    assert ran(ignoring + "monitor.prepare(); hear(60); print(loaded())") == "[]\n"
