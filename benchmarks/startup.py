@@ -1,0 +1,60 @@
+"""CPU seconds, user and system, from the start of `monitor replay` to its first reading.
+
+    python -m benchmarks.startup RECORDING [--runs 9] [--python PLAIN/bin/python]
+
+CPU time does not depend on what else the machine does; what the program has read to the end of the
+recording's first block is in it. ``--python`` measures an environment of its own, run from another
+folder. The first run, which may write bytecode, is left out. Prints JSON.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+from pathlib import Path
+
+
+def first_reading(command: list[str]) -> float:
+    """CPU seconds until a command has written its first reading."""
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment
+    ) as process:
+        assert process.stdout is not None
+        if not any(b'"type":"reading"' in line for line in process.stdout):
+            raise SystemExit(f"no reading from {' '.join(command)}")
+        process.kill()
+        _, status, used = os.wait4(process.pid, 0)
+        process.returncode = status
+    return used.ru_utime + used.ru_stime
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("recording", type=Path)
+    parser.add_argument("--runs", type=int, default=9)
+    parser.add_argument("--features", default="f0")
+    parser.add_argument(
+        "--python", default=sys.executable, help="the environment whose `monitor` is timed"
+    )
+    arguments = parser.parse_args()
+    command = [arguments.python, "-m", "monitor", "replay", str(arguments.recording)]
+    command += ["--features", arguments.features, "--jsonl", "-"]
+    _, *taken = [first_reading(command) for _ in range(arguments.runs + 1)]
+    print(
+        json.dumps(
+            {
+                "features": arguments.features,
+                "cpu_seconds_median": round(statistics.median(taken), 3),
+                "cpu_seconds": [round(each, 3) for each in sorted(taken)],
+            }
+        )
+    )
+
+
+if __name__ == "__main__":
+    main()
