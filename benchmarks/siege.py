@@ -17,13 +17,12 @@ import json
 import os
 import re
 import resource
-import socket
 import subprocess
 import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from urllib.request import urlopen
@@ -31,26 +30,12 @@ from urllib.request import urlopen
 import psutil
 
 from tests.alerts.receiver import receiving
+from tests.web.crowd import crowd
 
 SPEED = 20.0
 DESCRIPTORS = 1024
 HEAD = b"GET /readings HTTP/1.1\r\nHost: localhost\r\n"
 Attack = Callable[[int, threading.Event], None]
-
-
-@contextlib.contextmanager
-def crowd(port: int, count: int, said: bytes) -> Iterator[list[socket.socket]]:
-    with contextlib.ExitStack() as stack:
-        made = []
-        for _ in range(count):
-            one = stack.enter_context(socket.socket())
-            one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-            one.settimeout(10)
-            with contextlib.suppress(OSError):
-                one.connect(("127.0.0.1", port))
-                one.sendall(said)
-            made.append(one)
-        yield made
 
 
 def nobody(_: int, over: threading.Event) -> None:

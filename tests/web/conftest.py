@@ -7,6 +7,10 @@ from typing import Any
 
 import pytest
 
+from monitor.web.page import Page
+from tests.web import records
+
+SECRET = "correct horse battery"
 ARGUMENTS = (
     "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync",
     "--disable-background-networking", "--disable-component-update",
@@ -28,3 +32,16 @@ def browser() -> Iterator[Any]:
         chromium = driver.chromium.launch(executable_path=program, args=list(ARGUMENTS))
         yield chromium
         chromium.close()
+
+
+@pytest.fixture
+def page() -> Iterator[Page]:
+    with Page() as made:
+        yield made
+
+
+@pytest.fixture
+def guarded() -> Iterator[Page]:
+    with Page(token=SECRET) as made:
+        made.write(records.start())
+        yield made

@@ -9,7 +9,6 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
@@ -19,37 +18,10 @@ import pytest
 from monitor.web.page import Page
 from tests.alerts.receiver import receiving
 from tests.web import records
+from tests.web.conftest import SECRET
+from tests.web.crowd import crowd
 
-SECRET = "correct horse battery"
 REQUEST = b"GET /readings HTTP/1.1\r\nHost: localhost\r\n"
-
-
-@pytest.fixture
-def page() -> Iterator[Page]:
-    with Page() as made:
-        yield made
-
-
-@pytest.fixture
-def guarded() -> Iterator[Page]:
-    with Page(token=SECRET) as made:
-        made.write(records.start())
-        yield made
-
-
-@contextlib.contextmanager
-def crowd(port: int, count: int, said: bytes = b"") -> Iterator[list[socket.socket]]:
-    """So many connections, each of which has said the same."""
-    with contextlib.ExitStack() as stack:
-        made = []
-        for _ in range(count):
-            one = stack.enter_context(socket.socket())
-            one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-            one.settimeout(60)
-            one.connect(("127.0.0.1", port))
-            one.sendall(said)
-            made.append(one)
-        yield made
 
 
 def gone(one: socket.socket) -> bool:

@@ -7,7 +7,6 @@ import json
 import logging
 import socket
 import threading
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
@@ -20,23 +19,10 @@ from monitor.protocols import Sink
 from monitor.web.events import MOST_BEHIND
 from monitor.web.page import Page
 from tests.web import records
+from tests.web.conftest import SECRET
 
-SECRET = "correct horse battery"
 get = partial(httpx.get, timeout=60.0)
 DATA = ("/events", "/readings", "/metrics")
-
-
-@pytest.fixture
-def page() -> Iterator[Page]:
-    with Page() as made:
-        yield made
-
-
-@pytest.fixture
-def guarded() -> Iterator[Page]:
-    with Page(token=SECRET) as made:
-        made.write(records.start())
-        yield made
 
 
 def parse(text: str) -> list[dict[str, str]]:
