@@ -163,7 +163,13 @@ def test_a_folder_for_each_of_several_people(shared, place, shell):
                 continue
             done = shell(line)
             assert done.returncode in (0, 3), (line, done.stderr)
-        assert len(Population.load(place / "us.npz").laws) == 3
+        laws = Population.load(place / "us.npz").laws
+        assert {law.features for law in laws} == {("f0",), ("phones",), ("f0", "phones")}
+        # their own of the one session, and the shipped readers' for another day
+        assert {(law.session, law.origin) for law in laws} == {
+            ("same", "own"),
+            ("cross", "shipped"),
+        }
         watched(records((place / "talk.jsonl").read_text()))
 
 

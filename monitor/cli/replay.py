@@ -85,6 +85,7 @@ def command(
     One bit halves the people an attacker has to consider: among 50 people 3 bits leave about 6.
     """
     from monitor.cli.inputs import fingerprints, heard, load_identity, offered, open_all
+    from monitor.phrases import file_name
     from monitor.population.lawfile import load_laws
     from monitor.population.population import Population
     from monitor.sinks.terminal import ReplayProgress
@@ -128,7 +129,7 @@ def command(
             chain.labels,
             heard=() if keeping.path is None else heard(known, start, end),
             configuration={
-                "recordings": [[Path(name).name, *known.get(name, ())] for name in recordings],
+                "recordings": [[file_name(name), *known.get(name, ())] for name in recordings],
                 "session": monitor.recogniser.session,
                 "features": list(monitor.features),
                 "watch": watch,

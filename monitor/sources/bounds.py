@@ -20,9 +20,8 @@ def check_format(label: str, rate: int, channels: int) -> None:
     """
     if not 1 <= channels <= MOST_CHANNELS:
         raise SourceError(
-            f"{label} has {plural(channels, 'channel')} by its header: at most "
-            f"{MOST_CHANNELS} can be heard; "
-            "is it damaged?"
+            f"{label} has {plural(channels, 'channel')} by its header: at most {MOST_CHANNELS} can "
+            "be heard; is it damaged?"
         )
     if not LEAST_RATE <= rate <= MOST_RATE:
         raise SourceError(

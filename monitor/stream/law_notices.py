@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from monitor.phrases import plural
 from monitor.population.flattering import flattery
 from monitor.stream.monitor import Monitor
 
@@ -48,7 +49,7 @@ def law_notices(monitor: Monitor) -> list[str]:
     elif law.prior_share >= _WORTH_SAYING:
         notices.append(
             f"of the rank law {100 * law.prior_share:.0f} % is the shipped readers', which keeps "
-            f"the {law.speakers} speakers behind the rest from claiming too much"
+            f"the rest, learnt from {plural(law.speakers, 'speaker')}, from claiming too much"
         )
     if recogniser.speakers > 10 * law.candidates:
         notices.append(

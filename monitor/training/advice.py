@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from monitor.phrases import plural
 from monitor.population.flattering import flattery
 from monitor.training.calibrating import FEWEST_SPEAKERS, Calibration
 from monitor.training.listening import Shape
@@ -25,7 +26,7 @@ def advice(made: Calibration, shapes: Mapping[str, Shape]) -> list[str]:
     lines = []
     shares = [
         f"{100 * law.prior_share:.0f} % of {'+'.join(law.features)} {law.session}-session "
-        f"({law.speakers} speakers)"
+        f"({plural(law.speakers, 'speaker')})"
         for law in learnt
         if law.prior_speakers
     ]
