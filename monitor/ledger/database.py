@@ -179,6 +179,7 @@ def _check(connection: sqlite3.Connection, name: str, migrations: Sequence[str])
         StoreError: it is of another program, or holds anything besides our own tables.
     """
     newest = len(migrations)
+    connection.text_factory = lambda raw: raw.decode(errors="replace")  # which no check passes
     connection.execute("PRAGMA trusted_schema = OFF").fetchone()
     if sys.version_info >= (3, 12):
         connection.setconfig(sqlite3.SQLITE_DBCONFIG_DEFENSIVE, True)
