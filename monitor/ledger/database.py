@@ -243,6 +243,8 @@ def translated(path: Path) -> Iterator[None]:
         yield
     except sqlite3.Error as error:
         raise StoreError(f"{path.name}: {reason_of(error)}") from None
+    except UnicodeDecodeError:  # SQLite's own message quotes bytes that are no text
+        raise StoreError(f"{path.name}: is damaged; restore a copy") from None
 
 
 def reason_of(error: sqlite3.Error) -> str:

@@ -91,3 +91,10 @@ def test_rows_that_nothing_wrote_are_named_in_one_line(path, statement):
     with Ledger(path) as ledger, pytest.raises(StoreError, match=r"^ledger.db: is damaged") as told:
         list(ledger.export())
     assert str(told.value).isprintable()
+
+
+def test_a_schema_that_is_no_text_is_refused(path):
+    listen(path, 1)
+    change(path, "UPDATE sqlite_master SET sql = CAST(x'43524541ff' AS TEXT) WHERE name = 'alerts'")
+    with pytest.raises(StoreError, match=r"^ledger.db: is damaged; restore a copy$"):
+        Ledger(path)
