@@ -13,7 +13,7 @@ ROOT = Path(monitor.__file__).parent
 LAYERS = [
     {"bounds", "types", "errors", "lazy", "managed", "phrases", "version"},
     {"archives", "locks", "maths", "protocols"},
-    {"whole"},
+    {"networks", "whole"},
     {"corpus", "features", "population", "sources", "sinks", "figures"},
     {"stream", "alerts", "evaluation"},
     {"training", "ledger", "web"},

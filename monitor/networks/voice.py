@@ -1,0 +1,137 @@
+"""The voice network: embeddings of a speaker's voice, by numpy alone.
+
+What `recipes.voice` trained and folded: separable convolution blocks with squeeze and excitation
+(ECAPA-TDNN's; Desplanques et al., Interspeech 2020) at 50 frames a second, attentive statistics.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from io import BytesIO
+from itertools import count
+from pathlib import Path
+from typing import Self
+
+import numpy as np
+from scipy.special import expit
+
+from monitor.archives import read_arrays
+from monitor.errors import StoreError, UsageError
+from monitor.networks.mel import BANDS, WIDTH, log_mel
+from monitor.types import FloatArray
+
+__all__ = ["VoiceNetwork"]
+
+_STRIDE = 2
+_LEAST_VARIANCE = np.float32(1e-5)
+_MOST_BYTES = 16 << 20
+
+
+class VoiceNetwork:
+    """Windows of sound to embeddings.
+
+    Args:
+        weights: arrays by name, as `recipes.voice.network.folded` gives them.
+        sha256: of the file that they come from.
+
+    Attributes:
+        size: numbers in an embedding.
+        sha256: embeddings of two networks cannot be compared; this tells them apart.
+
+    Raises:
+        StoreError: they are of another network.
+    """
+
+    def __init__(self, weights: dict[str, FloatArray], sha256: str = "") -> None:
+        self.sha256 = sha256
+        self._weights = {name: np.asarray(each, np.float32) for name, each in weights.items()}
+        try:
+            self._blocks = next(i for i in count() if f"{i}.depthwise" not in weights)
+            self.size = len(self._weights["embed.bias"])
+            with np.errstate(all="ignore"):
+                found = self.embed(np.zeros((1, 2 * WIDTH), np.float32))
+            if self._blocks == 0 or found.shape != (1, self.size):
+                raise ValueError("no blocks")
+        except (KeyError, ValueError, IndexError, TypeError) as error:
+            raise StoreError(f"weights of another network than voice's ({error})") from None
+
+    @classmethod
+    def load(cls, path: Path) -> Self:
+        """Read a file of weights.
+
+        Raises:
+            StoreError: it cannot be read, or holds something else.
+        """
+        try:
+            with path.open("rb") as file:
+                held = file.read(_MOST_BYTES + 1)
+            if len(held) > _MOST_BYTES:
+                raise ValueError("far too large for it")
+            weights = read_arrays(BytesIO(held))
+        except Exception as error:  # zipfile and numpy raise what they like on a broken file
+            raise StoreError(f"{path.name}: no weights ({type(error).__name__}: {error})") from None
+        return cls(weights, hashlib.sha256(held).hexdigest())
+
+    def embed(self, windows: FloatArray) -> FloatArray:
+        """Embed windows of one length, each by itself.
+
+        Args:
+            windows: shape (b, n), mono at 16 kHz in -1 to 1, n of 800 or more.
+
+        Returns:
+            shape (b, 192), float32, each of length 1. What else is in a batch changes nothing.
+
+        Raises:
+            UsageError: another shape, or windows too short.
+        """
+        if windows.ndim != 2 or windows.shape[1] < 2 * WIDTH:
+            raise UsageError(f"windows have the shape (b, n), n at least {2 * WIDTH} samples")
+        found = [self._embedded(log_mel(window)) for window in windows]
+        return np.stack(found) if found else np.empty((0, self.size), np.float32)
+
+    def _embedded(self, bands: FloatArray) -> FloatArray:
+        """One window's bands, shape (t, 40), to shape (192,). Frames are rows throughout."""
+        weights = self._weights
+        x = self._stem(bands - bands.mean(axis=0))
+        for block in range(self._blocks):
+            y = self._depthwise(x, f"{block}.depthwise", dilation=block + 1)
+            y = y @ weights[f"{block}.pointwise"].T + weights[f"{block}.pointwise.bias"]
+            gate = _relu(self._linear(y.mean(axis=0), f"{block}.squeeze"))
+            y *= expit(self._linear(gate, f"{block}.excite"))
+            x = _relu(np.add(x, y, out=y))
+        x = _relu(self._linear(x, "widen"))
+        heed = self._linear(np.tanh(self._linear(x, "attend")), "weigh")
+        heed = np.exp(heed - heed.max(axis=0))
+        heed /= heed.sum(axis=0)
+        heed *= x
+        mean = heed.sum(axis=0)
+        variance = np.einsum("tc,tc->c", heed, x) - mean * mean
+        deviation = np.sqrt(np.maximum(variance, _LEAST_VARIANCE))
+        found = self._linear(np.concatenate([mean, deviation]), "embed")
+        return np.asarray(found / np.linalg.norm(found), np.float32)
+
+    def _linear(self, x: FloatArray, name: str) -> FloatArray:
+        return np.asarray(x @ self._weights[name].T + self._weights[f"{name}.bias"])
+
+    def _stem(self, bands: FloatArray) -> FloatArray:
+        """Every second frame, of five."""
+        kernel = self._weights["stem"]
+        taps = kernel.shape[2]
+        padded = np.pad(bands, ((taps // 2, taps // 2), (0, 0)))
+        rows = np.lib.stride_tricks.sliding_window_view(padded, taps, axis=0)[::_STRIDE]
+        flat = rows.reshape(len(rows), BANDS * taps)
+        return _relu(flat @ kernel.reshape(len(kernel), -1).T + self._weights["stem.bias"])
+
+    def _depthwise(self, x: FloatArray, name: str, dilation: int) -> FloatArray:
+        """Each channel with taps of its own; zeros beyond both ends."""
+        kernel = self._weights[name].T
+        reach = dilation * (len(kernel) // 2)
+        padded = np.pad(x, ((reach, reach), (0, 0)))
+        y = np.tile(self._weights[f"{name}.bias"], (len(x), 1))
+        for tap, scale in enumerate(kernel):
+            y += padded[tap * dilation : tap * dilation + len(x)] * scale
+        return _relu(y)
+
+
+def _relu(x: FloatArray) -> FloatArray:
+    return np.maximum(x, 0, out=x)

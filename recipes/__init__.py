@@ -1,0 +1,1 @@
+"""How the networks that ship were made: data, training, evaluation, one folder a network."""

@@ -1,0 +1,1 @@
+"""A small speaker-embedding network: prepare, train, evaluate, export; see recipes/README.md."""

@@ -1,0 +1,119 @@
+"""Which recording is for what: no reader who trains the network ever judges it, or a law.
+
+All readers of the shipped population are kept out of training, because their scores calibrate its
+laws. One half of them chooses (checkpoints, settings), the other half is reported. Of the
+non-native speakers, 50 are kept apart and reported too.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from monitor.errors import CorpusError
+from monitor.population.population import Population
+
+__all__ = ["HELD_OUT", "ROLES", "Recording", "recordings"]
+
+ROLES = ("train", "choose", "report", "held out")
+"""What a recording is for; ``held out``: a non-native speaker who is reported."""
+HELD_OUT = 50
+_TRAINING = ("background", "speechocean762")
+_SEED = 20261122
+
+
+@dataclass(frozen=True, slots=True)
+class Recording:
+    """One file of a corpus, and what it is for.
+
+    Attributes:
+        path: the file.
+        corpus, speaker, gender, session: by the manifest.
+        adult: False for a speaker under 16.
+        role: one of `ROLES`.
+        seconds: audio seconds by the manifest.
+    """
+
+    path: Path
+    corpus: str
+    speaker: str
+    gender: str
+    session: str
+    adult: bool
+    role: str
+    seconds: float
+
+
+def recordings(speech: Path, nonnative: Path) -> list[Recording]:
+    """Every recording that the recipe hears.
+
+    Args:
+        speech: a folder with ``manifest.csv``: path, corpus, speaker, gender, chapter, seconds.
+        nonnative: likewise, with ``age`` instead of ``chapter``.
+
+    Returns:
+        training first, then the two halves of the shipped readers, then the speakers held out.
+
+    Raises:
+        CorpusError: a manifest is missing or not such a table.
+    """
+    reference = set(Population.reference().names)
+    rows = [*_rows(speech), *_rows(nonnative)]
+    shipped = [row for row in rows if row["speaker"] in reference and "age" not in row]
+    several = {row["speaker"] for row in shipped if _sessions(shipped, row["speaker"]) > 1}
+    report = _half(several) | _half({row["speaker"] for row in shipped} - several)
+    others = [row for row in rows if row["corpus"] in _TRAINING and row not in shipped]
+    foreign = sorted({row["speaker"] for row in others if row["corpus"] == _TRAINING[1]})
+    apart = set(_drawn(foreign, min(HELD_OUT, len(foreign) // 5)))
+    found = [
+        _recording(row, "held out" if row["speaker"] in apart and "age" in row else "train")
+        for row in others
+    ]
+    found += [
+        _recording(row, "report" if row["speaker"] in report else "choose") for row in shipped
+    ]
+    return sorted(found, key=lambda each: (ROLES.index(each.role), each.corpus, each.path))
+
+
+def _rows(folder: Path) -> list[dict[str, str]]:
+    manifest = folder / "manifest.csv"
+    try:
+        with manifest.open(encoding="utf-8", newline="") as file:
+            rows = list(csv.DictReader(file))
+        for row in rows:
+            row["path"] = str(folder / row["path"])
+            row["corpus"], row["speaker"], row["gender"], float(row["seconds"])
+    except (OSError, KeyError, ValueError) as error:
+        raise CorpusError(f"{manifest}: no manifest of readers ({error})") from None
+    return rows
+
+
+def _recording(row: dict[str, str], role: str) -> Recording:
+    return Recording(
+        path=Path(row["path"]),
+        corpus=row["corpus"],
+        speaker=row["speaker"],
+        gender=row["gender"],
+        session=row.get("chapter", "1"),
+        adult=int(row.get("age", 99)) >= 16,
+        role=role,
+        seconds=float(row["seconds"]),
+    )
+
+
+def _sessions(rows: Iterable[dict[str, str]], speaker: str) -> int:
+    return len({row["chapter"] for row in rows if row["speaker"] == speaker})
+
+
+def _half(speakers: Iterable[str]) -> set[str]:
+    ordered = sorted(speakers)
+    return set(_drawn(ordered, len(ordered) // 2))
+
+
+def _drawn(ordered: Sequence[str], count: int) -> list[str]:
+    drawn = np.random.default_rng(_SEED).permutation(len(ordered))[:count]
+    return [ordered[index] for index in drawn]

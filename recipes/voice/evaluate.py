@@ -1,0 +1,151 @@
+"""How well a trained network tells voices apart that it never met, beside its teacher.
+
+    python -m recipes.voice.evaluate CACHE OUT [--teacher]
+
+Prints a table and writes OUT/results.json. Limits are over speakers. The half of the shipped
+readers that chose is told apart from the one that is reported.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import orjson
+
+from monitor.evaluation import ScoreMatrix, evaluate
+from monitor.features.ecapa import encoder, resolve
+from monitor.networks.voice import VoiceNetwork
+from monitor.types import FloatArray
+from monitor.whole import written_whole
+from recipes.voice.augment import at_snr, telephone
+from recipes.voice.cache import Cache
+from recipes.voice.network import rounded
+from recipes.voice.train import load_student
+from recipes.voice.trials import Embed, Enrolled, Heard, score, several, templates
+
+RESULTS = "results.json"
+LENGTHS = (3.0, 9.0, 30.0)
+_NOISE_DECIBELS = 20.0
+_DRAWS = 500
+
+Row = dict[str, Any]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Evaluate the voice network.")
+    parser.add_argument("cache", type=Path)
+    parser.add_argument("out", type=Path, help="the folder of a training")
+    parser.add_argument("--teacher", action="store_true", help="ECAPA on the same trials, once")
+    parser.add_argument("--ecapa", help="the teacher's folder (default: MONITOR_ECAPA, the hub)")
+    given = parser.parse_args()
+    cache = Cache(given.cache)
+    path = given.out / RESULTS
+    kept: list[Row] = orjson.loads(path.read_bytes()) if path.exists() else []
+    rows = [row for row in kept if row["network"] == "teacher"]
+    if given.teacher:
+        import torch
+
+        torch.set_num_threads(1)
+        rows = measure(cache, "teacher", encoder(resolve(given.ecapa)).embed)
+    else:
+        network = VoiceNetwork(rounded(load_student(given.out)))
+        rows += measure(cache, "voice", network.embed)
+    with written_whole(path) as file:
+        file.write(orjson.dumps(rows, option=orjson.OPT_INDENT_2))
+    print(table(rows))
+
+
+def measure(cache: Cache, name: str, embed: Embed, lengths: Sequence[float] = LENGTHS) -> list[Row]:
+    """Every condition and every length of test."""
+    report, chose = several(cache, "report"), several(cache, "choose")
+    foreign = several(cache, "held out")
+    alone = partial(_noisy, generator=np.random.default_rng(0))
+    conditions: list[tuple[str, list[Enrolled], Heard]] = [
+        ("another chapter", report, _unchanged),
+        ("the same, women", [each for each in report if each.gender == "F"], _unchanged),
+        ("the same, men", [each for each in report if each.gender == "M"], _unchanged),
+        ("another chapter, 300 to 3400 Hz", report, telephone),
+        ("another chapter, noise at 20 dB", report, alone),
+        ("non-native, same session", foreign, _unchanged),
+        ("the same, 16 and older", [each for each in foreign if each.adult], _unchanged),
+        ("the same, children", [each for each in foreign if not each.adult], _unchanged),
+        ("the half that chose", chose, _unchanged),
+    ]
+    rows = []
+    if name == "teacher":  # it is slow, and known
+        conditions = conditions[:1]
+    for condition, people, heard in conditions:
+        enrolled = templates(cache, people, embed)
+        for seconds in lengths[:2] if name == "teacher" else lengths:
+            print(f"\r{name}: {condition}, {seconds:g} s", end="\x1b[K", file=sys.stderr)
+            rows.append(
+                {
+                    "network": name,
+                    "condition": condition,
+                    "seconds": seconds,
+                    **figures(score(cache, people, enrolled, seconds, embed, heard)),
+                }
+            )
+    print(file=sys.stderr)
+    return rows
+
+
+def figures(matrix: ScoreMatrix) -> Row:
+    """EER and rank 1 with their limits over speakers."""
+    found = evaluate(matrix, draws=_DRAWS).figures
+    eer, first = (
+        found[key] for key in ("verification.eer_rocch", "anonymity.share_rank_at_most_1")
+    )
+    return {
+        "tests": matrix.trials,
+        "tested": len(matrix.tested),
+        "templates": matrix.population,
+        "eer": eer.value,
+        "eer_limits": eer.limits,
+        "rank_1": first.value,
+        "rank_1_limits": first.limits,
+    }
+
+
+def table(rows: list[Row]) -> str:
+    """The results as Markdown."""
+    lines = [
+        "| condition | test | speakers tested, tests, N | network | EER | rank 1 |",
+        "| --- | ---: | ---: | --- | ---: | ---: |",
+    ]
+    order = list(dict.fromkeys(row["condition"] for row in reversed(rows)))[::-1]
+    for row in sorted(
+        rows, key=lambda row: (order.index(row["condition"]), row["seconds"], row["network"])
+    ):
+        lines.append(
+            f"| {row['condition']} | {row['seconds']:g} s "
+            f"| {row['tested']}, {row['tests']}, {row['templates']} | {row['network']} "
+            f"| {_share(row, 'eer')} | {_share(row, 'rank_1')} |"
+        )
+    return "\n".join(lines)
+
+
+def _share(row: Mapping[str, Any], key: str) -> str:
+    low, high = row[f"{key}_limits"]
+    limits = "" if low is None or high is None else f" ({100 * low:.1f} to {100 * high:.1f})"
+    return f"{100 * row[key]:.1f} %{limits}"
+
+
+def _unchanged(sound: FloatArray) -> FloatArray:
+    return sound
+
+
+def _noisy(sound: FloatArray, generator: np.random.Generator) -> FloatArray:
+    """With white noise."""
+    noise = generator.standard_normal(len(sound), np.float32)
+    return np.asarray(sound + at_snr(sound, noise, _NOISE_DECIBELS))
+
+
+if __name__ == "__main__":
+    main()
