@@ -102,7 +102,8 @@ def adwin() -> type[ADWIN]:
     """river's, imported when it is first needed: its package takes half a second."""
     from river.drift import ADWIN
 
-    return ADWIN
+    detector: type[ADWIN] = ADWIN
+    return detector
 
 
 class Voice:

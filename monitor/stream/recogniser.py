@@ -275,6 +275,23 @@ class Recogniser:
             heard: for each feature.
             speech_seconds: T, shape (R,).
         """
+        each = [heard[name] for name in self.features]
+        steps = [np.diff(row) != 0 for one in each for row in (one.frames, one.usable_seconds)]
+        more = np.any([np.diff(speech_seconds) != 0, *steps], axis=0)
+        if more.all():
+            return self._assess_each(heard, speech_seconds)
+        # a pause says nothing new
+        new = np.concatenate(([True], more))
+        few = {
+            name: Heard(one.totals[new], one.frames[new], one.usable_seconds[new])
+            for name, one in zip(self.features, each, strict=True)
+        }
+        found = self._assess_each(few, speech_seconds[new])
+        return [found[i] for i in (np.cumsum(new) - 1).tolist()]
+
+    def _assess_each(
+        self, heard: Mapping[str, Heard], speech_seconds: FloatArray
+    ) -> list[Assessment]:
         moments = speech_seconds.size
         scores = np.empty((moments, len(self.features), self.speakers))
         readings: list[dict[str, FeatureReading]] = [{} for _ in range(moments)]

@@ -13,7 +13,7 @@ from monitor.maths.sketch import EmbeddingSum, Histogram
 from monitor.population.law import Laws
 from monitor.population.population import FeatureTemplates, Population, Speaker
 from monitor.stream.reading import ZERO
-from monitor.stream.recogniser import Recogniser
+from monitor.stream.recogniser import Heard, Recogniser
 from tests.population.laws import LENGTHS, population, rank_law
 
 SIZE = 12
@@ -472,3 +472,36 @@ def test_whether_anybody_enrolled_speaks_is_told_only_where_that_can_be_known(ar
     assert (found.enrolled is None) == bool(says)
     assert says in found.enrolled_withheld
     assert found.enrolled_withheld.startswith("f0+phones cannot tell strangers" if says else "")
+
+
+@pytest.mark.parametrize("watched", [True, False])
+def test_a_pause_costs_nothing(watched, monkeypatch):
+    made = people()
+    recogniser = Recogniser(made, BOTH, made.names[3] if watched else None)
+    counts = {name: voice(made, name, 3, 400) for name in BOTH}
+    # f0 and the clock go on once, then phones does; the rest is a pause
+    scale = {"f0": np.array([1, 1, 2, 2, 2]), "phones": np.array([1, 1, 1, 2, 2])}
+    seconds = np.array([6.0, 6.0, 9.0, 9.0, 9.0])
+    heard_by = {
+        name: Heard(times[:, None] * counts[name], 400 * times, 4.0 * times)
+        for name, times in scale.items()
+    }
+    weighed = []
+    weigh = Recogniser._scores
+    monkeypatch.setattr(
+        Recogniser,
+        "_scores",
+        lambda self, name, totals: weighed.append(len(totals)) or weigh(self, name, totals),
+    )
+    together = recogniser.assess_each(heard_by, seconds)
+    assert weighed == [3, 3]
+    assert together[1] is together[0]
+    assert together[4] is together[3]
+    for r, found in enumerate(together):
+        row = {
+            name: Heard(h.totals[[r]], h.frames[[r]], h.usable_seconds[[r]])
+            for name, h in heard_by.items()
+        }
+        (alone,) = recogniser.assess_each(row, seconds[r : r + 1])
+        assert_array_equal(found.posterior, alone.posterior)
+        assert replace(found, posterior=alone.posterior) == alone
