@@ -21,9 +21,10 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.hear import CORPORA, MOST_SECONDS, hear
+from benchmarks.hear import CORPORA, MOST_SECONDS
 from benchmarks.simulation import SIZE, Simulation, write_corpus
 from monitor.corpus.finding import find
+from monitor.features.registry import make
 from monitor.maths.bootstrap import limits
 from monitor.maths.logit import Trials
 from monitor.maths.posterior import gain_bits, local_bits
@@ -35,6 +36,7 @@ from monitor.sources.frames import write_frames
 from monitor.training import calibrating
 from monitor.training.calibrating import calibrate
 from monitor.training.cells import Cell, plans
+from monitor.training.keeping import Manner, hear
 from monitor.training.listening import Shape
 from monitor.training.voices import UNITS_PER_SECOND, Voice, collect
 from monitor.types import FloatArray
@@ -182,7 +184,7 @@ def nonnative(folder: Path) -> list[Voice]:
         files = []
         with (folder / "manifest.csv").open(encoding="utf-8") as file:
             for row in csv.DictReader(file):
-                frames = hear(folder / row["path"], ["f0"], MOST_SECONDS)
+                frames = hear(folder / row["path"], make(["f0"]), Manner(("f0",), MOST_SECONDS))
                 path = Path(place) / f"{row['speaker']}.npz"
                 write_frames(path, frames.speech, frames.tracks, {"f0": SIZE}, {"f0": 0.01})
                 files.append((path, row["speaker"], "1"))

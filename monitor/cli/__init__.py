@@ -20,8 +20,8 @@ __all__ = ["FAILED", "INCOMPLETE", "RAISED", "cli", "main"]
 
 FAILED, USAGE, RAISED, INCOMPLETE, INTERRUPTED = 1, 2, 3, 4, 130
 COMMANDS = (
-    *("demo", "listen", "replay", "enroll", "calibrate", "evaluate", "plot", "view", "ledger"),
-    *("devices", "doctor"),
+    *("demo", "listen", "replay", "enroll", "calibrate", "hear", "evaluate", "plot", "view"),
+    *("ledger", "devices", "doctor"),
 )
 
 
@@ -53,6 +53,7 @@ def cli(debug: bool) -> None:
     monitor replay talk.flac            measure a recording against the shipped readers
     monitor enroll PEOPLE -o us.npz     make templates of your own speakers
     monitor calibrate PEOPLE -o us.npz  learn what a rank among them means
+    monitor hear PEOPLE -o FRAMES       hear a corpus once, for both
     monitor evaluate scores.npy         every metric of the papers on scores of your own
 
     Exit status: 0 fine, 1 failed, 2 wrong usage, 3 an alert was raised, 4 something was incomplete

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from monitor.cli.jobs import jobs_option, processes
 from monitor.cli.options import (
     MOST_DRAWS,
     Names,
@@ -35,6 +36,7 @@ __all__ = ["command"]
     "configured]",
 )
 @ecapa_option
+@jobs_option
 @click.option(
     "--lengths",
     type=Numbers(),
@@ -100,6 +102,7 @@ def command(
     corpus: Path,
     output: Path | None,
     features: tuple[str, ...] | None,
+    jobs: int | None,
     lengths: tuple[float, ...] | None,
     template_lengths: tuple[float, ...] | None,
     chosen: tuple[str, ...],
@@ -191,10 +194,14 @@ def command(
     found = find(corpus)
     for line in plan_of(found):
         say(line)
-    load_identity(features, (recording.path for recording in found.recordings))
+    files = [recording.path for recording in found.recordings]
+    load_identity(features, files)
     with progress_over(len(found.recordings), "listening") as step:
         voices, shapes, problems = collect(
-            found, features=features, progress=lambda r: step(r.speaker)
+            found,
+            features=features,
+            progress=lambda r: step(r.speaker),
+            jobs=processes(jobs, files),
         )
     for problem in problems:
         say(f"monitor: skipped: {problem}")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from monitor.cli.jobs import jobs_option, processes
 from monitor.cli.live import device_option
 from monitor.cli.options import Names, Seconds, check_output, ecapa_option, unlocked
 from monitor.cli.saying import say
@@ -60,6 +61,7 @@ SECONDS = 120.0
     "ready-made frames whatever they hold]",
 )
 @ecapa_option
+@jobs_option
 def command(
     paths: tuple[Path, ...],
     speaker: str | None,
@@ -71,6 +73,7 @@ def command(
     base: str | None,
     replace: bool,
     features: tuple[str, ...] | None,
+    jobs: int | None,
 ) -> int:
     """Make a template of every speaker and store them as a population.
 
@@ -152,10 +155,15 @@ def command(
         hint = " (one person's folders? add --speaker NAME)" if doubt else ""
         for line in plan_of(found, f"; {length} of each{beside}{hint}"):
             say(line)
-        load_identity(features, [each.path for each in found.recordings])
+        files = [each.path for each in found.recordings]
+        load_identity(features, files)
         with progress_over(len(found.recordings), "enrolling") as step:
             made = enrol(
-                found, features=features, seconds=seconds, progress=lambda r: step(r.speaker)
+                found,
+                features=features,
+                seconds=seconds,
+                progress=lambda r: step(r.speaker),
+                jobs=processes(jobs, files),
             )
     with alone(output) as locked:
         if add:  # others may have been added while these were listened to

@@ -3,38 +3,52 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Protocol
 
 from monitor.cli.saying import say
+from monitor.phrases import clock_time
 
 __all__ = ["progress_over"]
 
 _QUIET_SECONDS = 10.0
 
 
+class _Step(Protocol):
+    def __call__(self, label: str, amount: float = 1) -> None: ...
+
+
 @contextmanager
-def progress_over(total: int, what: str) -> Iterator[Callable[[str], None]]:
-    """Yields a function to call after each of ``total`` steps, with what was just done."""
+def progress_over(total: float, what: str, unit: str = "") -> Iterator[_Step]:
+    """Yields a function to call after each step, with what was just done, and how much of it.
+
+    Args:
+        total: steps, or an amount of ``unit``.
+        what: is being done.
+        unit: of what is counted, where it is not steps.
+    """
     from monitor.sinks.console import PlainConsole
 
     console = PlainConsole(stderr=True)
     if not console.is_terminal:
-        done, last = 0, time.monotonic()
+        began = last = time.monotonic()
+        done = 0.0
 
-        def step(label: str) -> None:
+        def step(label: str, amount: float = 1) -> None:
             nonlocal done, last
-            done += 1
+            done += amount
             if time.monotonic() - last >= _QUIET_SECONDS:
                 last = time.monotonic()
                 more = f" ({label})" if label else ""
-                say(f"{what}: {done} of {total}{more}")
+                left = (last - began) * max(total - done, 0.0) / done if done else 0.0
+                ready = f"{done:.0f} of {total:.0f} {unit}".strip()
+                say(f"{what}: {ready}, about {clock_time(left)} left{more}")
 
         yield step
         return
     from rich.progress import (
         BarColumn,
-        MofNCompleteColumn,
         Progress,
         TextColumn,
         TimeRemainingColumn,
@@ -43,10 +57,14 @@ def progress_over(total: int, what: str) -> Iterator[Callable[[str], None]]:
     columns = (
         TextColumn(what),
         BarColumn(),
-        MofNCompleteColumn(),
+        TextColumn("{task.completed:.0f}/{task.total:.0f}" + (unit and f" {unit}")),
         TimeRemainingColumn(),
         TextColumn("{task.description}", markup=False),  # a speaker may be called [/]
     )
     with Progress(*columns, console=console, transient=True) as progress:
         task = progress.add_task("", total=total)
-        yield lambda label: progress.update(task, advance=1, description=label)
+
+        def draw(label: str, amount: float = 1) -> None:
+            progress.update(task, advance=amount, description=label)
+
+        yield draw

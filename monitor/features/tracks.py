@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from monitor.protocols import Feature
 from monitor.types import AnyArray, Frames, Track
 
-__all__ = ["empty_track", "join_frames", "join_tracks", "shift_track"]
+__all__ = ["empty_track", "join_frames", "join_runs", "join_tracks", "shift_track"]
 
 
 def empty_track(feature: Feature) -> Track:
@@ -39,6 +39,15 @@ def join_frames(before: Frames, after: Frames) -> Frames:
     }
     speech = np.concatenate((before.speech, after.speech))
     return Frames(speech, tracks, before.gaps + after.gaps, before.recording)
+
+
+def join_runs(runs: Sequence[Frames]) -> Frames:
+    """All runs of a recording, at least one; neighbours first, so that nothing is copied often."""
+    joined = list(runs)
+    while len(joined) > 1:
+        pairs = [joined[at : at + 2] for at in range(0, len(joined), 2)]
+        joined = [join_frames(*pair) if len(pair) == 2 else pair[0] for pair in pairs]
+    return joined[0]
 
 
 def shift_track(track: Track, ticks: int) -> Track:

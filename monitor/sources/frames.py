@@ -6,8 +6,9 @@ import json
 import os
 import zipfile
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -20,9 +21,11 @@ from monitor.sources.jsonframes import read_json_lines
 from monitor.types import TICKS_PER_SECOND, AnyArray, BoolArray, Frames, Track
 from monitor.whole import not_written, written_whole
 
-__all__ = ["FramesFile", "write_frames"]
+__all__ = ["FramesFile", "header_of", "write_frames"]
 
 RUN_TICKS = 10 * TICKS_PER_SECOND
+MOST_HEADER = 1 << 20
+"""Characters of a first line."""
 _BESIDE = ("_ticks", "_spans")
 _BROKEN = (
     OSError,
@@ -50,7 +53,8 @@ class FramesFile(Managed):
     heard. ``speech`` is (n,) booleans, one a tick (default: all speech, up to the last frame). The
     ticks may be left out where there is one frame a tick. ``NAME_spans``, (k, 2) integers, may say
     which ticks [begin, end) each frame was made of. ``header`` is an optional JSON string
-    ``{"schema": 1, "sizes": {"f0": 107}, "frame_seconds": {"f0": 0.01}}``.
+    ``{"schema": 1, "sizes": {"f0": 107}, "frame_seconds": {"f0": 0.01}}``; ``hashes`` in it
+    (of `recording_hashes`) say which recording was heard.
 
     JSON lines hold one object a line, in order: ``{"seconds": 0.01, "speech": true, "f0": 57}``.
     ``seconds`` is when the frame is complete, ``speech`` (default true) is of the time since the
@@ -115,12 +119,29 @@ class FramesFile(Managed):
         return self._given.runs(RUN_TICKS, self._recording)
 
 
+def header_of(path: str | os.PathLike[str]) -> Header:
+    """What the maker of a file of frames says; nothing of a file that cannot be read."""
+    path = Path(path)
+    try:
+        if path.suffix.lower() != ".npz":
+            with path.open(encoding="utf-8") as lines:
+                first = json.loads(lines.readline(MOST_HEADER))
+            return read_header(first, file_name(path))
+        with path.open("rb") as file:
+            return _npz_header(read_arrays(file, "header"), file_name(path))
+    except (*_BROKEN, SourceError):
+        return Header()
+
+
 def write_frames(
     path: str | os.PathLike[str],
     speech: BoolArray,
     tracks: Mapping[str, Track],
     sizes: Mapping[str, int],
     frame_seconds: Mapping[str, float],
+    *,
+    hashes: Sequence[str] = (),
+    heard: Mapping[str, Any] | None = None,
 ) -> None:
     """Write frames as an ``.npz`` that `FramesFile` reads; whole or not at all, mode 0600.
 
@@ -130,6 +151,8 @@ def write_frames(
         tracks: ticks, values and, where there are any, spans of each feature.
         sizes: bins or dimensions of each feature.
         frame_seconds: usable seconds of one frame of each feature.
+        hashes: fingerprints of the recording (`recording_hashes`), so that it is known again.
+        heard: how it was heard; anything that goes into JSON.
 
     Raises:
         UsageError: the frames do not fit together.
@@ -141,7 +164,13 @@ def write_frames(
     for name in tracks:
         if name in RESERVED or name.endswith(SUFFIXES) or not name.isidentifier():
             raise UsageError(f"a feature cannot be called {name!r}; use letters and digits")
-    header = {"schema": SCHEMA, "sizes": dict(sizes), "frame_seconds": dict(frame_seconds)}
+    header = {
+        "schema": SCHEMA,
+        "sizes": dict(sizes),
+        "frame_seconds": dict(frame_seconds),
+        **({"hashes": list(hashes)} if hashes else {}),
+        **({"heard": dict(heard)} if heard else {}),
+    }
     try:
         Given(path.name, read_header(header, path.name), speech, tracks)
     except SourceError as error:
@@ -163,12 +192,7 @@ def _read_npz(path: Path) -> tuple[Header, BoolArray, dict[str, Track]]:
     with path.open("rb") as file:
         arrays = read_arrays(file)
     label = file_name(path)
-    header = Header()
-    if "header" in arrays:
-        text = arrays.pop("header")
-        if text.shape != () or text.dtype.kind != "U":
-            raise SourceError(f"{label}: header must be one JSON string; use write_frames")
-        header = read_header(json.loads(text.item()), label)
+    header = _npz_header(arrays, label)
     speech = arrays.pop("speech", None)
     names = [name for name in arrays if not name.endswith(_BESIDE)]
     for name in arrays.keys() - set(names):
@@ -193,6 +217,16 @@ def _read_npz(path: Path) -> tuple[Header, BoolArray, dict[str, Track]]:
             ticks = np.arange(1, len(speech) + 1)
         tracks[name] = Track(ticks, arrays[name], arrays.get(f"{name}_spans"))
     return header, speech.astype(np.bool_), tracks
+
+
+def _npz_header(arrays: dict[str, AnyArray], label: str) -> Header:
+    """The header, taken out of the arrays."""
+    if "header" not in arrays:
+        return Header()
+    text = arrays.pop("header")
+    if text.shape != () or text.dtype.kind != "U":
+        raise SourceError(f"{label}: header must be one JSON string; use write_frames")
+    return read_header(json.loads(text.item()), label)
 
 
 def _last_tick(arrays: Mapping[str, AnyArray], names: list[str], label: str) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -20,6 +21,7 @@ MOST_TICKS = 7 * 24 * 3600 * 100
 RESERVED = frozenset({"header", "speech", "seconds", "schema", "sizes", "frame_seconds"})
 """What no feature can be called; nor can its name end in one of `SUFFIXES`."""
 SUFFIXES = ("_ticks", "_spans", "_span")
+_HASH = re.compile(r"(file|audio):[0-9a-f]{64}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,10 +31,14 @@ class Header:
     Attributes:
         sizes: bins or dimensions of a feature, where stated.
         frame_seconds: usable seconds of one frame of a feature, where stated.
+        hashes: fingerprints of the recording that was heard.
+        heard: how it was heard, in words and numbers of whoever did.
     """
 
     sizes: Mapping[str, int] = field(default_factory=dict)
     frame_seconds: Mapping[str, float] = field(default_factory=dict)
+    hashes: tuple[str, ...] = ()
+    heard: Mapping[str, Any] = field(default_factory=dict)
 
 
 def read_header(value: Any, label: str) -> Header:
@@ -52,7 +58,17 @@ def read_header(value: Any, label: str) -> Header:
     for name, length in seconds.items():
         if type(length) not in (int, float) or not 0 < length < 3600:
             raise SourceError(f"{label}: frame_seconds of {name} must be positive seconds")
-    return Header(dict(sizes), {name: float(length) for name, length in seconds.items()})
+    hashes, heard = value.get("hashes", []), value.get("heard", {})
+    if not isinstance(hashes, list) or not all(map(_is_hash, hashes)):
+        raise SourceError(f"{label}: hashes must be those of recording_hashes")
+    if not isinstance(heard, dict):
+        raise SourceError(f"{label}: heard must be an object")
+    lengths = {name: float(length) for name, length in seconds.items()}
+    return Header(dict(sizes), lengths, tuple(hashes), heard)
+
+
+def _is_hash(value: Any) -> bool:
+    return isinstance(value, str) and _HASH.fullmatch(value) is not None
 
 
 class Given:

@@ -9,18 +9,20 @@ from pathlib import Path
 import numpy as np
 
 from monitor.errors import SourceError
+from monitor.sources.frames import header_of
+from monitor.sources.opening import is_frames
 
 __all__ = ["recording_hashes"]
 
 HASHED_SECONDS = 30
-_FRAMES_SUFFIXES = {".npz", ".jsonl"}
 
 
 def recording_hashes(path: str | os.PathLike[str]) -> tuple[str, ...]:
     """What a recording is recognised by: two recordings that share a hash are the same.
 
     The first is of the bytes. Audio has a second one, of rate, channels, frame count and the
-    first 30 s of samples at 16 bits, so that a WAV copy of a FLAC is known again.
+    first 30 s of samples at 16 bits, so that a WAV copy of a FLAC is known again. Frames have those
+    of the recording they were made from too, where their header says so.
 
     Raises:
         SourceError: the file cannot be read.
@@ -42,8 +44,8 @@ def recording_hashes(path: str | os.PathLike[str]) -> tuple[str, ...]:
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
         raise SourceError(f"cannot open {path.name}: {reason}; check the name") from None
-    if path.suffix.lower() in _FRAMES_SUFFIXES:
-        return (f"file:{of_bytes}",)
+    if is_frames(path):
+        return (f"file:{of_bytes}", *header_of(path).hashes)
     of_audio = _audio_hash(path)
     return (f"file:{of_bytes}",) if of_audio is None else (f"file:{of_bytes}", f"audio:{of_audio}")
 

@@ -12,7 +12,12 @@ from monitor.sources.file import File
 from monitor.sources.frames import FramesFile
 from monitor.sources.pipe import Pipe
 
-__all__ = ["open_recording"]
+__all__ = ["is_frames", "open_recording"]
+
+
+def is_frames(path: str | os.PathLike[str]) -> bool:
+    """Whether a file holds ready-made frames, by its name."""
+    return Path(path).suffix.lower() in {".npz", ".jsonl"}
 
 
 def open_recording(
@@ -39,7 +44,7 @@ def open_recording(
         raise UsageError(
             f"raw is for standard input, not for {Path(path).name}; give - as the file"
         )
-    frames = Path(path).suffix.lower() in {".npz", ".jsonl"}
+    frames = is_frames(path)
     if (piped or frames) and (start_seconds or end_seconds is not None):
         raise UsageError("an interval needs an audio file; leave out the start and the end")
     if piped:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from itertools import groupby
 
 import numpy as np
 
 from monitor.corpus.recordings import Corpus, Recording
-from monitor.errors import CorpusError, MonitorError, UsageError
+from monitor.errors import CorpusError, UsageError
 from monitor.maths.sketch import make_sketch
 from monitor.phrases import file_name
 from monitor.population.population import (
@@ -20,13 +21,11 @@ from monitor.population.population import (
     Speaker,
 )
 from monitor.protocols import Feature
-from monitor.sources.identity import recording_hashes
+from monitor.training.hearing import SLICE_TICKS, hear_in_order
 from monitor.training.listening import Heard, Listener, Shape
-from monitor.types import TICKS_PER_SECOND, AnyArray
+from monitor.types import AnyArray
 
 __all__ = ["Enrolment", "enrol"]
-
-SLICE_TICKS = round(SLICE_SECONDS * TICKS_PER_SECOND)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +49,7 @@ def enrol(
     features: Sequence[str | Feature] | None = None,
     seconds: float = 120.0,
     progress: Callable[[Recording], None] = lambda _: None,
+    jobs: int = 1,
 ) -> Enrolment:
     """Make a template of at most ``seconds`` speech seconds for every speaker of a corpus.
 
@@ -62,6 +62,7 @@ def enrol(
             for ready-made frames.
         seconds: D, speech seconds, rounded down to whole slices.
         progress: called after each recording.
+        jobs: processes that listen; the result does not depend on it.
 
     Raises:
         CorpusError: nobody could be enrolled.
@@ -78,46 +79,37 @@ def enrol(
     offsets = [0]
     slices: dict[str, list[AnyArray]] = {}
     sessions: dict[str, tuple[tuple[str, int], ...]] = {}
-    for name, recordings in groupby(corpus.recordings, key=lambda r: r.speaker):
-        notes: list[SourceNote] = []
-        rows: dict[str, list[AnyArray]] = {}
-        count = 0
-        counts: list[tuple[str, int]] = []
-        for session, group in groupby(recordings, key=lambda r: r.session):
-            heard: list[Heard] = []
-            found: list[tuple[str, tuple[str, ...]]] = []
-            left = (wanted - count) * SLICE_TICKS
-            for recording in group:
-                if left > 0:
-                    try:
-                        hashes = recording_hashes(recording.path)
-                        heard.append(
-                            listener.hear(recording.path, speech_seconds=left / TICKS_PER_SECOND)
-                        )
-                        found.append((file_name(recording.path), hashes))
-                        left -= heard[-1].speech_ticks
-                        problems += [heard[-1].lost] if heard[-1].lost else []
-                    except UsageError:  # of the call, not of this file
-                        raise
-                    except MonitorError as error:
-                        problems.append(str(error))
-                progress(recording)
-            ticks = sum(each.speech_ticks for each in heard)
-            whole = min(ticks // SLICE_TICKS, wanted - count)
-            notes += _notes(session, found, heard, whole * SLICE_TICKS)
-            for feature, shape in listener.shapes.items():
-                if whole:
-                    rows.setdefault(feature, []).extend(_slices(heard, feature, shape, whole))
-            count += whole
-            counts.append((session, whole))
-        if count == 0:
-            problems.append(f"{name}: less than {SLICE_SECONDS:g} s of speech, not enrolled")
-            continue
-        speakers.append(Speaker(name, tuple(notes)))
-        sessions[name] = tuple(counts)
-        offsets.append(offsets[-1] + count)
-        for feature, made in rows.items():
-            slices.setdefault(feature, []).extend(made)
+    with closing(hear_in_order(corpus.recordings, listener, slices=wanted, jobs=jobs)) as outcomes:
+        for name, of_speaker in groupby(outcomes, key=lambda o: o.recording.speaker):
+            notes: list[SourceNote] = []
+            rows: dict[str, list[AnyArray]] = {}
+            count = 0
+            counts: list[tuple[str, int]] = []
+            for session, group in groupby(of_speaker, key=lambda o: o.recording.session):
+                heard: list[Heard] = []
+                found: list[tuple[str, tuple[str, ...]]] = []
+                for outcome in group:
+                    if outcome.heard is not None:
+                        heard.append(outcome.heard)
+                        found.append((file_name(outcome.recording.path), outcome.hashes))
+                    problems += [outcome.problem] if outcome.problem else []
+                    progress(outcome.recording)
+                ticks = sum(each.speech_ticks for each in heard)
+                whole = min(ticks // SLICE_TICKS, wanted - count)
+                notes += _notes(session, found, heard, whole * SLICE_TICKS)
+                for feature, shape in listener.shapes.items():
+                    if whole:
+                        rows.setdefault(feature, []).extend(_slices(heard, feature, shape, whole))
+                count += whole
+                counts.append((session, whole))
+            if count == 0:
+                problems.append(f"{name}: less than {SLICE_SECONDS:g} s of speech, not enrolled")
+                continue
+            speakers.append(Speaker(name, tuple(notes)))
+            sessions[name] = tuple(counts)
+            offsets.append(offsets[-1] + count)
+            for feature, made in rows.items():
+                slices.setdefault(feature, []).extend(made)
     if not speakers:
         raise CorpusError("nobody could be enrolled: " + "; ".join(problems[:3]))
     templates = {

@@ -82,6 +82,14 @@ class Listener:
         self._made: list[Feature] | None = None
         self.shapes: dict[str, Shape] = {}
 
+    @property
+    def names(self) -> tuple[str, ...] | None:
+        """What is heard of audio, by name; None where it is objects that cannot be made anew."""
+        own: tuple[str, ...] = tuple(self.shapes) or tuple(filter(ready, FEATURES))
+        chosen: tuple[str | Feature, ...] = self._wanted or own
+        named = tuple(each for each in chosen if isinstance(each, str))
+        return named if len(named) == len(chosen) else None
+
     def hear(self, path: Path, *, speech_seconds: float | None = None) -> Heard:
         """Hear a recording.
 

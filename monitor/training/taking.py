@@ -7,12 +7,11 @@ import os
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import reduce
 
 import numpy as np
 
 from monitor.features.extractor import Extractor
-from monitor.features.tracks import join_frames
+from monitor.features.tracks import join_runs
 from monitor.protocols import Feature
 from monitor.sources.frames import write_frames
 from monitor.types import TICKS_PER_SECOND, Block, Frames
@@ -106,7 +105,7 @@ class Take:
     def write(self, path: str | os.PathLike[str]) -> None:
         """End the take and write its frames as an ``.npz`` (mode 0600)."""
         self._keep(self._extractor.flush())
-        frames = reduce(join_frames, self._runs)
+        frames = join_runs(self._runs)
         features = self._extractor.features
         write_frames(
             path,

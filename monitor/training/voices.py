@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from itertools import groupby
 
 import numpy as np
 
 from monitor.corpus.recordings import Corpus, Recording
-from monitor.errors import MonitorError, UsageError
 from monitor.maths.windows import Session
+from monitor.training.hearing import hear_in_order
 from monitor.training.listening import Heard, Listener, Shape
 
 __all__ = ["UNITS_PER_SECOND", "Voice", "collect", "join"]
@@ -42,8 +43,9 @@ def collect(
     *,
     features: Sequence[str] | None = None,
     progress: Callable[[Recording], None] = lambda _: None,
+    jobs: int = 1,
 ) -> tuple[list[Voice], dict[str, Shape], tuple[str, ...]]:
-    """Hear a whole corpus.
+    """Hear a whole corpus, by so many processes; what is heard does not depend on ``jobs``.
 
     Returns:
         the voices, the shape of each feature, and one line for each file that was skipped or
@@ -55,24 +57,21 @@ def collect(
     listener = Listener(features)
     problems = list(corpus.problems)
     voices = []
-    for name, recordings in groupby(corpus.recordings, key=lambda r: r.speaker):
-        sessions = []
-        for _, group in groupby(recordings, key=lambda r: r.session):
-            heard = []
-            for recording in group:
-                try:
-                    heard.append(listener.hear(recording.path))
-                    problems += [heard[-1].lost] if heard[-1].lost else []
-                except UsageError:  # of the call, not of this file
-                    raise
-                except MonitorError as error:
-                    problems.append(str(error))
-                progress(recording)
-            session = {f: _session(heard, f, shape) for f, shape in listener.shapes.items()}
-            if heard and next(iter(session.values())).length > 0:
-                sessions.append(session)
-        if sessions:
-            voices.append(Voice(name, tuple(sessions)))
+    with closing(hear_in_order(corpus.recordings, listener, jobs=jobs)) as outcomes:
+        for name, of_speaker in groupby(outcomes, key=lambda o: o.recording.speaker):
+            sessions = []
+            for _, group in groupby(of_speaker, key=lambda o: o.recording.session):
+                heard = []
+                for outcome in group:
+                    if outcome.heard is not None:
+                        heard.append(outcome.heard)
+                    problems += [outcome.problem] if outcome.problem else []
+                    progress(outcome.recording)
+                session = {f: _session(heard, f, shape) for f, shape in listener.shapes.items()}
+                if heard and next(iter(session.values())).length > 0:
+                    sessions.append(session)
+            if sessions:
+                voices.append(Voice(name, tuple(sessions)))
     return voices, listener.shapes, tuple(problems)
 
 

@@ -1,0 +1,124 @@
+"""monitor hear: hear a corpus once, and keep its frames."""
+
+from __future__ import annotations
+
+import time
+from contextlib import closing
+from pathlib import Path
+
+import click
+
+from monitor.cli.jobs import jobs_option, seconds_of
+from monitor.cli.options import Names, Seconds, ecapa_option
+from monitor.cli.saying import say
+
+__all__ = ["command"]
+
+
+@click.command("hear", short_help="Hear a corpus once, and keep its frames for later.")
+@click.argument("corpus", type=click.Path(path_type=Path), metavar="DIR|MANIFEST")
+@click.option(
+    "-o",
+    "--output",
+    required=True,
+    type=click.Path(path_type=Path),
+    metavar="FRAMES",
+    help="The folder to write (private to you, files of mode 0600).",
+)
+@click.option(
+    "--features",
+    type=Names(),
+    help="What to hear, of f0, phones, identity. [default: what is installed and configured]",
+)
+@ecapa_option
+@click.option(
+    "--seconds",
+    type=Seconds(),
+    metavar="S",
+    help="Of each recording, from its beginning, at most. [default: all of it]",
+)
+@click.option(
+    "--channel",
+    type=click.IntRange(min=1),
+    help="Hear this channel, from 1. [default: all, mixed]",
+)
+@jobs_option
+def command(
+    corpus: Path,
+    output: Path,
+    features: tuple[str, ...] | None,
+    seconds: float | None,
+    channel: int | None,
+    jobs: int | None,
+) -> int:
+    """Hear every recording of DIR or MANIFEST once, all features in one pass, one process a core.
+
+    \b
+    monitor hear voices/ -o frames             interrupted, it goes on where it was
+    monitor enroll frames -o us.npz            as from the corpus itself, in no time
+    monitor calibrate frames -o us.npz
+
+    FRAMES keeps the layout of the corpus (layouts as for enroll), with a manifest.csv, and takes
+    its place: a recording enrolled from it is known again when its audio is replayed. What is there
+    and whole is not heard again, unless the recording, the features, the options or the program's
+    version have changed. A file that is broken is named and skipped (exit status 4).
+
+    Frames are biometric data, even without the audio: pitch, phones and embeddings, moment by
+    moment. They are written for you alone (mode 0600); delete them when they are not needed.
+    """
+    from monitor.cli import INCOMPLETE
+    from monitor.cli.inputs import load_identity
+    from monitor.cli.plan import plan_of
+    from monitor.cli.progress import progress_over
+    from monitor.corpus.finding import find
+    from monitor.errors import SourceError, UsageError
+    from monitor.features.registry import FEATURES, ready
+    from monitor.phrases import plural
+    from monitor.training.keeping import Manner, keep, orders, write_manifest
+    from monitor.training.workers import cores
+
+    if seconds is not None and not seconds:
+        raise UsageError("--seconds 0 hears nothing")
+    found = find(corpus)
+    wanted = orders(found, corpus, output)
+    manner = Manner(features or tuple(filter(ready, FEATURES)), seconds, channel)
+    for line in plan_of(found, f"; {', '.join(manner.features)} into {output}"):
+        say(line)
+    load_identity(manner.features, [order.source for order in wanted])
+    lengths = {order: _length(order.source, seconds) for order in wanted}
+    wanted.sort(key=lambda order: -lengths[order])  # else the last process works alone
+    listed = sorted(wanted, key=lambda order: order.target)
+    write_manifest(output, listed)
+    began, heard, problems, skipped = time.monotonic(), [], list(found.problems), set()
+    try:
+        with (
+            progress_over(sum(lengths.values()) / 60, "hearing", "min") as step,
+            closing(keep(wanted, manner, jobs or cores())) as results,
+        ):
+            for kept in results:
+                step(kept.order.source.name, lengths[kept.order] / 60)
+                heard.append(kept.seconds)
+                problems += [kept.problem] if kept.problem else []
+                if not kept.whole:
+                    skipped.add(kept.order)
+    except KeyboardInterrupt:
+        say("monitor: what was heard is kept; to go on, run the same command again")
+        raise
+    if len(skipped) == len(wanted):
+        raise SourceError("nothing could be heard: " + "; ".join(problems[:3]))
+    write_manifest(output, [order for order in listed if order not in skipped])
+    for problem in problems:
+        say(f"monitor: skipped: {problem}")
+    took, total = time.monotonic() - began, sum(heard)
+    there = len(wanted) - len(skipped) - sum(map(bool, heard))
+    say(
+        f"heard {plural(sum(map(bool, heard)), 'recording')} ({total / 60:.1f} min, "
+        f"{total / took:.0f} times real time); {there} there already; {output} is biometric: keep "
+        "it private"
+    )
+    return INCOMPLETE if problems else 0
+
+
+def _length(path: Path, seconds: float | None) -> float:
+    """Of the part that is to be heard; a guess where the header is silent."""
+    return min(seconds_of(path) or 60.0, seconds or float("inf"))

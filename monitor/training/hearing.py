@@ -1,0 +1,119 @@
+"""Hear the recordings of a corpus, each once, by one process or several."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from functools import partial
+from itertools import groupby
+
+from monitor.corpus.recordings import Recording
+from monitor.errors import MonitorError, UsageError
+from monitor.population.population import SLICE_SECONDS
+from monitor.sources.identity import recording_hashes
+from monitor.sources.opening import is_frames
+from monitor.training.listening import Heard, Listener, Shape
+from monitor.training.workers import each_in_order
+from monitor.types import TICKS_PER_SECOND
+
+__all__ = ["SLICE_TICKS", "Outcome", "hear_in_order"]
+
+SLICE_TICKS = round(SLICE_SECONDS * TICKS_PER_SECOND)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of one recording.
+
+    Attributes:
+        recording: which one.
+        heard: its frames; None where it was not needed, or could not be heard.
+        hashes: its fingerprints, where it was heard for a template.
+        problem: a line on what could not be used; empty where there is nothing to tell.
+    """
+
+    recording: Recording
+    heard: Heard | None = None
+    hashes: tuple[str, ...] = ()
+    problem: str = ""
+
+
+def hear_in_order(
+    recordings: Sequence[Recording],
+    listener: Listener,
+    *,
+    slices: int | None = None,
+    jobs: int = 1,
+) -> Generator[Outcome, None, None]:
+    """Every recording, in order; what comes out does not depend on ``jobs``.
+
+    Args:
+        recordings: by speaker and session.
+        listener: knows the features; afterwards their shapes.
+        slices: for templates: of each speaker only as much is heard as so many slices take, which
+            no two sessions share. None hears everything.
+        jobs: processes. Ready-made frames, and features that are objects, are heard in this one.
+
+    Raises:
+        UsageError: the features cannot be made.
+        MonitorError: a process was ended from outside.
+    """
+    whole = slices is None
+    groups = [
+        list(group)
+        for _, group in groupby(enumerate(recordings), lambda r: r[0] if whole else r[1].speaker)
+    ]
+    tasks = [tuple(recording for _, recording in group) for group in groups]
+    names = listener.names
+    given = any(is_frames(recording.path) for recording in recordings)
+    if names is None or given or min(jobs, len(tasks)) <= 1:
+        for outcomes in each_in_order(partial(_hear, listener, slices), tasks):
+            yield from outcomes
+        return
+    work = partial(_hear_apart, names, slices)
+    with closing(each_in_order(work, tasks, min(jobs, len(tasks)))) as results:
+        for shapes, outcomes in results:
+            listener.shapes = listener.shapes or shapes
+            yield from outcomes
+
+
+def _hear_apart(
+    names: tuple[str, ...], slices: int | None, recordings: Sequence[Recording]
+) -> tuple[dict[str, Shape], list[Outcome]]:
+    """As `_hear`, in another process, with the shapes."""
+    listener = Listener(names)
+    outcomes = _hear(listener, slices, recordings)
+    return listener.shapes, outcomes
+
+
+def _hear(listener: Listener, slices: int | None, recordings: Sequence[Recording]) -> list[Outcome]:
+    """Recordings of one speaker, as far as they are needed."""
+    outcomes = []
+    count = 0
+    for _, session in groupby(recordings, lambda r: r.session):
+        ticks = 0
+        for recording in session:
+            left = None if slices is None else (slices - count) * SLICE_TICKS - ticks
+            outcome = _outcome(listener, recording, left)
+            if outcome.heard is not None:
+                ticks += outcome.heard.speech_ticks
+            outcomes.append(outcome)
+        if slices is not None:
+            count += min(ticks // SLICE_TICKS, slices - count)
+    return outcomes
+
+
+def _outcome(listener: Listener, recording: Recording, left: int | None) -> Outcome:
+    """One recording, heard as far as so many ticks of speech."""
+    if left is not None and left <= 0:
+        return Outcome(recording)
+    try:
+        hashes = () if left is None else recording_hashes(recording.path)
+        seconds = None if left is None else left / TICKS_PER_SECOND
+        heard = listener.hear(recording.path, speech_seconds=seconds)
+    except UsageError:  # of the call, not of this file
+        raise
+    except MonitorError as error:
+        return Outcome(recording, problem=str(error))
+    return Outcome(recording, heard, hashes, heard.lost)

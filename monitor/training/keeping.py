@@ -1,0 +1,253 @@
+"""Hear a corpus once and keep its frames, in a folder that can be used in its place."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+import os
+import re
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from monitor.corpus.recordings import Corpus
+from monitor.errors import SourceError, UsageError
+from monitor.features.extractor import Extractor
+from monitor.features.registry import make
+from monitor.features.tracks import join_runs
+from monitor.phrases import file_name
+from monitor.protocols import Feature
+from monitor.sources.file import File
+from monitor.sources.frames import FramesFile, write_frames
+from monitor.sources.identity import recording_hashes
+from monitor.sources.opening import is_frames
+from monitor.training.workers import each_in_order
+from monitor.types import TICKS_PER_SECOND, Block, Frames
+from monitor.version import __version__
+from monitor.whole import not_written, sweep, written_whole
+
+__all__ = ["Kept", "Manner", "Order", "hear", "keep", "orders", "write_manifest"]
+
+MANIFEST = "manifest.csv"
+COLUMNS = ["path", "speaker", "session"]
+
+
+@dataclass(frozen=True, slots=True)
+class Manner:
+    """How recordings are heard.
+
+    Attributes:
+        features: names.
+        seconds: of each recording from its beginning, at most; None for all of it.
+        channel: which one, from 1; None for the mean of all.
+    """
+
+    features: tuple[str, ...]
+    seconds: float | None = None
+    channel: int | None = None
+
+    def noted(self, made: Sequence[Feature]) -> dict[str, Any]:
+        """What a file of frames notes of it; another note, and it has to be made again."""
+        return {
+            "version": __version__,
+            "features": {f.name: [f.kind, f.size, f.frame_seconds] for f in made},
+            "seconds": self.seconds,
+            "channel": self.channel,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """One recording to be heard.
+
+    Attributes:
+        source: the recording.
+        target: where its frames go.
+        speaker: who speaks.
+        session: on which occasion.
+    """
+
+    source: Path
+    target: Path
+    speaker: str
+    session: str
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What became of an order.
+
+    Attributes:
+        order: which one.
+        seconds: of audio heard now; 0 where the frames were there.
+        whole: whether the frames are there now.
+        problem: a line on what could not be used; empty where there is nothing to tell.
+    """
+
+    order: Order
+    seconds: float
+    whole: bool
+    problem: str = ""
+
+
+def orders(corpus: Corpus, root: Path, folder: Path) -> list[Order]:
+    """Where the frames of every recording go: as they lie below ``root``, else by their names.
+
+    Raises:
+        UsageError: the folder is within the corpus, or holds something else.
+    """
+    if root.is_dir() and folder.resolve().is_relative_to(root.resolve()):
+        raise UsageError(f"{folder} lies in the corpus itself; choose a folder outside")
+    _check_folder(folder)
+    made: list[Order] = []
+    taken: set[Path] = set()
+    base = Path(os.path.abspath(root if root.is_dir() else root.parent))  # noqa: PTH100
+    for each in corpus.recordings:
+        place = Path(os.path.abspath(each.path))  # noqa: PTH100  links stay where they are
+        inside = place.is_relative_to(base)
+        parts = (
+            place.relative_to(base).parts if inside else (each.speaker, each.session, place.name)
+        )
+        below = folder.joinpath(*map(_safe, parts))
+        names = [below.with_suffix(".npz"), below.with_name(f"{below.name}.npz")]
+        number = 2
+        while names[0] in taken:
+            del names[0]
+            names.append(below.with_name(f"{below.name}-{number}.npz"))
+            number += 1
+        taken.add(names[0])
+        made.append(Order(each.path, names[0], each.speaker, each.session))
+    return made
+
+
+def write_manifest(folder: Path, listed: Sequence[Order]) -> None:
+    """Write who speaks in which file of frames, and on which occasion.
+
+    Raises:
+        StoreError: it cannot be written.
+    """
+    text = io.StringIO(newline="")
+    rows = csv.writer(text, lineterminator="\n")
+    rows.writerow(COLUMNS)
+    for each in listed:
+        rows.writerow([each.target.relative_to(folder).as_posix(), each.speaker, each.session])
+    path = folder / MANIFEST
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        sweep(path)
+        with written_whole(path) as file:
+            file.write(text.getvalue().encode())
+    except OSError as error:
+        raise not_written(path, error) from None
+
+
+def keep(wanted: Sequence[Order], manner: Manner, jobs: int = 1) -> Generator[Kept, None, None]:
+    """Hear what is not there yet, in order; what is there, whole and as it would be made, stays.
+
+    Files are private (mode 0600) and whole or absent; an interrupted call is taken up by the next.
+
+    Args:
+        wanted: from `orders`.
+        manner: how to hear.
+        jobs: processes; the files do not depend on it.
+
+    Raises:
+        UsageError: the features cannot be made.
+        StoreError: a file cannot be written.
+        MonitorError: a process was ended from outside.
+    """
+    note = manner.noted(make(manner.features))
+    work = partial(_keep, manner, note)
+    with closing(each_in_order(work, wanted, min(jobs, len(wanted)))) as results:
+        yield from results
+
+
+def hear(path: Path, features: Sequence[Feature], manner: Manner) -> Frames:
+    """The frames of one recording.
+
+    Raises:
+        SourceError: it cannot be read, or breaks off.
+    """
+    channel = None if manner.channel is None else manner.channel - 1
+    extractor = Extractor(features, channel)
+    runs = []
+    for block in File(path, end_seconds=manner.seconds):
+        if not isinstance(block, Block):
+            raise SourceError(block.detail or f"{file_name(path)}: {block.reason}")
+        runs.append(extractor.process(block))
+    return join_runs([*runs, extractor.flush()])
+
+
+def _keep(manner: Manner, note: Mapping[str, Any], order: Order) -> Kept:
+    """One order."""
+    try:
+        if is_frames(order.source):
+            raise SourceError(f"{file_name(order.source)}: holds frames already, no audio")
+        before = _there(order, note)
+        if before is not None:
+            return Kept(order, 0.0, True, before)
+        hashes = recording_hashes(order.source)
+        features = make(manner.features)
+        frames = hear(order.source, features, manner)
+    except SourceError as error:
+        order.target.unlink(missing_ok=True)  # of a recording that was another, or was whole
+        return Kept(order, 0.0, False, str(error))
+    lost = sum(gap.lost_seconds or 0.0 for _, gap in frames.gaps)
+    problem = ""
+    if frames.gaps:
+        problem = f"{lost:.3g} s of {file_name(order.source)}: {frames.gaps[0][1].reason}"
+    try:
+        order.target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        sweep(order.target)
+    except OSError as error:
+        raise not_written(order.target, error) from None
+    write_frames(
+        order.target,
+        frames.speech,
+        frames.tracks,
+        {feature.name: feature.size for feature in features},
+        {feature.name: feature.frame_seconds for feature in features},
+        hashes=hashes,
+        heard={**note, "lost": problem},
+    )
+    return Kept(order, len(frames.speech) / TICKS_PER_SECOND, True, problem)
+
+
+def _there(order: Order, note: Mapping[str, Any]) -> str | None:
+    """What was lost of it, if its frames are there, whole and as they would be made; else None."""
+    try:
+        header = FramesFile(order.target).header
+        with order.source.open("rb") as file:
+            of_bytes = hashlib.file_digest(file, "sha256").hexdigest()
+    except (SourceError, OSError):
+        return None
+    same = {**header.heard, "lost": ""} == {**note, "lost": ""}
+    if not same or f"file:{of_bytes}" not in header.hashes:
+        return None
+    return str(header.heard.get("lost", ""))
+
+
+def _safe(part: str) -> str:
+    """A name that a table can hold, and that leads nowhere else."""
+    name = "".join(c if c.isprintable() and c not in r"/\:" else "_" for c in part).strip()
+    return re.sub(r"^\.", "_", name)
+
+
+def _check_folder(folder: Path) -> None:
+    """Refuse to write among things that are not ours."""
+    if folder.exists() and not folder.is_dir():
+        raise UsageError(f"{folder} is a file; name a folder")
+    if not folder.exists() or all(each.name.startswith(".") for each in folder.iterdir()):
+        return
+    try:
+        rows = list(csv.reader((folder / MANIFEST).read_text(encoding="utf-8").splitlines()))
+    except (OSError, ValueError, csv.Error):
+        rows = []
+    if not rows or rows[0] != COLUMNS or not all(is_frames(row[0]) for row in rows[1:] if row):
+        raise UsageError(
+            f"{folder} holds something else; name an empty folder, or one that monitor hear made"
+        )

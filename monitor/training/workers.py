@@ -1,0 +1,164 @@
+"""The same work on many things by several processes, and the results in order."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import sys
+import threading
+import time
+from _thread import interrupt_main
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from multiprocessing import connection, get_context, parent_process
+from typing import Any, TypeVar
+
+from monitor.errors import MonitorError
+
+__all__ = ["cores", "each_in_order"]
+
+AHEAD = 4
+"""Results that may wait for an earlier one, and work that is handed out, for each process."""
+_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+_LOOK_SECONDS = 0.1
+_GRACE_SECONDS = 2.0
+
+_Task = TypeVar("_Task")
+_Result = TypeVar("_Result")
+
+_busy = _stopping = False
+"""Of a worker: it may be interrupted (between tasks it holds the queues' locks), and shall be."""
+
+
+def cores() -> int:
+    """Processor cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def each_in_order(
+    work: Callable[[_Task], _Result], tasks: Iterable[_Task], jobs: int = 1
+) -> Generator[_Result, None, None]:
+    """``work(task)`` for every task, in order, each with one thread.
+
+    Results do not depend on ``jobs``. Close the iterator (`contextlib.closing`), or let it end:
+    then no process is left. Work that is interrupted so ends with KeyboardInterrupt.
+
+    Args:
+        work: a function that another process can import; an exception of it is raised here.
+        tasks: taken as they are needed; they and the results must be picklable.
+        jobs: processes; 1 works in this one. Python starts them afresh, so that a script must
+            begin its work under ``if __name__ == "__main__":``.
+
+    Raises:
+        MonitorError: a process was ended from outside.
+
+    Example:
+        >>> list(each_in_order(len, ["a", "", "bc"]))
+        [1, 0, 2]
+    """
+    if jobs <= 1:
+        for task in tasks:
+            with _one_thread():
+                result = work(task)
+            yield result
+        return
+    context = get_context("spawn")  # a fork could inherit a lock that nobody will release
+    stop = context.RawValue(ctypes.c_bool, False)  # no lock: a worker may die at any moment
+    pool = ProcessPoolExecutor(jobs, mp_context=context, initializer=_begin, initargs=(stop,))
+    waiting: deque[Future[_Result]] = deque()
+    try:
+        for task in tasks:
+            with _no_interrupt():  # or a process that is just starting would complain of it
+                waiting.append(pool.submit(_do, work, task))
+            if len(waiting) >= AHEAD * jobs:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+    except BrokenProcessPool:
+        raise MonitorError(
+            f"one of {jobs} processes has ended in the midst of its work (killed, or out of "
+            "memory?); try again with fewer"
+        ) from None
+    finally:
+        stop.value = True
+        pool.shutdown(cancel_futures=True)
+
+
+def _begin(stop: Any) -> None:
+    """The first thing a worker does, before anything that makes threads is imported."""
+    os.environ.update(dict.fromkeys(_THREADS, "1"))
+    signal.signal(signal.SIGINT, _interrupted)
+    if hasattr(signal, "pthread_sigmask"):
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+    threading.Thread(target=_watch, args=(stop,), daemon=True).start()
+
+
+def _interrupted(*_: object) -> None:
+    """Ctrl-C is for the process that asked; `_watch` passes on what comes of it."""
+    if _busy and _stopping:
+        raise KeyboardInterrupt
+
+
+def _watch(stop: Any) -> None:
+    """Interrupt the work when nobody wants it any more, and end when nobody is there."""
+    global _stopping
+    parent = parent_process()
+    assert parent is not None
+    alone = False
+    while not (stop.value or alone):
+        alone = bool(connection.wait([parent.sentinel], _LOOK_SECONDS))
+    _stopping = True
+    if hasattr(signal, "pthread_kill"):
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+    else:
+        interrupt_main()
+    while not connection.wait([parent.sentinel], 60.0):
+        pass
+    time.sleep(_GRACE_SECONDS)  # for what clears up after itself
+    os._exit(1)
+
+
+def _do(work: Callable[[_Task], _Result], task: _Task) -> _Result:
+    global _busy
+    _busy = True
+    try:
+        if _stopping:
+            raise KeyboardInterrupt
+        with _one_thread():
+            return work(task)
+    finally:
+        _busy = False
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """The last bits of torch depend on its threads."""
+    torch: Any = sys.modules.get("torch")
+    if torch is None:
+        yield
+        return
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+@contextmanager
+def _no_interrupt() -> Iterator[None]:
+    """What is started within does not hear of Ctrl-C; here it comes a moment later."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)

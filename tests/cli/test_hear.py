@@ -1,0 +1,90 @@
+"""monitor hear, as people use it."""
+
+from __future__ import annotations
+
+import csv
+import os
+import signal
+import struct
+import subprocess
+import time
+import wave
+from pathlib import Path
+
+import pytest
+import soundfile
+
+from monitor.population.population import Population
+from monitor.sources.frames import FramesFile
+from tests.sounds import RATE
+
+
+@pytest.fixture
+def voices(tmp_path: Path, voice) -> Path:
+    for name, pitch in (("ann", 200.0), ("bob", 110.0)):
+        path = tmp_path / "voices" / name / "talk.wav"
+        path.parent.mkdir(parents=True)
+        soundfile.write(path, voice(9.0, pitch), RATE)
+    return tmp_path / "voices"
+
+
+def test_a_corpus_is_heard_once_and_enrolled_from_its_frames(run, voices, tmp_path):
+    frames = tmp_path / "frames"
+    (voices / "bob" / "bad.wav").write_bytes(b"no audio")
+    done = run("hear", voices, "-o", frames, "--features", "f0", "--jobs", "1")
+    assert done.code == 4
+    assert "skipped: bad.wav" in done.err.replace("cannot read ", "")
+    assert "heard 2 recordings (0.3 min" in done.err
+    with (frames / "manifest.csv").open() as file:
+        rows = [(row["path"], row["speaker"], row["session"]) for row in csv.DictReader(file)]
+    assert rows == [("ann/talk.npz", "ann", "talk"), ("bob/talk.npz", "bob", "talk")]
+    (voices / "bob" / "bad.wav").unlink()
+    done = run("hear", voices, "-o", frames, "--features", "f0", "--jobs", "1")
+    assert done.code == 0
+    assert "heard 0 recordings" in done.err
+    assert "2 there already" in done.err
+    assert run("enroll", frames, "-o", tmp_path / "us.npz").code == 0
+    assert Population.load(tmp_path / "us.npz").names == ("ann", "bob")
+    refused = run("replay", voices / "ann" / "talk.wav", "-p", tmp_path / "us.npz")
+    assert "were enrolled as ann" in refused.complaint
+
+
+def test_nothing_to_hear_is_said(run, voices, tmp_path):
+    done = run("hear", voices, "-o", tmp_path / "f", "--features", "f0", "--channel", "7")
+    assert done.code == 1
+    assert "nothing could be heard" in done.complaint
+
+
+def silence(path: Path, hours: int) -> None:
+    """Hours of it, which take no room on the disk and long to hear."""
+    with wave.open(str(path), "wb") as file:
+        file.setparams((1, 2, RATE, 0, "NONE", ""))
+        file.writeframes(b"")
+    size = 2 * RATE * 3600 * hours
+    with path.open("r+b") as raw:
+        raw.truncate(44 + size)
+        for place, value in ((4, 36 + size), (40, size)):
+            raw.seek(place)
+            raw.write(struct.pack("<I", value))
+
+
+def test_ctrl_c_leaves_nothing_half_written_and_what_was_heard(command, voices, tmp_path):
+    silence(voices / "ann" / "long.wav", 3)
+    frames = tmp_path / "frames"
+    arguments = [*command, "hear", voices, "-o", frames, "--jobs", "2", "--features", "f0"]
+    with subprocess.Popen(arguments, stderr=subprocess.PIPE, text=True) as process:
+        until = time.monotonic() + 100
+        while not (frames / "ann" / "talk.npz").exists():
+            assert time.monotonic() < until
+            time.sleep(0.05)
+        os.kill(process.pid, signal.SIGINT)
+        err = process.communicate(timeout=60)[1]
+    assert process.returncode == 130, err
+    assert "Traceback" not in err
+    assert [line for line in err.splitlines() if line][-2:] == [
+        "monitor: what was heard is kept; to go on, run the same command again",
+        "monitor: interrupted",
+    ]
+    assert [path.name for path in frames.rglob(".*")] == []
+    assert not (frames / "ann" / "long.npz").exists()
+    assert FramesFile(frames / "ann" / "talk.npz").seconds == pytest.approx(9.0)

@@ -1,0 +1,132 @@
+"""Frames of a corpus: whole, private, known again, and made again where anything has changed."""
+
+from __future__ import annotations
+
+import stat
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from monitor.corpus.finding import find
+from monitor.corpus.recordings import Corpus, Recording
+from monitor.errors import OverlapError, UsageError
+from monitor.sources.frames import FramesFile, write_frames
+from monitor.sources.identity import recording_hashes
+from monitor.stream.overlap import Provenance, session_of
+from monitor.training import keeping
+from monitor.training.enrolling import enrol
+from monitor.training.keeping import Manner, keep, orders, write_manifest
+from monitor.types import Track
+
+HOW = Manner(("f0",))
+
+
+@pytest.fixture
+def corpus(tmp_path, flac):
+    root = tmp_path / "voices"
+    flac(root / "ann" / "mon" / "1.flac", 9.0, 200.0)
+    flac(root / "bob" / "1.flac", 9.0, 110.0)
+    return root
+
+
+def listed(corpus, folder):
+    wanted = orders(find(corpus), corpus, folder)
+    write_manifest(folder, wanted)
+    return wanted
+
+
+def heard(wanted, how=HOW, jobs=1):
+    """Seconds that had to be heard of each."""
+    return [round(kept.seconds) for kept in keep(wanted, how, jobs)]
+
+
+def test_frames_take_the_place_of_the_audio(corpus, tmp_path):
+    folder = tmp_path / "frames"
+    assert heard(listed(corpus, folder)) == [9, 9]
+    of_audio, of_frames = (enrol(find(where), features=["f0"]).population
+                           for where in (corpus, folder))  # fmt: skip
+    np.testing.assert_array_equal(of_audio.features["f0"].slices, of_frames.features["f0"].slices)
+    assert [[n.session for n in s.sources] for s in of_frames.speakers] == [["mon"], ["1"]]
+    talk = corpus / "ann" / "mon" / "1.flac"
+    with pytest.raises(OverlapError, match=r"1\.flac: .* were enrolled as ann"):
+        session_of(of_frames, [Provenance(talk)])
+    with pytest.raises(OverlapError, match=r"1\.npz: .* were enrolled as ann"):
+        session_of(of_audio, [Provenance(folder / "ann" / "mon" / "1.npz")])
+    assert session_of(of_frames, [Provenance(talk)], allow_overlap=True) == "same"
+    files = [each for each in folder.rglob("*") if each.is_file()]
+    assert {stat.S_IMODE(each.stat().st_mode) for each in files} == {0o600}
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+
+
+def test_only_what_has_changed_is_heard_again(corpus, tmp_path, flac, monkeypatch):
+    wanted = listed(corpus, tmp_path / "frames")
+    assert heard(wanted) == [9, 9]
+    assert heard(wanted) == [0, 0]
+    flac(wanted[0].source, 6.0, 150.0)
+    assert heard(wanted) == [6, 0]
+    wanted[1].target.write_bytes(wanted[1].target.read_bytes()[:-100])
+    assert heard(wanted) == [0, 9]
+    assert heard(wanted, Manner(("f0", "phones"))) == [6, 9]
+    assert heard(wanted, replace(HOW, seconds=3.0)) == [3, 3]
+    assert heard(wanted, replace(HOW, channel=1)) == [6, 9]
+    monkeypatch.setattr(keeping, "__version__", "0.2.0")
+    assert heard(wanted, replace(HOW, channel=1)) == [6, 9]
+
+
+def test_processes_make_the_same_files(corpus, tmp_path):
+    one, two = (listed(corpus, tmp_path / name) for name in ("one", "two"))
+    assert heard(one) == heard(two, jobs=2)
+    assert [o.target.read_bytes() for o in one] == [o.target.read_bytes() for o in two]
+
+
+def test_what_cannot_be_heard_is_named_and_leaves_nothing(corpus, tmp_path, flac):
+    wanted = listed(corpus, tmp_path / "frames")
+    flac(wanted[0].source, 9.0, keep=0.5)
+    first, second = keep(wanted, replace(HOW, channel=1))
+    assert first.problem.startswith("1.flac: ")
+    assert (first.whole, second.whole, second.problem) == (False, True, "")
+    assert not wanted[0].target.exists()
+    (first, _) = keep(wanted, replace(HOW, channel=2))
+    assert "channel" in first.problem or "could be read" in first.problem
+    frames = tmp_path / "a.npz"
+    track = Track(np.array([1]), np.array([5]))
+    write_frames(frames, np.ones(9, bool), {"f0": track}, {"f0": 9}, {"f0": 0.01})
+    (only,) = keep([replace(wanted[0], source=frames)], HOW)
+    assert only.problem == "a.npz: holds frames already, no audio"
+
+
+def test_names_stay_apart_and_inside(tmp_path):
+    root, folder = tmp_path / "voices", tmp_path / "frames"
+    root.mkdir()
+    paths = [root / "a/1.wav", root / "a/1.flac", tmp_path / "elsewhere/1.wav", root / "\x1b/.wav"]
+    speakers = ["a", "a", "../b", "c"]
+    recordings = tuple(Recording(s, "x", p) for s, p in zip(speakers, paths, strict=True))
+    targets = [order.target for order in orders(Corpus(recordings, ()), root, folder)]
+    assert len(set(targets)) == 4
+    assert targets[:2] == [folder / "a/1.npz", folder / "a/1.flac.npz"]
+    for target in targets:
+        assert ".." not in target.parts
+        assert target.is_relative_to(folder)
+        assert str(target.relative_to(folder)).isprintable()
+
+
+def test_nothing_else_is_written_over(corpus, tmp_path):
+    found = find(corpus)
+    with pytest.raises(UsageError, match="lies in the corpus itself"):
+        orders(found, corpus, corpus / "frames")
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "manifest.csv").write_text("path,speaker\n1.wav,ann\n")
+    with pytest.raises(UsageError, match="holds something else"):
+        orders(found, corpus, other)
+
+
+def test_a_strangers_header_is_looked_at(tmp_path):
+    path = tmp_path / "a.jsonl"
+    known = "audio:" + "0" * 64
+    path.write_text(f'{{"schema": 1, "hashes": ["{known}"]}}\n{{"seconds": 0.01, "f0": 57}}\n')
+    assert recording_hashes(path)[1:] == (known,)
+    assert FramesFile(path).header.hashes == (known,)
+    path.write_text('{"schema": 1, "hashes": ["me"]}\n{"seconds": 0.01, "f0": 57}\n')
+    assert len(recording_hashes(path)) == 1
