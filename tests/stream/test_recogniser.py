@@ -487,12 +487,13 @@ def test_a_pause_costs_nothing(watched, monkeypatch):
         for name, times in scale.items()
     }
     weighed = []
-    weigh = Recogniser._scores
-    monkeypatch.setattr(
-        Recogniser,
-        "_scores",
-        lambda self, name, totals: weighed.append(len(totals)) or weigh(self, name, totals),
-    )
+    scores = Recogniser._scores
+
+    def counted(self, name, totals):
+        weighed.append(len(totals))
+        return scores(self, name, totals)
+
+    monkeypatch.setattr(Recogniser, "_scores", counted)
     together = recogniser.assess_each(heard_by, seconds)
     assert weighed == [3, 3]
     assert together[1] is together[0]
