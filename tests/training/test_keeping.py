@@ -18,6 +18,7 @@ from monitor.training import keeping
 from monitor.training.enrolling import enrol
 from monitor.training.keeping import Manner, keep, orders, write_manifest
 from monitor.types import Track
+from tests.weights import ecapa
 
 HOW = Manner(("f0",))
 
@@ -130,3 +131,11 @@ def test_a_strangers_header_is_looked_at(tmp_path):
     assert FramesFile(path).header.hashes == (known,)
     path.write_text('{"schema": 1, "hashes": ["me"]}\n{"seconds": 0.01, "f0": 57}\n')
     assert len(recording_hashes(path)) == 1
+
+
+def test_embeddings_do_not_depend_on_processes(corpus, tmp_path, monkeypatch):
+    monkeypatch.setenv("MONITOR_ECAPA", str(ecapa()))
+    how = Manner(("identity",))
+    one, two = (listed(corpus, tmp_path / name) for name in ("one", "two"))
+    assert heard(one, how) == heard(two, how, jobs=2)
+    assert [o.target.read_bytes() for o in one] == [o.target.read_bytes() for o in two]
