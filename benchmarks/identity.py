@@ -108,7 +108,7 @@ def main() -> None:
     feature = Identity(folder)
     memory["and_network"] = megabytes()
     tap = Tap(feature._encoder)
-    feature._encoder = tap  # type: ignore[assignment]
+    feature._encoder = tap
     mine = ours(feature, audio, 10.0)
     memory["and_a_replay"] = megabytes()
     ours(feature, audio[: 20 * RATE], 0.1)

@@ -30,7 +30,9 @@ from monitor.features.channel import Channel
 from monitor.features.f0 import F0
 from monitor.features.given import Given
 from monitor.features.identity import Identity
+from monitor.features.network import Network
 from monitor.features.phones import Phones
+from monitor.features.windows import SpeechWindows
 from monitor.ledger import Ledger, Session
 from monitor.maths.sketch import EmbeddingSum, Histogram
 from monitor.protocols import Feature, Sink, Sketch, Source
@@ -42,8 +44,9 @@ from monitor.sources import Chain, File, FramesFile, Microphone, Paced, Pipe
 from monitor.sources.frames import write_frames
 from monitor.types import Block, FloatArray, Frames, Gap, Track
 from monitor.web.page import Page
+from tests.features.networks import SIZE, of_sound
 from tests.tapes import Tape
-from tests.weights import ecapa
+from tests.weights import ecapa, onnx_extra
 
 RATE = 16_000
 SECONDS = 4.0
@@ -142,14 +145,20 @@ class Remembering:
 
 def identity() -> Identity:
     feature = Identity(ecapa())
-    feature._encoder = Remembering(feature._encoder)  # type: ignore[assignment]
+    feature._encoder = Remembering(feature._encoder)
     return feature
+
+
+def speaker_model() -> Feature:
+    onnx_extra()
+    return SpeechWindows("speaker_0", SIZE, Network(of_sound(), "speaker"))
 
 
 FEATURES = {
     "f0": FeatureCase(F0, lambda: voice(3.0, F0.rate)),
     "phones": FeatureCase(Phones, lambda: babble(5, pause_seconds=0.3, repeats=2)),
     "identity": FeatureCase(identity, lambda: voice(9.0), tolerance=1e-5),
+    "speaker model": FeatureCase(speaker_model, lambda: voice(9.0), tolerance=1e-5),
     "channel": FeatureCase(Channel, lambda: voice(9.0)),
     "given histogram": FeatureCase(lambda: Given("phones", 40, "histogram", 0.08)),
     "given embedding": FeatureCase(lambda: Given("identity", 192, "embedding", 1.5)),

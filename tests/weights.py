@@ -10,7 +10,7 @@ import pytest
 
 from tests.conftest import ECAPA
 
-__all__ = ["ecapa"]
+__all__ = ["ecapa", "onnx_extra"]
 
 
 def ecapa() -> str:
@@ -26,6 +26,12 @@ def ecapa() -> str:
 
     torch.set_num_threads(1)
     return ECAPA
+
+
+def onnx_extra() -> None:
+    """Without the extra the test is skipped, in CI it fails."""
+    if any(find_spec(name) is None for name in ("onnx", "onnxruntime")):
+        _missing("needs the extra onnx: pip install -e '.[onnx]'")
 
 
 def _missing(what: str) -> NoReturn:

@@ -9,10 +9,11 @@ import click
 from monitor.cli.jobs import jobs_option, processes
 from monitor.cli.options import (
     MOST_DRAWS,
-    Names,
+    Features,
     Numbers,
     check_output,
     ecapa_option,
+    speaker_model_option,
     unlocked,
 )
 from monitor.cli.saying import say
@@ -31,11 +32,12 @@ __all__ = ["command"]
 )
 @click.option(
     "--features",
-    type=Names(),
+    type=Features(),
     help="What to calibrate. [default: what the population in -o has, else what is installed and "
     "configured]",
 )
 @ecapa_option
+@speaker_model_option
 @jobs_option
 @click.option(
     "--lengths",
@@ -151,7 +153,7 @@ def command(
     import json
 
     from monitor.cli import INCOMPLETE
-    from monitor.cli.inputs import load_identity
+    from monitor.cli.inputs import check_model, load_identity
     from monitor.cli.plan import plan_of
     from monitor.cli.progress import progress_over
     from monitor.cli.table import print_laws
@@ -185,6 +187,7 @@ def command(
         kind = kind_of(output) if output.exists() else "law"
         if kind == "population":
             population = Population.load(output)
+            check_model(population, output)
             features = features or tuple(population.features)
         elif kind != "law":
             raise UsageError(f"{output} is no population of this program; choose another name")

@@ -148,17 +148,21 @@ def _extra(name: str) -> Finding:
 
 def _ecapa() -> Finding:
     """The files of the speaker encoder; loads them where they are at hand."""
-    from monitor.features.ecapa import ENVIRONMENT, HUB, encoder, resolve
+    from monitor.features.ecapa import ENVIRONMENT, HUB, resolve
+    from monitor.features.exported import exported_encoder
+    from monitor.features.network import Network
+    from monitor.features.registry import ready
 
     folder = os.environ.get(ENVIRONMENT)
     if not folder:
         return Finding(
             "ECAPA", "note", f"identity needs a folder with {HUB}: --ecapa DIR or {ENVIRONMENT}"
         )
-    if extra("identity").missing:
+    if extra("identity").missing and not ready("identity"):
         return Finding("ECAPA", "note", f"{ENVIRONMENT} is set; the extra identity is missing")
-    encoder(resolve(None))
-    return Finding("ECAPA", "ok", f"the published network, from {Path(folder).name}")
+    runtime = "onnxruntime" if isinstance(exported_encoder(resolve(None)), Network) else "torch"
+    words = f"the published network, from {Path(folder).name}, run by {runtime}"
+    return Finding("ECAPA", "ok", words)
 
 
 def _disk() -> Finding:

@@ -10,7 +10,14 @@ import click
 
 from monitor.cli.jobs import jobs_option, processes
 from monitor.cli.live import device_option
-from monitor.cli.options import Names, Seconds, check_output, ecapa_option, unlocked
+from monitor.cli.options import (
+    Features,
+    Seconds,
+    check_output,
+    ecapa_option,
+    speaker_model_option,
+    unlocked,
+)
 from monitor.cli.saying import say
 
 if TYPE_CHECKING:
@@ -56,11 +63,12 @@ SECONDS = 120.0
 @click.option("--replace", is_flag=True, help="Overwrite -o if it exists.")
 @click.option(
     "--features",
-    type=Names(),
+    type=Features(),
     help="What to enrol, of f0, phones, identity. [default: what is installed and configured; of "
     "ready-made frames whatever they hold]",
 )
 @ecapa_option
+@speaker_model_option
 @jobs_option
 def command(
     paths: tuple[Path, ...],
@@ -100,7 +108,7 @@ def command(
     """
     from monitor.cli import INCOMPLETE
     from monitor.cli.enrolled import in_words
-    from monitor.cli.inputs import load_identity
+    from monitor.cli.inputs import check_model, load_identity
     from monitor.cli.plan import plan_of
     from monitor.cli.progress import progress_over
     from monitor.cli.taking import MICROPHONE_SECONDS, enrol_from_microphone
@@ -127,6 +135,8 @@ def command(
         before = Population.load(output)
     elif base is not None:
         before = Population.reference() if base == "reference" else Population.load(base)
+    if before is not None:
+        check_model(before, base or output)
     try:
         found = None if microphone else find(*paths, speaker=speaker)
     except UnnamedSpeakerError as error:

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from monitor.cli.jobs import jobs_option, seconds_of
-from monitor.cli.options import Names, Seconds, ecapa_option
+from monitor.cli.options import Features, Seconds, ecapa_option, speaker_model_option
 from monitor.cli.saying import say
 
 __all__ = ["command"]
@@ -27,10 +27,11 @@ __all__ = ["command"]
 )
 @click.option(
     "--features",
-    type=Names(),
+    type=Features(),
     help="What to hear, of f0, phones, identity. [default: what is installed and configured]",
 )
 @ecapa_option
+@speaker_model_option
 @click.option(
     "--seconds",
     type=Seconds(),

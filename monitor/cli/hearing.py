@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import click
 
-from monitor.cli.options import Names, Seconds, ecapa_option, with_options
+from monitor.cli.options import Features, Seconds, ecapa_option, speaker_model_option, with_options
 
 __all__ = ["hearing_options", "jsonl_options"]
 
@@ -36,10 +36,11 @@ _OPTIONS = (
     ),
     click.option(
         "--features",
-        type=Names(),
+        type=Features(),
         help="What to listen for. [default: all that is installed and calibrated]",
     ),
     ecapa_option,
+    speaker_model_option,
     click.option(
         "--step",
         type=Seconds(),

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from monitor.population.population import Population
     from monitor.protocols import Source
 
-__all__ = ["fingerprints", "heard", "load_identity", "offered", "open_all", "spare"]
+__all__ = ["check_model", "fingerprints", "heard", "load_identity", "offered", "open_all", "spare"]
 
 
 def open_all(
@@ -53,19 +53,37 @@ def offered(sources: Iterable[Source], population: Population) -> tuple[str, ...
 
 
 def load_identity(features: Iterable[str] | None, recordings: Iterable[str | Path]) -> None:
-    """Load the network of the feature identity, if it is wanted of any audio.
+    """Load the network of a speaker embedding, if it is wanted of any audio.
 
     Raises:
-        UsageError: its extra is not installed, or there is no such folder.
+        UsageError: its extra is not installed, or there is no such folder or file given.
         StoreError: the network cannot be had.
     """
-    frames = {".npz", ".jsonl"}
-    if "identity" in (features or ()) and any(
-        Path(r).suffix.lower() not in frames for r in recordings
-    ):
-        from monitor.features.registry import make
+    from monitor.features.registry import MODEL, make
 
-        make(["identity"])
+    frames = {".npz", ".jsonl"}
+    wanted = [name for name in features or () if name == "identity" or name.startswith(MODEL)]
+    if wanted and any(Path(r).suffix.lower() not in frames for r in recordings):
+        make(wanted)
+
+
+def check_model(population: Population, store: str | Path | None) -> None:
+    """See to it that the network of ``--speaker-model`` is the one that made the templates.
+
+    Raises:
+        UsageError: another one did, or none.
+    """
+    from monitor.features.registry import FEATURES, MODEL
+
+    for name in FEATURES:
+        if name.startswith(MODEL) and name not in population.features:
+            theirs = [each for each in population.features if each.startswith(MODEL)]
+            made = f"templates of another network, {theirs[0]}" if theirs else "no templates of it"
+            whose = "the shipped population" if store in (None, "reference") else f"{store}"
+            raise UsageError(
+                f"--speaker-model is {name}, and {whose} has {made}: enrol everybody with one "
+                "network (monitor enroll --speaker-model)"
+            )
 
 
 def fingerprints(recordings: Sequence[str]) -> dict[str, tuple[str, ...]]:

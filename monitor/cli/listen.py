@@ -77,7 +77,7 @@ def command(
     costs most hears less, and the records say so, before any audio is lost.
     """
     from monitor.alerts.forecast import Forecast
-    from monitor.cli.inputs import load_identity
+    from monitor.cli.inputs import check_model, load_identity
     from monitor.errors import UsageError
     from monitor.population.lawfile import load_laws
     from monitor.population.population import Population
@@ -98,6 +98,7 @@ def command(
         token=web_token,
     ) as opening:
         population = Population.reference() if store is None else Population.load(store)
+        check_model(population, store)
         monitor = Monitor(
             population,
             features,

@@ -14,6 +14,7 @@ import click
 __all__ = [
     "MOST_DRAWS",
     "Bits",
+    "Features",
     "Names",
     "Numbers",
     "Raw",
@@ -21,6 +22,7 @@ __all__ = [
     "Speed",
     "check_output",
     "ecapa_option",
+    "speaker_model_option",
     "unlocked",
 ]
 
@@ -45,6 +47,22 @@ class Names(_Type):
             return value
         names = tuple(part.strip() for part in value.split(",") if part.strip())
         return names or self.fail("name at least one", param, ctx)
+
+
+class Features(Names):
+    """Names of features; ``speaker`` is the network of ``--speaker-model``."""
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+        """The names, as a tuple."""
+        names = super().convert(value, param, ctx)
+        if "speaker" not in names:
+            return names
+        from monitor.features.registry import FEATURES, MODEL
+
+        model = [name for name in FEATURES if name.startswith(MODEL)]
+        if not model:
+            self.fail("speaker needs its network: --speaker-model FILE.onnx", param, ctx)
+        return tuple(model[0] if name == "speaker" else name for name in names)
 
 
 class Numbers(_Type):
@@ -166,13 +184,33 @@ def _use_ecapa(context: click.Context, _: click.Parameter, folder: str | None) -
 
 ecapa_option = click.option(
     "--ecapa",
-    metavar="DIR",
+    metavar="DIR|FILE",
     expose_value=False,
     callback=_use_ecapa,
-    help="A folder with SpeechBrain's spkrec-ecapa-voxceleb, for the feature identity. "
-    "[default: MONITOR_ECAPA, else the model hub]",
+    help="A folder with SpeechBrain's spkrec-ecapa-voxceleb, or the file exported from it, for the "
+    "feature identity. [default: MONITOR_ECAPA, else the model hub]",
 )
 """Says for the time of a command what the environment's ``MONITOR_ECAPA`` says for all."""
+
+
+def _use_model(context: click.Context, _: click.Parameter, path: Path | None) -> None:
+    if path is not None:
+        from monitor.features.speaker_model import offered_model
+
+        context.with_resource(offered_model(path))
+
+
+speaker_model_option = click.option(
+    "--speaker-model",
+    metavar="FILE.onnx",
+    type=click.Path(path_type=Path),
+    expose_value=False,
+    is_eager=True,  # before --features, which may name it
+    callback=_use_model,
+    help="A speaker-embedding network of your own, as the feature speaker: of sound, or of 80 log "
+    "mel energies (WeSpeaker, 3D-Speaker, sherpa-onnx). Takes the extra 'onnx'.",
+)
+"""Makes the network one of the features for the time of a command."""
 
 
 def with_options(command: Any, options: Sequence[Callable[[Any], Any]]) -> Any:

@@ -84,7 +84,14 @@ def command(
 
     One bit halves the people an attacker has to consider: among 50 people 3 bits leave about 6.
     """
-    from monitor.cli.inputs import fingerprints, heard, load_identity, offered, open_all
+    from monitor.cli.inputs import (
+        check_model,
+        fingerprints,
+        heard,
+        load_identity,
+        offered,
+        open_all,
+    )
     from monitor.phrases import file_name
     from monitor.population.lawfile import load_laws
     from monitor.population.population import Population
@@ -109,6 +116,7 @@ def command(
         known = fingerprints(recordings)
         parts = [Provenance(Path(name), start, end, hashes) for name, hashes in known.items()]
         population = Population.reference() if store is None else Population.load(store)
+        check_model(population, store)
         monitor = Monitor(
             population,
             features or offered(sources, population),

@@ -33,7 +33,7 @@ from monitor.errors import StoreError, UsageError
 from monitor.features.logmel import log_mel
 from monitor.types import FloatArray
 
-__all__ = ["ENVIRONMENT", "HUB", "Encoder", "encoder", "resolve"]
+__all__ = ["ENVIRONMENT", "HUB", "WEIGHTS", "Encoder", "encoder", "file_digest", "resolve"]
 
 HUB = "speechbrain/spkrec-ecapa-voxceleb"
 """The model's name on the Hugging Face hub."""
@@ -41,8 +41,8 @@ ENVIRONMENT = "MONITOR_ECAPA"
 """The environment's variable for a folder to load from instead."""
 _HYPERPARAMETERS = "hyperparams.yaml"
 _EMBEDDING = "embedding_model"
-_WEIGHTS = (f"{_EMBEDDING}.ckpt", "mean_var_norm_emb.ckpt", "classifier.ckpt")
-_FILES = (_HYPERPARAMETERS, *_WEIGHTS, "label_encoder.txt")
+WEIGHTS = (f"{_EMBEDDING}.ckpt", "mean_var_norm_emb.ckpt", "classifier.ckpt")
+_FILES = (_HYPERPARAMETERS, *WEIGHTS, "label_encoder.txt")
 # As published. Should the hub's ever change: read the new one, see that it names nothing but the
 # same network, and add its digest.
 _KNOWN = frozenset({"6f78854fa04ba59e761437b76a2575d3aba5e5016de3e9b69f0c9a5077fb1a41"})
@@ -57,10 +57,11 @@ class Encoder:
 
     Args:
         model: SpeechBrain's ``EncoderClassifier``.
+        digest: sha256 of the file of its weights.
     """
 
-    def __init__(self, model: Any) -> None:
-        self._model = model
+    def __init__(self, model: Any, digest: str) -> None:
+        self._model, self.digest = model, digest
         model.eval()
         front = log_mel(model.mods["compute_features"])
         model.mods["compute_features"] = front.to(model.device)
@@ -125,16 +126,22 @@ def encoder(source: str, device: str = "cpu") -> Encoder:
                 overrides={"pretrained_path": str(private)},
                 run_opts={"device": device},
             )
-            weights = torch.load(private / _WEIGHTS[0], map_location="cpu", weights_only=True)
+            weights = torch.load(private / WEIGHTS[0], map_location="cpu", weights_only=True)
             if weights.keys() != model.mods[_EMBEDDING].state_dict().keys():
-                raise StoreError(f"{source}: {_WEIGHTS[0]} is of another network: {_POINT}")
-            return Encoder(model)
+                raise StoreError(f"{source}: {WEIGHTS[0]} is of another network: {_POINT}")
+            return Encoder(model, file_digest(private / WEIGHTS[0]))
         except StoreError:
             raise
         except Exception as error:
             raise StoreError(f"{source}: cannot be loaded: {_brief(error)}: {_POINT}") from None
         finally:
             shutil.rmtree(private, ignore_errors=True)
+
+
+def file_digest(path: Path) -> str:
+    """Its sha256, in hexadecimal digits."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _settle() -> None:
@@ -212,13 +219,13 @@ def _check(path: Path, source: str) -> None:
     import torch
 
     if path.name == _HYPERPARAMETERS:
-        digest = hashlib.sha256(path.read_bytes()).hexdigest()
+        digest = file_digest(path)
         if digest not in _KNOWN:
             raise StoreError(
                 f"{source}: its {path.name} is not the published one (sha256 {digest[:12]}...) "
                 f"and could run code: {_POINT}"
             )
-    elif path.name in _WEIGHTS:
+    elif path.name in WEIGHTS:
         try:
             torch.load(path, map_location="cpu", weights_only=True)
         except Exception as error:

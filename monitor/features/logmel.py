@@ -38,6 +38,7 @@ def log_mel(fbank: Any) -> Any:
                 bank.n_mels, bank.sample_rate, n_stft=bank.n_stft
             )
             decibels, bank.log_mel = bank.log_mel, False
+            self.levels = (bank.multiplier, bank.amin, bank.db_multiplier, bank.top_db)
             self.mel.fb.copy_(bank(torch.eye(bank.n_stft)[None])[0])
             bank.log_mel = decibels
 
@@ -45,10 +46,7 @@ def log_mel(fbank: Any) -> Any:
             energies = self.mel(self.spectrogram(sound))
             levels = torchaudio.functional.amplitude_to_DB(
                 energies[:, None],  # as channels of their own, each is cut off below its own top
-                bank.multiplier,
-                bank.amin,
-                bank.db_multiplier,
-                bank.top_db,
+                *self.levels,
             )
             return levels[:, 0].transpose(1, 2)
 

@@ -5,12 +5,16 @@ from __future__ import annotations
 import difflib
 import os
 from collections.abc import Callable, Iterable
+from functools import partial
 from importlib.util import find_spec
 
 from monitor.errors import UsageError
 from monitor.protocols import Feature
 
-__all__ = ["FEATURES", "make", "ready"]
+__all__ = ["FEATURES", "MODEL", "make", "ready"]
+
+MODEL = "speaker_"
+"""What the name of a feature by a network of one's own begins with; the file's digest follows."""
 
 
 def _f0() -> Feature:
@@ -39,6 +43,20 @@ FEATURES: dict[str, Callable[[], Feature]] = {
 """Every feature that can be computed from audio, and how to make one."""
 
 
+def _own(name: str, path: str) -> Feature:
+    from monitor.features.speaker_model import speaker_model  # onnxruntime
+
+    made = speaker_model(path).another()
+    if made.name != name:
+        raise UsageError(f"{path} has changed: it is no longer {name}")
+    return made
+
+
+if _OFFERED := os.environ.get("MONITOR_OFFERED"):  # by the process that began this one
+    _NAME, _, _PATH = _OFFERED.partition("=")
+    FEATURES[_NAME] = partial(_own, _NAME, _PATH)
+
+
 def make(features: Iterable[str | Feature]) -> list[Feature]:
     """A fresh feature for each name; one that is made already stays as it is.
 
@@ -58,24 +76,35 @@ def make(features: Iterable[str | Feature]) -> list[Feature]:
 def ready(name: str) -> bool:
     """True where a feature can be computed with what is installed and configured.
 
-    ``identity`` needs its extra, and a network that is at hand: ``MONITOR_ECAPA`` says where, so
-    that nobody who did not ask for it waits for a download. What exists only as ready-made frames
-    is ready.
+    ``identity`` needs a network that is at hand: ``MONITOR_ECAPA`` says where, so that nobody who
+    did not ask for it waits for a download; and its extra, or what that has exported before. What
+    exists only as ready-made frames is ready.
 
     Example:
         >>> ready("f0")
         True
     """
     if name != "identity":
+        return name in FEATURES or not name.startswith(MODEL)
+    if not os.environ.get("MONITOR_ECAPA"):
+        return False
+    if all(find_spec(module) for module in ("torch", "torchaudio", "speechbrain")):
         return True
-    installed = all(find_spec(module) for module in ("torch", "torchaudio", "speechbrain"))
-    return installed and bool(os.environ.get("MONITOR_ECAPA"))
+    from monitor.features.ecapa import resolve
+    from monitor.features.exported import at_hand
+
+    return at_hand(resolve(None))
 
 
 def _factory(name: str) -> Callable[[], Feature]:
     try:
         return FEATURES[name]
     except KeyError:
+        if name.startswith(MODEL):
+            raise UsageError(
+                f"{name} needs the network that made its templates: --speaker-model FILE.onnx, the "
+                f"file whose sha256 begins with {name.removeprefix(MODEL)}"
+            ) from None
         close = difflib.get_close_matches(name, FEATURES, n=1, cutoff=0.5)
         hint = f"did you mean {close[0]}?" if close else f"there is {', '.join(FEATURES)}"
         raise UsageError(f"unknown feature {name!r}: {hint}") from None

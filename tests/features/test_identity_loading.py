@@ -17,6 +17,7 @@ import pytest
 from monitor.errors import MonitorError, StoreError, UsageError
 from monitor.features import ecapa as module
 from monitor.features.ecapa import HUB, encoder, resolve
+from monitor.features.exported import exported_encoder
 from monitor.features.identity import Identity
 from tests.weights import ecapa
 
@@ -35,14 +36,20 @@ def model(tmp_path: Path) -> Path:
 
 @pytest.fixture(autouse=True)
 def _fresh(tmp_path, monkeypatch):
-    """Nothing is remembered, and nothing stays in the temporary folder."""
+    """Nothing is remembered, and nothing stays in the temporary folder; torch runs the network."""
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)
     private = tmp_path / "private"
     private.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(private))
-    encoder.cache_clear()
+    forget()
     yield
-    encoder.cache_clear()
+    forget()
     assert list(private.iterdir()) == []
+
+
+def forget() -> None:
+    encoder.cache_clear()
+    exported_encoder.cache_clear()
 
 
 def refused(kind: type[MonitorError], source: object) -> str:
@@ -167,7 +174,7 @@ def test_what_is_swapped_after_the_check_is_not_loaded(model, tmp_path, monkeypa
 
 
 def refused_again(model: Path) -> str:
-    encoder.cache_clear()
+    forget()
     return refused(StoreError, model)
 
 
@@ -194,7 +201,7 @@ def test_the_network_is_loaded_once_and_always_the_same(model):
     one, two = Identity(model), Identity(str(model))
     assert one._encoder is two._encoder
     first = one._encoder.embed(sound)
-    encoder.cache_clear()
+    forget()
     again = Identity(model)._encoder
     assert again is not one._encoder
     np.testing.assert_array_equal(again.embed(sound), first)
@@ -246,7 +253,7 @@ os.environ["HF_ENDPOINT"] = f"http://127.0.0.1:{server.server_port}"
 os.chdir(sys.argv[2])
 
 from monitor.errors import MonitorError
-from monitor.features import ecapa
+from monitor.features import ecapa, exported
 from monitor.features.identity import Identity
 
 Identity()
@@ -254,11 +261,13 @@ print(sorted(set(Hub.asked)))
 server.shutdown()
 server.server_close()
 ecapa.encoder.cache_clear()
+exported.exported_encoder.cache_clear()
 Identity()  # from what the hub's client has kept
 print("again")
 import huggingface_hub.constants
 huggingface_hub.constants.HF_HUB_CACHE = sys.argv[2] + "/empty"
 ecapa.encoder.cache_clear()
+exported.exported_encoder.cache_clear()
 try:
     Identity()
 except MonitorError as error:

@@ -1,0 +1,80 @@
+"""A feature by any speaker-embedding network in an ONNX file.
+
+The feature's name holds the digest of the file, so that templates, laws and streams of two networks
+never meet under one name.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import lru_cache
+from pathlib import Path
+
+from monitor.features.network import Network, network_bytes
+from monitor.features.registry import FEATURES, MODEL
+from monitor.features.windows import SpeechWindows
+
+__all__ = ["SpeakerModel", "offered_model", "speaker_model"]
+
+_DIGITS = 16
+
+
+class SpeakerModel(SpeechWindows):
+    """Embeddings of the speech, three seconds at a time, by the network of an ONNX file.
+
+    Args:
+        path: the file; its network takes sound (batch, samples) at 16 kHz, or 80 log mel energies
+            (batch, frames, 80).
+
+    Attributes:
+        name: ``speaker_`` and the first 16 hexadecimal digits of the file's sha256.
+        size: dimensions of its embeddings.
+
+    Raises:
+        UsageError: the extra ``onnx`` is not installed.
+        StoreError: the file cannot be read, or holds no such network.
+
+    Example:
+        feature = SpeakerModel("campplus.onnx")
+        track = feature.process(samples)  # at 16 kHz
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        data = network_bytes(Path(path))
+        network = Network(data, Path(path).name)
+        name = MODEL + hashlib.sha256(data).hexdigest()[:_DIGITS]
+        super().__init__(name, network.size, network)
+        self._network = network
+
+    def another(self) -> SpeechWindows:
+        """A fresh feature with the same network."""
+        return SpeechWindows(self.name, self.size, self._network)
+
+
+@lru_cache(maxsize=1)
+def speaker_model(path: str) -> SpeakerModel:
+    """The network of a file, loaded once."""
+    return SpeakerModel(path)
+
+
+@contextmanager
+def offered_model(path: str | Path) -> Iterator[str]:
+    """The network of a file is among the features, for the time of a block.
+
+    Yields:
+        the feature's name.
+
+    Raises:
+        UsageError: the extra ``onnx`` is not installed.
+        StoreError: the file cannot be read, or holds no such network.
+    """
+    model = SpeakerModel(path)
+    FEATURES[model.name] = model.another
+    os.environ["MONITOR_OFFERED"] = f"{model.name}={Path(path).absolute()}"  # to child processes
+    try:
+        yield model.name
+    finally:
+        del FEATURES[model.name], os.environ["MONITOR_OFFERED"]
