@@ -268,11 +268,11 @@ def test_a_number_that_no_run_remembers_is_refused(saved, where, value):
 @pytest.mark.parametrize("number", [np.nan, np.inf, -1e300])
 def test_sums_that_are_no_numbers_are_refused(tmp_path, number):
     checkpoint = Checkpoint(tmp_path / "run.jsonl.state", CONFIGURATION)
-    monitor, *rest = Monitor(two_features(), watch="s1"), Tally(), []
-    checkpoint.save(monitor, *rest, 0)
+    tally = Tally()
+    checkpoint.save(Monitor(two_features(), watch="s1"), tally, [], 0)
     header, arrays = read_store(checkpoint.path, "checkpoint")
     arrays["sketch/style"][0] = number
     kept = {key: value for key, value in header.items() if key not in ("kind", "schema")}
     write_store(checkpoint.path, "checkpoint", kept, arrays)
     with pytest.raises(StoreError, match="does not fit: its a sum makes no sense"):
-        checkpoint.load(Monitor(two_features(), watch="s1"), *rest)
+        checkpoint.load(Monitor(two_features(), watch="s1"), tally, [])

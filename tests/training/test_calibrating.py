@@ -225,7 +225,9 @@ def test_a_prior_keeps_few_speakers_from_claiming_too_much(simulated):
     law, stand_in = (made.laws.find(("f0",), session) for session in ("same", "cross"))
     assert stand_in.origin == "shipped"
     assert stand_in.prior_share == 1.0
-    np.testing.assert_array_equal(stand_in.alpha, elsewhere.laws.find(("f0",), "cross").alpha)
+    shipped = elsewhere.laws.find(("f0",), "cross")
+    assert shipped is not None
+    np.testing.assert_array_equal(stand_in.alpha, shipped.alpha)
     assert law.origin == "own"
     assert law.prior_share == law.prior_speakers / (12 + law.prior_speakers) > 0.5
     assert all(row["prior_speakers"] == law.prior_speakers for row in made.rows)

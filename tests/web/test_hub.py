@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import threading
+from typing import Any
 
 import numpy as np
 import pytest
@@ -132,6 +133,7 @@ def test_ids_of_another_run_mean_nothing():
 
 def test_an_open_change_is_a_metric():
     hub = Hub()
-    for more, shown in (({}, b"0.0"), ({"change": {"since_seconds": 1.0, "features": []}}, b"1.0")):
+    open_one: dict[str, Any] = {"change": {"since_seconds": 1.0, "features": []}}
+    for more, shown in (({}, b"0.0"), (open_one, b"1.0")):
         hub.write(records.reading(2, **more))
         assert b"monitor_change_open " + shown in exposition(hub)
