@@ -1,0 +1,60 @@
+"""The voice network's speed on one thread: from samples to embeddings, features included.
+
+    OPENBLAS_NUM_THREADS=1 python -m benchmarks.voice [--minutes 2] [--runs 5]
+
+Windows of 3 s of noise (its speed does not depend on what is said), one at a time, by numpy. Prints
+one JSON object: times real time by processor time, of the whole and of its log mel bands alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections.abc import Callable
+from importlib.resources import files
+from pathlib import Path
+from statistics import median
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from monitor.networks.mel import RATE, log_mel
+from monitor.networks.voice import VoiceNetwork
+
+WEIGHTS = Path(str(files("monitor.networks"))) / "voice.npz"
+WINDOW_SECONDS = 3
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="the voice network's speed")
+    parser.add_argument("--minutes", type=float, default=2, help="audio minutes (default 2)")
+    parser.add_argument("--runs", type=int, default=5, help="(default 5)")
+    given = parser.parse_args()
+    count = max(1, round(given.minutes * 60 / WINDOW_SECONDS))
+    generator = np.random.default_rng(0)
+    windows = generator.standard_normal((count, WINDOW_SECONDS * RATE)).astype(np.float32) / 10
+    network = VoiceNetwork.load(WEIGHTS)
+
+    def bands() -> None:
+        for window in windows:
+            log_mel(window)
+
+    with threadpool_limits(1):
+        times = {
+            name: [seconds(work) for _ in range(given.runs)]
+            for name, work in (("whole", lambda: network.embed(windows)), ("bands", bands))
+        }
+    audio = count * WINDOW_SECONDS
+    made = {name: round(audio / median(each)) for name, each in times.items()}
+    print(json.dumps({"benchmark": "voice", "audio_seconds": audio, "times_real_time": made}))
+
+
+def seconds(work: Callable[[], object]) -> float:
+    began = time.process_time()
+    work()
+    return time.process_time() - began
+
+
+if __name__ == "__main__":
+    main()

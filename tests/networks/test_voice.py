@@ -1,0 +1,114 @@
+"""The voice network as it ships: what torch says, window by window, and nothing else is loaded."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import monitor.networks
+from monitor.errors import StoreError, UsageError
+from monitor.networks.mel import log_mel
+from monitor.networks.voice import VoiceNetwork
+
+WEIGHTS = Path(monitor.networks.__file__).with_name("voice.npz")
+WINDOWS = np.random.default_rng(1).standard_normal((3, 48_000)).astype(np.float32) / 10
+WINDOWS[1] = np.sin(np.cumsum(0.05 + 0.01 * np.sin(np.arange(48_000) / 3000)))
+WINDOWS[2] *= 0.01
+
+
+@pytest.fixture(scope="module")
+def network() -> VoiceNetwork:
+    return VoiceNetwork.load(WEIGHTS)
+
+
+def test_numpy_says_what_torch_says(network):
+    torch = pytest.importorskip("torch", reason="needs the extra recipes")
+    from recipes.voice.network import Student
+
+    with np.load(WEIGHTS) as held:
+        student = unfolded(Student(), dict(held), torch)
+    with torch.inference_mode():
+        found = student(torch.from_numpy(log_mel(WINDOWS)))
+        found = torch.nn.functional.normalize(found).numpy()
+    np.testing.assert_allclose(network.embed(WINDOWS), found, atol=1e-4)
+
+
+def unfolded(student, weights, torch):
+    """A student with these weights, whose norms only add what they had put into biases."""
+    state = student.state_dict()
+    norms = {"stem": "stem_norm", "widen": "widen_norm"}
+    for block in range(5):
+        norms |= {f"{block}.depthwise": f"{block}.first", f"{block}.pointwise": f"{block}.second"}
+
+    def at(name: str) -> str:
+        return f"blocks.{name}" if name[0].isdigit() else name
+
+    for norm in (*norms.values(), "pooled_norm"):
+        for part, value in (("running_mean", 0), ("running_var", 1 - 1e-5), ("weight", 1)):
+            state[f"{at(norm)}.{part}"].fill_(value)
+        state[f"{at(norm)}.bias"].fill_(0)
+    for name, each in weights.items():
+        whose, _, bias = name.partition(".bias")
+        target = f"{at(norms.get(whose, whose))}.bias"
+        target = target if name.endswith(".bias") and not bias else f"{at(name)}.weight"
+        values = torch.from_numpy(each.astype(np.float32))
+        state[target].copy_(values.reshape(state[target].shape))
+    student.load_state_dict(state)
+    return student.eval()
+
+
+def test_an_embedding_does_not_depend_on_its_batch(network):
+    whole = network.embed(WINDOWS)
+    alone = np.concatenate([network.embed(window[None]) for window in WINDOWS])
+    assert np.array_equal(whole, alone)
+    np.testing.assert_allclose(np.linalg.norm(whole, axis=1), 1, atol=1e-6)
+    assert network.embed(WINDOWS[:0]).shape == (0, network.size)
+
+
+def test_the_level_changes_little(network):
+    one, other = network.embed(WINDOWS[1:2]), network.embed(WINDOWS[1:2] / 4)
+    assert float(one[0] @ other[0]) > 0.95
+
+
+def test_the_card_is_that_of_the_weights(network):
+    card = json.loads(WEIGHTS.with_suffix(".json").read_text())
+    held = WEIGHTS.read_bytes()
+    assert network.sha256 == card["sha256"] == hashlib.sha256(held).hexdigest()
+    assert card["bytes"] == len(held) < 4 << 20
+    assert network.size == card["embedding"]
+    with np.load(WEIGHTS) as arrays:
+        assert sum(arrays[name].size for name in arrays.files) == card["parameters"]
+
+
+def test_nobody_of_the_shipped_population_trained_it():
+    card = json.loads(WEIGHTS.with_suffix(".json").read_text())
+    corpora = {each["corpus"]: sum(each["speakers"].values()) for each in card["training"]["data"]}
+    assert corpora == {"background": 219, "speechocean762": 200}
+
+
+@pytest.mark.parametrize("shape", [(48_000,), (1, 799), (1, 1, 48_000)])
+def test_what_is_no_window_is_said(network, shape):
+    with pytest.raises(UsageError, match="800 samples"):
+        network.embed(np.zeros(shape, np.float32))
+
+
+def test_another_file_is_said(tmp_path):
+    path = tmp_path / "other.npz"
+    with pytest.raises(StoreError, match=r"other\.npz: no weights"):
+        VoiceNetwork.load(path)
+    path.write_bytes(WEIGHTS.read_bytes()[:-100])
+    with pytest.raises(StoreError, match=r"other\.npz: no weights"):
+        VoiceNetwork.load(path)
+    np.savez(path, a=np.zeros(3))
+    with pytest.raises(StoreError, match="another network"):
+        VoiceNetwork.load(path)
+    with np.load(WEIGHTS) as held:
+        weights = dict(held)
+    weights["1.pointwise"] = weights["1.pointwise"][:, :-1]
+    np.savez(path, **weights)
+    with pytest.raises(StoreError, match="another network"):
+        VoiceNetwork.load(path)
