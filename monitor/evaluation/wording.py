@@ -102,6 +102,8 @@ def format_value(value: float | None, unit: str, text: str = "") -> str:
         ['-', 'inf', '1e+09']
         >>> [format_value(value, "") for value in (0.671, 0.82, 0)]
         ['0.671', '0.820', '0']
+        >>> [format_value(value, "share") for value in (0.000557, 2.7e-34)]
+        ['0.056 %', '0.0 %']
     """
     if text:
         return text
@@ -111,7 +113,7 @@ def format_value(value: float | None, unit: str, text: str = "") -> str:
         return "inf" if value > 0 else "-inf"
     if unit == "share":
         percent = 100 * value
-        return f"{percent:.3g} %" if 0 < abs(percent) < 0.1 else f"{percent:.1f} %"
+        return f"{percent:.2g} %" if 5e-4 <= abs(percent) < 0.1 else f"{percent:.1f} %"
     if unit == "rank":
         return f"{value:,.1f}"
     if unit == "count":
