@@ -69,7 +69,7 @@ def silence(path: Path, hours: int) -> None:
 
 
 def test_ctrl_c_leaves_nothing_half_written_and_what_was_heard(command, voices, tmp_path):
-    silence(voices / "ann" / "long.wav", 3)
+    silence(voices / "ann" / "long.wav", 24)  # a minute's work, on a fast machine
     frames = tmp_path / "frames"
     arguments = [*command, "hear", voices, "-o", frames, "--jobs", "2", "--features", "f0"]
     with subprocess.Popen(arguments, stderr=subprocess.PIPE, text=True) as process:
