@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,6 +18,10 @@ settings.register_profile(
     derandomize=bool(os.environ.get("CI")),  # the same examples for the same code
 )
 settings.load_profile("patient")
+
+# a shell that runs the tests in the background lets all that they start ignore an interrupt
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 ECAPA = os.environ.pop("MONITOR_ECAPA", None)
 """Only the tests that ask for the network have it: by default nothing takes the time to load it."""

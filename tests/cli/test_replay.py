@@ -316,8 +316,6 @@ def test_interrupted_and_resumed(run, command, talk, population, tmp_path):
     process = subprocess.Popen(
         [*command, "replay", *options, "--speed", "2"], stdout=subprocess.PIPE,
         stderr=subprocess.PIPE, text=True,
-        # a shell that runs the tests in the background lets its children ignore it
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )  # fmt: skip
     while not state_path(path).exists():
         assert process.poll() is None, process.stderr

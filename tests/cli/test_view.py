@@ -33,7 +33,6 @@ def test_a_recorded_run_is_served_until_it_is_interrupted(command, recorded, tok
     process = subprocess.Popen(
         [*command, "view", str(recorded), "--no-browser"],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )  # fmt: skip
     assert process.stdout is not None
     url = process.stdout.readline().strip()
