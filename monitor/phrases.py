@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 __all__ = [
+    "LONGEST_NAME",
     "STRANGER",
     "another_voice",
     "as_pipe",
@@ -16,6 +17,7 @@ __all__ = [
     "clock_time",
     "enrolment",
     "file_name",
+    "is_name",
     "is_stranger",
     "odds",
     "plural",
@@ -24,6 +26,7 @@ __all__ = [
     "voice_since",
 ]
 
+LONGEST_NAME = 200
 STRANGER = "probably nobody enrolled"
 NOBODY = 0.2
 """Below this probability of being enrolled the views say so: four to one against."""
@@ -42,6 +45,21 @@ def printable(text: object) -> str:
         ('a?[2Jb', 'café', 't?k.wav')
     """
     return "".join(c if c.isprintable() else "?" for c in str(text))
+
+
+def is_name(text: object) -> bool:
+    r"""Whether a person, a session or a file can be called so: printed on one line.
+
+    Examples:
+        >>> is_name("Zoë"), is_name("a\nb"), is_name(" "), is_name(7)
+        (True, False, False, False)
+    """
+    return (
+        isinstance(text, str)
+        and bool(text.strip())
+        and text.isprintable()
+        and len(text) <= LONGEST_NAME
+    )
 
 
 def file_name(path: str | os.PathLike[str]) -> str:

@@ -116,6 +116,7 @@ def command(
     from monitor.corpus.folders import BY_FOLDER
     from monitor.errors import StoreError, UnnamedSpeakerError, UsageError
     from monitor.features.registry import ready
+    from monitor.phrases import is_name
     from monitor.population.population import Population
     from monitor.training.alike import unlike_sessions
     from monitor.training.enrolling import enrol
@@ -123,6 +124,8 @@ def command(
 
     if microphone and (paths or not speaker):
         raise UsageError("--microphone hears one speaker: give --speaker NAME and no DIR")
+    if speaker is not None and not is_name(speaker):
+        raise UsageError("--speaker needs a name that can be printed, of 200 characters at most")
     if not microphone and (not paths or device):
         raise UsageError("name a DIR, a MANIFEST or recordings; --device goes with --microphone")
     if add and base is not None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from monitor.corpus.recordings import Corpus, Recording
 from monitor.errors import CorpusError
-from monitor.phrases import as_wav
+from monitor.phrases import LONGEST_NAME, as_wav, is_name
 
 __all__ = ["CONTAINERS", "SUFFIXES", "Gathering", "natural"]
 
@@ -64,12 +64,13 @@ class Gathering:
             where: how to begin a message, such as ``"row 3: "``.
         """
         name = self.name(path)
-        if not (speaker.strip() and speaker.isprintable()):
-            self.problem(f"{where}{name}: the speaker's name {speaker!a} cannot be printed")
-            return
-        if not (session.strip() and session.isprintable()):
-            self.problem(f"{where}{name}: the session's name {session!a} cannot be printed")
-            return
+        for what, called in (("speaker", speaker), ("session", session)):
+            if not is_name(called):  # nor would the store be read again
+                long = called.strip() and called.isprintable()
+                why = f"longer than {LONGEST_NAME} characters" if long else "cannot be printed"
+                said = f"{called[:20]!a}... is" if long else f"{called!a}"
+                self.problem(f"{where}{name}: the {what}'s name {said} {why}")
+                return
         speaker = unicodedata.normalize("NFC", speaker.strip())  # as file systems differ in this
         try:
             missing = not path.is_file()

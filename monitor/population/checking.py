@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from monitor.errors import StoreError
+from monitor.phrases import is_name
 from monitor.types import AnyArray, FloatArray
 
 if TYPE_CHECKING:
@@ -24,7 +25,6 @@ __all__ = ["check_law", "check_speakers", "check_templates", "is_name"]
 KINDS = ("histogram", "embedding")
 SESSIONS = ("same", "cross")
 ORIGINS = ("own", "shipped")
-LONGEST_NAME = 200
 MOST_SIZE = 1 << 20
 MOST_COUNT = 1e9
 """Of one bin in one slice: sums over a template stay whole numbers, exact in double precision."""
@@ -32,21 +32,6 @@ MOST_LENGTH = 1e6
 """Of a slice's sum of embeddings, each of length 1."""
 MOST_PARAMETER = 1e12
 LEAST_PARAMETER = 1e-12
-
-
-def is_name(text: object) -> bool:
-    r"""Whether a person, a session or a file can be called so: printed on one line.
-
-    Examples:
-        >>> is_name("Zoë"), is_name("a\nb"), is_name(" "), is_name(7)
-        (True, False, False, False)
-    """
-    return (
-        isinstance(text, str)
-        and bool(text.strip())
-        and text.isprintable()
-        and len(text) <= LONGEST_NAME
-    )
 
 
 def check_speakers(speakers: Sequence[Speaker]) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 from monitor.corpus.recordings import Corpus, Recording
 from monitor.errors import CorpusError, UsageError
 from monitor.maths.sketch import make_sketch
-from monitor.phrases import file_name
+from monitor.phrases import LONGEST_NAME, file_name
 from monitor.population.population import (
     SLICE_SECONDS,
     FeatureTemplates,
@@ -91,7 +91,8 @@ def enrol(
                 for outcome in group:
                     if outcome.heard is not None:
                         heard.append(outcome.heard)
-                        found.append((file_name(outcome.recording.path), outcome.hashes))
+                        label = file_name(outcome.recording.path)[:LONGEST_NAME]
+                        found.append((label, outcome.hashes))
                     problems += [outcome.problem] if outcome.problem else []
                     progress(outcome.recording)
                 ticks = sum(each.speech_ticks for each in heard)

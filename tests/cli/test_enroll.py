@@ -299,3 +299,17 @@ def test_the_plan_of_many_speakers_is_short(tmp_path):
         ["s2", "1", "1", "0.0"],
     ]
     assert plan[-1] == "  and 480 more"
+
+
+def test_whatever_is_enrolled_can_be_loaded_again(run, tmp_path, sounds):
+    put(tmp_path / "in" / f"{'a' * 240}.wav", sounds["ann"])
+    lines = [f"in/{'a' * 240}.wav,ann,monday", f"in/{'a' * 240}.wav,{'b' * 201},monday"]
+    (tmp_path / "list.csv").write_text("\n".join(["path,speaker,session", *lines, ""]))
+    result = run("enroll", tmp_path / "list.csv", "-o", tmp_path / "us.npz", "--features", "f0")
+    assert result.code == 4
+    assert "name 'bbbbbbbbbbbbbbbbbbbb'... is longer than 200 characters" in result.err
+    assert Population.load(tmp_path / "us.npz").names == ("ann",)
+    for name in ("a\x1bb", "b" * 201):
+        refused = run("enroll", tmp_path / "in", "--speaker", name, "-o", tmp_path / "x.npz")
+        assert refused.code == 2
+        assert "--speaker needs a name that can be printed" in refused.complaint
