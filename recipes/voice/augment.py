@@ -13,13 +13,16 @@ import scipy.fft
 from monitor.networks.mel import RATE
 from monitor.types import AnyArray, FloatArray
 
-__all__ = ["SPEEDS", "add_noise", "changed", "telephone"]
+__all__ = ["SPEEDS", "add_noise", "changed", "masked", "stretched", "telephone"]
 
-SPEEDS = (1.0, 0.9, 1.1)
+SPEEDS = (1.0, 0.8, 0.9, 1.1, 1.25)
 _TELEPHONE = 0.15
+_CODEC = 0.15
 _ROOM = 0.2
-_NOISE = 0.4
+_NOISE = 0.35
 _LEAST_POWER = 1e-9
+_MASKED = 0.5
+_MOST_BANDS, _MOST_TIME = 8, 0.15
 
 
 def changed(sound: FloatArray, samples: int, generator: np.random.Generator) -> FloatArray:
@@ -37,10 +40,31 @@ def changed(sound: FloatArray, samples: int, generator: np.random.Generator) -> 
     bins = samples // 2 + 1
     kept = np.zeros(bins, np.complex64)
     kept[: len(spectrum)] = spectrum[:bins] * np.float32(samples / len(sound))
-    if generator.random() < _TELEPHONE:
+    drawn = generator.random()
+    if drawn < _TELEPHONE:
         _band(kept, samples, generator.uniform(200, 400), generator.uniform(3000, 3800))
+    elif drawn < _TELEPHONE + _CODEC:  # a codec of few bits keeps no treble
+        _band(kept, samples, 0, generator.uniform(3800, 7500))
     if generator.random() < _ROOM:
         kept *= scipy.fft.rfft(_room(generator), samples)
+    return np.asarray(scipy.fft.irfft(kept, samples), np.float32)
+
+
+def stretched(sound: FloatArray, samples: int) -> FloatArray:
+    """A sound of another number of samples: another speed and pitch, nothing else.
+
+    Args:
+        sound: shape (n,), float32.
+        samples: of the result.
+
+    Returns:
+        shape (samples,), float32.
+    """
+    if samples == len(sound):
+        return sound
+    spectrum = scipy.fft.rfft(sound)
+    kept = np.zeros(samples // 2 + 1, np.complex64)
+    kept[: len(spectrum)] = spectrum[: len(kept)] * np.float32(samples / len(sound))
     return np.asarray(scipy.fft.irfft(kept, samples), np.float32)
 
 
@@ -90,6 +114,31 @@ def add_noise(sounds: FloatArray, generator: np.random.Generator) -> FloatArray:
         made[row] += at_snr(sounds[row], noise, generator.uniform(5, 30))
     levels: FloatArray = np.power(10.0, generator.uniform(-1, 0, (count, 1)))
     return np.asarray(made * levels, np.float32)
+
+
+def masked(bands: FloatArray, generator: np.random.Generator) -> FloatArray:
+    """Some crops lose a stripe of bands, some a stretch of time (SpecAugment; Park et al., 2019).
+
+    Args:
+        bands: shape (b, t, m), log energies; what is lost becomes the crop's mean of the band.
+        generator: draws what happens.
+
+    Returns:
+        shape (b, t, m).
+    """
+    made = bands.copy()
+    count, frames, width = bands.shape
+    means = bands.mean(axis=1)
+    for row in range(count):
+        if generator.random() < _MASKED:
+            wide = generator.integers(1, _MOST_BANDS + 1)
+            low = generator.integers(width - wide + 1)
+            made[row, :, low : low + wide] = means[row, low : low + wide]
+        if generator.random() < _MASKED:
+            long = generator.integers(1, round(_MOST_TIME * frames) + 1)
+            begin = generator.integers(frames - long + 1)
+            made[row, begin : begin + long] = means[row]
+    return made
 
 
 def _white(samples: int, generator: np.random.Generator) -> FloatArray:

@@ -8,14 +8,14 @@ import numpy as np
 
 from monitor.errors import CorpusError
 from monitor.networks.mel import RATE, log_mel
-from monitor.types import AnyArray, FloatArray, IntArray
-from recipes.voice.augment import SPEEDS, add_noise, changed
+from monitor.types import FloatArray, IntArray
+from recipes.voice.augment import SPEEDS, add_noise, changed, masked
 from recipes.voice.cache import Cache, Piece
 
 __all__ = ["Batch", "Batches"]
 
-_AS_IT_IS = 0.7
-"""Share of crops at their own speed: those that the teacher has heard."""
+_AS_IT_IS = 0.4
+"""Share of crops at their own speed."""
 _SHORTEST, _LONGEST, _STEP = 1.0, 3.0, 0.25
 _CROP_SECONDS = np.arange(_SHORTEST, _LONGEST + _STEP, _STEP)
 
@@ -27,14 +27,12 @@ class Batch:
     Attributes:
         bands: shape (b, t, 40), log mel bands.
         classes: shape (b,): speaker, or speaker at another speed.
-        teacher: shape (b, 192): the teacher's centroid of the speaker, less that of its corpus.
-        taught: shape (b,), whether that is of this voice: at its own speed.
+        teacher: shape (b, 192): the teacher's centroid of the class, less that of its corpus.
     """
 
     bands: FloatArray
     classes: IntArray
     teacher: FloatArray
-    taught: AnyArray
 
 
 class Batches:
@@ -63,11 +61,11 @@ class Batches:
             self._pieces[piece.voice].append(piece)
         corpora = sorted({piece.corpus for piece in pieces})
         whose = [corpora.index(self._pieces[name][0].corpus) for name in self._speakers]
-        self._teacher = np.stack([teacher[name] for name in self._speakers])
+        self._teacher = np.stack([teacher[name] for name in self._speakers])  # (s, speeds, 192)
         for corpus in range(len(corpora)):  # what all have in common is a room, not a voice
             among = np.equal(whose, corpus)
-            self._teacher[among] -= self._teacher[among].mean(axis=0)
-        self._teacher /= np.linalg.norm(self._teacher, axis=1, keepdims=True)
+            self._teacher[among] -= self._teacher[among].mean(axis=(0, 1))
+        self._teacher /= np.linalg.norm(self._teacher, axis=2, keepdims=True)
         self.corpus_of_class = np.repeat(whose, len(SPEEDS))
         self.speakers = len(self._speakers)
 
@@ -89,10 +87,9 @@ class Batches:
             ]
         )
         return Batch(
-            bands=log_mel(add_noise(sounds, generator)),
+            bands=masked(log_mel(add_noise(sounds, generator)), generator),
             classes=speakers * len(SPEEDS) + speeds,
-            teacher=self._teacher[speakers],
-            taught=speeds == 0,
+            teacher=self._teacher[speakers, speeds],
         )
 
     def _crop(self, speaker: int, samples: int, generator: np.random.Generator) -> FloatArray:

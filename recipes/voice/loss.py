@@ -28,7 +28,7 @@ class Loss(nn.Module):  # type: ignore[misc]  # torch is not looked at
         self.register_buffer("corpus_of_class", corpus_of_class, persistent=False)
 
     def forward(
-        self, found: Tensor, classes: Tensor, teacher: Tensor, taught: Tensor, margin: float
+        self, found: Tensor, classes: Tensor, teacher: Tensor, margin: float
     ) -> tuple[Tensor, Tensor, Tensor]:
         """The loss; the mean cosine to the teacher; the share of crops named rightly."""
         found = nn.functional.normalize(found)
@@ -45,7 +45,6 @@ class Loss(nn.Module):  # type: ignore[misc]  # torch is not looked at
         logits = _SCALE * cosines.scatter(1, classes[:, None], with_margin[:, None])
         elsewhere = self.corpus_of_class[classes][:, None] != self.corpus_of_class[None, :]
         softmax = nn.functional.cross_entropy(logits.masked_fill(elsewhere, _NEVER), classes)
-        alike = (found * teacher).sum(dim=1)
-        like_teacher = (alike * taught).sum() / taught.sum().clamp(min=1)
+        like_teacher = (found * teacher).sum(dim=1).mean()
         named = (cosines.masked_fill(elsewhere, _NEVER).argmax(dim=1) == classes).float().mean()
         return softmax + _DISTILLED * (1 - like_teacher), like_teacher.detach(), named

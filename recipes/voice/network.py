@@ -17,7 +17,7 @@ from monitor.types import FloatArray
 __all__ = ["CHANNELS", "DILATIONS", "EMBEDDING", "WIDE", "Student", "folded", "rounded"]
 
 CHANNELS = 256
-WIDE = 320
+WIDE = 512
 EMBEDDING = 192
 DILATIONS = (1, 2, 3, 4, 5)
 _KERNEL = 5

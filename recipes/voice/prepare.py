@@ -3,7 +3,8 @@
     python -m recipes.voice.prepare ../shared/speech ../shared/nonnative CACHE
 
 The teacher is SpeechBrain's ECAPA-TDNN (``MONITOR_ECAPA`` or the hub): the mean embedding of some
-3 s windows of a speaker is what the student is to say of that voice. A run that is stopped goes on
+3 s windows of a speaker is what the student is to say of that voice, and of each of its doubles at
+another speed. Onnxruntime runs it where it is installed. A run that is stopped goes on
 where it was. CACHE holds voices: keep it outside the repository.
 """
 
@@ -20,9 +21,11 @@ import soundfile
 from numpy.typing import NDArray
 
 from monitor.errors import CorpusError
-from monitor.features.ecapa import encoder, resolve
+from monitor.features.ecapa import resolve
+from monitor.features.exported import exported_encoder
 from monitor.networks.mel import RATE
 from monitor.types import FloatArray
+from recipes.voice.augment import SPEEDS, stretched
 from recipes.voice.cache import Cache, Piece
 from recipes.voice.corpus import Recording, recordings
 
@@ -88,13 +91,16 @@ def teach(cache: Cache, windows: int, source: str | None = None) -> None:
     for piece in cache.of("train"):
         by_speaker[piece.voice].append(piece)
     todo = [name for name in by_speaker if name not in known]
-    network = encoder(resolve(source)) if todo else None
+    network = exported_encoder(resolve(source)) if todo else None
     began = time.monotonic()
     for done, name in enumerate(todo, 1):
         assert network is not None
         sound = np.concatenate([cache.sound(piece) for piece in by_speaker[name]])
-        mean = network.embed(spread(sound, windows)).mean(axis=0)
-        known[name] = np.asarray(mean / np.linalg.norm(mean), np.float32)
+        means = np.stack(
+            [network.embed(spread(sound, windows, speed)).mean(axis=0) for speed in SPEEDS]
+        )
+        means /= np.linalg.norm(means, axis=1, keepdims=True)
+        known[name] = np.asarray(means, np.float32)
         if done % 20 == 0 or done == len(todo):
             cache.keep_teacher(known)
             took = time.monotonic() - began
@@ -105,16 +111,17 @@ def teach(cache: Cache, windows: int, source: str | None = None) -> None:
             )
 
 
-def spread(sound: FloatArray, windows: int) -> FloatArray:
-    """Windows of 3 s, evenly spread; of a shorter sound, all of it.
+def spread(sound: FloatArray, windows: int, speed: float = 1.0) -> FloatArray:
+    """Windows of 3 s at a speed, evenly spread; of a shorter sound, all of it.
 
     Returns:
         shape (windows, n).
     """
-    width = min(len(sound), round(WINDOW_SECONDS * RATE))
+    width = min(len(sound), round(speed * WINDOW_SECONDS * RATE))
     most = max(1, min(windows, 1 + 2 * (len(sound) - width) // max(width, 1)))
     begins = np.linspace(0, len(sound) - width, most).astype(int)
-    return np.stack([sound[begin : begin + width] for begin in begins])
+    samples = round(width / speed)
+    return np.stack([stretched(sound[begin : begin + width], samples) for begin in begins])
 
 
 if __name__ == "__main__":

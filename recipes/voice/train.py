@@ -123,7 +123,6 @@ def train(
             found,
             torch.from_numpy(drawn.classes),
             torch.from_numpy(drawn.teacher),
-            torch.from_numpy(drawn.taught),
             _MARGIN * min(1.0, 2 * done),
         )
         optimizer.zero_grad(set_to_none=True)

@@ -29,6 +29,7 @@ def voice(pitch: float, formant: float, seed: int) -> np.ndarray:
 @pytest.fixture(scope="session")
 def prepared(tmp_path_factory) -> Path:
     """A cache of machine voices: twelve to train on, four in each half, four held out."""
+    from recipes.voice.augment import SPEEDS
     from recipes.voice.cache import Cache, Piece
 
     roles = [("train", 12), ("choose", 4), ("report", 4), ("held out", 4)]
@@ -52,7 +53,9 @@ def prepared(tmp_path_factory) -> Path:
                 audio.append(sound)
                 start += len(sound)
             if role == "train":
-                teacher[piece.voice] = generator.standard_normal(192).astype(np.float32)
+                teacher[piece.voice] = generator.standard_normal((len(SPEEDS), 192)).astype(
+                    np.float32
+                )
     folder: Path = tmp_path_factory.mktemp("voices") / "cache"
     Cache.write(folder, pieces, audio).keep_teacher(teacher)
     return folder

@@ -43,3 +43,11 @@ def test_the_teacher_hears_windows_from_end_to_end():
     assert windows[0, 0] == 0
     assert windows[-1, -1] == sound[-1]
     assert spread(sound[:RATE], 4).shape == (1, RATE)
+
+
+def test_a_double_at_another_speed_is_heard_at_its_own_length_and_pitch():
+    tone = np.sin(2 * np.pi * 200 * np.arange(10 * RATE) / RATE).astype(np.float32)
+    windows = spread(tone, 4, speed=1.25)
+    assert windows.shape == (4, 3 * RATE)
+    loudest = np.abs(np.fft.rfft(windows[1])).argmax() / 3
+    assert abs(loudest - 250) < 1
