@@ -123,7 +123,6 @@ def command(
         opening.begin(monitor, [microphone.label])
         parts = timed(monitor.features)
         monitor.compute_with(parts)
-        monitor.prepare()  # the first second of sound comes meanwhile
         view = LiveView(forecasts=[Forecast(bits) for bits in opening.thresholds])
         opening.run(
             KeepingUp(microphone, parts),

@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 
 from monitor.errors import StoreError, UsageError
-from monitor.stream.following import VOICES, Sensitivity, Voice, adwin
+from monitor.stream.following import VOICES, Sensitivity, Voice
 from monitor.types import TICKS_PER_SECOND, AnyArray
 
 __all__ = ["SENSITIVITY", "Change", "ChangeDetector", "Open"]
@@ -152,11 +152,6 @@ class ChangeDetector:
             how = replace(how, delta=delta)
             self._voices[name] = VOICES[kind](np.asarray(background[name]), how)
         self._tick = 0
-
-    @staticmethod
-    def prepare() -> None:
-        """Import what would be imported when first needed: some 15 s into a stream."""
-        adwin()
 
     def update(self, step: Mapping[str, AnyArray], tick: int) -> Change | None:
         """Hear one step of the stream.

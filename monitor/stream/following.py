@@ -8,6 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -98,11 +102,20 @@ class Left:
     recent: list[tuple[float, int]]
 
 
+@cache
 def adwin() -> type[ADWIN]:
-    """river's, imported when it is first needed: its package takes half a second."""
-    from river.drift import ADWIN
+    """river's, by itself: its package imports scipy.stats and all of scikit-learn for others."""
+    import river
 
-    detector: type[ADWIN] = ADWIN
+    path = Path(str(river.__file__)).parent / "drift" / "adwin.py"
+    spec = spec_from_file_location("river.drift.adwin", path)
+    assert spec is not None and spec.loader is not None
+    module = module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except FileNotFoundError:  # it has moved
+        module = import_module("river.drift")
+    detector: type[ADWIN] = module.ADWIN
     return detector
 
 
@@ -249,7 +262,7 @@ class Voice:
     def _notices(self) -> bool:
         """Whether ADWIN notices something with the newest margin."""
         grace = 2 * self._how.min_units + 1
-        if len(self._margins) < grace:  # it could not, and is slow to import
+        if len(self._margins) < grace:  # it could not
             return False
         unseen = self._margins[-1:]
         if self._adwin is None:

@@ -143,14 +143,6 @@ class Monitor:
             None if alone else partial(unlike, {name: features[name] for name in self.features})
         )
 
-    def prepare(self) -> None:
-        """Load now what is otherwise loaded when first needed, half a second's work.
-
-        For a live stream, which has no such time later: call it before the first block.
-        """
-        if self._detector is not None:
-            self._detector.prepare()
-
     def begin_with(self, evidence: Evidence, peak_bits: float = 0.0) -> None:
         """Start from what earlier streams of the same voice brought: T and the bits go on there.
 

@@ -14,6 +14,7 @@ from monitor.errors import UsageError
 from monitor.sinks.kept import Kept
 from monitor.sinks.schema import SCHEMA
 from monitor.stream.change import Change
+from monitor.stream.following import adwin
 from monitor.stream.monitor import Monitor
 from monitor.stream.reading import Reading
 from monitor.stream.records import record_of
@@ -200,3 +201,15 @@ def test_an_alert_waits_for_the_new_voice():
     assert rule.update({**reading, "seconds": 6.5}) == []
     assert rule.update({**reading, "seconds": 11.0}) == []
     assert rule.update({**reading, "seconds": 11.5})[0]["state"] == "raised"
+
+
+def test_the_detector_that_comes_alone_is_the_one_of_rivers_package():
+    from river.drift import ADWIN
+
+    alone, packaged = adwin()(delta=0.05), ADWIN(delta=0.05)
+    found = []
+    for value in np.random.default_rng(0).normal(np.repeat([0.8, 0.3], 200), 0.1).tolist():
+        alone.update(value), packaged.update(value)
+        found.append((alone.drift_detected, alone.estimation, alone.width))
+        assert found[-1] == (packaged.drift_detected, packaged.estimation, packaged.width)
+    assert any(drift for drift, *_ in found)
