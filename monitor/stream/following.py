@@ -109,7 +109,8 @@ def adwin() -> type[ADWIN]:
 
     path = Path(str(river.__file__)).parent / "drift" / "adwin.py"
     spec = spec_from_file_location("river.drift.adwin", path)
-    assert spec is not None and spec.loader is not None
+    assert spec is not None
+    assert spec.loader is not None
     module = module_from_spec(spec)
     try:
         spec.loader.exec_module(module)
