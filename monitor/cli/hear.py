@@ -61,8 +61,9 @@ def command(
 
     FRAMES keeps the layout of the corpus (layouts as for enroll), with a manifest.csv, and takes
     its place: a recording enrolled from it is known again when its audio is replayed. What is there
-    and whole is not heard again, unless the recording, the features, the options or the program's
-    version have changed. A file that is broken is named and skipped (exit status 4).
+    and whole is not heard again, unless the recording, the options or the program's version have
+    changed; --features that are not there yet are added to those that are. A file that is broken
+    is named and skipped (exit status 4).
 
     Frames are biometric data, even without the audio: pitch, phones and embeddings, moment by
     moment. They are written for you alone (mode 0600); delete them when they are not needed.

@@ -7,17 +7,19 @@ import hashlib
 import io
 import os
 import re
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from monitor.corpus.recordings import Corpus
 from monitor.errors import SourceError, UsageError
 from monitor.features.extractor import Extractor
-from monitor.features.registry import make
+from monitor.features.registry import FEATURES, make
 from monitor.features.tracks import join_runs
 from monitor.phrases import file_name
 from monitor.protocols import Feature
@@ -148,7 +150,9 @@ def write_manifest(folder: Path, listed: Sequence[Order]) -> None:
 def keep(wanted: Sequence[Order], manner: Manner, jobs: int = 1) -> Generator[Kept, None, None]:
     """Hear what is not there yet, in order; what is there, whole and as it would be made, stays.
 
-    Files are private (mode 0600) and whole or absent; an interrupted call is taken up by the next.
+    Features that are there and not wanted stay too; where the recording or the manner has changed
+    they are heard anew with the others. Files are private (mode 0600) and whole or absent; an
+    interrupted call is taken up by the next.
 
     Args:
         wanted: from `orders`.
@@ -187,12 +191,25 @@ def _keep(manner: Manner, note: Mapping[str, Any], order: Order) -> Kept:
     try:
         if is_frames(order.source):
             raise SourceError(f"{file_name(order.source)}: holds frames already, no audio")
-        before = _there(order, note)
-        if before is not None:
-            return Kept(order, 0.0, True, before)
+        held = _held(order.target)
+        there = {} if held is None else held.header.heard["features"]
+        names = _in_order({*manner.features, *there})
+        if held is not None and _goes_on(held, note, order):
+            shapes = {**there, **note["features"]}
+            lacking = [name for name in names if there.get(name) != shapes[name]]
+            if not lacking:
+                return Kept(order, 0.0, True, str(held.header.heard.get("lost", "")))
+        else:
+            held, lacking = None, names
+            shapes = manner.noted(make(names))["features"]
         hashes = recording_hashes(order.source)
-        features = make(manner.features)
-        frames = hear(order.source, features, manner)
+        frames = hear(order.source, make(lacking), manner)
+        if held is not None:
+            before = join_runs(list(held))
+            if np.array_equal(before.speech, frames.speech):
+                frames = replace(frames, tracks={**before.tracks, **frames.tracks})
+            else:  # another voice activity: nothing that was there belongs to it
+                frames = hear(order.source, make(names), manner)
     except SourceError as error:
         order.target.unlink(missing_ok=True)  # of a recording that was another, or was whole
         return Kept(order, 0.0, False, str(error))
@@ -208,27 +225,42 @@ def _keep(manner: Manner, note: Mapping[str, Any], order: Order) -> Kept:
     write_frames(
         order.target,
         frames.speech,
-        frames.tracks,
-        {feature.name: feature.size for feature in features},
-        {feature.name: feature.frame_seconds for feature in features},
+        {name: frames.tracks[name] for name in names},
+        {name: shapes[name][1] for name in names},
+        {name: shapes[name][2] for name in names},
         hashes=hashes,
-        heard={**note, "lost": problem},
+        heard={**note, "features": {name: shapes[name] for name in names}, "lost": problem},
     )
     return Kept(order, len(frames.speech) / TICKS_PER_SECOND, True, problem)
 
 
-def _there(order: Order, note: Mapping[str, Any]) -> str | None:
-    """What was lost of it, if its frames are there, whole and as they would be made; else None."""
+def _held(path: Path) -> FramesFile | None:
+    """Frames that were kept before, if they are whole."""
     try:
-        header = FramesFile(order.target).header
+        held = FramesFile(path)
+    except SourceError:
+        return None
+    features = held.header.heard.get("features")
+    ours = isinstance(features, dict) and features.keys() == held.features.keys()
+    return held if ours else None
+
+
+def _in_order(names: Iterable[str]) -> list[str]:
+    """One order, so that it does not matter which was heard first."""
+    return sorted(names, key=lambda name: ([*FEATURES, name].index(name), name))
+
+
+def _goes_on(held: FramesFile, note: Mapping[str, Any], order: Order) -> bool:
+    """Whether what was kept is of this very recording, and was heard in this manner."""
+    changing = {"features": None, "lost": None}
+    if {**held.header.heard, **changing} != {**note, **changing}:
+        return False
+    try:
         with order.source.open("rb") as file:
             of_bytes = hashlib.file_digest(file, "sha256").hexdigest()
-    except (SourceError, OSError):
-        return None
-    same = {**header.heard, "lost": ""} == {**note, "lost": ""}
-    if not same or f"file:{of_bytes}" not in header.hashes:
-        return None
-    return str(header.heard.get("lost", ""))
+    except OSError:
+        return False
+    return f"file:{of_bytes}" in held.header.hashes
 
 
 def _safe(part: str) -> str:

@@ -75,6 +75,36 @@ def test_only_what_has_changed_is_heard_again(corpus, tmp_path, flac, monkeypatc
     assert heard(wanted, replace(HOW, channel=1)) == [6, 9]
 
 
+def held(order):
+    """Names of the features that are there."""
+    return list(FramesFile(order.target).features)
+
+
+def test_further_features_are_added_to_what_is_there(corpus, tmp_path):
+    wanted, at_once = (listed(corpus, tmp_path / name) for name in ("frames", "at_once"))
+    assert heard(wanted) == [9, 9]
+    assert heard(wanted, Manner(("phones",))) == [9, 9]
+    assert heard(wanted, Manner(("phones",))) == heard(wanted) == [0, 0]
+    assert heard(at_once, Manner(("phones", "f0"))) == [9, 9]
+    for one, other in zip(wanted, at_once, strict=True):
+        assert one.target.read_bytes() == other.target.read_bytes()
+
+
+def test_what_is_there_is_heard_anew_with_what_is_added_in_another_manner(corpus, tmp_path, flac):
+    wanted = listed(corpus, tmp_path / "frames")
+    assert heard(wanted) == [9, 9]
+    assert heard(wanted, Manner(("phones",), seconds=3.0)) == [3, 3]
+    assert held(wanted[0]) == ["f0", "phones"]
+    flac(wanted[0].source, 6.0, 150.0)
+    assert heard(wanted, Manner(("phones",), seconds=3.0)) == [3, 0]
+    of_another = FramesFile(wanted[0].target)
+    assert heard(wanted, Manner(("f0",), seconds=3.0)) == [0, 0]
+    again = listed(corpus, tmp_path / "again")
+    assert heard(again, Manner(("f0", "phones"), seconds=3.0)) == [3, 3]
+    assert of_another.header.heard == FramesFile(again[0].target).header.heard
+    assert again[0].target.read_bytes() == wanted[0].target.read_bytes()
+
+
 def test_processes_make_the_same_files(corpus, tmp_path):
     one, two = (listed(corpus, tmp_path / name) for name in ("one", "two"))
     assert heard(one) == heard(two, jobs=2)
