@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 import click
@@ -60,6 +61,15 @@ __all__ = ["command"]
     "embedding-max (max scoring).",
 )
 @click.option(
+    "--trained",
+    "trainers",
+    multiple=True,
+    metavar="FEATURE=FILE",
+    help="A list of names, one a line: those on whose speech the network of a feature was trained, "
+    "such as your --speaker-model. It knows their voices better than others', so that no test of "
+    "theirs counts in a law with that feature.",
+)
+@click.option(
     "--trials",
     default=20,
     show_default=True,
@@ -108,6 +118,7 @@ def command(
     lengths: tuple[float, ...] | None,
     template_lengths: tuple[float, ...] | None,
     chosen: tuple[str, ...],
+    trainers: tuple[str, ...],
     trials: int,
     draws: int,
     seed: int,
@@ -195,6 +206,7 @@ def command(
         own = {population.scoring().seconds} if population is not None else set()
         template_lengths = tuple(sorted({*TEMPLATE_LENGTHS, *own}))
     found = find(corpus)
+    trained = _trained(trainers, {recording.speaker for recording in found.recordings})
     for line in plan_of(found):
         say(line)
     files = [recording.path for recording in found.recordings]
@@ -217,6 +229,8 @@ def command(
                 "with --features, or enrol and calibrate the same kind of frames"
             )
     lengths = lengths or LENGTHS
+    if strange := sorted(trained.keys() - shapes.keys()):
+        raise UsageError(f"--trained {strange[0]}: calibrating {', '.join(shapes)}")
     with progress_over(2 * len(lengths) * len(template_lengths), "fitting laws") as step:
         made = calibrate(
             voices,
@@ -224,6 +238,7 @@ def command(
             lengths=lengths,
             template_lengths=template_lengths,
             similarities=similarities,
+            trained=trained,
             draws=draws,
             trials=trials,
             seed=seed,
@@ -257,3 +272,35 @@ def command(
     if output is not None:
         say(f"the laws are in {output}")
     return INCOMPLETE if problems else 0
+
+
+def _trained(given: Sequence[str], speakers: Collection[str]) -> dict[str, set[str]]:
+    """Names by feature, from FEATURE=FILE.
+
+    Raises:
+        UsageError: it is not of that form, there is no such list, or nobody on it is a speaker of
+            the corpus: it would leave nobody out, and comfort falsely.
+    """
+    from monitor.errors import UsageError
+    from monitor.features.registry import FEATURES, MODEL
+
+    found: dict[str, set[str]] = {}
+    for text in given:
+        name, _, path = text.partition("=")
+        if not (name and path):
+            raise UsageError(f"--trained {text!r} must be FEATURE=FILE, a list of names")
+        if name == "speaker":
+            name = next((each for each in FEATURES if each.startswith(MODEL)), name)
+        try:
+            lines = Path(path).read_text(encoding="utf-8").splitlines()
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or "it is no text"
+            raise UsageError(f"--trained {path}: cannot be read ({reason})") from None
+        names = {line.strip() for line in lines}
+        if not names.intersection(speakers):
+            raise UsageError(
+                f"--trained {path}: nobody on the list is a speaker of the corpus; check the "
+                "names, or leave it out"
+            )
+        found.setdefault(name, set()).update(names)
+    return found

@@ -124,7 +124,14 @@ def _population() -> Finding:
 
     population = Population.reference()
     features = ", ".join(population.features)
-    return Finding("population", "ok", f"{len(population)} shipped readers with {features}")
+    words = f"{len(population)} shipped readers with {features}"
+    for law in population.laws:
+        if law.left_out and len(law.features) == 1 and law.session == "same":
+            words += (
+                f"; laws with {law.features[0]} without the tests of the {len(law.left_out)} who "
+                "trained its network"
+            )
+    return Finding("population", "ok", words)
 
 
 def _extra(name: str) -> Finding:

@@ -87,9 +87,9 @@ def check_law(law: RankLaw) -> None:
     Raises:
         StoreError: parameters of the wrong type, sign or range.
     """
-    listed = (law.features, law.similarities, law.rows)
+    listed = (law.features, law.similarities, law.rows, law.left_out)
     if not all(isinstance(each, tuple) for each in listed):
-        raise StoreError("a law does not list its features, similarities and cells")
+        raise StoreError("a law does not list its features, similarities, cells and speakers")
     about = "+".join(map(str, law.features))
     if law.session not in SESSIONS or not law.features or not all(map(is_name, law.features)):
         raise StoreError(f"a law is of {about!a:.40} in session {law.session!a:.20}")
@@ -98,6 +98,8 @@ def check_law(law: RankLaw) -> None:
             raise StoreError(f"the law of {about} counts {count!a:.20} people")
     if not all(map(is_name, law.similarities)) or law.origin not in ORIGINS:
         raise StoreError(f"the law of {about} is of no known kind")
+    if not all(map(is_name, law.left_out)):
+        raise StoreError(f"the law of {about} leaves out speakers who cannot be printed")
     share = law.prior_speakers
     if not _is_number(share) or not 0 <= share <= MOST_COUNT:
         raise StoreError(f"the prior of the law of {about} counts {share!a:.20} people")

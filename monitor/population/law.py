@@ -46,6 +46,8 @@ class RankLaw:
         prior_speakers: how many speakers the prior, another law, counted as in the fit.
         origin: ``"own"``; or ``"shipped"`` where it is the shipped readers' as it stands, since
             none could be learnt.
+        left_out: names of candidates whose tests taught it nothing, since one of its features'
+            networks was trained on their speech.
     """
 
     features: tuple[str, ...]
@@ -64,6 +66,7 @@ class RankLaw:
     candidates: int
     prior_speakers: float = 0.0
     origin: str = "own"
+    left_out: tuple[str, ...] = ()
 
     @property
     def prior_share(self) -> float:

@@ -38,6 +38,14 @@ def advice(made: Calibration, shapes: Mapping[str, Shape]) -> list[str]:
             f"no prior for {', '.join(dict.fromkeys(alone))}: these laws rest on your speakers "
             "alone, and on few of them they can claim far too much"
         )
+    for out in dict.fromkeys(law.left_out for law in learnt if law.left_out):
+        apart = [law for law in learnt if law.left_out == out]
+        names = dict.fromkeys("+".join(law.features) for law in apart)
+        most = max(law.speakers for law in apart)
+        lines.append(
+            f"{', '.join(names)}: no test of the {len(out)} who trained a network of it; "
+            f"{plural(most, 'speaker')} taught its law"
+        )
     crossed = {law.features for law in made.laws if law.session == "cross"}
     stand_ins = [law for law in made.laws if law.origin == "shipped"]
     lacking = [law.features for law in learnt if law.features not in crossed]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from itertools import combinations
@@ -23,7 +23,7 @@ from monitor.training.listening import Shape
 from monitor.training.prior import Prior
 from monitor.training.shrinking import Known, choose_worth, held_out_nats
 from monitor.training.voices import UNITS_PER_SECOND, Voice
-from monitor.types import FloatArray
+from monitor.types import BoolArray, FloatArray
 
 __all__ = ["FEWEST_SPEAKERS", "LENGTHS", "TEMPLATE_LENGTHS", "TRIALS", "Calibration", "calibrate"]
 
@@ -67,6 +67,8 @@ def calibrate(
     lengths: Sequence[float] = LENGTHS,
     template_lengths: Sequence[float] = TEMPLATE_LENGTHS,
     similarities: Mapping[str, str] | None = None,
+    sets: Sequence[Sequence[str]] | None = None,
+    trained: Mapping[str, Collection[str]] | None = None,
     draws: int = DRAWS,
     trials: int = TRIALS,
     seed: int = 0,
@@ -75,8 +77,7 @@ def calibrate(
 ) -> Calibration:
     """Fit a law for every feature, and for features together, on the grid of lengths.
 
-    Of up to three features every set gets a law of its own, of more only each and all. In a joint
-    law a feature that brings nothing new at a length has no say there.
+    In a joint law a feature that brings nothing new at a length has no say there.
 
     Args:
         voices: calibration speech, from ``collect``.
@@ -84,6 +85,11 @@ def calibrate(
         lengths: T, speech seconds.
         template_lengths: D, speech seconds.
         similarities: by feature; the default of its kind where left out.
+        sets: of features that get a law. None: of up to three features every set, of more each
+            and all.
+        trained: by feature, names of those on whose speech its network was trained. It knows their
+            voices better than others', so that no test of theirs counts in a law with that
+            feature; their templates are candidates there like all others.
         draws: resamples of speakers kept with the law.
         trials: tests of each speaker in each cell.
         seed: of resamples and permutations.
@@ -93,8 +99,9 @@ def calibrate(
         progress: called with cells done and cells in all.
 
     Raises:
-        CalibrationError: fewer than 10 speakers, or too little speech of theirs for any cell.
-        UsageError: a length is no multiple of 0.1 s, or a similarity is unknown.
+        CalibrationError: fewer than 10 speakers, or fewer who trained no network, or too little
+            speech of theirs for any cell.
+        UsageError: a length is no multiple of 0.1 s, or a similarity or a feature is unknown.
     """
     lengths, template_lengths = _grid(lengths), _grid(template_lengths)
     if len(voices) < FEWEST_SPEAKERS:
@@ -109,9 +116,9 @@ def calibrate(
         name: similarity(chosen.get(name, default_similarity(shape.kind)), shape.kind)
         for name, shape in shapes.items()
     }
-    sizes = range(1, len(scorers) + 1) if len(scorers) <= _MOST_SETS else (1, len(scorers))
-    sets = [names for size in sizes for names in combinations(scorers, size)]
-    axes = [[list(scorers).index(name) for name in features] for features in sets]
+    chosen_sets = _sets(sets, tuple(scorers))
+    testers = _testers(voices, chosen_sets, trained or {})
+    axes = [[list(scorers).index(name) for name in features] for features in chosen_sets]
     additive = np.array([scorer.additive for scorer in scorers.values()])
     weights = speaker_weights(len(voices), draws, seed)
     shifts = int(np.clip(_MOST_TRIALS // len(voices), 1, trials))
@@ -134,23 +141,27 @@ def calibrate(
 
     def probe(place: _Place) -> list[Mapping[int, FloatArray]]:
         if len(voices) >= _MANY:
-            return [{} for _ in sets]
-        cell = run(place)
-        told = [known(features, place, cell.candidates) for features in sets]
-        return [
-            {} if each is None else held_out_nats(cell, axis, each)
-            for each, axis in zip(told, axes, strict=True)
-        ]
+            return [{} for _ in chosen_sets]
+        whole = run(place)
+        losses: list[Mapping[int, FloatArray]] = []
+        for features, axis in zip(chosen_sets, axes, strict=True):
+            told = known(features, place, whole.candidates)
+            cell = whole.tested_on(testers[features])
+            few = told is None or np.unique(cell.behind_speaker).size < FEWEST_SPEAKERS
+            losses.append({} if told is None or few else held_out_nats(cell, axis, told))
+        return losses
 
     def work(place: _Place) -> list[FittedCell | None]:
         if not _enough(place):
             return []
-        cell, fits = run(place), []
-        for features, axis in zip(sets, axes, strict=True):
-            told = known(features, place, cell.candidates)
+        whole, fits = run(place), []
+        for features, axis in zip(chosen_sets, axes, strict=True):
+            told = known(features, place, whole.candidates)
             if told is not None:
                 told = replace(told, worth=worths[features, place[0]])
-            fits.append(fit_cell(cell, axis, weights, additive[axis], seed, told))
+            cell = whole.tested_on(testers[features])
+            few = np.unique(cell.behind_speaker).size < FEWEST_SPEAKERS
+            fits.append(None if few else fit_cell(cell, axis, weights, additive[axis], seed, told))
         return fits
 
     # numpy works outside the interpreter's lock, so that threads do
@@ -159,12 +170,12 @@ def calibrate(
         for session in ("same", "cross"):
             some = [place for place in cells if place[0] == session and _enough(place)]
             probed = list(pool.map(probe, some[:: -(-len(some) // _PROBES)] if some else []))
-            for features, losses in zip(sets, zip(*probed, strict=True), strict=False):
+            for features, losses in zip(chosen_sets, zip(*probed, strict=True), strict=False):
                 worths[features, session] = choose_worth(losses)
         for done, ((session, t, d, _), each) in enumerate(
             zip(cells, pool.map(work, cells), strict=True)
         ):
-            for features, fitted in zip(sets, each, strict=False):
+            for features, fitted in zip(chosen_sets, each, strict=False):
                 if fitted is not None:
                     found.setdefault((features, session), {})[t, d] = fitted
             progress(done + 1, len(cells))
@@ -179,15 +190,45 @@ def calibrate(
     for (features, session), fits in found.items():
         names = tuple(scorers[name].name for name in features)
         law = _assemble(features, session, names, lengths, template_lengths, fits, draws, common)
+        out = [v.name for v, may in zip(voices, testers[features], strict=True) if not may]
+        law = replace(law, left_out=tuple(out))
         laws.append(law)
         rows.extend(law.rows)
     if prior is not None and before is not None:
         learnt = set(found)
-        lacking = [s for s in sets if (s, "cross") not in learnt and before.has(s, "cross")]
+        lacking = [s for s in chosen_sets if (s, "cross") not in learnt and before.has(s, "cross")]
         stand_ins = [prior.laws.find(s, "cross") for s in lacking]
         laws.extend(replace(law, origin="shipped") for law in stand_ins if law is not None)
     several = sum(len(voice.sessions) > 1 for voice in voices)
     return Calibration(Laws(laws), tuple(rows), several)
+
+
+def _sets(wanted: Sequence[Sequence[str]] | None, names: tuple[str, ...]) -> list[tuple[str, ...]]:
+    """The sets of features that get a law, each in the order of ``names``."""
+    if wanted is None:
+        sizes = range(1, len(names) + 1) if len(names) <= _MOST_SETS else (1, len(names))
+        return [features for size in sizes for features in combinations(names, size)]
+    if strange := sorted({name for each in wanted for name in each} - set(names)):
+        raise UsageError(f"no law of {strange[0]!r}: calibrating {', '.join(names)}")
+    return list(dict.fromkeys(tuple(name for name in names if name in each) for each in wanted))
+
+
+def _testers(
+    voices: Sequence[Voice],
+    sets: Sequence[tuple[str, ...]],
+    trained: Mapping[str, Collection[str]],
+) -> dict[tuple[str, ...], BoolArray]:
+    """Whose tests count, by set of features: shape (voices,) each."""
+    made = {}
+    for features in sets:
+        trainers = {name for feature in features for name in trained.get(feature, ())}
+        made[features] = np.array([voice.name not in trainers for voice in voices])
+        if (left := int(made[features].sum())) < FEWEST_SPEAKERS:
+            raise CalibrationError(
+                f"only {left} of {len(voices)} speakers trained no network of "
+                f"{'+'.join(features)}; at least {FEWEST_SPEAKERS} are needed to learn a law"
+            )
+    return made
 
 
 def _enough(place: _Place) -> bool:

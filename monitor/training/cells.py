@@ -12,7 +12,7 @@ from monitor.maths.scores import Similarity
 from monitor.maths.windows import Session, window_starts
 from monitor.population.population import SLICE_SECONDS
 from monitor.training.voices import UNITS_PER_SECOND, Voice, join
-from monitor.types import FloatArray, IntArray
+from monitor.types import BoolArray, FloatArray, IntArray
 
 __all__ = ["MOST_SCORES", "Cell", "Plan", "plans"]
 
@@ -46,6 +46,21 @@ class Cell:
     own: IntArray
     mated: FloatArray
     frames: FloatArray
+
+    def tested_on(self, voices: BoolArray) -> Cell:
+        """The same with the tests of some voices alone, shape (voices,); all stay candidates."""
+        some, rest = voices[self.speaker], voices[self.behind_speaker]
+        return Cell(
+            self.speaker[some],
+            self.better[:, some],
+            self.tied[:, some],
+            self.candidates,
+            self.behind[rest],
+            self.behind_speaker[rest],
+            self.own[rest],
+            self.mated[rest],
+            self.frames[rest],
+        )
 
 
 class Plan:

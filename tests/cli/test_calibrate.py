@@ -169,6 +169,39 @@ def test_similarities(run, people):
     assert plain["cells"][0]["weights"] != other["cells"][0]["weights"]
 
 
+def test_who_trained_a_network_calibrates_none_of_its_laws(run, people, enrolled, tmp_path):
+    names = sorted(folder.name for folder in people.iterdir())
+    (tmp_path / "trainers").write_text("\n".join([*names[:2], "somebody else", ""]))
+    options = ["--trained", f"f0={tmp_path / 'trainers'}"]
+    made = run("calibrate", people, "-o", enrolled, *options, *ONE)
+    assert made.code == 0
+    told = "f0: no test of the 2 who trained a network of it; 10 speakers taught its law"
+    assert told in made.err
+    for law in Population.load(enrolled).laws:
+        assert (law.speakers, law.candidates, law.left_out) == (10, 12, tuple(names[:2]))
+    (tmp_path / "trainers").write_text("\n".join(names[:3]))
+    made = run("calibrate", people, *options, *ONE)
+    assert made.code == 1
+    assert "only 9 of 12 speakers trained no network of f0" in made.complaint
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("f0", "must be FEATURE=FILE, a list of names"),
+        ("f0={}/none", "cannot be read (No such file or directory)"),
+        ("f0={}/strangers", "nobody on the list is a speaker of the corpus"),
+        ("voice={}/trainers", "--trained voice: calibrating f0"),
+    ],
+)
+def test_lists_that_would_leave_nobody_out(run, people, tmp_path, text, words):
+    (tmp_path / "strangers").write_text("zoe\n\n")
+    (tmp_path / "trainers").write_text(min(folder.name for folder in people.iterdir()))
+    refused = run("calibrate", people, "--trained", text.format(tmp_path), *ONE)
+    assert refused.code == 2
+    assert words in refused.complaint
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [

@@ -98,6 +98,8 @@ LAW = next(iter(Population.reference().laws))
         {"speakers": 0},
         {"candidates": -3},
         {"candidates": 1e300},
+        {"left_out": ["a\x1bb"]},
+        {"left_out": 3},
     ],
     ids=str,
 )

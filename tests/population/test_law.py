@@ -110,7 +110,14 @@ def test_an_incomplete_file_is_one_line_with_its_name(tmp_path, damage):
 def test_laws_of_before_the_prior_still_load(tmp_path):
     header, arrays = laws().pack()
     for entry in header:
-        del entry["prior_speakers"], entry["origin"]
+        del entry["prior_speakers"], entry["origin"], entry["left_out"]
     write_store(tmp_path / "old.npz", "law", {"laws": header}, arrays)
     for law in load_laws(tmp_path / "old.npz"):
         assert (law.origin, law.prior_speakers, law.prior_share) == ("own", 0.0, 0.0)
+        assert law.left_out == ()
+
+
+def test_a_law_remembers_whose_tests_were_left_out(tmp_path):
+    save_laws(tmp_path / "law.npz", Laws([rank_law(left_out=("ann", "bob"))]))
+    (law,) = load_laws(tmp_path / "law.npz")
+    assert law.left_out == ("ann", "bob")

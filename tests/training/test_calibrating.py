@@ -8,8 +8,10 @@ import pytest
 from monitor.errors import CalibrationError, UsageError
 from monitor.maths.betabinomial import mean_disclosure_bits
 from monitor.maths.windows import Session
+from monitor.training import calibrating
 from monitor.training.calibrating import calibrate
 from monitor.training.listening import Shape
+from monitor.training.shrinking import held_out_nats
 from monitor.training.voices import Voice
 from tests.population.laws import population
 
@@ -252,3 +254,68 @@ def test_all_cells_compare_at_one_number_of_candidates(simulated):
         assert row["common_bits_low"] < row["common_bits"] < row["common_bits_high"]
         same = row["candidates"] == common
         assert (row["common_bits"] == pytest.approx(row["mean_bits_model"])) == same
+
+
+class TestTrainedOn:
+    """A network knows whom it was trained on: here it tells those apart by one bin each."""
+
+    SHAPES = F0 | {"net": Shape("histogram", 104, 0.01)}
+    TRAINERS = tuple(f"{i:03d}" for i in range(14))
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    def voices(cls, simulated):
+        def heard(voice, session):
+            f0 = session["f0"]
+            if voice.name not in cls.TRAINERS:
+                return {"f0": f0, "net": f0}
+            values = np.full_like(f0.values, 5 * int(voice.name))
+            return {"f0": f0, "net": Session(values, f0.units, f0.length, f0.size)}
+
+        return [
+            Voice(voice.name, tuple(heard(voice, session) for session in voice.sessions))
+            for voice in simulated(26, 2, 30.0)
+        ]
+
+    def test_their_tests_teach_no_law_of_its_feature(self, voices):
+        naive = small(voices, self.SHAPES)
+        made = small(voices, self.SHAPES, trained={"net": {*self.TRAINERS, "nobody"}})
+        for law in made.laws:
+            apart = "net" in law.features
+            assert law.left_out == (self.TRAINERS if apart else ())
+            assert law.speakers == (12 if apart else 26)
+            assert law.candidates == 26
+            before = naive.laws.find(law.features, law.session)
+            assert before.left_out == ()
+            assert before.speakers == 26
+            for row, other in zip(law.rows, before.rows, strict=True):
+                assert (row == other) is not apart
+                assert row["trials"] == 3 * law.speakers
+                if apart:  # they flattered the attacker
+                    assert row["held_out_local_bits"] < other["held_out_local_bits"] - 0.1
+
+    def test_nor_do_they_weigh_a_prior(self, voices, monkeypatch):
+        heard: set[int] = set()
+
+        def weighed(cell, *rest):
+            heard.update(cell.speaker.tolist(), cell.behind_speaker.tolist())
+            return held_out_nats(cell, *rest)
+
+        monkeypatch.setattr(calibrating, "held_out_nats", weighed)
+        laws = list(small(voices[14:], self.SHAPES).laws)
+        prior = population(features=("f0", "net"), laws=laws, size=104)
+        options = {"trained": {"net": self.TRAINERS}, "sets": [["net"]]}
+        made = small(voices, self.SHAPES, prior=prior, **options)
+        assert all(law.prior_speakers > 0 for law in made.laws)
+        assert heard == set(range(14, 26))
+
+    def test_enough_must_be_left(self, voices):
+        with pytest.raises(CalibrationError, match=r"only 9 of 23 speakers trained no network of"):
+            small(voices[:23], self.SHAPES, trained={"net": self.TRAINERS})
+        small(voices[:23], self.SHAPES, trained={"net": self.TRAINERS}, sets=[["f0"]])
+
+    def test_only_the_sets_that_are_wanted(self, voices):
+        made = small(voices, self.SHAPES, sets=[("net", "f0"), ("net",), ["f0", "net"]])
+        assert {law.features for law in made.laws} == {("f0", "net"), ("net",)}
+        with pytest.raises(UsageError, match="no law of 'voice': calibrating f0, net"):
+            small(voices, self.SHAPES, sets=[("voice",)])
