@@ -3,7 +3,8 @@
     python -m recipes.voice.evaluate CACHE OUT [--teacher]
 
 Prints a table and writes OUT/results.json. Limits are over speakers. The half of the shipped
-readers that chose is told apart from the one that is reported.
+readers that may choose is told apart from the one that is reported; a training that let nobody
+choose may report both.
 """
 
 from __future__ import annotations
@@ -75,11 +76,12 @@ def measure(cache: Cache, name: str, embed: Embed, lengths: Sequence[float] = LE
         ("non-native, same session", foreign, _unchanged),
         ("the same, 16 and older", [each for each in foreign if each.adult], _unchanged),
         ("the same, children", [each for each in foreign if not each.adult], _unchanged),
-        ("the half that chose", chose, _unchanged),
+        ("the half that may choose", chose, _unchanged),
+        ("both halves", sorted(report + chose, key=lambda each: each.voice), _unchanged),
     ]
     rows = []
     if name == "teacher":  # it is slow, and known
-        conditions = conditions[:1]
+        conditions = [conditions[0], conditions[-1]]
     for condition, people, heard in conditions:
         enrolled = templates(cache, people, embed)
         for seconds in lengths[:2] if name == "teacher" else lengths:
