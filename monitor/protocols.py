@@ -21,6 +21,8 @@ class Feature(Protocol):
         size: bins of its histogram, or dimensions of its embedding.
         kind: ``"histogram"`` or ``"embedding"``; ``"levels"`` are followed for changes only.
         frame_seconds: usable seconds that one frame stands for.
+
+    One that a network makes also has ``network``, the sha256 of its weights.
     """
 
     name: str

@@ -32,6 +32,7 @@ from monitor.features.given import Given
 from monitor.features.identity import Identity
 from monitor.features.network import Network
 from monitor.features.phones import Phones
+from monitor.features.voice import Voice
 from monitor.features.windows import SpeechWindows
 from monitor.ledger import Ledger, Session
 from monitor.maths.sketch import EmbeddingSum, Histogram
@@ -157,6 +158,7 @@ def speaker_model() -> Feature:
 FEATURES = {
     "f0": FeatureCase(F0, lambda: voice(3.0, F0.rate)),
     "phones": FeatureCase(Phones, lambda: babble(5, pause_seconds=0.3, repeats=2)),
+    "voice": FeatureCase(Voice, lambda: voice(9.0)),
     "identity": FeatureCase(identity, lambda: voice(9.0), tolerance=1e-5),
     "speaker model": FeatureCase(speaker_model, lambda: voice(9.0), tolerance=1e-5),
     "channel": FeatureCase(Channel, lambda: voice(9.0)),

@@ -171,6 +171,7 @@ def command(
     from monitor.corpus.finding import find
     from monitor.errors import UsageError
     from monitor.figures.canvas import check_suffix
+    from monitor.marks import unlike_networks
     from monitor.maths.scores import SIMILARITIES
     from monitor.population.lawfile import save_laws
     from monitor.population.population import Population
@@ -228,6 +229,9 @@ def command(
                 f"{output} has no {name} of this kind ({shape.kind} of size {shape.size}); choose "
                 "with --features, or enrol and calibrate the same kind of frames"
             )
+        if mine.network != shape.network:
+            what = unlike_networks(name, str(corpus), shape.network, str(output), mine.network)
+            raise UsageError(f"{what}; enrol and calibrate with one version, or choose --features")
     lengths = lengths or LENGTHS
     if strange := sorted(trained.keys() - shapes.keys()):
         raise UsageError(f"--trained {strange[0]}: calibrating {', '.join(shapes)}")

@@ -64,8 +64,8 @@ SECONDS = 120.0
 @click.option(
     "--features",
     type=Features(),
-    help="What to enrol, of f0, phones, identity. [default: what is installed and configured; of "
-    "ready-made frames whatever they hold]",
+    help="What to enrol, of f0, phones, voice, identity. [default: all; of voice and identity the "
+    "better one that is there; of ready-made frames whatever they hold]",
 )
 @ecapa_option
 @speaker_model_option
@@ -115,7 +115,7 @@ def command(
     from monitor.corpus.finding import find
     from monitor.corpus.folders import BY_FOLDER
     from monitor.errors import StoreError, UnnamedSpeakerError, UsageError
-    from monitor.features.registry import ready
+    from monitor.features.registry import defaults, superseded
     from monitor.phrases import is_name
     from monitor.population.population import Population
     from monitor.training.alike import unlike_sessions
@@ -148,10 +148,11 @@ def command(
     speakers = (speaker or "",) if found is None else found.speakers
     if before is not None:
         if features is None:  # --add leaves nothing out of a file that is already there
-            features = tuple(name for name in before.features if add or ready(name))
+            features = tuple(before.features) if add else defaults(before.features)
         if base is not None:
             before, had = before.only(features), tuple(before.features)
-            left_out = [name for name in had if name not in features]
+            rest = [name for name in had if name not in features]
+            left_out = [name for name in rest if not superseded(name, features)]
         twice = [name for name in speakers if name in before.names]
         if twice:
             raise UsageError(f"{', '.join(twice[:3])} enrolled already; choose another name")

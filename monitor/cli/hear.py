@@ -28,7 +28,8 @@ __all__ = ["command"]
 @click.option(
     "--features",
     type=Features(),
-    help="What to hear, of f0, phones, identity. [default: what is installed and configured]",
+    help="What to hear, of f0, phones, voice, identity. [default: all; of voice and identity the "
+    "better one that is there]",
 )
 @ecapa_option
 @speaker_model_option
@@ -74,7 +75,7 @@ def command(
     from monitor.cli.progress import progress_over
     from monitor.corpus.finding import find
     from monitor.errors import SourceError, UsageError
-    from monitor.features.registry import FEATURES, ready
+    from monitor.features.registry import defaults
     from monitor.phrases import plural
     from monitor.training.keeping import Manner, keep, orders, write_manifest
     from monitor.training.workers import cores
@@ -83,7 +84,7 @@ def command(
         raise UsageError("--seconds 0 hears nothing")
     found = find(corpus)
     wanted = orders(found, corpus, output)
-    manner = Manner(features or tuple(filter(ready, FEATURES)), seconds, channel)
+    manner = Manner(features or defaults(), seconds, channel)
     for line in plan_of(found, f"; {', '.join(manner.features)} into {output}"):
         say(line)
     load_identity(manner.features, [order.source for order in wanted])

@@ -14,8 +14,18 @@ if TYPE_CHECKING:
     from monitor.ledger.ledger import Heard
     from monitor.population.population import Population
     from monitor.protocols import Source
+    from monitor.stream.monitor import Monitor
 
-__all__ = ["check_model", "fingerprints", "heard", "load_identity", "offered", "open_all", "spare"]
+__all__ = [
+    "check_computed",
+    "check_model",
+    "fingerprints",
+    "heard",
+    "load_identity",
+    "offered",
+    "open_all",
+    "spare",
+]
 
 
 def open_all(
@@ -61,10 +71,24 @@ def load_identity(features: Iterable[str] | None, recordings: Iterable[str | Pat
     """
     from monitor.features.registry import MODEL, make
 
-    frames = {".npz", ".jsonl"}
     wanted = [name for name in features or () if name == "identity" or name.startswith(MODEL)]
-    if wanted and any(Path(r).suffix.lower() not in frames for r in recordings):
+    if wanted and _any_audio(recordings):
         make(wanted)
+
+
+def check_computed(monitor: Monitor, recordings: Iterable[str | Path]) -> None:
+    """Load what is computed of any audio, and compare it with the templates.
+
+    Raises:
+        UsageError: it is of another network than they are, or cannot be computed here.
+        StoreError: a network cannot be had.
+    """
+    if _any_audio(recordings):
+        monitor.check_computed()
+
+
+def _any_audio(recordings: Iterable[str | Path]) -> bool:
+    return any(Path(each).suffix.lower() not in (".npz", ".jsonl") for each in recordings)
 
 
 def check_model(population: Population, store: str | Path | None) -> None:

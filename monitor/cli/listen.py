@@ -77,7 +77,7 @@ def command(
     costs most hears less, and the records say so, before any audio is lost.
     """
     from monitor.alerts.forecast import Forecast
-    from monitor.cli.inputs import check_model, load_identity
+    from monitor.cli.inputs import check_computed, check_model
     from monitor.errors import UsageError
     from monitor.population.lawfile import load_laws
     from monitor.population.population import Population
@@ -110,7 +110,7 @@ def command(
             on_change=on_change,
             top=most_named(top, web),
         )
-        load_identity(monitor.features, ["-"])
+        check_computed(monitor, ["-"])
         microphone = Microphone(
             device,
             seconds=seconds,

@@ -85,10 +85,10 @@ def command(
     One bit halves the people an attacker has to consider: among 50 people 3 bits leave about 6.
     """
     from monitor.cli.inputs import (
+        check_computed,
         check_model,
         fingerprints,
         heard,
-        load_identity,
         offered,
         open_all,
     )
@@ -131,7 +131,7 @@ def command(
         )
         chain = Chain(sources)
         monitor.check(chain)
-        load_identity(monitor.features, recordings)
+        check_computed(monitor, recordings)
         opening.begin(
             monitor,
             chain.labels,

@@ -39,7 +39,7 @@ def enrol_from_microphone(
 
     from monitor.corpus.recordings import Corpus, Recording
     from monitor.errors import CorpusError
-    from monitor.features.registry import FEATURES, ready
+    from monitor.features.registry import defaults
     from monitor.population.population import SLICE_SECONDS
     from monitor.sources.microphone import Microphone
     from monitor.stream.thinning import timed
@@ -47,7 +47,7 @@ def enrol_from_microphone(
     from monitor.training.taking import Take
     from monitor.types import Block
 
-    names = tuple(features) if features is not None else tuple(filter(ready, FEATURES))
+    names = tuple(features) if features is not None else defaults()
     problems = []
     # much silence is said while it lasts, and is not waited through for ever
     longest = 5 * seconds + 60

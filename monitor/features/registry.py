@@ -11,7 +11,7 @@ from importlib.util import find_spec
 from monitor.errors import UsageError
 from monitor.protocols import Feature
 
-__all__ = ["FEATURES", "MODEL", "make", "ready"]
+__all__ = ["FEATURES", "MODEL", "defaults", "make", "ready", "superseded"]
 
 MODEL = "speaker_"
 """What the name of a feature by a network of one's own begins with; the file's digest follows."""
@@ -35,9 +35,16 @@ def _phones() -> Feature:
     return Phones()
 
 
+def _voice() -> Feature:
+    from monitor.features.voice import Voice  # its weights, once the first one is made
+
+    return Voice()
+
+
 FEATURES: dict[str, Callable[[], Feature]] = {
     "f0": _f0,
     "phones": _phones,
+    "voice": _voice,
     "identity": _identity,
 }
 """Every feature that can be computed from audio, and how to make one."""
@@ -94,6 +101,33 @@ def ready(name: str) -> bool:
     from monitor.features.exported import at_hand
 
     return at_hand(resolve(None))
+
+
+def defaults(among: Iterable[str] | None = None) -> tuple[str, ...]:
+    """The features to hear where nobody chose: all that are ready but for those superseded.
+
+    Args:
+        among: what there is to choose from, such as the features of a population; None for all.
+
+    Example:
+        >>> "f0" in defaults(), defaults(["voice", "f0"])
+        (True, ('voice', 'f0'))
+    """
+    able = tuple(filter(ready, FEATURES if among is None else among))
+    return tuple(name for name in able if not superseded(name, able))
+
+
+def superseded(name: str, by: Iterable[str]) -> bool:
+    """Whether another feature does the same better.
+
+    ``voice`` is in every install; a stronger network, ``identity`` or one of the user's own, takes
+    its place.
+
+    Example:
+        >>> superseded("voice", ["f0", "identity"]), superseded("voice", ["f0", "voice"])
+        (True, False)
+    """
+    return name == "voice" and any(o == "identity" or o.startswith(MODEL) for o in by)
 
 
 def _factory(name: str) -> Callable[[], Feature]:

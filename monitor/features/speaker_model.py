@@ -32,6 +32,7 @@ class SpeakerModel(SpeechWindows):
     Attributes:
         name: ``speaker_`` and the first 16 hexadecimal digits of the file's sha256.
         size: dimensions of its embeddings.
+        network: the whole sha256, the mark of templates and laws.
 
     Raises:
         UsageError: the extra ``onnx`` is not installed.
@@ -45,13 +46,13 @@ class SpeakerModel(SpeechWindows):
     def __init__(self, path: str | Path) -> None:
         data = network_bytes(Path(path))
         network = Network(data, Path(path).name)
-        name = MODEL + hashlib.sha256(data).hexdigest()[:_DIGITS]
-        super().__init__(name, network.size, network)
+        digest = hashlib.sha256(data).hexdigest()
+        super().__init__(MODEL + digest[:_DIGITS], network.size, network, digest)
         self._network = network
 
     def another(self) -> SpeechWindows:
         """A fresh feature with the same network."""
-        return SpeechWindows(self.name, self.size, self._network)
+        return SpeechWindows(self.name, self.size, self._network, self.network)
 
 
 @lru_cache(maxsize=1)

@@ -46,14 +46,19 @@ class SpeechWindows:
         name: of the feature.
         size: dimensions of an embedding.
         embedder: the network.
+        network: sha256 of its weights, where it is known.
     """
 
     rate = RATE
     kind = "embedding"
     frame_seconds = WINDOW_SECONDS
 
-    def __init__(self, name: str, size: int, embedder: Embedder) -> None:
-        self.name, self.size = name, size
+    network: str | None = None
+
+    def __init__(
+        self, name: str, size: int, embedder: Embedder, network: str | None = None
+    ) -> None:
+        self.name, self.size, self.network = name, size, network or self.network
         self._encoder = embedder
         self._window: FloatArray = np.zeros(_WINDOW, np.float32)
         self._filled = 0  # samples of it

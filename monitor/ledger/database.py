@@ -63,6 +63,9 @@ MIGRATIONS: Sequence[str] = (
     );
     CREATE INDEX alerts_of ON alerts (session, seconds);
     """,
+    """
+    ALTER TABLE sketches ADD COLUMN network TEXT;
+    """,
 )
 """Schema n is the first n of these; a ledger of an older schema gets those it lacks."""
 

@@ -17,6 +17,7 @@ from monitor.errors import StoreError, UsageError
 from monitor.ledger.database import open_database, reason_of, transaction, translated
 from monitor.ledger.rows import TYPES, record_of, session_of, total_of
 from monitor.managed import Managed
+from monitor.marks import unlike_networks
 from monitor.population.population import FeatureTemplates
 from monitor.stream.evidence import Evidence
 from monitor.types import TICKS_PER_SECOND, AnyArray
@@ -310,6 +311,10 @@ class Ledger(Managed):
                     f"size {row['size']}, the population as {own.kind} of size {own.size}: they "
                     "do not add up; use another ledger"
                 )
+            if row["network"] != own.network:
+                where = f"session {session['id']} in {self.path.name}"
+                what = unlike_networks(name, where, row["network"], "the population", own.network)
+                raise StoreError(f"{what}, and do not add up; use another ledger")
         return Evidence(
             session["speech"],
             {name: total_of(self.path.name, row) for name, row in rows.items()},

@@ -54,6 +54,7 @@ _SKETCH: Mapping[str, Any] = {
         "frame_seconds": {**_SECONDS, "exclusiveMinimum": 0},
         "frames": _COUNT,
         "usable": _COUNT,
+        "network": {"type": ["string", "null"]},
     },
 }
 

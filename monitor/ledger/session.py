@@ -284,7 +284,7 @@ class Session:
             )
             for name, feature in self._features.items():
                 connection.execute(
-                    "INSERT OR REPLACE INTO sketches VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                    "INSERT OR REPLACE INTO sketches VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
                     (
                         self._id,
                         name,
@@ -294,6 +294,7 @@ class Session:
                         own.frames[name],
                         own.usable[name],
                         blob(feature.kind, own.totals[name]),
+                        feature.network,
                     ),
                 )
         if ended:

@@ -7,6 +7,7 @@ What `recipes.voice` trained and folded: separable convolution blocks with squee
 from __future__ import annotations
 
 import hashlib
+from functools import cache
 from io import BytesIO
 from itertools import count
 from pathlib import Path
@@ -20,7 +21,10 @@ from monitor.errors import StoreError, UsageError
 from monitor.networks.mel import BANDS, WIDTH, log_mel
 from monitor.types import FloatArray
 
-__all__ = ["VoiceNetwork"]
+__all__ = ["SHA256", "VoiceNetwork", "shipped"]
+
+SHA256 = "64ded370ab1b3bf144fa672b6cfb84066f8108389b0e0d447d18ba29a7e3a24a"
+"""Of voice.npz beside this file: the mark of what it makes."""
 
 _STRIDE = 2
 _LEAST_VARIANCE = np.float32(1e-5)
@@ -131,6 +135,21 @@ class VoiceNetwork:
         for tap, scale in enumerate(kernel):
             y += padded[tap * dilation : tap * dilation + len(x)] * scale
         return _relu(y)
+
+
+@cache
+def shipped() -> VoiceNetwork:
+    """The network that ships with the package, loaded once.
+
+    Raises:
+        StoreError: its file is missing or damaged.
+    """
+    network = VoiceNetwork.load(Path(__file__).with_suffix(".npz"))
+    if network.sha256 != SHA256:
+        raise StoreError(
+            "voice.npz in the package is not the one that belongs to it: install again"
+        )
+    return network
 
 
 def _relu(x: FloatArray) -> FloatArray:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from monitor.errors import StoreError
+from monitor.marks import is_mark
 from monitor.phrases import is_name
 from monitor.types import AnyArray, FloatArray
 
@@ -71,6 +72,8 @@ def check_templates(name: str, templates: FeatureTemplates) -> None:
     seconds = templates.frame_seconds
     if not isinstance(seconds, int | float) or not 0 < seconds <= 3600:
         raise StoreError(f"a frame of {name} is said to last {seconds!a:.40} s")
+    if not is_mark(templates.network):
+        raise StoreError(f"the network of {name} is no sha256")
     if templates.kind == "histogram":
         good = slices.dtype.kind in "iu" and _within(slices, 0, MOST_COUNT)
         what = f"counts from 0 to {MOST_COUNT:g}"
@@ -87,7 +90,7 @@ def check_law(law: RankLaw) -> None:
     Raises:
         StoreError: parameters of the wrong type, sign or range.
     """
-    listed = (law.features, law.similarities, law.rows, law.left_out)
+    listed = (law.features, law.similarities, law.rows, law.left_out, law.networks)
     if not all(isinstance(each, tuple) for each in listed):
         raise StoreError("a law does not list its features, similarities, cells and speakers")
     about = "+".join(map(str, law.features))
@@ -96,6 +99,8 @@ def check_law(law: RankLaw) -> None:
     for count, fewest in ((law.speakers, 1), (law.candidates, 2)):
         if type(count) is not int or count < fewest:
             raise StoreError(f"the law of {about} counts {count!a:.20} people")
+    if len(law.networks) not in (0, len(law.features)) or not all(map(is_mark, law.networks)):
+        raise StoreError(f"the law of {about} does not say which network made what")
     if not all(map(is_name, law.similarities)) or law.origin not in ORIGINS:
         raise StoreError(f"the law of {about} is of no known kind")
     if not all(map(is_name, law.left_out)):

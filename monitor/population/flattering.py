@@ -35,6 +35,10 @@ class Shaped(Protocol):
     def frame_seconds(self) -> float:
         """Of one frame."""
 
+    @property
+    def network(self) -> str | None:
+        """What made them."""
+
 
 def alike(population: Population, features: Mapping[str, Shaped]) -> set[str]:
     """Names of the features that a population has too, with frames of the same kind."""
@@ -42,7 +46,7 @@ def alike(population: Population, features: Mapping[str, Shaped]) -> set[str]:
         name
         for name, mine in features.items()
         if (there := population.features.get(name)) is not None
-        and (there.kind, there.size) == (mine.kind, mine.size)
+        and (there.kind, there.size, there.network) == (mine.kind, mine.size, mine.network)
         and abs(there.frame_seconds - mine.frame_seconds) < 1e-9
     }
 

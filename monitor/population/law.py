@@ -48,6 +48,8 @@ class RankLaw:
             none could be learnt.
         left_out: names of candidates whose tests taught it nothing, since one of its features'
             networks was trained on their speech.
+        networks: sha256 of the network that made each feature, None where none did; empty where
+            none of them was.
     """
 
     features: tuple[str, ...]
@@ -67,6 +69,12 @@ class RankLaw:
     prior_speakers: float = 0.0
     origin: str = "own"
     left_out: tuple[str, ...] = ()
+    networks: tuple[str | None, ...] = ()
+
+    def network(self, feature: str) -> str | None:
+        """Which network made one of its features."""
+        marks = self.networks or (None,) * len(self.features)
+        return dict(zip(self.features, marks, strict=True)).get(feature)
 
     @property
     def prior_share(self) -> float:

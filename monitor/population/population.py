@@ -12,6 +12,7 @@ from typing import Any, Self
 import numpy as np
 
 from monitor.errors import StoreError, UsageError
+from monitor.marks import unlike_networks
 from monitor.phrases import plural, printable
 from monitor.population.checking import check_speakers, check_templates
 from monitor.population.law import Laws
@@ -68,12 +69,14 @@ class FeatureTemplates:
     Attributes:
         kind, size, frame_seconds: as the feature has them.
         slices: shape (S, M): the sketch of each slice, speaker after speaker.
+        network: sha256 of the network that made the frames; None where none did.
     """
 
     kind: str
     size: int
     frame_seconds: float
     slices: AnyArray
+    network: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,6 +230,7 @@ class Population:
         for name in sorted(self.features):
             digest.update(name.encode())
             digest.update(np.ascontiguousarray(self.features[name].slices).tobytes())
+            digest.update((self.features[name].network or "").encode())
         return digest.hexdigest()[:16]
 
     def overlapping(self, hashes: Iterable[str]) -> list[tuple[Speaker, SourceNote]]:
@@ -253,6 +257,11 @@ class Population:
             theirs = other.features.get(name)
             if theirs is None or (theirs.kind, theirs.size) != (mine.kind, mine.size):
                 raise UsageError(f"the new templates have no {name!r} of size {mine.size}")
+            if theirs.network != mine.network:
+                what = unlike_networks(
+                    name, "the new templates", theirs.network, "the others", mine.network
+                )
+                raise UsageError(f"{what}; enrol everybody again with this version")
             wide = np.result_type(mine.slices, theirs.slices)
             slices = np.concatenate([mine.slices.astype(wide), theirs.slices.astype(wide)])
             features[name] = replace(mine, slices=slices)
@@ -366,4 +375,6 @@ class Population:
 
 
 def _plain(templates: FeatureTemplates) -> dict[str, Any]:
-    return {name: getattr(templates, name) for name in ("kind", "size", "frame_seconds")}
+    marked = () if templates.network is None else ("network",)
+    kept = ("kind", "size", "frame_seconds", *marked)
+    return {name: getattr(templates, name) for name in kept}

@@ -26,6 +26,7 @@ class Chain(Managed):
         labels: the label of each source; ``Gap.recording`` is an index into it.
         seconds: the sum, None where one of them does not know.
         features: of ready-made frames, as in `FramesFile`; empty for audio.
+        networks: of those, as there.
 
     Raises:
         UsageError: there is no source, or they do not go together.
@@ -45,6 +46,13 @@ class Chain(Managed):
         self.labels = tuple(source.label for source in sources)
         more = len(sources) - 1
         self.features = _common_features(sources)
+        self.networks: dict[str, str] = dict(getattr(sources[0], "networks", {}))
+        for source in sources[1:]:
+            if getattr(source, "networks", {}) != self.networks:
+                raise UsageError(
+                    f"{source.label} and {sources[0].label} were heard by different networks; hear "
+                    "both again with this version"
+                )
         self.label = f"{self.labels[0]} and {more} more" if more else self.labels[0]
 
     @property

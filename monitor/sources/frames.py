@@ -53,8 +53,9 @@ class FramesFile(Managed):
     heard. ``speech`` is (n,) booleans, one a tick (default: all speech, up to the last frame). The
     ticks may be left out where there is one frame a tick. ``NAME_spans``, (k, 2) integers, may say
     which ticks [begin, end) each frame was made of. ``header`` is an optional JSON string
-    ``{"schema": 1, "sizes": {"f0": 107}, "frame_seconds": {"f0": 0.01}}``; ``hashes`` in it
-    (of `recording_hashes`) say which recording was heard.
+    ``{"schema": 1, "sizes": {"f0": 107}, "frame_seconds": {"f0": 0.01}}``; ``networks`` in it say
+    which network made a feature, by its sha256, and ``hashes`` (of `recording_hashes`) which
+    recording was heard.
 
     JSON lines hold one object a line, in order: ``{"seconds": 0.01, "speech": true, "f0": 57}``.
     ``seconds`` is when the frame is complete, ``speech`` (default true) is of the time since the
@@ -71,6 +72,7 @@ class FramesFile(Managed):
         label: the name of the file, without its folder.
         features: for each feature its size (bins or dimensions), its kind (``"histogram"`` or
             ``"embedding"``) and the usable seconds of one frame.
+        networks: the marks of those that a network made.
         header: what of that the file states; the rest was seen, or is the default.
 
     Raises:
@@ -108,6 +110,7 @@ class FramesFile(Managed):
         given = Given(self.label, header, speech, tracks)
         self._given = given
         self.features = given.features
+        self.networks = {n: mark for n, mark in header.networks.items() if n in given.features}
         self.header = header
 
     @property
@@ -140,6 +143,7 @@ def write_frames(
     sizes: Mapping[str, int],
     frame_seconds: Mapping[str, float],
     *,
+    networks: Mapping[str, str | None] | None = None,
     hashes: Sequence[str] = (),
     heard: Mapping[str, Any] | None = None,
 ) -> None:
@@ -151,6 +155,7 @@ def write_frames(
         tracks: ticks, values and, where there are any, spans of each feature.
         sizes: bins or dimensions of each feature.
         frame_seconds: usable seconds of one frame of each feature.
+        networks: sha256 of the network that made a feature; None, or left out, where none did.
         hashes: fingerprints of the recording (`recording_hashes`), so that it is known again.
         heard: how it was heard; anything that goes into JSON.
 
@@ -164,10 +169,12 @@ def write_frames(
     for name in tracks:
         if name in RESERVED or name.endswith(SUFFIXES) or not name.isidentifier():
             raise UsageError(f"a feature cannot be called {name!r}; use letters and digits")
+    marks = {name: mark for name, mark in (networks or {}).items() if mark is not None}
     header = {
         "schema": SCHEMA,
         "sizes": dict(sizes),
         "frame_seconds": dict(frame_seconds),
+        **({"networks": marks} if marks else {}),
         **({"hashes": list(hashes)} if hashes else {}),
         **({"heard": dict(heard)} if heard else {}),
     }

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from monitor.errors import SourceError
+from monitor.marks import is_mark
 from monitor.phrases import plural
 from monitor.types import TICKS_PER_SECOND, AnyArray, BoolArray, Frames, Gap, IntArray, Track
 
@@ -18,7 +19,9 @@ __all__ = ["MOST_TICKS", "RESERVED", "SCHEMA", "SUFFIXES", "Given", "Header", "r
 
 SCHEMA = 1
 MOST_TICKS = 7 * 24 * 3600 * 100
-RESERVED = frozenset({"header", "speech", "seconds", "schema", "sizes", "frame_seconds"})
+RESERVED = frozenset(
+    {"header", "speech", "seconds", "schema", "sizes", "frame_seconds", "networks"}
+)
 """What no feature can be called; nor can its name end in one of `SUFFIXES`."""
 SUFFIXES = ("_ticks", "_spans", "_span")
 _HASH = re.compile(r"(file|audio):[0-9a-f]{64}")
@@ -31,12 +34,14 @@ class Header:
     Attributes:
         sizes: bins or dimensions of a feature, where stated.
         frame_seconds: usable seconds of one frame of a feature, where stated.
+        networks: sha256 of the network that made a feature, where stated.
         hashes: fingerprints of the recording that was heard.
         heard: how it was heard, in words and numbers of whoever did.
     """
 
     sizes: Mapping[str, int] = field(default_factory=dict)
     frame_seconds: Mapping[str, float] = field(default_factory=dict)
+    networks: Mapping[str, str] = field(default_factory=dict)
     hashes: tuple[str, ...] = ()
     heard: Mapping[str, Any] = field(default_factory=dict)
 
@@ -58,13 +63,19 @@ def read_header(value: Any, label: str) -> Header:
     for name, length in seconds.items():
         if type(length) not in (int, float) or not 0 < length < 3600:
             raise SourceError(f"{label}: frame_seconds of {name} must be positive seconds")
+    networks = value.get("networks", {})
+    if not isinstance(networks, dict) or None in networks.values():
+        raise SourceError(f"{label}: networks must be an object, one sha256 a feature")
+    for name, network in networks.items():
+        if not is_mark(network):
+            raise SourceError(f"{label}: the network of {name} must be a sha256 in hexadecimal")
     hashes, heard = value.get("hashes", []), value.get("heard", {})
     if not isinstance(hashes, list) or not all(map(_is_hash, hashes)):
         raise SourceError(f"{label}: hashes must be those of recording_hashes")
     if not isinstance(heard, dict):
         raise SourceError(f"{label}: heard must be an object")
     lengths = {name: float(length) for name, length in seconds.items()}
-    return Header(dict(sizes), lengths, tuple(hashes), heard)
+    return Header(dict(sizes), lengths, dict(networks), tuple(hashes), heard)
 
 
 def _is_hash(value: Any) -> bool:

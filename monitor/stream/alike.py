@@ -73,7 +73,8 @@ def unlike(features: Mapping[str, FeatureTemplates], one: Evidence, other: Evide
     figures = []
     for name in names:
         mine, shipped = features[name], readers.features[name]
-        if (mine.kind, mine.size) != (shipped.kind, shipped.size):
+        marks = [(each.kind, each.size, each.network) for each in (mine, shipped)]
+        if marks[0] != marks[1]:
             return False  # called the same, and something else
         cohorts = [cohort(readers, name, each.speech_seconds) for each in (one, other)]
         figures.append(alike(mine.kind, one.totals[name], other.totals[name], *cohorts))

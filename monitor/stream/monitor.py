@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from monitor.errors import StoreError, UsageError
-from monitor.features.registry import ready
+from monitor.features.registry import make, ready, superseded
+from monitor.marks import network_of, unlike_networks
 from monitor.maths.composition import guides
 from monitor.population.law import Laws
 from monitor.population.population import Population
@@ -61,6 +62,8 @@ class Monitor:
         top: how many of the most probable speakers a reading names.
 
     Attributes:
+        unheard: features of the population that could be listened for, and are not, since nobody
+            chose and they cannot be computed here.
         recordings: those of the stream: which is being heard, and what is to be said of them.
 
     Example:
@@ -101,7 +104,8 @@ class Monitor:
         self.unheard: tuple[str, ...] = ()
         if features is None:
             features = _all_features(population, laws)
-            self.unheard = tuple(name for name in population.features if name not in features)
+            rest = [name for name in population.features if name not in features]
+            self.unheard = tuple(name for name in rest if not superseded(name, features))
         self._made = {each.name: each for each in features if not isinstance(each, str)}
         self.recogniser = Recogniser(
             population,
@@ -117,8 +121,8 @@ class Monitor:
         shipped = self.recogniser.law.origin == "shipped"
         self.borrowed = population.borrowed or laws is not None or shipped
         self.features = self.recogniser.features
-        for name, feature in self._made.items():
-            self._compare("this feature", name, feature.size, feature.kind)
+        for feature in self._made.values():
+            self._compare_feature(feature)
         self.step_seconds = step / TICKS_PER_SECOND
         self._every = step
         self._channel = channel
@@ -177,7 +181,7 @@ class Monitor:
             UsageError: one of them is not of the kind or size that the population has.
         """
         for feature in features:
-            self._compare("this feature", feature.name, feature.size, feature.kind)
+            self._compare_feature(feature)
             self._made[feature.name] = feature
 
     def _make_detector(self) -> ChangeDetector:
@@ -246,6 +250,7 @@ class Monitor:
             UsageError: they are not.
         """
         given: Mapping[str, tuple[int, str, float]] = getattr(source, "features", {})
+        marks: Mapping[str, str] = getattr(source, "networks", {})
         for name in self.features if given else ():
             if name not in given:
                 raise UsageError(
@@ -253,14 +258,48 @@ class Monitor:
                     "choose others (--features)"
                 )
             size, kind, _ = given[name]
-            self._compare(source.label, name, size, kind)
+            self._compare(source.label, name, size, kind, marks.get(name))
 
-    def _compare(self, label: str, name: str, size: int, kind: str) -> None:
+    def check_computed(self) -> None:
+        """See to it that what is computed from audio is what the templates were made of.
+
+        For a refusal before the first block. Loads the networks.
+
+        Raises:
+            UsageError: it is not, or cannot be computed here.
+            StoreError: a network is out of reach.
+        """
+        self._make_features()
+
+    def _make_features(self) -> list[Feature]:
+        """What hears audio, made once."""
+        for name in self.features:
+            if name not in self._made:
+                (made,) = make([name])
+                self._compare_networks("this program", name, network_of(made))
+                self._made[name] = made
+        return [self._made[name] for name in self.features]
+
+    def _compare_feature(self, feature: Feature) -> None:
+        network = network_of(feature)
+        self._compare("this feature", feature.name, feature.size, feature.kind, network)
+
+    def _compare(self, label: str, name: str, size: int, kind: str, network: str | None) -> None:
         own = self.population.features[name]
         if kind != own.kind or size > own.size:
             raise UsageError(
                 f"{label}: {name} comes as {kind} of size {size}, the population has it "
                 f"as {own.kind} of size {own.size}; make both with the same program"
+            )
+        self._compare_networks(label, name, network)
+
+    def _compare_networks(self, label: str, name: str, network: str | None) -> None:
+        enrolled = self.population.features[name].network
+        if network != enrolled:
+            what = unlike_networks(name, label, network, "the population", enrolled)
+            raise UsageError(
+                f"{what}; enrol and calibrate again with this version (monitor enroll), or leave "
+                f"{name} out (--features)"
             )
 
     def _take(self, block: Block | Frames | Gap) -> Iterator[Event]:
@@ -285,9 +324,10 @@ class Monitor:
             # resampling and voice activity need libraries that ready-made frames do not
             from monitor.stream.hearing import Hearing
 
-            features = [self._made.get(name, name) for name in self.features]
             levels = self._detector is not None
-            self._hearing = Hearing(features, self._channel, self._intake.tick, levels=levels)
+            self._hearing = Hearing(
+                self._make_features(), self._channel, self._intake.tick, levels=levels
+            )
         return self._hearing
 
     def _end(self) -> Iterator[Event]:
@@ -467,4 +507,9 @@ def _all_features(population: Population, laws: Laws | None) -> tuple[str, ...]:
             "the population has no rank law; learn one with: "
             "monitor calibrate CORPUS -o POPULATION.npz"
         )
-    return max([names for names in sets if all(map(ready, names))] or sets, key=len)
+
+    def worth(names: Sequence[str]) -> tuple[int, ...]:
+        weak = [name for name in names if superseded(name, names)]
+        return len(names) - len(weak), -len(weak), "voice" not in names
+
+    return max([names for names in sets if all(map(ready, names))] or sets, key=worth)

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from monitor.errors import StoreError, UsageError
+from monitor.marks import unlike_networks
 from monitor.maths.bootstrap import limits, limits_of_each
 from monitor.maths.posterior import (
     draw_bits,
@@ -182,6 +183,7 @@ class Recogniser:
             )
         position = None if watch is None else population.index(watch)
         law, self.session, self.flatters = _choose(laws, tuple(features), session)
+        _check_networks(population, law)
         length = common_length(population, law, watch, template_seconds)
         self.scoring, self.withheld, self.length_notice = (
             length.scoring,
@@ -221,6 +223,7 @@ class Recogniser:
                         f"the law of {name} alone is for {single.similarities[0]} scores, the "
                         f"joint law for {scorer}: calibrate both together"
                     )
+                _check_networks(population, single)
                 self.flatters |= flatters
                 own = _Judgement(single, self.scoring.seconds, self.speakers, [kind])
             self._single[name] = own
@@ -235,6 +238,7 @@ class Recogniser:
             scorers = tuple(dict(zip(law.features, law.similarities, strict=True)).get(name)
                             for name in other.features)  # fmt: skip
             fits = other.session == self.session and other.similarities == scorers
+            fits = fits and all(other.network(n) == law.network(n) for n in other.features)
             if fits and names not in self._judgements:
                 kinds = [population.features[name].kind for name in other.features]
                 self._judgements[names] = _Judgement(
@@ -440,6 +444,19 @@ class Recogniser:
         ends = np.cumsum(counts)
         sums = np.concatenate([[0.0], np.cumsum(pmf)])
         return np.asarray(((sums[ends] - sums[ends - counts]) / counts)[place])
+
+
+def _check_networks(population: Population, law: RankLaw) -> None:
+    """A law is about what one network makes of voices.
+
+    Raises:
+        StoreError: it was learnt from another one's frames than the templates were made of.
+    """
+    for name in law.features:
+        mine, theirs = law.network(name), population.features[name].network
+        if mine != theirs:
+            what = unlike_networks(name, "the law", mine, "the templates", theirs)
+            raise StoreError(f"{what}; enrol and calibrate again with this version")
 
 
 def _choose(laws: Laws, features: tuple[str, ...], session: str) -> tuple[RankLaw, str, bool]:

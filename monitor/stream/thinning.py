@@ -8,6 +8,7 @@ from typing import Protocol
 
 from monitor.features.registry import make
 from monitor.managed import Managed
+from monitor.marks import network_of
 from monitor.protocols import Feature, Source
 from monitor.types import TICKS_PER_SECOND, Block, FloatArray, Frames, Gap, Track
 
@@ -39,6 +40,7 @@ class Timed:
     def __init__(self, feature: Feature, clock: Callable[[], float] = time.perf_counter) -> None:
         self.name, self.rate, self.size = feature.name, feature.rate, feature.size
         self.kind, self.frame_seconds = feature.kind, feature.frame_seconds
+        self.network = network_of(feature)
         self._feature, self._clock = feature, clock
         self._spent = self._heard = 0.0  # wall and audio seconds, fading
         self._samples = 0  # since the last reset

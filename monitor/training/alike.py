@@ -9,12 +9,12 @@ docs/measurements.md has the rates.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from monitor.errors import StoreError, UsageError
-from monitor.population.population import SLICE_SECONDS, FeatureTemplates, Population, Speaker
+from monitor.population.population import SLICE_SECONDS, Population, Speaker
 from monitor.stream.recogniser import Heard, Recogniser
 from monitor.types import AnyArray, IntArray
 
@@ -105,10 +105,7 @@ def _bits(
     alone = Population(
         [Speaker(name)],
         np.array([0, template.size]),
-        {
-            key: FeatureTemplates(each.kind, each.size, each.frame_seconds, slices[key][template])
-            for key, each in made.features.items()
-        },
+        {key: replace(each, slices=slices[key][template]) for key, each in made.features.items()},
     )
     recogniser = Recogniser(others.joined(alone), tuple(made.features), name)
     if not recogniser.watched:

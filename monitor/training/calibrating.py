@@ -191,7 +191,8 @@ def calibrate(
         names = tuple(scorers[name].name for name in features)
         law = _assemble(features, session, names, lengths, template_lengths, fits, draws, common)
         out = [v.name for v, may in zip(voices, testers[features], strict=True) if not may]
-        law = replace(law, left_out=tuple(out))
+        marks = tuple(shapes[name].network for name in features)
+        law = replace(law, left_out=tuple(out), networks=marks if any(marks) else ())
         laws.append(law)
         rows.extend(law.rows)
     if prior is not None and before is not None:

@@ -58,7 +58,7 @@ def enrol(
 
     Args:
         corpus: recordings by speaker and session.
-        features: names, or features; None takes all that are ready for audio, and what is there
+        features: names, or features; None takes the defaults for audio, and what is there
             for ready-made frames.
         seconds: D, speech seconds, rounded down to whole slices.
         progress: called after each recording.
@@ -115,7 +115,11 @@ def enrol(
         raise CorpusError("nobody could be enrolled: " + "; ".join(problems[:3]))
     templates = {
         feature: FeatureTemplates(
-            shape.kind, shape.size, shape.frame_seconds, _compact(np.stack(slices[feature]))
+            shape.kind,
+            shape.size,
+            shape.frame_seconds,
+            _compact(np.stack(slices[feature])),
+            shape.network,
         )
         for feature, shape in listener.shapes.items()
     }

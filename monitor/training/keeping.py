@@ -21,6 +21,7 @@ from monitor.errors import SourceError, UsageError
 from monitor.features.extractor import Extractor
 from monitor.features.registry import FEATURES, make
 from monitor.features.tracks import join_runs
+from monitor.marks import network_of
 from monitor.phrases import file_name
 from monitor.protocols import Feature
 from monitor.sources.file import File
@@ -56,7 +57,7 @@ class Manner:
         """What a file of frames notes of it; another note, and it has to be made again."""
         return {
             "version": __version__,
-            "features": {f.name: [f.kind, f.size, f.frame_seconds] for f in made},
+            "features": {f.name: [f.kind, f.size, f.frame_seconds, *_marked(f)] for f in made},
             "seconds": self.seconds,
             "channel": self.channel,
         }
@@ -210,6 +211,7 @@ def _keep(manner: Manner, note: Mapping[str, Any], order: Order) -> Kept:
                 frames = replace(frames, tracks={**before.tracks, **frames.tracks})
             else:  # another voice activity: nothing that was there belongs to it
                 frames = hear(order.source, make(names), manner)
+                shapes = manner.noted(make(names))["features"]
     except SourceError as error:
         order.target.unlink(missing_ok=True)  # of a recording that was another, or was whole
         return Kept(order, 0.0, False, str(error))
@@ -228,6 +230,7 @@ def _keep(manner: Manner, note: Mapping[str, Any], order: Order) -> Kept:
         {name: frames.tracks[name] for name in names},
         {name: shapes[name][1] for name in names},
         {name: shapes[name][2] for name in names},
+        networks={name: mark for name in names for mark in shapes[name][3:]},
         hashes=hashes,
         heard={**note, "features": {name: shapes[name] for name in names}, "lost": problem},
     )
@@ -261,6 +264,12 @@ def _goes_on(held: FramesFile, note: Mapping[str, Any], order: Order) -> bool:
     except OSError:
         return False
     return f"file:{of_bytes}" in held.header.hashes
+
+
+def _marked(feature: Feature) -> list[str]:
+    """The network that makes it, where one does."""
+    mark = network_of(feature)
+    return [] if mark is None else [mark]
 
 
 def _safe(part: str) -> str:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
 from monitor.errors import MonitorError, SourceError, UsageError
 from monitor.features.extractor import Extractor
-from monitor.features.registry import FEATURES, make, ready
+from monitor.features.registry import FEATURES, defaults, make
+from monitor.marks import network_of, unlike_networks
 from monitor.protocols import Feature
 from monitor.sources.frames import FramesFile
 from monitor.sources.opening import open_recording
@@ -21,11 +22,17 @@ __all__ = ["Heard", "HeardTrack", "Listener", "Shape"]
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What a feature's frames look like: kind, bins or dimensions, usable seconds a frame."""
+    """What a feature's frames look like, and which network made them.
+
+    Attributes:
+        kind, size, frame_seconds: as the feature has them.
+        network: the mark; None where no network made them.
+    """
 
     kind: str
     size: int
     frame_seconds: float
+    network: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +80,8 @@ class Listener:
     """Hears recordings with one set of features, and sees to it that they agree in shape.
 
     Args:
-        features: names, or features; None takes all that are ready for audio, and whatever a frames
-            file holds.
+        features: names, or features; None takes the defaults for audio, and whatever a frames file
+            holds.
     """
 
     def __init__(self, features: Sequence[str | Feature] | None = None) -> None:
@@ -85,7 +92,7 @@ class Listener:
     @property
     def names(self) -> tuple[str, ...] | None:
         """What is heard of audio, by name; None where it is objects that cannot be made anew."""
-        own: tuple[str, ...] = tuple(self.shapes) or tuple(filter(ready, FEATURES))
+        own: tuple[str, ...] = tuple(self.shapes) or defaults()
         chosen: tuple[str | Feature, ...] = self._wanted or own
         named = tuple(each for each in chosen if isinstance(each, str))
         return named if len(named) == len(chosen) else None
@@ -107,7 +114,9 @@ class Listener:
         else:
             features = self._features()
             extractor = Extractor(features)
-            shapes = {f.name: Shape(f.kind, f.size, f.frame_seconds) for f in features}
+            shapes = {
+                f.name: Shape(f.kind, f.size, f.frame_seconds, network_of(f)) for f in features
+            }
         self._agree(path, shapes)
         wanted = np.inf if speech_seconds is None else round(speech_seconds * TICKS_PER_SECOND)
         runs: list[Frames] = []
@@ -131,7 +140,7 @@ class Listener:
         """Those for audio, made for the first of it and reset for each."""
         if self._made is None:
             try:
-                chosen = self._wanted or self.shapes or filter(ready, FEATURES)
+                chosen = self._wanted or self.shapes or defaults()
                 self._made = make(chosen)
             except MonitorError as error:  # the call cannot be met, whatever the recording
                 raise UsageError(str(error)) from None
@@ -145,7 +154,11 @@ class Listener:
                 raise SourceError(f"{path.name}: holds no frames of {', '.join(missing)}")
             self.shapes = {name: shapes[name] for name in names}
         for name, shape in self.shapes.items():
-            if shapes.get(name) != shape:
+            mine = shapes.get(name)
+            if mine is not None and mine == replace(shape, network=mine.network) != shape:
+                what = unlike_networks(name, path.name, mine.network, "the others", shape.network)
+                raise SourceError(f"{what}; hear all of them again with one version")
+            if mine != shape:
                 raise SourceError(
                     f"{path.name}: its {name!r} is not like that of the others; frames files must "
                     "give the same sizes in their headers"
@@ -180,4 +193,4 @@ def _shape(source: FramesFile, name: str) -> Shape:
         own = make((name,))[0]
         size = max(own.size, size)
         frame_seconds = source.header.frame_seconds.get(name, own.frame_seconds)
-    return Shape(kind, size, frame_seconds)
+    return Shape(kind, size, frame_seconds, source.networks.get(name))

@@ -19,7 +19,7 @@ from tests.weights import onnx_extra
 def _extra():
     onnx_extra()
     yield
-    assert list(FEATURES) == ["f0", "phones", "identity"]
+    assert list(FEATURES) == ["f0", "phones", "voice", "identity"]
 
 
 @pytest.fixture

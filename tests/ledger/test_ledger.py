@@ -323,7 +323,7 @@ def test_a_newer_schema_is_left_alone(path):
     plain.execute(f"PRAGMA user_version = {len(MIGRATIONS) + 1}")
     plain.close()
     before = path.read_bytes()
-    with pytest.raises(SchemaError, match="has schema 3, this version reads up to 2; upgrade"):
+    with pytest.raises(SchemaError, match="has schema 4, this version reads up to 3; upgrade"):
         Ledger(path)
     assert path.read_bytes() == before
 

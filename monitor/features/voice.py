@@ -1,0 +1,36 @@
+"""Speaker embeddings by the network that ships with the package: no torch, nothing to fetch."""
+
+from __future__ import annotations
+
+from monitor.features.windows import SpeechWindows
+from monitor.networks.voice import SHA256, shipped
+
+__all__ = ["Voice"]
+
+
+class Voice(SpeechWindows):
+    """Embeddings of the speech, three seconds at a time, by the package's own voice network.
+
+    A student of ECAPA-TDNN, run by numpy (`monitor.networks.voice`). It hears less than its teacher
+    (`monitor.features.identity`), and is in every install. Any cutting into blocks gives the same
+    bits. The network is loaded when the first feature is made, and shared by all.
+
+    Attributes:
+        network: sha256 of the weights. What another network made cannot be compared with it.
+
+    Raises:
+        StoreError: the weights in the package are damaged.
+
+    Example:
+        >>> import numpy as np
+        >>> voice = Voice()
+        >>> voice.process(np.zeros(48000)).values.shape  # silence
+        (0, 192)
+    """
+
+    name = "voice"
+    size = 192
+    network = SHA256
+
+    def __init__(self) -> None:
+        super().__init__(self.name, self.size, shipped())

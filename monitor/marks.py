@@ -1,0 +1,55 @@
+"""Which network made a feature: what two networks make is never compared.
+
+A feature, its frames, templates, laws and sums are marked with the sha256 of the network's weights.
+No mark: no network, or nobody noted which.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+__all__ = ["is_mark", "network_of", "unlike_networks"]
+
+_SHA256 = re.compile("[0-9a-f]{64}")
+_SHOWN = 12
+
+
+def network_of(feature: object) -> str | None:
+    """The mark of what a feature makes; plug-ins without a network need no such attribute."""
+    mark: Any = getattr(feature, "network", None)
+    return None if mark is None else str(mark)
+
+
+def is_mark(value: object) -> bool:
+    """Whether something read from a file is a mark, or none.
+
+    Example:
+        >>> is_mark(None), is_mark("a" * 64), is_mark("A" * 64), is_mark(3)
+        (True, True, False, False)
+    """
+    return value is None or (isinstance(value, str) and _SHA256.fullmatch(value) is not None)
+
+
+def unlike_networks(name: str, one: str, mine: str | None, other: str, theirs: str | None) -> str:
+    """What is said where two marks differ.
+
+    Args:
+        name: of the feature.
+        one: whose the first mark is.
+        mine: the mark.
+        other: whose the second one is.
+        theirs: the mark.
+
+    Example:
+        >>> unlike_networks("voice", "a.npz", "ab" * 32, "b.npz", "cd" * 32)[:63]
+        'voice of a.npz is by network abababababab, that of b.npz by net'
+    """
+    return (
+        f"{name} of {one} is by {_by(mine)}, that of {other} by {_by(theirs)}: they cannot be "
+        "compared"
+    )
+
+
+def _by(mark: str | None) -> str:
+    return "no network that is noted" if mark is None else f"network {mark[:_SHOWN]}"

@@ -1,0 +1,173 @@
+"""What two networks made never meets: templates, laws, frames, sums of a ledger."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import soundfile
+
+from monitor.corpus.recordings import Corpus, Recording
+from monitor.errors import SourceError, StoreError, UsageError
+from monitor.features.given import Given
+from monitor.features.voice import Voice
+from monitor.ledger.ledger import Ledger
+from monitor.ledger.session import Session
+from monitor.networks.voice import SHA256
+from monitor.population.law import Laws
+from monitor.population.population import FeatureTemplates, Population, Speaker
+from monitor.sources.chain import Chain
+from monitor.sources.file import File
+from monitor.sources.frames import FramesFile, write_frames
+from monitor.stream.monitor import Monitor
+from monitor.stream.records import start_record
+from monitor.stream.run import run
+from monitor.stream.thinning import Timed
+from monitor.training.enrolling import enrol
+from monitor.training.keeping import Manner
+from monitor.training.listening import Listener
+from monitor.types import Track
+from tests.population.laws import rank_law
+from tests.sounds import RATE, synthetic
+
+OTHER = "ab" * 32
+SIZE = Voice.size
+
+
+def population(network: str | None = SHA256, of_law: str | None = SHA256) -> Population:
+    """Three speakers with templates of the voice network's shape."""
+    rng = np.random.default_rng(0)
+    slices = rng.normal(size=(12, SIZE)).astype(np.float32)
+    templates = FeatureTemplates("embedding", SIZE, 3.0, slices, network)
+    learnt = rank_law(("voice",), similarities=("embedding-cosine",), networks=(of_law,))
+    return Population(
+        [Speaker(name) for name in ("ann", "bob", "cy")],
+        np.array([0, 4, 8, 12]),
+        {"voice": templates},
+        Laws([learnt]),
+    )
+
+
+def frames(path: Path, network: str | None = SHA256) -> Path:
+    """Eighteen seconds of speech as six windows."""
+    values = np.random.default_rng(1).normal(size=(6, SIZE)).astype(np.float32)
+    track = Track(np.arange(1, 7) * 300, values)
+    speech, marks = np.ones(1800, np.bool_), {"voice": network}
+    write_frames(path, speech, {"voice": track}, {}, {"voice": 3.0}, networks=marks)
+    return path
+
+
+@pytest.fixture
+def audio(tmp_path: Path) -> File:
+    """Four seconds of a voice."""
+    soundfile.write(tmp_path / "a.flac", synthetic(4.0, 120.0), RATE)
+    return File(tmp_path / "a.flac")
+
+
+def told(error: pytest.ExceptionInfo[Exception], *words: str) -> None:
+    line = str(error.value)
+    assert "\n" not in line
+    for word in (*words, "cannot be compared", "again"):
+        assert word in line
+
+
+def test_a_store_keeps_the_marks(tmp_path):
+    path = tmp_path / "us.npz"
+    made = population()
+    made.save(path)
+    read = Population.load(path)
+    assert read.features["voice"].network == SHA256
+    assert [each.networks for each in read.laws] == [(SHA256,)]
+    assert read.fingerprint() == made.fingerprint() != population(OTHER, OTHER).fingerprint()
+    population("no sha256", None).save(path)
+    with pytest.raises(StoreError, match="the network of voice is no sha256"):
+        Population.load(path)
+
+
+@pytest.mark.parametrize("network", [None, OTHER])
+def test_templates_of_another_network_are_refused(network, tmp_path, audio):
+    theirs = population(network, network)
+    with pytest.raises(UsageError) as caught:
+        Monitor(theirs, ["voice"]).check_computed()
+    by = "no network that is noted" if network is None else "network abababababab"
+    told(caught, f"voice of this program is by network {SHA256[:12]}", by, "monitor enroll")
+    with pytest.raises(UsageError) as caught:  # without asking first as well
+        Monitor(theirs, ["voice"]).push(next(iter(audio)))
+    with pytest.raises(UsageError) as caught:
+        Monitor(theirs, [Voice()])
+    told(caught, "this feature")
+    with pytest.raises(UsageError) as caught:
+        Monitor(theirs, ["voice"]).compute_with([Timed(Voice())])
+    told(caught, "this feature")
+    with pytest.raises(UsageError) as caught:
+        Monitor(theirs, ["voice"]).check(FramesFile(frames(tmp_path / "a.npz")))
+    told(caught, "voice of a.npz")
+    with pytest.raises(UsageError) as caught:
+        population().joined(Population([Speaker("eve")], np.array([0, 12]), theirs.features))
+    told(caught, "the new templates", "the others")
+
+
+def test_what_goes_together_is_heard(tmp_path, audio):
+    own = FramesFile(frames(tmp_path / "own.npz"))
+    assert own.networks == {"voice": SHA256}
+    monitor = Monitor(population(), ["voice"])
+    monitor.check(own)
+    assert len(list(monitor.stream(own))) == 18
+    monitor = Monitor(population(), ["voice"])
+    monitor.check_computed()
+    assert list(monitor.stream(audio))
+    # frames of somebody else's recogniser have no mark, and templates of them neither
+    theirs = FramesFile(frames(tmp_path / "theirs.npz", None))
+    Monitor(population(None, None), ["voice"]).check(theirs)
+
+
+def test_a_law_of_another_network_is_refused():
+    with pytest.raises(StoreError) as caught:
+        Monitor(population(SHA256, OTHER), ["voice"])
+    told(caught, "voice of the law is by network abababababab", "the templates")
+
+
+def test_frames_of_two_networks_are_not_enrolled_or_chained(tmp_path):
+    mine, theirs = frames(tmp_path / "1.npz"), frames(tmp_path / "2.npz", OTHER)
+    listener = Listener()
+    listener.hear(mine)
+    assert listener.shapes["voice"].network == SHA256
+    with pytest.raises(SourceError) as caught:
+        listener.hear(theirs)
+    told(caught, "voice of 2.npz is by network abababababab")
+    with pytest.raises(UsageError, match="heard by different networks; hear both again"):
+        Chain([FramesFile(mine), FramesFile(theirs)])
+    assert Chain([FramesFile(mine)]).networks == {"voice": SHA256}
+    made = enrol(Corpus((Recording("ann", "1", mine), Recording("bob", "1", theirs)), ()))
+    assert made.population.names == ("ann",)
+    assert made.population.features["voice"].network == SHA256
+
+
+def test_a_ledger_does_not_add_up_two_networks(tmp_path):
+    features, ledger = population().features, Ledger(tmp_path / "l.db")
+    monitor = Monitor(population(), ["voice"], "ann")
+    session = Session(ledger, monitor)
+    try:
+        start = session.begin(start_record(monitor, ["ann.npz"]))
+        source = FramesFile(frames(tmp_path / "ann.npz"))
+        run(monitor, source, ["ann.npz"], sinks=[], rules=[], actions=[session], start=start)
+        session.close()
+        ledger = Ledger(tmp_path / "l.db")
+        assert ledger.carried("ann", features).evidence is not None
+        theirs = {"voice": replace(features["voice"], network=OTHER)}
+        with pytest.raises(StoreError, match=r"session 1 in l\.db is by .* use another ledger"):
+            ledger.carried("ann", theirs)
+    finally:
+        session.close()
+        ledger.close()
+
+
+def test_the_notes_of_kept_frames_name_the_network():
+    plain, marked = Given("codes", 4, "histogram", 0.1), Voice()
+    noted = Manner(("codes", "voice")).noted([plain, marked])["features"]
+    assert noted == {
+        "codes": ["histogram", 4, 0.1],
+        "voice": ["embedding", SIZE, 3.0, SHA256],
+    }
