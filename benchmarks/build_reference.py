@@ -1,13 +1,13 @@
 """Build the population that ships with the package from real readers.
 
-    python -m benchmarks.hear ../shared/speech FRAMES
-    python -m benchmarks.build_reference ../shared/speech FRAMES
+    MONITOR_ECAPA=DIR python -m benchmarks.build_reference ../shared/speech FRAMES
 
-The first hears the readers, which takes the better part of an hour; the second writes
-monitor/population/reference/population.npz and demo.npz: templates and rank laws of pitch, phones
-and speaker embeddings, and the frames of the demo; no audio. Every reader of the three LibriSpeech
-sets is enrolled from one chapter; where there are several, calibration draws test and template
-from different ones.
+Hears the readers (`benchmarks.hear`) as far as FRAMES lacks them, which takes the better part of an
+hour for identity and a few minutes for the rest, and writes monitor/population/reference/
+population.npz and demo.npz: templates, rank laws and a cohort, and the frames of the demo; no
+audio. Every reader of the three LibriSpeech sets is enrolled from one chapter; where there are
+several, calibration draws test and template from different ones. Who trained the network of a
+feature gives no tests to its laws. The cohort is the readers of the background set.
 """
 
 from __future__ import annotations
@@ -16,35 +16,57 @@ import argparse
 import csv
 import sys
 import tempfile
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
 
-from benchmarks.hear import chapters
+from benchmarks.hear import chapters, hear_all
 from monitor.corpus.finding import find
+from monitor.features.registry import make
+from monitor.marks import network_of
 from monitor.population.population import FeatureTemplates, Population, Speaker
 from monitor.population.reference import demo_frames
-from monitor.sources.frames import FramesFile, write_frames
+from monitor.sources.frames import write_frames
 from monitor.sources.identity import recording_hashes
 from monitor.training.calibrating import LENGTHS, calibrate
+from monitor.training.cohort import cohort_of
 from monitor.training.enrolling import enrol
+from monitor.training.keeping import Manner, hear
 from monitor.training.voices import collect
-from monitor.types import Frames, Track
+from monitor.training.workers import cores
+from monitor.types import Track
 
+OWN = ("f0", "phones", "voice")
+"""What every install can hear; with the extra, identity takes the place of voice."""
+FEATURES = (*OWN, "identity")
+SETS = tuple(
+    dict.fromkeys(
+        features
+        for together in (OWN, ("f0", "phones", "identity"))
+        for size in (1, 2, 3)
+        for features in combinations(together, size)
+    )
+)
+TRAINED = {"phones": "train-clean-5"}
+"""Which readers trained the network of a feature; those of voice and identity none of them did."""
+BACKGROUND = "background"
 TEMPLATE_LENGTHS = (10.0, 30.0, 60.0)
 TEMPLATE_SPEECH_SECONDS = 100.0
 """About two minutes of audio."""
 ENROL_AUDIO_SECONDS = 145.0
 """The shortest chapter that holds that much speech."""
-DEMO_CHAPTER = "134315"
-DEMO_TICKS = 60_000
+DEMO_CHAPTER = "16882"
+DEMO_SECONDS = 600.0
 ABOUT = (
-    "Templates of pitch, phones and speaker embeddings, and rank laws, of LibriVox volunteers who "
-    "read for LibriSpeech (train-clean, dev-clean): V. Panayotov, G. Chen, D. Povey, S. Khudanpur, "
-    "'Librispeech: an ASR corpus based on public domain audio books', ICASSP 2015, CC BY 4.0. "
-    "Derived numbers, no audio. dev-clean came as MP3: its codec may help to tell its readers from "
-    "the rest."
+    "Templates and rank laws of pitch, units of phones and two speaker embeddings, of LibriVox "
+    "volunteers who read for LibriSpeech (train-clean, dev-clean), and a cohort of others: V. "
+    "Panayotov, G. Chen, D. Povey, S. Khudanpur, 'Librispeech: an ASR corpus based on public "
+    "domain audio books', ICASSP 2015, CC BY 4.0. Derived numbers, no audio. dev-clean came as "
+    "MP3: its codec may help to tell its readers from the rest. The readers of train-clean-5 "
+    "trained the network of the units: their tests count in no law with phones."
 )
 
 
@@ -52,19 +74,26 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Build the shipped population.")
     parser.add_argument("speech", type=Path)
     parser.add_argument("frames", type=Path)
+    parser.add_argument("--jobs", type=int, default=cores())
     given = parser.parse_args()
-    rows = chapters(given.speech)
+    rows, background = chapters(given.speech), chapters(given.speech, (BACKGROUND,))
+    hear_all([*rows, *background], given.speech, given.frames, FEATURES, given.jobs)
     readers = sorted({row["speaker"] for row in rows}, key=int)
     enrolment = [_chapter([r for r in rows if r["speaker"] == name]) for name in readers]
     with tempfile.TemporaryDirectory() as folder:
         made = enrol(
             find(_manifest(Path(folder) / "enrol.csv", given.frames, enrolment)),
+            features=FEATURES,
             seconds=TEMPLATE_SPEECH_SECONDS,
         )
         voices, shapes, problems = collect(
-            find(_manifest(Path(folder) / "all.csv", given.frames, rows))
+            find(_manifest(Path(folder) / "all.csv", given.frames, rows)), features=FEATURES
         )
-    for problem in (*made.problems, *problems):
+        others, other_shapes, more = collect(
+            find(_manifest(Path(folder) / "others.csv", given.frames, background)),
+            features=FEATURES,
+        )
+    for problem in (*made.problems, *problems, *more):
         raise SystemExit(problem)
     own = made.population.scoring().seconds
     learnt = calibrate(
@@ -72,6 +101,8 @@ def main() -> None:
         shapes,
         lengths=LENGTHS,
         template_lengths=sorted({*TEMPLATE_LENGTHS, own}),
+        sets=SETS,
+        trained=trainers(rows),
         prior=None,
         progress=lambda done, cells: print(f"\rcell {done} of {cells}", end="", file=sys.stderr),
     )
@@ -81,6 +112,7 @@ def main() -> None:
         {name: _small(each) for name, each in made.population.features.items()},
         learnt.laws,
         about=ABOUT,
+        cohort=cohort_of(others, other_shapes, about=ABOUT),
     )
     target = demo_frames().with_name("population.npz")
     population.save(target)
@@ -88,8 +120,16 @@ def main() -> None:
     print(f"\n{target.name}: {len(population)} readers, {target.stat().st_size / 1e3:.0f} kB")
     for law in population.laws:
         print(f"  {law.session}-session law of {'+'.join(law.features)}: {law.speakers} readers")
-    demo = next(row for row in rows if row["chapter"] == DEMO_CHAPTER)
-    _demo((given.frames / demo["path"]).with_suffix(".npz"))
+    (demo,) = (row for row in rows if row["chapter"] == DEMO_CHAPTER)
+    _demo(given.speech / demo["path"])
+
+
+def trainers(rows: Sequence[Mapping[str, str]]) -> dict[str, set[str]]:
+    """By feature, the readers who trained its network."""
+    return {
+        feature: {row["speaker"] for row in rows if row["corpus"] == corpus}
+        for feature, corpus in TRAINED.items()
+    }
 
 
 def _chapter(rows: list[dict[str, str]]) -> dict[str, str]:
@@ -141,27 +181,25 @@ def _small(templates: FeatureTemplates) -> FeatureTemplates:
 
 
 def _demo(path: Path) -> None:
-    """Frames of the first ten minutes of the demo reader's other chapter."""
-    source = FramesFile(path)
-    runs = [run for run in source if isinstance(run, Frames)]
+    """Frames of the first minutes of the demo reader's other chapter."""
+    features = make(OWN)
+    frames = hear(path, features, Manner(OWN, DEMO_SECONDS))
     tracks = {}
-    for name in source.features:
-        parts = [run.tracks[name] for run in runs]
-        ticks = np.concatenate([part.ticks for part in parts])
-        early = ticks <= DEMO_TICKS
-        values = np.concatenate([part.values for part in parts])[early]
-        spans = [part.spans for part in parts if part.spans is not None]
-        tracks[name] = Track(
-            ticks[early].astype(np.int32),
-            values.astype(np.float16 if values.dtype.kind == "f" else np.uint8),
-            np.concatenate(spans)[early].astype(np.int32) if len(spans) == len(parts) else None,
+    for feature in features:
+        track, histogram = frames.tracks[feature.name], feature.kind == "histogram"
+        values = track.values.astype(np.uint8 if histogram else np.float16)
+        tracks[feature.name] = Track(
+            track.ticks.astype(np.int32),
+            values,
+            None if track.spans is None else track.spans.astype(np.int32),
         )
     write_frames(
         demo_frames(),
-        np.concatenate([run.speech for run in runs])[:DEMO_TICKS],
+        frames.speech,
         tracks,
-        {name: size for name, (size, _, _) in source.features.items()},
-        {name: seconds for name, (_, _, seconds) in source.features.items()},
+        {feature.name: feature.size for feature in features},
+        {feature.name: feature.frame_seconds for feature in features},
+        networks={feature.name: network_of(feature) for feature in features},
     )
     demo_frames().chmod(0o644)
     print(f"{demo_frames().name}: {demo_frames().stat().st_size / 1e3:.0f} kB")

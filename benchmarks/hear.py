@@ -33,31 +33,38 @@ def chapters(speech: Path, corpora: Sequence[str] = CORPORA) -> list[dict[str, s
 
 MOST_SECONDS = 330.0
 """Of a chapter: enough for a template of 100 s and a test of 120 s of speech."""
-LONGER = {"134315": 620.0}
-"""The demo's."""
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else "")
     parser.add_argument("speech", type=Path)
     parser.add_argument("frames", type=Path)
-    parser.add_argument("--features", default="f0,phones,identity")
+    parser.add_argument("--features", default="f0,phones,voice,identity")
     parser.add_argument("--corpora", default=",".join(CORPORA))
     parser.add_argument("--rate", type=int)
     parser.add_argument("--jobs", type=int, default=cores())
     given = parser.parse_args()
     rows = chapters(given.speech, given.corpora.split(","))
-    rows.sort(key=lambda row: -float(row["seconds"]))
-    manner = Manner(tuple(given.features.split(",")))
+    features = given.features.split(",")
+    hear_all(rows, given.speech, given.frames, features, given.jobs, given.rate)
+
+
+def hear_all(
+    rows: Sequence[dict[str, str]],
+    speech: Path,
+    frames: Path,
+    features: Sequence[str],
+    jobs: int,
+    rate: int | None = None,
+) -> None:
+    """Hear what is not there yet of these chapters, the longest first."""
+    rows = sorted(rows, key=lambda row: -float(row["seconds"]))
+    wanted = [order(row, speech, frames) for row in rows]
     with tempfile.TemporaryDirectory() as folder:
-        for longer in (True, False):
-            some = [row for row in rows if (row["chapter"] in LONGER) == longer]
-            wanted = [order(row, given.speech, given.frames) for row in some]
-            seconds = max(LONGER.values()) if longer else MOST_SECONDS
-            if given.rate is not None:
-                wanted = [narrow(each, Path(folder), given.rate, seconds) for each in wanted]
-            for kept in keep(wanted, replace(manner, seconds=seconds), given.jobs):
-                print(f"{kept.order.target}: {kept.seconds:.0f} s {kept.problem}", file=sys.stderr)
+        if rate is not None:
+            wanted = [narrow(each, Path(folder), rate, MOST_SECONDS) for each in wanted]
+        for kept in keep(wanted, Manner(tuple(features), MOST_SECONDS), jobs):
+            print(f"{kept.order.target}: {kept.seconds:.0f} s {kept.problem}", file=sys.stderr)
 
 
 def order(row: dict[str, str], speech: Path, frames: Path) -> Order:

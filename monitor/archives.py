@@ -21,12 +21,15 @@ MOST_RATIO = 50
 """Beyond that, times the size of the file: histograms of ten thousand speakers shrink 24 times."""
 
 
-def read_arrays(file: BinaryIO, only: str | None = None) -> dict[str, AnyArray]:
+def read_arrays(
+    file: BinaryIO, only: str | None = None, *, without: tuple[str, ...] = ()
+) -> dict[str, AnyArray]:
     """The arrays by name.
 
     Args:
         file: open for reading, at its beginning.
         only: the one array that is wanted, where there is just one.
+        without: what the names of arrays begin with that are not wanted.
 
     Raises:
         ValueError: the archive promises more than its size makes believable, a member is no plain
@@ -54,7 +57,7 @@ def read_arrays(file: BinaryIO, only: str | None = None) -> dict[str, AnyArray]:
             name = member.filename.removesuffix(".npy")
             if name == member.filename:
                 raise ValueError("a member is no array")
-            if only in (None, name):
+            if only in (None, name) and not name.startswith(without):
                 found[name] = _array(archive, member)
     return found
 

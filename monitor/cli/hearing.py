@@ -74,10 +74,21 @@ _OPTIONS = (
 )
 
 
+def _one(context: click.Context, option: click.Parameter, given: tuple[str, ...]) -> str | None:
+    """Of one file and another the last would be written in silence."""
+    if len(given) > 1:
+        raise click.BadParameter(
+            f"given {len(given)} times ({', '.join(given)}): a run has one file", context, option
+        )
+    return given[0] if given else None
+
+
 _JSONL = (
     click.option(
         "--jsonl",
         metavar="FILE|-",
+        multiple=True,
+        callback=_one,
         help="Write JSON lines there. [default: to standard output if it is no terminal]",
     ),
     click.option("--replace", is_flag=True, help="Overwrite what --jsonl FILE holds."),

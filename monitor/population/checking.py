@@ -19,7 +19,8 @@ from monitor.types import AnyArray, FloatArray
 
 if TYPE_CHECKING:
     from monitor.population.law import RankLaw
-    from monitor.population.population import FeatureTemplates, Speaker
+    from monitor.population.population import Speaker
+    from monitor.population.templates import FeatureTemplates
 
 __all__ = ["check_law", "check_speakers", "check_templates", "is_name"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Self
@@ -15,8 +15,10 @@ from monitor.errors import StoreError, UsageError
 from monitor.marks import unlike_networks
 from monitor.phrases import plural, printable
 from monitor.population.checking import check_speakers, check_templates
+from monitor.population.cohort import COHORT, Cohort, noted_cohort, pack_cohort
 from monitor.population.law import Laws
 from monitor.population.storing import read_store, write_store
+from monitor.population.templates import FeatureTemplates, plain
 from monitor.types import AnyArray, BoolArray, IntArray
 
 __all__ = [
@@ -63,23 +65,6 @@ class Speaker:
 
 
 @dataclass(frozen=True, slots=True)
-class FeatureTemplates:
-    """The templates of one feature, in slices of 5 speech seconds.
-
-    Attributes:
-        kind, size, frame_seconds: as the feature has them.
-        slices: shape (S, M): the sketch of each slice, speaker after speaker.
-        network: sha256 of the network that made the frames; None where none did.
-    """
-
-    kind: str
-    size: int
-    frame_seconds: float
-    slices: AnyArray
-    network: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class Scoring:
     """One common template length, and who has it.
 
@@ -103,6 +88,7 @@ class Population:
         laws: rank laws; may be empty.
         borrowed: True where speakers were added after the laws were learnt.
         about: whose voices these are: attribution, one paragraph.
+        cohort: background speakers, or what reads them once they are asked for.
 
     Example:
         >>> reference = Population.reference()
@@ -119,6 +105,7 @@ class Population:
         *,
         borrowed: bool = False,
         about: str = "",
+        cohort: Cohort | Callable[[], Cohort] | None = None,
     ) -> None:
         self.speakers = tuple(speakers)
         self.offsets = np.asarray(offsets, dtype=np.int64)
@@ -126,6 +113,7 @@ class Population:
         self.laws = laws or Laws()
         self.borrowed = borrowed
         self.about = about
+        self._cohort = cohort
         self.names = tuple(speaker.name for speaker in self.speakers)
         if len(set(self.names)) != len(self.names):
             raise StoreError("a population may not enrol two speakers of the same name")
@@ -163,6 +151,20 @@ class Population:
         some[np.repeat(np.arange(len(self)), np.diff(self.offsets))[slices]] = True
         nothing = ~some & (np.diff(self.offsets) > 0)
         return tuple(name for name, none in zip(self.names, nothing, strict=True) if none)
+
+    @property
+    def cohort(self) -> Cohort | None:
+        """Background speakers who are nobody's template, made as the templates are; None without.
+
+        Read from the store at first use. They are for comparison: nobody of them is a candidate,
+        and nothing of theirs leaves the store.
+
+        Raises:
+            StoreError: the store has gone or changed meanwhile, or what it holds is no cohort.
+        """
+        if callable(self._cohort):
+            self._cohort = self._cohort()
+        return None if self._cohort is None else self._cohort.only(self.features)
 
     @property
     def template_seconds(self) -> AnyArray:
@@ -272,6 +274,7 @@ class Population:
             self.laws,
             borrowed=len(self.laws) > 0,
             about=self.about,
+            cohort=self._cohort,
         )
 
     def only(self, names: Iterable[str]) -> Population:
@@ -292,11 +295,14 @@ class Population:
             Laws(law for law in self.laws if set(law.features) <= set(kept)),
             borrowed=self.borrowed,
             about=self.about,
+            cohort=self._cohort,
         )
 
     def with_laws(self, laws: Laws) -> Population:
         """The same speakers with freshly learnt laws."""
-        return Population(self.speakers, self.offsets, self.features, laws, about=self.about)
+        return Population(
+            self.speakers, self.offsets, self.features, laws, about=self.about, cohort=self._cohort
+        )
 
     def save(self, path: Path | str) -> None:
         """Write the store: npz without pickle, mode 0600, atomically.
@@ -308,7 +314,7 @@ class Population:
         arrays["offsets"] = self.offsets
         features = {}
         for name, templates in self.features.items():
-            features[name] = _plain(templates)
+            features[name] = plain(templates)
             arrays[f"slices/{name}"] = templates.slices
         header = {
             "slice_seconds": SLICE_SECONDS,
@@ -318,6 +324,9 @@ class Population:
             "borrowed": self.borrowed,
             "about": self.about,
         }
+        if self.cohort is not None:
+            header["cohort"], more = pack_cohort(self.cohort)
+            arrays |= more
         write_store(Path(path), "population", header, arrays)
 
     @classmethod
@@ -327,12 +336,17 @@ class Population:
         Raises:
             StoreError: missing, damaged or foreign; SchemaError where it is too new.
         """
-        header, arrays = read_store(Path(path), "population")
+        path = Path(path)
+        header, arrays = read_store(path, "population", without=(COHORT,))
         try:
             if header["slice_seconds"] != SLICE_SECONDS:
                 raise StoreError(f"slices of {header['slice_seconds']} s, not {SLICE_SECONDS:g}")
             if arrays["offsets"].dtype.kind not in "iu":
                 raise StoreError("the offsets of its slices are no whole numbers")
+            features = {
+                name: FeatureTemplates(**each, slices=arrays[f"slices/{name}"])
+                for name, each in header["features"].items()
+            }
             made = cls(
                 [
                     Speaker(
@@ -345,13 +359,11 @@ class Population:
                     for entry in header["speakers"]
                 ],
                 arrays["offsets"],
-                {
-                    name: FeatureTemplates(**plain, slices=arrays[f"slices/{name}"])
-                    for name, plain in header["features"].items()
-                },
+                features,
                 Laws.unpack(header["laws"], arrays),
                 borrowed=bool(header["borrowed"]),
                 about=str(header["about"]),
+                cohort=_cohort_of(path, header, features),
             )
             check_speakers(made.speakers)
             for name, templates in made.features.items():
@@ -374,7 +386,9 @@ class Population:
         return cls.load(Path(__file__).parent / "reference" / "population.npz")
 
 
-def _plain(templates: FeatureTemplates) -> dict[str, Any]:
-    marked = () if templates.network is None else ("network",)
-    kept = ("kind", "size", "frame_seconds", *marked)
-    return {name: getattr(templates, name) for name in kept}
+def _cohort_of(
+    path: Path, header: Mapping[str, Any], features: Mapping[str, FeatureTemplates]
+) -> Callable[[], Cohort] | None:
+    """What reads the cohort that a header notes; None where it notes none."""
+    note = header.get("cohort")
+    return None if note is None else noted_cohort(path, note, features)

@@ -74,8 +74,15 @@ def write_store(
         raise StoreError(f"{path}: cannot be written ({reason}); nothing was changed") from error
 
 
-def read_store(path: Path, kind: str) -> tuple[dict[str, Any], dict[str, AnyArray]]:
-    """Read a store whole.
+def read_store(
+    path: Path, kind: str, *, without: tuple[str, ...] = ()
+) -> tuple[dict[str, Any], dict[str, AnyArray]]:
+    """Read a store.
+
+    Args:
+        path: the file.
+        kind: of store.
+        without: what the names of arrays begin with that are not wanted now.
 
     Returns:
         the header and the arrays by name.
@@ -90,7 +97,7 @@ def read_store(path: Path, kind: str) -> tuple[dict[str, Any], dict[str, AnyArra
         raise StoreError(f"{path}: {what}; a {kind} file (.npz) is needed")
     try:
         with path.open("rb") as handle:
-            arrays = read_arrays(handle)
+            arrays = read_arrays(handle, without=without)
         if _HEADER not in arrays:
             raise StoreError(f"{path}: is not a {kind} file of this program")
         header = json.loads(bytes(arrays.pop(_HEADER)).decode())

@@ -253,6 +253,14 @@ def test_plots(run, wav, tmp_path, suffix, start):
     assert result.readings  # the data goes to stdout all the same
 
 
+def test_two_files_for_one_run_are_refused(run, wav, tmp_path):
+    files = tmp_path / "a.jsonl", tmp_path / "b.jsonl"
+    result = run("replay", wav, "--jsonl", files[0], "--jsonl", files[1])
+    assert result.code == 2
+    assert "'--jsonl': given 2 times" in result.complaint
+    assert not any(file.exists() for file in files)
+
+
 def test_json_lines_in_a_file(run, wav, tmp_path):
     path = tmp_path / "run.jsonl"
     result = run("replay", wav, "--jsonl", path)

@@ -1,0 +1,141 @@
+"""Background speakers, who are nobody's template: what scores are like for anybody else.
+
+A score says little by itself; how far it stands out from those of people who certainly are not the
+speaker says more (METHOD section 10). Of each of them there is one short sketch a feature, no name
+and no audio.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from monitor.errors import StoreError
+from monitor.phrases import printable
+from monitor.population.checking import check_templates
+from monitor.population.storing import read_store
+from monitor.population.templates import FeatureTemplates, plain
+from monitor.types import AnyArray, FloatArray
+
+__all__ = ["COHORT", "Cohort", "load_cohort", "noted_cohort", "pack_cohort"]
+
+COHORT = "cohort/"
+"""What the names of its arrays in a store begin with."""
+_SECONDS = f"{COHORT}seconds"
+
+
+@dataclass(frozen=True, slots=True)
+class Cohort:
+    """C speakers to compare with, one sketch of each.
+
+    Attributes:
+        seconds: speech seconds behind each, shape (C,); mostly far fewer than a template has.
+        features: by name; ``slices`` has shape (C, M), a row a speaker: counts, or the mean of
+            embeddings of length 1. A row of zeros: nothing was heard of that feature.
+        about: whose voices these are.
+
+    Raises:
+        StoreError: the parts do not belong together, or are nothing that a voice gives.
+    """
+
+    seconds: FloatArray
+    features: Mapping[str, FeatureTemplates]
+    about: str = ""
+
+    def __post_init__(self) -> None:
+        if self.seconds.ndim != 1 or self.seconds.dtype.kind not in "iuf" or not self.features:
+            raise StoreError("a cohort lacks its seconds, or its features")
+        if not (np.isfinite(self.seconds).all() and (self.seconds >= 0).all()):
+            raise StoreError("a cohort's seconds are no lengths of speech")
+        for name, each in self.features.items():
+            check_templates(name, each)
+            if each.slices.shape != (self.seconds.size, each.size):
+                raise StoreError(f"a cohort's {name} is not of as many speakers as its seconds")
+            if each.kind == "embedding" and (np.abs(each.slices) > 1).any():
+                raise StoreError(f"a cohort's {name} holds no means of embeddings")
+
+    def __len__(self) -> int:
+        return int(self.seconds.size)
+
+    def only(self, names: Iterable[str]) -> Cohort | None:
+        """The same speakers with these features alone; None where none is left."""
+        kept = {name: self.features[name] for name in self.features if name in set(names)}
+        if len(kept) == len(self.features):
+            return self
+        return Cohort(self.seconds, kept, self.about) if kept else None
+
+
+def pack_cohort(cohort: Cohort) -> tuple[dict[str, Any], dict[str, AnyArray]]:
+    """What a store's header notes of it, and its arrays by name."""
+    arrays = {f"{COHORT}{name}": each.slices for name, each in sorted(cohort.features.items())}
+    arrays[_SECONDS] = cohort.seconds
+    return {
+        "about": cohort.about,
+        "features": {name: plain(each) for name, each in cohort.features.items()},
+        "sha256": _digest(arrays),
+    }, arrays
+
+
+def noted_cohort(
+    path: Path, note: Mapping[str, Any], templates: Mapping[str, FeatureTemplates]
+) -> partial[Cohort]:
+    """The cohort that a store's header notes, to be read when it is asked for.
+
+    Args:
+        path: the store.
+        note: from ``pack_cohort``.
+        templates: of the population, by feature.
+
+    Raises:
+        StoreError: it was made by other networks than the templates: it cannot be compared.
+    """
+    for name, each in note["features"].items():
+        mine = templates.get(name)
+        if mine is None or dict(each) != plain(mine):
+            raise StoreError(f"its cohort's {name!a:.40} is not made as its templates are")
+    return partial(load_cohort, path, str(note["sha256"]))
+
+
+def load_cohort(path: Path, digest: str) -> Cohort:
+    """Read a cohort from a store.
+
+    Args:
+        path: of the store.
+        digest: of the cohort, from the store's header when it was first read.
+
+    Raises:
+        StoreError: the store holds another one by now, none, or one that no voices give.
+    """
+    header, arrays = read_store(path, "population", without=("slices/", "law/"))
+    arrays = {name: array for name, array in arrays.items() if name.startswith(COHORT)}
+    try:
+        note = header["cohort"]
+        if not arrays or _digest(arrays) != digest or note["sha256"] != digest:
+            raise StoreError("another cohort than before")
+        return Cohort(
+            arrays[_SECONDS],
+            {
+                name: FeatureTemplates(**each, slices=arrays[f"{COHORT}{name}"])
+                for name, each in note["features"].items()
+            },
+            str(note["about"]),
+        )
+    except (KeyError, TypeError, ValueError, AttributeError, StoreError) as error:
+        raise StoreError(
+            f"{path}: its cohort is incomplete ({printable(error)}); make it again"
+        ) from error
+
+
+def _digest(arrays: Mapping[str, AnyArray]) -> str:
+    """A hash over all arrays."""
+    digest = hashlib.sha256()
+    for name, array in sorted(arrays.items()):
+        digest.update(f"{name} {array.dtype} {array.shape}\n".encode())
+        digest.update(np.ascontiguousarray(array).tobytes())
+    return digest.hexdigest()
