@@ -22,7 +22,7 @@ import numpy as np
 
 from benchmarks.hear import chapters
 from monitor.population.population import Population
-from monitor.training.workers import cores
+from monitor.workers import cores
 
 
 def main() -> None:

@@ -20,7 +20,7 @@ import soundfile
 import soxr
 
 from monitor.training.keeping import Manner, Order, keep
-from monitor.training.workers import cores
+from monitor.workers import cores
 
 CORPORA = ("train-clean-5", "train-clean-100", "dev-clean")
 

@@ -12,8 +12,8 @@ import monitor
 ROOT = Path(monitor.__file__).parent
 LAYERS = [
     {"bounds", "types", "errors", "lazy", "managed", "marks", "phrases", "version"},
-    {"archives", "locks", "maths", "protocols"},
-    {"networks", "whole"},
+    {"archives", "locks", "maths", "protocols", "workers"},
+    {"apart", "networks", "whole"},
     {"corpus", "features", "population", "sources", "sinks", "figures"},
     {"stream", "alerts", "evaluation"},
     {"training", "ledger", "web"},

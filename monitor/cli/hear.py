@@ -78,7 +78,7 @@ def command(
     from monitor.features.registry import defaults
     from monitor.phrases import plural
     from monitor.training.keeping import Manner, keep, orders, write_manifest
-    from monitor.training.workers import cores
+    from monitor.workers import cores
 
     if seconds is not None and not seconds:
         raise UsageError("--seconds 0 hears nothing")

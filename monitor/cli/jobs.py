@@ -7,10 +7,11 @@ from pathlib import Path
 
 import click
 
-__all__ = ["jobs_option", "processes"]
+__all__ = ["WORTHWHILE_TO_REPLAY_SECONDS", "jobs_option", "processes"]
 
 WORTHWHILE_SECONDS = 60.0
 """Of audio for each process: it takes a second or two to start."""
+WORTHWHILE_TO_REPLAY_SECONDS = 300.0
 
 jobs_option = click.option(
     "--jobs",
@@ -21,18 +22,20 @@ jobs_option = click.option(
 )
 
 
-def processes(jobs: int | None, recordings: Sequence[Path]) -> int:
+def processes(
+    jobs: int | None, recordings: Sequence[Path], worthwhile_seconds: float = WORTHWHILE_SECONDS
+) -> int:
     """What ``--jobs`` says, else as many as are worth it."""
-    from monitor.training.workers import cores
+    from monitor.workers import cores
 
     if jobs is not None:
         return jobs
     most, total = cores(), 0.0
     for path in recordings:
         total += seconds_of(path) or 0.0
-        if total >= most * WORTHWHILE_SECONDS:
+        if total >= most * worthwhile_seconds:
             return most
-    return max(1, int(total // WORTHWHILE_SECONDS))
+    return max(1, int(total // worthwhile_seconds))
 
 
 def seconds_of(path: Path) -> float | None:

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from monitor.cli.alerting import Alerting, alert_options
 from monitor.cli.hearing import hearing_options, jsonl_options
+from monitor.cli.jobs import WORTHWHILE_TO_REPLAY_SECONDS, jobs_option, processes
 from monitor.cli.keeping import Keeping, ledger_options
 from monitor.cli.opening import Opening
 from monitor.cli.options import Raw, Seconds, Speed
 from monitor.cli.web import most_named, top_option, web_options
+
+if TYPE_CHECKING:
+    from monitor.protocols import Source
 
 __all__ = ["command"]
 
@@ -45,6 +50,7 @@ __all__ = ["command"]
     help="Draw the curve when done.",
 )
 @click.option("--resume", is_flag=True, help="Go on with an interrupted run in --jsonl FILE.")
+@jobs_option
 @top_option
 @web_options
 def command(
@@ -68,6 +74,7 @@ def command(
     replace: bool,
     plot: Path | None,
     resume: bool,
+    jobs: int | None,
     top: int | None,
     web: tuple[str, int] | None,
     web_token: str | None,
@@ -97,6 +104,7 @@ def command(
     from monitor.population.population import Population
     from monitor.sinks.terminal import ReplayProgress
     from monitor.sources.chain import Chain
+    from monitor.sources.file import File
     from monitor.sources.paced import Paced
     from monitor.stream.monitor import Monitor
     from monitor.stream.overlap import Provenance, session_of
@@ -150,6 +158,22 @@ def command(
                 "top": most_named(top, web),
             },
         )
-        source = chain if math.isinf(speed) else Paced(chain, speed)
+        source: Source = chain if math.isinf(speed) else Paced(chain, speed)
+        files = [each for each in sources if isinstance(each, File)]
+        many = processes(jobs, [file.path for file in files], WORTHWHILE_TO_REPLAY_SECONDS)
+        if many > 1 and files == sources and source is chain:
+            from monitor.stream.ahead import HeardAhead
+
+            source = opening.enter_context(
+                HeardAhead(
+                    files,
+                    monitor.features,
+                    jobs=many,
+                    interval=(start, end),
+                    channel=channel,
+                    levels=on_change != "ignore",
+                    skip=monitor.ticks,
+                )
+            )
         opening.run(source, ReplayProgress(chain.seconds))
     return opening.status()

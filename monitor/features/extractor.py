@@ -30,7 +30,7 @@ class Extractor:
     lies beyond its end.
 
     Samples that are not finite count as silence and are reported as a ``Gap``, one for each
-    second of stream, at the first tick concerned and as soon as that second is complete.
+    second of the recording, at the first tick concerned and as soon as that second is complete.
 
     Args:
         features: what to compute; names must differ.
@@ -129,7 +129,7 @@ class _Recording:
         tracks = self._feed(sounds)
         complete = min(heard * TICKS_PER_SECOND // rate for rate, heard in self._heard.items())
         speech = self._due(min(complete, self._ticks + self._waiting.size))
-        return Frames(speech, tracks, self._losses.report(self._first_tick + self._ticks))
+        return Frames(speech, tracks, self._losses.report(self._ticks))
 
     def flush(self) -> Frames:
         tracks = self._feed({rate: each.flush() for rate, each in self._resamplers.items()})

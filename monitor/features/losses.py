@@ -1,4 +1,4 @@
-"""Samples that are no numbers: found, silenced and reported, a second of stream at a time."""
+"""Samples that are no numbers: found, silenced and reported, a second of a recording at a time."""
 
 from __future__ import annotations
 
@@ -48,16 +48,16 @@ class Losses:
         return samples
 
     def report(self, ticks: int) -> tuple[tuple[int, Gap], ...]:
-        """The losses of the seconds complete after so many ticks of the stream, as (tick, Gap)."""
+        """The losses of the seconds complete after so many ticks of it, as (tick, Gap)."""
         due = [second for second in self._pending if (second + 1) * TICKS_PER_SECOND <= ticks]
         return tuple(self._gap(*self._pending.pop(second)) for second in sorted(due))
 
     def finish(self) -> tuple[tuple[int, Gap], ...]:
         """What has not been reported, at the end of the recording."""
-        return self.report(self._first_tick + self._heard * TICKS_PER_SECOND + TICKS_PER_SECOND)
+        return self.report(self._heard * TICKS_PER_SECOND + TICKS_PER_SECOND)
 
     def _note(self, lost: np.ndarray) -> None:
-        ticks = self._first_tick + lost * TICKS_PER_SECOND // self._rate
+        ticks = lost * TICKS_PER_SECOND // self._rate
         for second in np.unique(ticks // TICKS_PER_SECOND).tolist():
             inside = ticks[ticks // TICKS_PER_SECOND == second]
             first, count = self._pending.get(second, (int(inside[0]) + 1, 0))
@@ -65,4 +65,6 @@ class Losses:
 
     def _gap(self, tick: int, count: int) -> tuple[int, Gap]:
         detail = "1 sample" if count == 1 else f"{count} samples"
-        return tick, Gap("not finite", count / self._rate, self._recording, detail)
+        return self._first_tick + tick, Gap(
+            "not finite", count / self._rate, self._recording, detail
+        )

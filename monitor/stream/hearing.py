@@ -74,5 +74,5 @@ class Hearing:
     def _counted(self, frames: Frames) -> Frames:
         self._ticks += frames.speech.shape[0]
         # what was lost in a second is known, for any cutting, when the second is over
-        gaps = [(-(-tick // TICKS_PER_SECOND) * TICKS_PER_SECOND, gap) for tick, gap in frames.gaps]
+        gaps = [(tick + (self._began - tick) % TICKS_PER_SECOND, gap) for tick, gap in frames.gaps]
         return replace(frames, gaps=tuple(gaps))

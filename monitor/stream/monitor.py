@@ -164,6 +164,11 @@ class Monitor:
         self._peak = peak_bits
 
     @property
+    def ticks(self) -> int:
+        """Ticks of the stream that were learnt."""
+        return self._intake.tick
+
+    @property
     def evidence(self) -> Evidence:
         """What was heard of this voice, with what the stream began with."""
         return self._intake.evidence
@@ -347,7 +352,7 @@ class Monitor:
         self.recordings.turn(recording, lambda: self.own_evidence)
         self.recordings.hear(int(np.count_nonzero(frames.speech)))
         for tick, gap in frames.gaps:
-            self._losses.add(max(tick, start + 1), gap)
+            self._losses.add(max(tick, start), gap)
         yield from self._losses.due(intake.tick)
         most = max(1, min(_MOST_READINGS, _MOST_SCORES // self.recogniser.speakers))
         while intake.waiting:

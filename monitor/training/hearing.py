@@ -14,8 +14,8 @@ from monitor.population.population import SLICE_SECONDS
 from monitor.sources.identity import recording_hashes
 from monitor.sources.opening import is_frames
 from monitor.training.listening import Heard, Listener, Shape
-from monitor.training.workers import each_in_order
 from monitor.types import TICKS_PER_SECOND
+from monitor.workers import each_in_order
 
 __all__ = ["SLICE_TICKS", "Outcome", "hear_in_order"]
 

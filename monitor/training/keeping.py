@@ -28,10 +28,10 @@ from monitor.sources.file import File
 from monitor.sources.frames import FramesFile, write_frames
 from monitor.sources.identity import recording_hashes
 from monitor.sources.opening import is_frames
-from monitor.training.workers import each_in_order
 from monitor.types import TICKS_PER_SECOND, Block, Frames
 from monitor.version import __version__
 from monitor.whole import not_written, sweep, written_whole
+from monitor.workers import each_in_order
 
 __all__ = ["Kept", "Manner", "Order", "hear", "keep", "orders", "write_manifest"]
 

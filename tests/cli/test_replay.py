@@ -10,6 +10,7 @@ import subprocess
 import time
 
 import numpy as np
+import psutil
 import pytest
 import soundfile
 from jsonschema import Draft202012Validator
@@ -20,6 +21,7 @@ from monitor.sinks.schema import SCHEMA, read_run
 from monitor.stream import run as running
 from monitor.stream.checkpoint import state_path
 from monitor.stream.records import Tally
+from tests.sounds import synthetic
 
 RATE = 16_000
 VALID = Draft202012Validator(SCHEMA)
@@ -153,6 +155,36 @@ def test_several_recordings_are_one_long_one(run, wav, tmp_path, voice):
     assert result.readings[-1]["seconds"] == pytest.approx(seconds, abs=0.011)
     twice = run("replay", wav, wav)
     assert twice.readings[-1]["speech"] == pytest.approx(2 * twice.readings[11]["speech"])
+
+
+def test_processes_change_nothing(run, wav, tmp_path, voice):
+    soundfile.write(tmp_path / "b.flac", voice(5.5, 180.0), 44_100 // 2)
+    recordings = (wav, tmp_path / "b.flac", "--features", "f0")
+    one, two = (run("replay", *recordings, "--jobs", jobs) for jobs in (1, 2))
+    assert two.records[1:-1] == one.records[1:-1]
+    part = ("--start", "2.53", "--end", "0:09", "--features", "f0")
+    assert run("replay", wav, *part, "--jobs", 2).readings == run("replay", wav, *part).readings
+
+
+def test_ctrl_c_ends_every_process_and_the_run_goes_on(command, tmp_path):
+    for name in ("a.wav", "b.wav"):
+        soundfile.write(tmp_path / name, np.tile(synthetic(60.0), 60), RATE)
+    arguments = ["a.wav", "b.wav", "--features", "f0", "--step", "0.2", "--jsonl", "run.jsonl"]
+    process = subprocess.Popen(
+        [*command, "replay", *arguments, "--jobs", "2"], cwd=tmp_path, stderr=subprocess.PIPE,
+        text=True, start_new_session=True,
+    )  # fmt: skip
+    while not state_path(tmp_path / "run.jsonl").exists():
+        assert process.poll() is None, process.stderr
+        time.sleep(0.02)
+    workers = psutil.Process(process.pid).children()
+    os.killpg(process.pid, signal.SIGINT)  # as a terminal does
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "monitor: to go on later, run the same command with --resume" in err
+    assert err.splitlines()[-1] == "monitor: interrupted"
+    assert "Traceback" not in err
+    assert psutil.wait_procs(workers, timeout=20)[1] == []
 
 
 def test_an_interval(run, wav):

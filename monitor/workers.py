@@ -19,11 +19,11 @@ from typing import Any, TypeVar
 
 from monitor.errors import MonitorError
 
-__all__ = ["cores", "each_in_order"]
+__all__ = ["THREADS", "cores", "each_in_order", "no_interrupt"]
 
 AHEAD = 4
 """Results that may wait for an earlier one, and work that is handed out, for each process."""
-_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 _LOOK_SECONDS = 0.1
 _GRACE_SECONDS = 2.0
 
@@ -74,7 +74,7 @@ def each_in_order(
     waiting: deque[Future[_Result]] = deque()
     try:
         for task in tasks:
-            with _no_interrupt():  # or a process that is just starting would complain of it
+            with no_interrupt():  # or a process that is just starting would complain of it
                 waiting.append(pool.submit(_do, work, task))
             if len(waiting) >= AHEAD * jobs:
                 yield waiting.popleft().result()
@@ -92,7 +92,7 @@ def each_in_order(
 
 def _begin(stop: Any) -> None:
     """The first thing a worker does, before anything that makes threads is imported."""
-    os.environ.update(dict.fromkeys(_THREADS, "1"))
+    os.environ.update(dict.fromkeys(THREADS, "1"))
     signal.signal(signal.SIGINT, _interrupted)
     if hasattr(signal, "pthread_sigmask"):
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
@@ -152,7 +152,7 @@ def _one_thread() -> Iterator[None]:
 
 
 @contextmanager
-def _no_interrupt() -> Iterator[None]:
+def no_interrupt() -> Iterator[None]:
     """What is started within does not hear of Ctrl-C; here it comes a moment later."""
     if not hasattr(signal, "pthread_sigmask"):
         yield

@@ -13,11 +13,11 @@ import psutil
 import pytest
 
 from monitor.errors import MonitorError, UsageError
-from monitor.training.workers import each_in_order
+from monitor.workers import each_in_order
 
 SCRIPT = """
 import time
-from monitor.training.workers import each_in_order
+from monitor.workers import each_in_order
 if __name__ == "__main__":
     print("begun", flush=True)
     list(each_in_order(time.sleep, [60.0] * 4, 2))

@@ -1,0 +1,142 @@
+"""Recordings turned into frames by other processes, ahead of the monitor that learns them.
+
+What comes out is the same to the last bit as when the monitor hears the recordings itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from monitor.apart import Apart
+from monitor.managed import Managed
+from monitor.protocols import Source
+from monitor.sources.chain import Chain
+from monitor.sources.file import File
+from monitor.stream.hearing import Hearing
+from monitor.types import Block, Frames, Gap, Track
+
+__all__ = ["HeardAhead"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """Some features of one recording.
+
+    Attributes:
+        path: of the recording.
+        interval: seconds to begin and to stop at.
+        features: names.
+        channel: to hear, from 1, or None.
+        levels: whether to follow the channel as well.
+        skip: frames complete by this tick need not be computed.
+    """
+
+    path: Path
+    interval: tuple[float, float | None]
+    features: tuple[str, ...]
+    channel: int | None
+    levels: bool
+    skip: int
+
+
+class HeardAhead(Managed):
+    """The frames of recordings, one after the other, as a source.
+
+    With fewer recordings than processes the features of each are dealt out as well.
+
+    Args:
+        files: the recordings.
+        features: names of features; those that there are.
+        interval: seconds of the recordings to begin and to stop at.
+        channel: the channel to hear, counted from 1; None mixes all of them.
+        levels: whether to follow what the voice comes through as well.
+        skip: frames complete by this tick need not be computed.
+        jobs: processes.
+
+    Attributes:
+        label, seconds: as of a `Chain` of the recordings.
+    """
+
+    def __init__(
+        self,
+        files: Sequence[File],
+        features: Sequence[str],
+        *,
+        interval: tuple[float, float | None] = (0.0, None),
+        channel: int | None = None,
+        levels: bool = False,
+        skip: int = 0,
+        jobs: int = 2,
+    ) -> None:
+        groups = max(1, min(jobs // len(files), len(features)))
+        parts = [
+            _Part(
+                file.path,
+                interval,
+                tuple(features[group::groups]),
+                channel,
+                levels and group == groups - 1,
+                0 if number else skip,  # where the others begin is not known yet
+            )
+            for number, file in enumerate(files)
+            for group in range(groups)
+        ]
+        self._apart = Apart(_frames, parts, jobs)
+        self._chain = Chain([
+            _Recording(file, [self._apart.of(number * groups + g) for g in range(groups)])
+            for number, file in enumerate(files)
+        ])  # fmt: skip
+        self.label, self.seconds = self._chain.label, self._chain.seconds
+
+    def __iter__(self) -> Iterator[Block | Frames | Gap]:
+        return iter(self._chain)
+
+    def close(self) -> None:
+        """End the processes."""
+        self._apart.close()
+
+
+class _Recording(Managed):
+    """A recording whose features come from several processes, all cut in the same places."""
+
+    def __init__(self, file: Source, parts: Sequence[Iterator[Frames | Gap]]) -> None:
+        self.label, self.seconds = file.label, file.seconds
+        self._parts = parts
+
+    def __iter__(self) -> Iterator[Frames | Gap]:
+        waiting = np.empty(0, np.bool_)  # decisions on ticks that other parts have not reached
+        come = [0] * len(self._parts)
+        gone = 0
+        for items in zip(*self._parts, strict=True):
+            runs = [item for item in items if isinstance(item, Frames)]
+            if not runs:
+                yield items[0]
+                continue
+            come = [ticks + len(run.speech) for ticks, run in zip(come, runs, strict=True)]
+            waiting = np.concatenate((waiting, runs[0].speech))
+            tracks: dict[str, Track] = {}
+            for run in runs:
+                tracks |= run.tracks
+            speech, waiting = waiting[: min(come) - gone], waiting[min(come) - gone :]
+            gone = min(come)
+            yield Frames(speech, tracks, runs[0].gaps)
+
+
+def _frames(part: _Part) -> Iterator[Frames | Gap]:
+    """What the features make of a recording; a loss at its end lies where `Monitor` puts it."""
+    hearing = Hearing(part.features, part.channel, part.skip, levels=part.levels)
+    start, end = part.interval
+    with File(part.path, start_seconds=start, end_seconds=end) as file:
+        for item in file:
+            if isinstance(item, Block):
+                yield from hearing.process(item)
+            elif hearing.ticks:
+                yield Frames(np.empty(0, np.bool_), {}, ((hearing.ticks, item),))
+            else:
+                yield item
+    if hearing.ticks:
+        yield hearing.flush()
