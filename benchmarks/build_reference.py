@@ -36,8 +36,8 @@ from monitor.training.cohort import cohort_of
 from monitor.training.enrolling import enrol
 from monitor.training.keeping import Manner, hear
 from monitor.training.voices import collect
-from monitor.training.workers import cores
 from monitor.types import Track
+from monitor.workers import cores
 
 OWN = ("f0", "phones", "voice")
 """What every install can hear; with the extra, identity takes the place of voice."""
