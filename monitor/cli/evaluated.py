@@ -44,7 +44,8 @@ def print_report(report: Report, shown: Sequence[str] | None = None, every: bool
         _print_figures(console, title, figures)
         if title in (_FIRST, _CHOSEN):
             console.print()
-            for paragraph in (*(meaning(report) if title == _FIRST else ()), *report.notes):
+            notes = report.notes if shown is None else report.notes_on(shown)
+            for paragraph in (*(meaning(report) if title == _FIRST else ()), *notes):
                 console.print(paragraph)
     _print_more(console, len(report.figures), shown, every)
 
@@ -103,7 +104,11 @@ def print_comparison(
         for report in comparison.reports:
             for paragraph in meaning(report)[: title == _FIRST]:
                 console.print(f"{report.name}: {paragraph}")
-        said = Counter(note for report in comparison.reports for note in report.notes)
+        said = Counter(
+            note
+            for report in comparison.reports
+            for note in (report.notes if shown is None else report.notes_on(shown))
+        )
         for note, count in said.items():
             names = ", ".join(each.name for each in comparison.reports if note in each.notes)
             console.print(note if count == len(comparison.names) else f"{names}: {note}")

@@ -99,12 +99,12 @@ def evaluate(
         if progress is not None:
             progress(label)
 
-    said = list(notes)
+    said = dict.fromkeys(notes, "")  # by note, the family of figures that it is about
     every = Comparisons.all_of(scores) if isinstance(scores, ScoreMatrix) else scores
     matrix, pool = every.matrix, every if every.rest else every.matrix or every
     usage = every.usage
     if every.rest is not None:
-        said += _used(usage, len(every.speakers))
+        said |= dict.fromkeys(_used(usage, len(every.speakers)), "")
     known = np.unique(pool.owner).size
     pooled, nothing = None, False
     if draws > 0 and known > 1:
@@ -163,7 +163,7 @@ def evaluate(
     by_key = {figure.key: figure for figure in figures}
     wrong = [list_warning(pool) if matrix is None else warning(matrix)]
     if matrix is not None:
-        said += _means(matrix, by_key)
+        said |= dict.fromkeys(_means(matrix, by_key), "srd")
         wrong.append("" if dev is None else warning(dev, "the dev matrix"))
     return Report(
         name=every.name,
@@ -173,6 +173,7 @@ def evaluate(
         draws=0 if pooled is None else draws,
         seed=seed,
         notes=tuple(said),
+        about={note: family for note, family in said.items() if family},
         figures=by_key,
         curves=score_curves(drawn, tally),
         warnings=tuple(each for each in wrong if each),
@@ -202,16 +203,15 @@ def _used(usage: Usage, speakers: int) -> Iterator[str]:
     )
 
 
-def _local(matrix: ScoreMatrix, dev: ScoreMatrix | None, said: list[str]) -> LidBits | None:
+def _local(matrix: ScoreMatrix, dev: ScoreMatrix | None, said: dict[str, str]) -> LidBits | None:
     if dev is None and len(matrix.tested) < 2:
-        said.append("LID is left out: it needs a dev matrix, or trials of two speakers.")
+        said["LID is left out: it needs a dev matrix, or trials of two speakers."] = "lid"
         return None
     if dev is None:
-        said.append(
-            "There is no dev matrix: LID was calibrated across the speakers, each by the others."
-        )
+        note = "There is no dev matrix: LID was calibrated across the speakers, each by the others."
+        said[note] = "lid"
     else:
-        said += _of_dev(matrix, dev)
+        said |= dict.fromkeys(_of_dev(matrix, dev), "lid")
     return LidBits.of(matrix, dev)
 
 
@@ -277,27 +277,28 @@ def _means(matrix: ScoreMatrix, figures: Mapping[str, Figure]) -> Iterator[str]:
 
 
 def _anonymity(
-    matrix: ScoreMatrix, weights: FloatArray | None, roles: Roles | None, said: list[str]
+    matrix: ScoreMatrix, weights: FloatArray | None, roles: Roles | None, said: dict[str, str]
 ) -> Iterator[Figure]:
     """What was anonymised is said once, not at each figure."""
     figures = anonymity.figures(matrix, weights, roles=roles)
     who = next(figure.note for figure in figures if "P(rank" in figure.label)
-    said.append(who)
+    said[who] = "anonymity"
     for figure in figures:
         yield replace(figure, note=figure.note.removeprefix(who).strip())
 
 
 def _heard(
-    matrix: ScoreMatrix, dev: ScoreMatrix | None, local: LidBits, said: list[str]
+    matrix: ScoreMatrix, dev: ScoreMatrix | None, local: LidBits, said: dict[str, str]
 ) -> LongitudinalCurve | None:
     if np.bincount(matrix.owner).max() < 2:
-        said.append("No speaker has a second trial: what hearing more discloses is left out.")
+        note = "No speaker has a second trial: what hearing more discloses is left out."
+        said[note] = "longitudinal"
         return None
     try:
         calibration = local.calibrations[_STYLE]
         return longitudinal(matrix, dev, _STYLE, calibration=calibration, as_rows=False)
     except UsageError as error:
-        said.append(f"What hearing more discloses is left out: {error}.")
+        said[f"What hearing more discloses is left out: {error}."] = "longitudinal"
         return None
 
 

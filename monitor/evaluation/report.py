@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
 
-from monitor.evaluation.catalogue import needs_ranks, short_name
+from monitor.evaluation.catalogue import families, needs_ranks, short_name
 from monitor.evaluation.comparisons import Usage
 from monitor.evaluation.figure import Figure
 from monitor.figures.evaluation import Curves, Line
@@ -34,6 +34,7 @@ class Report:
         warnings: what makes all figures doubtful, one sentence each: it comes first.
         usage: which comparisons there are, and which ranks stand on.
         heard: speaker and name of each trial that ranks stand on, where trials have names.
+        about: the family of figures that a note is about, where it is about one.
     """
 
     name: str
@@ -48,6 +49,12 @@ class Report:
     warnings: tuple[str, ...] = ()
     usage: Usage | None = None
     heard: frozenset[tuple[str, str]] = frozenset()
+    about: Mapping[str, str] = field(default_factory=dict)
+
+    def notes_on(self, keys: Iterable[str]) -> list[str]:
+        """The notes that are about one of these figures, or about all."""
+        asked = {"", *families(keys)}
+        return [note for note in self.notes if self.about.get(note, "") in asked]
 
     @property
     def ceiling_bits(self) -> float:

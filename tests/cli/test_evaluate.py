@@ -141,6 +141,22 @@ def test_figures_by_name(evaluate):
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize("systems", [["strong"], ["strong", "weak"]])
+def test_only_what_concerns_the_figures_asked_for_is_said(evaluate, systems):
+    of_lid, of_anonymity = "There is no dev matrix", "What was anonymised"
+    for asked, said, unsaid in (
+        ("eer", [], [of_lid, of_anonymity]),
+        ("alid,eer", [of_lid], [of_anonymity]),
+        ("anonymity", [of_anonymity], [of_lid]),
+        ("main", [of_lid, of_anonymity], []),
+    ):
+        text = evaluate(*systems, options=("--draws", 0, "--figures", asked)).out
+        assert [words for words in (*said, *unsaid) if words in text] == said
+    everything = evaluate(*systems, options=("--draws", 0)).out
+    assert of_lid in everything
+    assert of_anonymity in everything
+
+
 def test_a_figure_that_is_unknown(run):
     result = run("evaluate", "a.npy", "--figures", "eer,dece")
     assert result.code == 2
