@@ -13,6 +13,7 @@ from monitor.features.resampling import Resampler
 from monitor.features.tracks import empty_track, join_frames, join_tracks, shift_track
 from monitor.features.vad import DECISION_TICKS, VAD_RATE, VoiceActivity
 from monitor.protocols import Feature
+from monitor.threads import one_thread
 from monitor.types import TICKS_PER_SECOND, Block, BoolArray, FloatArray, Frames, Track
 
 __all__ = ["Extractor"]
@@ -72,7 +73,8 @@ class Extractor:
         if self._current is None or self._current.key != (block.recording, block.rate):
             ended = self.flush()
             self._current = _Recording(self.features, block, self._ticks, self._skip)
-        frames = self._current.process(samples)
+        with one_thread():
+            frames = self._current.process(samples)
         self._ticks += frames.speech.size
         return frames if ended is None else join_frames(ended, frames)
 
@@ -81,7 +83,8 @@ class Extractor:
         if self._current is None:
             tracks = {feature.name: empty_track(feature) for feature in self.features}
             return Frames(np.empty(0, np.bool_), tracks)
-        frames = self._current.flush()
+        with one_thread():
+            frames = self._current.flush()
         self._current = None
         self._ticks += frames.speech.size
         return frames

@@ -24,6 +24,7 @@ from monitor.stream.losses import GapEvent, Losses
 from monitor.stream.reading import Reading
 from monitor.stream.recogniser import Assessment, Recogniser
 from monitor.stream.recordings import Recordings
+from monitor.threads import one_thread
 from monitor.types import TICKS_PER_SECOND, AnyArray, Block, Frames, Gap
 
 if TYPE_CHECKING:
@@ -372,7 +373,8 @@ class Monitor:
         """Work out these readings together, then give and learn them one by one."""
         recogniser = self.recogniser
         speech = moments.speech / TICKS_PER_SECOND
-        made = recogniser.assess_each(moments.heard, speech)
+        with one_thread():
+            made = recogniser.assess_each(moments.heard, speech)
         frames = np.sum([each.frames for each in moments.heard.values()], axis=0)
         linear, root = guides(
             np.where(frames > 0, speech, 0.0),
