@@ -11,7 +11,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from monitor.errors import UsageError
 from monitor.types import FloatArray
 
-__all__ = ["BANDS", "HOP", "RATE", "WIDTH", "frames_of", "log_mel"]
+__all__ = ["BANDS", "FLOOR", "HOP", "RATE", "WIDTH", "frames_of", "log_mel"]
 
 RATE = 16_000
 BANDS = 40
@@ -21,7 +21,8 @@ HOP = 160
 """Samples from frame to frame: 10 ms."""
 _FFT = 512
 _LOWEST_HZ, _HIGHEST_HZ = 20.0, 7600.0
-_FLOOR = 1e-6  # of a spectrum of samples in -1 to 1: the rounding of 16 bits lies below
+FLOOR = 1e-6
+"""Energy of a band in silence, of samples in -1 to 1: the rounding of 16 bits lies below."""
 
 
 def frames_of(samples: int) -> int:
@@ -52,7 +53,7 @@ def log_mel(sound: FloatArray) -> FloatArray:
     frames = sliding_window_view(np.asarray(sound, np.float32), WIDTH, axis=-1)[..., ::HOP, :]
     spectrum = scipy.fft.rfft(frames * _window(), _FFT, axis=-1)
     power = spectrum.real**2 + spectrum.imag**2
-    return np.asarray(np.log(power @ _filters() + np.float32(_FLOOR)), np.float32)
+    return np.asarray(np.log(power @ _filters() + np.float32(FLOOR)), np.float32)
 
 
 @cache

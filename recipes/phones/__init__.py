@@ -1,0 +1,1 @@
+"""The phone recogniser whose hidden units are counted."""

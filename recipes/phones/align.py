@@ -1,0 +1,103 @@
+"""When each phone is said, for the utterances that train: pocketsphinx's forced alignment.
+
+    python -m recipes.phones.align CACHE --minutes 10 --part 1 --of 2
+
+Utterances come in an order drawn by a seed, so that a part of them will do; a run that is stopped
+goes on where it was. Parts may run side by side.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import orjson
+import pocketsphinx
+
+from monitor.networks.phones import PHONES
+from monitor.types import IntArray
+from recipes.phones.prepare import ALIGNED, Spoken, Utterance
+
+_GROUP = 6  # phones taken for a word: the aligner knows words alone
+_BEAMS = {"beam": 1e-80, "wbeam": 1e-60, "pbeam": 1e-80}
+_FAST = {"ds": 2, "topn": 2}  # beginnings move by 0 (median) to 20 ms (nine of ten)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Align the training utterances.")
+    parser.add_argument("cache", type=Path)
+    parser.add_argument("--minutes", type=float, default=math.inf, help="then stop (default: all)")
+    parser.add_argument("--part", type=int, default=1)
+    parser.add_argument("--of", type=int, default=1, help="parts side by side (default 1)")
+    given = parser.parse_args()
+    align(Spoken(given.cache), given.minutes, given.part - 1, given.of)
+
+
+def align(spoken: Spoken, minutes: float = math.inf, part: int = 0, parts: int = 1) -> None:
+    """Append to the cache when each phone of each training utterance begins and ends."""
+    train = [i for i, each in enumerate(spoken.utterances) if spoken.piece(each).role == "train"]
+    order = np.random.default_rng(0).permutation(train)[part::parts]
+    known = spoken.aligned()
+    began, said, aligner = time.monotonic(), 0.0, _Aligner()
+    path = spoken.cache.folder / ALIGNED.replace("*", str(part))
+    with path.open("ab") as file:
+        path.chmod(0o600)
+        for index in (int(each) for each in order if int(each) not in known):
+            if time.monotonic() - began > 60 * minutes:
+                break
+            utterance = spoken.utterances[index]
+            times = aligner.times(spoken, utterance)
+            said += utterance.samples / 16_000 / 60
+            if times is not None:
+                row = {"utterance": index, "times": times.tolist()}
+                file.write(orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE))
+                file.flush()
+            print(f"\r{said:.0f} min aligned", end="", file=sys.stderr)
+    print(file=sys.stderr)
+
+
+class _Aligner:
+    def __init__(self) -> None:
+        self._decoder = pocketsphinx.Decoder(loglevel="FATAL", **_BEAMS, **_FAST)
+        self._words: dict[tuple[int, ...], str] = {}
+
+    def times(self, spoken: Spoken, utterance: Utterance) -> IntArray | None:
+        """Shape (phones, 2): frames of 10 ms [begin, end); None where it finds no way through."""
+        phones = utterance.phones
+        groups = [tuple(phones[i : i + _GROUP]) for i in range(0, len(phones), _GROUP)]
+        text = " ".join(map(self._word, groups))
+        self._decoder.set_align_text(text)
+        sound = (spoken.sound(utterance) * 32767).astype(np.int16).tobytes()
+        try:
+            for states in (False, True):
+                if states:
+                    self._decoder.set_alignment()
+                self._decoder.start_utt()
+                self._decoder.process_raw(sound, full_utt=True)
+                self._decoder.end_utt()
+        except RuntimeError:
+            self._decoder = pocketsphinx.Decoder(loglevel="FATAL", **_BEAMS, **_FAST)
+            self._words.clear()
+            return None
+        found = [
+            (PHONES.index(each.name) + 1, each.start, each.start + each.duration)
+            for each in self._decoder.get_alignment().phones()
+            if each.name in PHONES
+        ]
+        if [phone for phone, _, _ in found] != phones:
+            return None
+        return np.array([times for _, *times in found])
+
+    def _word(self, group: tuple[int, ...]) -> str:
+        if group not in self._words:
+            name = self._words[group] = f"group{len(self._words)}"
+            self._decoder.add_word(name, " ".join(PHONES[phone - 1] for phone in group), False)
+        return self._words[group]
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,66 @@
+"""The units: k-means of what a hidden layer says of the speakers who trained it."""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.cluster.vq
+import torch
+
+from monitor.networks.mel import RATE, log_mel
+from monitor.types import FloatArray
+from recipes.phones.network import Recogniser
+from recipes.phones.prepare import Spoken, Utterance
+
+__all__ = ["codebook", "hidden"]
+
+_UTTERANCES = 400
+_FRAMES = 100  # of an utterance
+_ROUNDS = 25
+
+
+def hidden(network: Recogniser, sound: FloatArray) -> dict[str, FloatArray]:
+    """What each layer says of a sound, by name, shape (frames, channels).
+
+    The end is heard before silence, as a stream that ends is.
+    """
+    bands = log_mel(np.pad(sound, (0, RATE)))
+    with torch.inference_mode():
+        found = network.layers(torch.from_numpy(bands)[None])
+    frames = len(sound) // 320
+    return {
+        name: each[0].numpy()[: frames if each.shape[1] > len(bands) // 3 else frames // 2]
+        for name, each in found.items()
+    }
+
+
+def codebook(frames: FloatArray, units: int, seed: int = 1) -> FloatArray:
+    """Codes of rows, shape (n, channels), by Lloyd's algorithm: shape (units, channels), float32.
+
+    Source: D. Arthur and S. Vassilvitskii, "k-means++", SODA 2007 (where it begins).
+    """
+    codes, _ = scipy.cluster.vq.kmeans2(
+        np.asarray(frames, np.float32), units, iter=_ROUNDS, minit="++", rng=seed
+    )
+    return np.asarray(codes, np.float32)
+
+
+def drawn(spoken: Spoken, seed: int = 1) -> list[Utterance]:
+    """Some utterances of every kind of speaker who trained."""
+    generator = np.random.default_rng(seed)
+    listed = spoken.of("train")
+    chosen = generator.permutation(len(listed))[:_UTTERANCES]
+    return [listed[i] for i in np.sort(chosen)]
+
+
+def heard(network: Recogniser, spoken: Spoken, layers: list[str]) -> dict[str, FloatArray]:
+    """Frames of training speakers in which something is said, for the codebooks of some layers."""
+    generator = np.random.default_rng(2)
+    found: dict[str, list[FloatArray]] = {layer: [] for layer in layers}
+    for utterance in drawn(spoken):
+        by_layer = hidden(network, spoken.sound(utterance))
+        count = min(len(each) for each in by_layer.values())
+        at = np.sort(generator.permutation(count)[:_FRAMES])
+        for layer in layers:
+            scale = len(by_layer[layer]) // count
+            found[layer].append(by_layer[layer][at * scale])
+    return {layer: np.concatenate(parts) for layer, parts in found.items()}

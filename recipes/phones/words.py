@@ -1,0 +1,132 @@
+"""Words to phones: the CMU dictionary, and for what it lacks rules learnt from it.
+
+The rules: letters and phones of the dictionary's words are aligned (a letter says none, one or two
+phones; Viterbi training), then a letter in a new word says what it says most often between the
+same neighbours, as many of them as were ever seen (backing off; A. van den Bosch and W. Daelemans,
+"Data-oriented methods for grapheme-to-phoneme conversion", EACL 1993).
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from functools import cached_property
+from math import log
+from pathlib import Path
+from typing import Self
+
+__all__ = ["Words"]
+
+Said = tuple[str, ...]
+_EVERY = 6  # words of the dictionary to one that the rules are learnt from
+_ROUNDS = 3
+_CONTEXTS = ((3, 3), (2, 3), (2, 2), (1, 2), (1, 1), (0, 1), (0, 0))
+_UNSEEN = -12.0
+
+
+class Words:
+    """Pronunciations: the first that the dictionary has, or what the rules say.
+
+    Args:
+        said: phones of each word, in lower case.
+
+    Example:
+        >>> words = Words({"see": ("S", "IY"), "tea": ("T", "IY")})
+        >>> words.phones("SEE TEA")
+        ('S', 'IY', 'T', 'IY')
+    """
+
+    def __init__(self, said: dict[str, Said]) -> None:
+        self.said = said
+
+    @classmethod
+    def cmu(cls) -> Self:
+        """CMUdict as pocketsphinx carries it: without stress."""
+        from pocketsphinx import get_model_path
+
+        said: dict[str, Said] = {}
+        held = Path(get_model_path("en-us/cmudict-en-us.dict")).read_text(encoding="utf-8")
+        for line in held.splitlines():
+            word, *phones = line.split()
+            if "(" not in word:
+                said[word] = tuple(phones)
+        return cls(said)
+
+    def known(self, text: str) -> bool:
+        """Whether the dictionary has all of it."""
+        return all(word in self.said for word in text.lower().split())
+
+    def phones(self, text: str) -> Said:
+        """What is said, word by word."""
+        return tuple(
+            phone
+            for word in text.lower().split()
+            for phone in (self.said.get(word) or self._guess(word))
+        )
+
+    def _guess(self, word: str) -> Said:
+        if word.endswith("'s") and word[:-2] in self.said:
+            return (*self.said[word[:-2]], "Z")
+        return tuple(
+            phone
+            for i in range(len(word))
+            for phone in next(
+                (self._rules[context] for context in _contexts(word, i) if context in self._rules),
+                (),
+            )
+        )
+
+    @cached_property
+    def _rules(self) -> dict[tuple[str, str, str], Said]:
+        """What a letter between others says."""
+        learnt = [each for i, each in enumerate(sorted(self.said.items())) if i % _EVERY == 0]
+        scores: dict[tuple[str, Said], float] = {}
+        aligned: list[tuple[str, list[Said]]] = []
+        for _ in range(_ROUNDS):
+            aligned = [(word, _align(word, phones, scores)) for word, phones in learnt]
+            counts = Counter(
+                pair for word, parts in aligned for pair in zip(word, parts, strict=True)
+            )
+            letters = Counter(letter for word, _ in aligned for letter in word)
+            scores = {pair: log(n / letters[pair[0]]) for pair, n in counts.items()}
+        seen: dict[tuple[str, str, str], Counter[Said]] = defaultdict(Counter)
+        for word, phones in self.said.items():
+            for i, part in enumerate(_align(word, phones, scores)):
+                for context in _contexts(word, i):
+                    seen[context][part] += 1
+        return {context: parts.most_common(1)[0][0] for context, parts in seen.items()}
+
+
+def _contexts(word: str, i: int) -> list[tuple[str, str, str]]:
+    """A letter with its neighbours, fewer and fewer."""
+    framed = f"<<<{word}>>>"
+    at = i + 3
+    return [
+        (framed[at - left : at], framed[at], framed[at + 1 : at + 1 + right])
+        for left, right in _CONTEXTS
+    ]
+
+
+def _align(word: str, phones: Said, scores: dict[tuple[str, Said], float]) -> list[Said]:
+    """Which phones each letter says: the likeliest way; all on the last letter if there is none."""
+    n = len(phones)
+    before: dict[int, tuple[float, list[Said]]] = {0: (0.0, [])}
+    for i, letter in enumerate(word):
+        after: dict[int, tuple[float, list[Said]]] = {}
+        left = len(word) - i - 1
+        for at, (score, parts) in before.items():
+            for count in (0, 1, 2):
+                end = at + count
+                if end > n or n - end > 2 * left:
+                    continue
+                part = phones[at:end]
+                # at first, phones spread evenly over the letters
+                guess = -abs((i + 0.5) / len(word) - (at + count / 2) / n) * 3 - 0.5 * abs(
+                    1 - count
+                )
+                new = score + (scores.get((letter, part), _UNSEEN) if scores else guess)
+                if end not in after or new > after[end][0]:
+                    after[end] = (new, [*parts, part])
+        before = after
+    if n not in before:
+        return [()] * (len(word) - 1) + [phones]
+    return before[n][1]
