@@ -16,14 +16,13 @@ import argparse
 import csv
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 
 import numpy as np
 
-from benchmarks.hear import chapters, hear_all
+from benchmarks.hear import chapters, hear_all, trainers
 from monitor.corpus.finding import find
 from monitor.features.registry import make
 from monitor.marks import network_of
@@ -50,8 +49,6 @@ SETS = tuple(
         for features in combinations(together, size)
     )
 )
-TRAINED = {"phones": "train-clean-5"}
-"""Which readers trained the network of a feature; those of voice and identity none of them did."""
 BACKGROUND = "background"
 TEMPLATE_LENGTHS = (10.0, 30.0, 60.0)
 TEMPLATE_SPEECH_SECONDS = 100.0
@@ -102,7 +99,7 @@ def main() -> None:
         lengths=LENGTHS,
         template_lengths=sorted({*TEMPLATE_LENGTHS, own}),
         sets=SETS,
-        trained=trainers(rows),
+        trained=trainers(given.speech),
         prior=None,
         progress=lambda done, cells: print(f"\rcell {done} of {cells}", end="", file=sys.stderr),
     )
@@ -122,14 +119,6 @@ def main() -> None:
         print(f"  {law.session}-session law of {'+'.join(law.features)}: {law.speakers} readers")
     (demo,) = (row for row in rows if row["chapter"] == DEMO_CHAPTER)
     _demo(given.speech / demo["path"])
-
-
-def trainers(rows: Sequence[Mapping[str, str]]) -> dict[str, set[str]]:
-    """By feature, the readers who trained its network."""
-    return {
-        feature: {row["speaker"] for row in rows if row["corpus"] == corpus}
-        for feature, corpus in TRAINED.items()
-    }
 
 
 def _chapter(rows: list[dict[str, str]]) -> dict[str, str]:

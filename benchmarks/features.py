@@ -5,7 +5,8 @@
     python -m benchmarks.features FRAMES --features identity --lengths 9 --template 30
 
 Without a folder the laws of the shipped population are printed. With one, made by
-`benchmarks.hear`, laws are learnt from it first: to compare corpora, or 8 with 16 kHz.
+`benchmarks.hear`, laws are learnt from it first: to compare corpora, or 8 with 16 kHz. Tests of
+readers who trained the network of phones count in none of its laws.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from benchmarks.hear import trainers
 from monitor.corpus.finding import find
 from monitor.population.population import Population
 from monitor.training.calibrating import calibrate
@@ -59,7 +61,12 @@ def main() -> None:
     for problem in problems:
         raise SystemExit(problem)
     made = calibrate(
-        voices, shapes, lengths=lengths, template_lengths=(given.template,), prior=None
+        voices,
+        shapes,
+        lengths=lengths,
+        template_lengths=(given.template,),
+        trained=trainers(given.frames),
+        prior=None,
     )
     print_tables(made.rows, lengths, given.template)
 
@@ -80,9 +87,13 @@ def print_tables(
                      and row["session"] == session}  # fmt: skip
             texts = [format(cells[t][key], style) if t in cells else "" for t in lengths]
             print(f"| {session} | {feature} | " + " | ".join(texts) + " |")
-    sizes = {(row["session"], row["T"]): (row["speakers"], row["candidates"]) for row in kept}
-    for (session, t), (speakers, candidates) in sorted(sizes.items()):
-        print(f"\n{session}, {t:g} s: {speakers} readers tested, N = {candidates}", end="")
+    sizes = {
+        (row["session"], row["T"], row["speakers"], row["candidates"]): row["feature"]
+        for row in reversed(kept)
+    }
+    for (session, t, speakers, candidates), feature in sorted(sizes.items()):
+        tested = f"{speakers} readers tested, N = {candidates}"
+        print(f"\n{session}, {t:g} s: {tested} ({feature} ...)", end="")
     print()
 
 

@@ -23,12 +23,19 @@ from monitor.training.keeping import Manner, Order, keep
 from monitor.workers import cores
 
 CORPORA = ("train-clean-5", "train-clean-100", "dev-clean")
+TRAINED = {"phones": "train-clean-5"}
+"""Whose readers trained the network of a feature; those of voice and identity none of them did."""
 
 
 def chapters(speech: Path, corpora: Sequence[str] = CORPORA) -> list[dict[str, str]]:
     """Rows of the manifest: path, corpus, speaker, gender, chapter, seconds."""
     with (speech / "manifest.csv").open(encoding="utf-8") as file:
         return [row for row in csv.DictReader(file) if row["corpus"] in corpora]
+
+
+def trainers(root: Path) -> dict[str, set[str]]:
+    """By feature, who trained its network, of a folder of speech or of frames."""
+    return {f: {each.name for each in (root / corpus).glob("*")} for f, corpus in TRAINED.items()}
 
 
 MOST_SECONDS = 330.0

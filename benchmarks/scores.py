@@ -1,10 +1,11 @@
 """Real scores for `monitor evaluate`: each feature's, of real readers, trials x speakers.
 
     python -m benchmarks.scores FRAMES SCORES [--seconds 10] [--template 100]
-    cd SCORES && monitor evaluate f0.npy phones.npy identity.npy --labels labels.npy
+    cd SCORES && monitor evaluate f0.npy phones.npy voice.npy --labels labels.npy
 
 FRAMES is a folder made by `benchmarks.hear`. Trials of a reader come from other chapters than the
-template. Rows of all matrices are the same trials, columns the same readers.
+template; who trained the network of a feature has none. Rows of all matrices are the same trials,
+columns the same readers.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks.hear import trainers
 from monitor.corpus.finding import find
 from monitor.maths.scores import default_similarity, similarity
 from monitor.training.cells import plans
@@ -49,7 +51,9 @@ def main() -> None:
         for session, _, _, plan in plans(voices, (given.seconds,), (given.template,), SHIFTS)
         if session == "cross"
     )
-    cell = plan.run(measures, *units)
+    trained = {name for feature in measures for name in trainers(given.frames).get(feature, ())}
+    untrained = np.array([voice.name not in trained for voice in voices])
+    cell = plan.run(measures, *units).tested_on(untrained)
     given.scores.mkdir(parents=True, exist_ok=True)
     order = np.argsort(cell.own, kind="stable")  # trials of one reader together, in their order
     np.save(given.scores / "labels.npy", cell.own[order])

@@ -140,7 +140,7 @@ def calibrate(
         return before.at(features, session, lengths[t], template_lengths[d], candidates)
 
     def probe(place: _Place) -> list[Mapping[int, FloatArray]]:
-        if len(voices) >= _MANY:
+        if before is None or len(voices) >= _MANY:
             return [{} for _ in chosen_sets]
         whole = run(place)
         losses: list[Mapping[int, FloatArray]] = []

@@ -1,0 +1,91 @@
+"""May people who trained a feature's network be candidates, where their tests teach no law?
+
+    python -m benchmarks.trained FRAMES
+
+FRAMES is a folder that `benchmarks.build_reference` heard. The tests are those of readers who
+trained no network. First: do the templates of readers who trained the network of phones attract
+them less, or more, than those of the others? The mean score of the one group less that of the other
+in each test, in standard deviations of that test's scores; beside it that of features whose
+networks none of them trained, since the two groups are two corpora, of two codecs. Second: mean
+local bits of readers left out among those candidates alone who trained nothing, by a posterior that
+was fitted among all candidates, as that of the shipped laws, and by one fitted among the former.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.build_reference import FEATURES
+from benchmarks.hear import trainers
+from benchmarks.template_length import collected
+from monitor.maths import logit
+from monitor.maths.scores import default_similarity, similarity
+from monitor.training.cells import Cell, plans
+from monitor.training.voices import UNITS_PER_SECOND
+from monitor.types import BoolArray, FloatArray
+
+LENGTHS = (3.0, 10.0, 30.0, 60.0)
+TEMPLATE_SECONDS = 60.0
+SETS = (("phones",), ("f0", "phones"), ("f0", "phones", "voice"))
+SHIFTS = 20
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="People who trained a network, as candidates.")
+    parser.add_argument("frames", type=Path)
+    given = parser.parse_args()
+    trained = trainers(given.frames)["phones"]
+    voices, shapes = collected(given.frames, FEATURES)
+    measures = {n: similarity(default_similarity(s.kind), s.kind) for n, s in shapes.items()}
+    knows = np.array([voice.name in trained for voice in voices])
+    print("| session | T | " + " | ".join(FEATURES) + " |")
+    print("| --- | ---: |" + " ---: |" * len(FEATURES))
+    lines = []
+    for session, t, _, plan in plans(voices, LENGTHS, (TEMPLATE_SECONDS,), SHIFTS):
+        units = [round(x * UNITS_PER_SECOND) for x in (LENGTHS[t], TEMPLATE_SECONDS)]
+        cell = plan.run(measures, *units).tested_on(~knows)
+        group = knows[plan.candidates]
+        cells = [attraction(cell, f, group) for f in range(len(FEATURES))]
+        print(f"| {session} | {LENGTHS[t]:g} s | " + " | ".join(cells) + " |", flush=True)
+        for features in SETS:
+            axis = [list(measures).index(name) for name in features]
+            among, own = bits(cell, axis, ~group)
+            lines.append(
+                f"| {session} | {'+'.join(features)} | {LENGTHS[t]:g} s | {among:.2f} | {own:.2f} |"
+            )
+    print("\n| session | features | T | fitted among all | among them alone |")
+    print("| --- | --- | ---: | ---: | ---: |", *lines, sep="\n")
+
+
+def attraction(cell: Cell, feature: int, group: BoolArray) -> str:
+    """Mean over readers, with its standard error."""
+    scores = cell.behind[:, feature].copy()
+    scores[np.arange(len(scores)), cell.own] = np.nan
+    usable = np.nanstd(scores, axis=1) > 0
+    scores = scores[usable] / np.nanstd(scores[usable], axis=1, keepdims=True)
+    lead = np.nanmean(scores[:, group], axis=1) - np.nanmean(scores[:, ~group], axis=1)
+    readers = cell.behind_speaker[usable]
+    means = [lead[readers == reader].mean() for reader in np.unique(readers)]
+    return f"{np.mean(means):+.2f} ± {np.std(means, ddof=1) / np.sqrt(len(means)):.2f}"
+
+
+def bits(cell: Cell, axis: Sequence[int], kept: BoolArray) -> tuple[float, float]:
+    """Mean local bits among some candidates: by the fit among all, and by one among those."""
+    _, place = np.unique(cell.behind_speaker, return_inverse=True)
+    behind = cell.behind[:, list(axis)]
+    few = logit.Trials(np.ascontiguousarray(behind[:, :, kept]), place)
+    found: list[FloatArray] = []
+    for trials in (logit.Trials(behind, place), few):
+        prior = logit.prior_of(trials)
+        start = logit.fit(trials, prior).weights
+        weights, floor = logit.held_out(trials, start, trials.speakers, prior)
+        found.append(logit.held_out_bits(few, weights, floor))
+    return float(found[0].mean()), float(found[1].mean())
+
+
+if __name__ == "__main__":
+    main()
