@@ -21,6 +21,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import NamedTuple
 
 import psutil
 import soundfile
@@ -53,8 +54,16 @@ def ten_hours(speech: Path, target: Path, hours: float) -> float:
                         return hours * 3600
 
 
-def timed(command: list[str], core: int | str) -> tuple[float, list[float]]:
-    """Wall seconds of a command on a core, or some, and its memory in MB every half second."""
+class Took(NamedTuple):
+    """What a command took: seconds, of processor with its processes', MB every half second."""
+
+    wall: float
+    processor: float
+    memory: list[float]
+
+
+def timed(command: list[str], core: int | str) -> Took:
+    """Run a command on a core, or some (``"0,1"``)."""
     threads = str(str(core).count(",") + 1)
     environment = {**os.environ, "OMP_NUM_THREADS": threads, "OPENBLAS_NUM_THREADS": "1"}
     start = time.perf_counter()
@@ -65,15 +74,13 @@ def timed(command: list[str], core: int | str) -> tuple[float, list[float]]:
         env=environment,
     )
     watched, memory = psutil.Process(process.pid), []
-    while process.poll() is None:
-        try:
-            memory.append(watched.memory_info().rss / 1e6)
-        except psutil.NoSuchProcess:
-            break
+    while not (ended := os.wait4(process.pid, os.WNOHANG))[0]:
+        memory.append(watched.memory_info().rss / 1e6)
         time.sleep(0.5)
-    if process.wait():
-        raise SystemExit(f"{command[:3]} failed with {process.returncode}")
-    return time.perf_counter() - start, memory
+    _, process.returncode, used = ended
+    if process.returncode:
+        raise SystemExit(f"{command[:3]} failed with {os.waitstatus_to_exitcode(ended[1])}")
+    return Took(time.perf_counter() - start, used.ru_utime + used.ru_stime, memory)
 
 
 def main() -> None:
@@ -93,32 +100,36 @@ def main() -> None:
         seconds = ten_hours(arguments.speech, flac, arguments.hours)
         ours = [arguments.python, "-m", "monitor", "replay", str(flac), "--features", "f0"]
         ours += ["--jsonl", str(run)]
-        mine: list[float] = []
-        memory: list[float] = []
-        peers: dict[str, list[float]] = {minutes: [] for minutes in PEER_MINUTES}
-        peer_memory = dict.fromkeys(PEER_MINUTES, 0.0)
+        mine: list[Took] = []
+        peers: dict[str, list[Took]] = {minutes: [] for minutes in PEER_MINUTES}
         for _ in range(arguments.runs):
             run.unlink(missing_ok=True)
-            took, memory = timed(ours, arguments.core)
-            mine.append(took)
+            mine.append(timed(ours, arguments.core))
             for minutes, taken in peers.items():
-                took, used = timed([sys.executable, "-c", PEER, str(flac), minutes], arguments.core)
-                taken.append(took)
-                peer_memory[minutes] = max(used)
+                peer = [sys.executable, "-c", PEER, str(flac), minutes]
+                taken.append(timed(peer, arguments.core))
         readings = run.read_bytes().count(b'"type":"reading"')
+    memory = mine[-1].memory
     early = memory[len(memory) // 10 : len(memory) // 5] or memory
     print(
         json.dumps(
             {
                 "hours": arguments.hours,
                 "readings": readings,
-                "monitor_seconds": [round(took, 1) for took in mine],
-                "monitor_times_real_time": round(seconds / statistics.median(mine)),
+                "monitor_seconds": [round(took.wall, 1) for took in mine],
+                "monitor_processor_seconds": [round(took.processor, 1) for took in mine],
+                "monitor_times_real_time_a_core": round(
+                    seconds / statistics.median(took.processor for took in mine)
+                ),
                 "peer": {
                     f"blocks of {minutes} min": {
-                        "seconds": [round(took, 1) for took in taken],
-                        "ratio": [round(b / a, 2) for a, b in zip(mine, taken, strict=True)],
-                        "memory_mb_most": round(peer_memory[minutes]),
+                        "seconds": [round(took.wall, 1) for took in taken],
+                        "processor_seconds": [round(took.processor, 1) for took in taken],
+                        "ratio_of_processor_seconds": [
+                            round(b.processor / a.processor, 2)
+                            for a, b in zip(mine, taken, strict=True)
+                        ],
+                        "memory_mb_most": round(max(max(took.memory) for took in taken)),
                     }
                     for minutes, taken in peers.items()
                 },

@@ -64,7 +64,8 @@ class Channel:
         due = ticks > self._skip
         if not due.any():
             return empty_track(self)
-        some = np.split(pieces[due], range(_AT_ONCE, np.count_nonzero(due), _AT_ONCE))
+        pieces = pieces[np.argmax(due) :]
+        some = [pieces[start : start + _AT_ONCE] for start in range(0, len(pieces), _AT_ONCE)]
         levels, speech = (np.concatenate(each) for each in zip(*map(_levels, some), strict=True))
         return Track(ticks[due][speech], levels[speech])
 
@@ -86,7 +87,8 @@ class Channel:
 def _levels(pieces: FloatArray) -> tuple[FloatArray, BoolArray]:
     """Shape (n, samples) to levels (n, 20) and where there is speech, (n,)."""
     looks = np.lib.stride_tricks.sliding_window_view(pieces, _LENGTH, axis=1)[:, ::_HOP]
-    power = np.abs(scipy.fft.rfft(looks * _WINDOW)) ** 2
+    spectrum = scipy.fft.rfft(looks * _WINDOW)
+    power = spectrum.real**2 + spectrum.imag**2
     bands = np.add.reduceat(power[..., : _EDGES[-1]], _EDGES[:-1], axis=-1) / (_WIDTHS * _LENGTH)
     every = np.concatenate((bands, bands.sum(axis=-1, keepdims=True)), axis=-1)
     levels = np.sort(np.log10(every + _SILENCE), axis=1).astype(np.float64)
