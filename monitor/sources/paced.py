@@ -31,7 +31,7 @@ class Paced(Managed):
         sleep: waits that many seconds.
 
     Attributes:
-        features: of ready-made frames, as in `FramesFile`; empty for audio.
+        features, networks: of ready-made frames, as in `FramesFile`; empty for audio.
 
     Raises:
         UsageError: the speed is not positive and finite.
@@ -61,6 +61,7 @@ class Paced(Managed):
         self._sleep = sleep
         self.label = source.label
         self.features: dict[str, tuple[int, str, float]] = getattr(source, "features", {})
+        self.networks: dict[str, str] = getattr(source, "networks", {})
 
     @property
     def seconds(self) -> float | None:

@@ -86,6 +86,14 @@ def test_features_of_a_chain_go_together(recordings, tmp_path):
     assert Chain([one, two, one]).features == {"f0": (10, "histogram", 0.01)}
     assert Paced(Chain([one]), 1.0).features == one.features
     assert Chain([File(recordings["wav"])]).features == {}
+    marked = tmp_path / "marked.npz"
+    track = Track(np.array([1, 2]), np.array([3, 4]))
+    write_frames(
+        marked, np.ones(2, bool), {"f0": track}, {"f0": 10}, {"f0": 0.01},
+        networks={"f0": "ab" * 32},
+    )  # fmt: skip
+    assert Paced(Chain([FramesFile(marked)]), 1.0).networks == {"f0": "ab" * 32}
+    assert Paced(File(recordings["wav"]), 1.0).networks == {}
     wrongs: list[list[Any]] = [
         [one, File(recordings["wav"])],
         [File(recordings["wav"]), two],
