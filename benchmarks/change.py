@@ -2,6 +2,7 @@
 
     python -m benchmarks.change ../shared/speech --frames FRAMES
     python -m benchmarks.change ../shared/speech --features f0 --half choosing --detectors
+    python -m benchmarks.change ../shared/speech --features voice --half choosing --grid
 
 Streams of two to five turns of 30 s to 3 min are spliced from the frames of different readers, and
 every chapter is heard on its own for false alarms. FRAMES holds CORPUS/SPEAKER/CHAPTER.npz as
@@ -22,7 +23,7 @@ import csv
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial, reduce
-from itertools import pairwise
+from itertools import pairwise, product
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -36,7 +37,7 @@ from monitor.features.tracks import join_frames
 from monitor.maths.sketch import make_sketch
 from monitor.sources.file import File
 from monitor.sources.frames import FramesFile
-from monitor.stream.change import Change, ChangeDetector
+from monitor.stream.change import SENSITIVITY, Change, ChangeDetector
 from monitor.types import TICKS_PER_SECOND, AnyArray, Block, FloatArray, Frames, Track
 
 CORPORA = ("train-clean-5", "train-clean-100", "dev-clean", "long")
@@ -44,6 +45,8 @@ SHORTEST, LONGEST = 30, 180
 TEMPLATE_SECONDS = 120
 CHANNEL_SECONDS = 90
 CAREFUL = (0.3, 1.0, 10.0)
+LEVELS = (0.15, 0.2, 0.25, 0.3, 0.35)
+DELTAS = (1e-2, 3e-3, 1e-3, 3e-4)
 
 
 @dataclass(frozen=True)
@@ -83,6 +86,7 @@ def main() -> None:
     words.add_argument("--streams", type=int, default=200)
     words.add_argument("--seed", type=int, default=1)
     words.add_argument("--channel", type=int, default=0)
+    words.add_argument("--grid", action="store_true", help="level and delta of embeddings")
     words.add_argument("--detectors", action="store_true", help="ADWIN, PageHinkley and KSWIN")
     asked = words.parse_args()
     features = asked.features.split(",")
@@ -100,6 +104,9 @@ def main() -> None:
     print(f"{turns} changes in {asked.streams} streams; {hours:.1f} h of one reader alone\n")
     print(f"{'':34}false alarms/h  other sex: missed, delay s    same sex: missed, delay s")
     print(f"{'features':24}careful   alone spliced  (median, 90 %; of speech)")
+    if asked.grid:
+        grid(features, kinds, background, speakers, streams)
+        return
     for names in feature_sets(features):
         for careful in CAREFUL:
 
@@ -116,7 +123,8 @@ def main() -> None:
 def feature_sets(features: Sequence[str]) -> list[tuple[str, ...]]:
     """Each alone, what needs no torch, f0 with an embedding, all; with the channel and without."""
     sets: list[tuple[str, ...]] = [(name,) for name in features]
-    voices = [("f0", "phones"), ("f0", "identity"), ("f0", "phones", "identity")]
+    voices: list[tuple[str, ...]] = [("f0", "phones"), ("f0", "voice"), ("f0", "identity")]
+    voices += [("f0", "phones", "voice"), ("f0", "phones", "identity")]
     wanted = [*voices, *((*names, "channel") for names in voices), tuple(features)]
     sets += [names for names in wanted if set(names) <= set(features)]
     return list(dict.fromkeys(sets))
@@ -292,6 +300,26 @@ def delays(found: Sequence[Found]) -> str:
 
 def hours(runs: Iterable[Frames]) -> float:
     return sum(frames.speech.size for frames in runs) / TICKS_PER_SECOND / 3600
+
+
+def grid(
+    features: Sequence[str],
+    kinds: Mapping[str, str],
+    background: Mapping[str, AnyArray],
+    readers: Sequence[Reader],
+    streams: Sequence[Spliced],
+) -> None:
+    """Other settings of each embedding alone."""
+    for name in (each for each in features if kinds[each] == "embedding"):
+        own = SENSITIVITY.get(name, SENSITIVITY["embedding"])
+        for level, delta in product(LEVELS, DELTAS):
+            how = {name: replace(own, level=level, delta=delta)}
+
+            def detector(name: str = name, how: Any = how) -> ChangeDetector:
+                return ChangeDetector({name: background[name]}, kinds, sensitivity=how)
+
+            label = f"{name} {level:.2f} {delta:g}"
+            print(f"{label:31}{row(detector, readers, streams)}", flush=True)
 
 
 # ---------------------------------------------------------------------------------- other detectors

@@ -11,8 +11,10 @@ import numpy as np
 
 from monitor.types import AnyArray, FloatArray
 
-__all__ = ["embedding_margin", "histogram_margin", "level_margin", "split"]
+__all__ = ["embedding_margin", "histogram_margin", "level_margin", "page", "split"]
 
+SHARPNESS = 10.0
+"""Of the mixture: with 0 all speakers count alike, with far more the best alone."""
 PSEUDO_FRAMES = 200.0
 """Weight of the population in a voice's own distribution, as if so many frames had been heard."""
 
@@ -54,22 +56,35 @@ def histogram_margin(
     return mine - (best + float(np.log(np.exp(others - best).mean()))) / independent
 
 
-def embedding_margin(new: AnyArray, own: AnyArray, mean: FloatArray) -> float:
-    """Cosine of new embeddings with a voice's past, less their cosine with the population's mean.
+def embedding_margin(new: AnyArray, own: AnyArray, others: FloatArray) -> float:
+    """Cosine of new embeddings with a voice's past, less that with the population.
+
+    As in `histogram_margin` the population is a mixture of its speakers: those most like the new
+    embeddings count most, so that women are told from women. Whoever is most like the voice itself
+    has no say, since that may be the same person, enrolled.
 
     Args:
         new: shape (d,), the sum of the new embeddings.
         own: shape (d,), the sum of the earlier ones.
-        mean: shape (d,), the population's mean; zeros where there is none.
+        others: shape (N, d), of length 1 each; with fewer than two nobody is compared with.
 
     Returns:
         in [-2, 2].
 
     Example:
-        >>> embedding_margin(np.array([3.0, 0]), np.array([2.0, 0]), np.array([0, 1.0]))
-        1.0
+        >>> others = np.array([[0, 1.0], [0.8, 0.6], [-1, 0]])
+        >>> voice = np.array([2.0, 0])
+        >>> same, other = (embedding_margin(np.array(x), voice, others) for x in ([3, 0], [0, 1]))
+        >>> round(same, 2), round(other, 2)
+        (1.07, -0.93)
     """
-    return _cosine(new, own) - _cosine(new, mean)
+    mine = _cosine(new, own)
+    if len(others) < 2:
+        return mine
+    length = float(np.sqrt(new @ new))
+    kept = np.delete(others @ new, (others @ own).argmax()) / (length or 1.0)
+    best = float(kept.max())
+    return mine - best - float(np.log(np.exp(SHARPNESS * (kept - best)).mean())) / SHARPNESS
 
 
 def level_margin(new: AnyArray, own: AnyArray) -> float:
@@ -105,6 +120,26 @@ def split(margins: FloatArray) -> int:
     before = np.arange(1, margins.size)
     excess = np.cumsum(margins - margins.mean())[:-1]
     return int(before[np.argmax(excess**2 / (before * (margins.size - before)))])
+
+
+def page(rises: FloatArray) -> tuple[float, int]:
+    """Page's cumulative sum ("Continuous inspection schemes", Biometrika 1954).
+
+    Args:
+        rises: shape (n,), evidence for a change in each observation: negative in the mean before
+            it, positive after it.
+
+    Returns:
+        the evidence that there has been one, 0 at the least; and how many observations stand
+        before it.
+
+    Example:
+        >>> page(np.array([-1.0, 0.5, -1.0, 2.0, 3.0])), page(np.array([-1.0, -1.0]))
+        ((5.0, 3), (0.0, 2))
+    """
+    sums = np.cumsum(np.append(0.0, rises))
+    at = int(sums.size - 1 - sums[::-1].argmin())
+    return float(sums[-1] - sums[at]), at
 
 
 def _cosine(a: AnyArray, b: AnyArray) -> float:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from functools import cache
 
 import numpy as np
 
 from monitor.maths.scores import default_similarity, similarity
 from monitor.population.population import SLICE_SECONDS, FeatureTemplates, Population
+from monitor.stream.background import shipped_readers
 from monitor.stream.evidence import Evidence
 from monitor.types import AnyArray
 
@@ -69,7 +69,7 @@ def unlike(features: Mapping[str, FeatureTemplates], one: Evidence, other: Evide
     names = _judges(features)
     if not names or not all(each.frames[name] for each in (one, other) for name in names):
         return False
-    readers = _readers()
+    readers = shipped_readers()
     figures = []
     for name in names:
         mine, shipped = features[name], readers.features[name]
@@ -90,9 +90,3 @@ def judged_by(features: Iterable[str]) -> str:
 def _judges(features: Iterable[str]) -> tuple[str, ...]:
     have = set(features)
     return next((names for names in LEAST if have.issuperset(names)), ())
-
-
-@cache
-def _readers() -> Population:
-    """The cohort: the shipped readers."""
-    return Population.reference()

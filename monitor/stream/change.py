@@ -2,9 +2,14 @@
 
 Each feature has a margin (`monitor.maths.margin`): how much better the voice since the last change
 explains its newest frames than the population does; the levels of the channel are compared with
-their own past alone. `river.drift.ADWIN` looks for a moment from which on the margin's mean is
-lower; one that rises, as it does while a voice becomes known, is no change. Frames are put together
-to units, one margin each: neighbouring frames are alike.
+their own past alone. Frames are put together to units, one margin each: neighbouring frames are
+alike.
+
+An embedding's margin says by itself whether one person spoke: what it lies below a level half way
+between is added up as evidence (`monitor.maths.margin.page`), and what may be another person is not
+learnt meanwhile. Of histograms and levels nobody knows how low is low: `river.drift.ADWIN` looks
+for a moment from which on the margin's mean is lower; one that rises, as it does while a voice
+becomes known, is no change.
 
 ADWIN's bound is for independent numbers in [0, 1]. Margins are neither: `Sensitivity.gain` brings
 them to a size at which the bound acts on what speech does, and `Sensitivity.delta` is a setting
@@ -74,13 +79,15 @@ class Open:
         return {"since_seconds": self.since_seconds, "features": list(self.features)}
 
 
-_F0 = Sensitivity(50, 200, 4, 3, gain=10.0, delta=0.01, back_units=20)
-_PHONES = Sensitivity(12, 150, 6, 5, gain=50.0, delta=0.05, back_units=20)
-_IDENTITY = Sensitivity(1, 2, 1, 1, gain=10.0, delta=0.5, back_units=3, least_drop=0.25)
-_CHANNEL = Sensitivity(1, 4, 1, 3, gain=3.0, delta=0.5, back_units=4, least_drop=0.4)
+_F0 = Sensitivity(50, 200, 10.0, 0.01, back_units=20, held_units=4, min_units=3)
+_PHONES = Sensitivity(12, 150, 50.0, 0.05, back_units=20, held_units=6, min_units=5)
+_VOICE = Sensitivity(1, 3, 20.0, 3e-3, back_units=3, level=0.25)
+_IDENTITY = Sensitivity(1, 2, 20.0, 3e-3, back_units=3, level=0.35)
+_CHANNEL = Sensitivity(1, 4, 3.0, 0.5, back_units=4, held_units=1, min_units=3, least_drop=0.4)
 SENSITIVITY: Mapping[str, Sensitivity] = {
     "f0": _F0,
     "phones": _PHONES,
+    "voice": _VOICE,
     "histogram": _F0,
     "embedding": _IDENTITY,
     "levels": _CHANNEL,

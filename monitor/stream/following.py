@@ -1,7 +1,8 @@
 """One feature of the voice since the last change, and whether its newest frames are still like it.
 
 Three kinds: histograms and embeddings are set against the population's, levels against their own
-past. All of them bring frames together to units, give each unit a margin and show it to ADWIN.
+past. All of them bring frames together to units and give each unit a margin. Margins of histograms
+and levels are shown to ADWIN, those of embeddings are added up as Page does.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from monitor.errors import UsageError
-from monitor.maths.margin import embedding_margin, histogram_margin, level_margin, split
+from monitor.maths.margin import embedding_margin, histogram_margin, level_margin, page, split
 from monitor.types import AnyArray, FloatArray
 
 if TYPE_CHECKING:
@@ -35,6 +36,8 @@ __all__ = [
 
 MOST_TEMPLATES = 64
 """Of a large population every k-th speaker stands for all."""
+MOST_HELD = 60
+"""Units of an embedding that wait to be learnt, three minutes."""
 MOST_MARGINS = 4000
 """Of a longer voice (an hour and more) the older half of its margins is let go."""
 
@@ -49,25 +52,28 @@ class Sensitivity:
     Attributes:
         unit_frames: frames behind one margin.
         warm_frames: frames of a voice before it has margins.
-        held_units: the newest units, kept out of the voice's own sketch: another person does not
-            at once become part of it.
-        min_units: fewest margins before a change, and fewest after it; none is looked for before
-            there are twice as many and two.
-        gain: what margins are multiplied by for ADWIN.
-        delta: ADWIN's; smaller is more careful.
+        gain: what margins are multiplied by, for ADWIN or to give nats of evidence.
+        delta: ADWIN's, or the odds that the evidence has to beat; smaller is more careful.
         back_units: newest units by which a voice that was left is known to be back.
-        least_drop: a lower mean is a change from this difference on: a voice's small ones are
-            significant after a while, and nobody else's.
+        held_units: with ADWIN, the newest units, kept out of the voice's own sketch: another person
+            does not at once become part of it.
+        min_units: with ADWIN, fewest margins before a change, and fewest after it; none is looked
+            for before there are twice as many and two.
+        least_drop: with ADWIN, a lower mean is a change from this difference on: a voice's small
+            ones are significant after a while, and nobody else's.
+        level: of embeddings, the margin that a voice has as seldom as another person has: below it
+            a unit speaks for a change.
     """
 
     unit_frames: int
     warm_frames: int
-    held_units: int
-    min_units: int
     gain: float
     delta: float
     back_units: int
+    held_units: int = 0
+    min_units: int = 1
     least_drop: float = 0.0
+    level: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,16 +240,23 @@ class Voice:
         if self._frames >= self._how.warm_frames:
             self._margins.append(self._margin(unit, self._own, self._frames))
             self._began.append(self._part_began)
-            if self._notices():
-                fall = self._fall()
-            elif len(self._margins) >= MOST_MARGINS:
+            fall = self._look()
+            if len(self._margins) >= MOST_MARGINS:
                 half = MOST_MARGINS // 2
                 self._follow(self._margins[-half:], self._began[-half:])
         self._held.append(unit)
-        if len(self._held) > self._how.held_units:
+        for _ in range(len(self._held) - self._most_held()):
             self._own = self._own + self._held.pop(0)
             self._frames += self._how.unit_frames
         return fall
+
+    def _most_held(self) -> int:
+        """So many of the newest units may be another's."""
+        return self._how.held_units
+
+    def _look(self) -> Fall | None:
+        """Whether there was a change for the worse by the newest margin."""
+        return self._fall() if self._notices() else None
 
     def _fall(self) -> Fall | None:
         """ADWIN has seen a change: for the worse, and much?"""
@@ -353,8 +366,31 @@ class _HistogramVoice(Voice):
 
 class _EmbeddingVoice(Voice):
     def __init__(self, templates: AnyArray, how: Sensitivity) -> None:
-        self._others: FloatArray = _unit(templates.astype(np.float64)).mean(axis=0)
+        some = templates[:: -(-len(templates) // MOST_TEMPLATES)] if len(templates) else templates
+        self._others: FloatArray = _unit(some.astype(np.float64))
         super().__init__(templates.shape[1], how)
+
+    def reset(self) -> None:
+        super().reset()
+        self._doubted = 0  # newest units that together speak for a change
+
+    def restore(self, arrays: Mapping[str, AnyArray]) -> None:
+        super().restore(arrays)
+        self._doubted = len(self._held)
+
+    def _most_held(self) -> int:
+        """What speaks for a change is not learnt before it is known to be none."""
+        return min(self._doubted, MOST_HELD)
+
+    def _look(self) -> Fall | None:
+        recent = np.array(self._margins[-1 - len(self._held) :])  # there was no evidence before
+        nats, at = page(self._how.gain * (self._how.level - recent))
+        self._doubted = recent.size - at
+        if nats <= -np.log(self._how.delta):
+            return None
+        at += len(self._margins) - recent.size
+        before = float(np.mean(self._margins[:at])) if at else self._how.level
+        return Fall(self._began[at], before, float(np.mean(self._margins[at:])))
 
     def _frames_of(self, values: AnyArray) -> AnyArray:
         if values.ndim != 2 or values.shape[1] != self._size:
@@ -368,7 +404,7 @@ class _EmbeddingVoice(Voice):
         return embedding_margin(unit, own, self._others)
 
     def _usual(self, margins: FloatArray) -> float:
-        return float(margins.mean() / 2)  # at 0 it is no more like this voice than like anybody
+        return min(self._how.level, float(margins.mean()))
 
 
 class _LevelsVoice(Voice):

@@ -17,6 +17,7 @@ from monitor.population.law import Laws
 from monitor.population.population import Population
 from monitor.protocols import Feature, Source
 from monitor.stream.alike import unlike
+from monitor.stream.background import background
 from monitor.stream.change import Change, ChangeDetector, Open
 from monitor.stream.evidence import Evidence
 from monitor.stream.intake import Intake, Moments
@@ -194,11 +195,11 @@ class Monitor:
         from monitor.features.channel import Channel
 
         scoring, features = self.recogniser.scoring, self.population.features
-        background = {name: self.population.templates(name, scoring) for name in self.features}
+        others = background(self.population, scoring, self.features)
         kinds = {name: features[name].kind for name in self.features}
-        background["channel"] = np.empty((0, Channel.size))  # needs nobody to compare with
+        others["channel"] = np.empty((0, Channel.size))  # needs nobody to compare with
         returns = self.on_change == "note"  # fresh evidence needs nobody to be back
-        return ChangeDetector(background, kinds | {"channel": "levels"}, returns=returns)
+        return ChangeDetector(others, kinds | {"channel": "levels"}, returns=returns)
 
     def __reduce_ex__(self, protocol: Any, /) -> Any:
         """A running stream holds detectors that cannot be copied.

@@ -13,6 +13,7 @@ from monitor.maths.margin import (
     embedding_margin,
     histogram_margin,
     level_margin,
+    page,
     split,
 )
 
@@ -20,7 +21,8 @@ SHARES = np.array([[0.7, 0.2, 0.1], [0.1, 0.2, 0.7]])
 LOG_TEMPLATES = np.log(SHARES)
 OTHERS = LOG_TEMPLATES, SHARES.mean(axis=0)
 counts = arrays.arrays(np.int64, 3, elements=st.integers(0, 1000))
-vectors = arrays.arrays(np.float64, 4, elements=st.floats(-10, 10))
+PEOPLE = np.eye(4)
+vectors = arrays.arrays(np.float64, 4, elements=st.floats(-10, 10).map(lambda x: round(x, 6)))
 
 
 def naive(new, own, independent):
@@ -60,18 +62,41 @@ def test_the_mixture_lies_between_the_average_and_the_best_speaker():
     assert best < histogram_margin(new, own, *OTHERS, 10) < average
 
 
-@given(vectors, vectors, vectors)
-def test_embedding_margin_is_bounded_and_does_not_mind_lengths(new, own, mean):
-    margin = embedding_margin(new, own, mean)
+@given(vectors, vectors, st.integers(0, 4))
+def test_embedding_margin_is_bounded_and_does_not_mind_lengths(new, own, count):
+    others = PEOPLE[:count]
+    margin = embedding_margin(new, own, others)
     assert -2 - 1e-9 <= margin <= 2 + 1e-9
-    assert embedding_margin(4 * new, 2 * own, 8 * mean) == pytest.approx(margin, abs=1e-9)
+    assert embedding_margin(4 * new, 2 * own, others) == pytest.approx(margin, abs=1e-9)
+
+
+def test_the_people_most_like_the_new_embeddings_count_most():
+    voice, like_it, unlike_it = np.eye(3)
+    crowd = np.vstack([voice, like_it, np.repeat(unlike_it[None], 30, axis=0)])
+    alone = np.vstack([voice, np.repeat(unlike_it[None], 31, axis=0)])
+    assert embedding_margin(like_it, voice, crowd) < embedding_margin(like_it, voice, alone) - 0.5
+    # the voice itself, enrolled, does not speak against itself
+    enrolled = embedding_margin(voice, voice, crowd)
+    assert enrolled == pytest.approx(embedding_margin(voice, voice, crowd[1:]), abs=0.01)
+
+
+@given(arrays.arrays(np.float64, st.integers(0, 30), elements=st.floats(-5, 5)))
+def test_pages_sum_is_that_of_the_recursion(rises):
+    total, before = 0.0, 0
+    for i, rise in enumerate(rises, 1):
+        total = max(0.0, total + rise)
+        before = i if total == 0 else before
+    evidence, at = page(rises)
+    assert evidence == pytest.approx(total, abs=1e-9)
+    assert float(rises[at:].sum()) == pytest.approx(total, abs=1e-9)
+    assert 0 <= at <= len(rises)
 
 
 def test_what_has_no_direction_has_no_cosine():
-    one, none = np.array([1.0, 0]), np.zeros(2)
-    assert embedding_margin(one, none, none) == 0
-    assert embedding_margin(one, none, one) == -1
-    assert embedding_margin(none, one, one) == 0
+    one, none, nobody = np.array([1.0, 0]), np.zeros(2), np.empty((0, 2))
+    assert embedding_margin(one, none, nobody) == 0
+    assert embedding_margin(one, none, np.array([one, one])) == -1
+    assert embedding_margin(none, one, np.array([one, one])) == 0
 
 
 @given(arrays.arrays(np.float64, st.integers(2, 30), elements=st.floats(-5, 5)))

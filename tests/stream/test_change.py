@@ -227,8 +227,31 @@ def test_a_small_lasting_drop_of_an_embedding_is_the_same_person():
     means = np.array([directions[0]] * 60 + [aside] * 60)[:, None]
     steps = [{"identity": mean + 0.1 * rng.normal(size=mean.shape)} for mean in means]
     assert heard(detector("identity"), steps) == []
-    eager = {"identity": replace(SENSITIVITY["embedding"], least_drop=0.0)}
+    eager = {"identity": replace(SENSITIVITY["embedding"], level=0.9)}
     assert len(heard(detector("identity", sensitivity=eager), steps)) == 1
+
+
+def test_what_may_be_another_person_is_not_learnt_before_it_is_known():
+    slow = {"identity": replace(SENSITIVITY["embedding"], gain=1.0)}  # two units are not enough
+    follower = detector("identity", sensitivity=slow)
+    heard(follower, spoken([(0, 30)], 0, ("identity",)))
+    own = follower.state()[1]["identity/own"]
+    heard(follower, spoken([(1, 6)], 1, ("identity",)), first=30)
+    _, arrays = follower.state()
+    assert np.array_equal(arrays["identity/own"], own)
+    assert len(arrays["identity/held"]) == 2
+    heard(follower, spoken([(0, 30)], 2, ("identity",)), first=36)  # it was none
+    _, arrays = follower.state()
+    assert len(arrays["identity/held"]) == 0
+    assert not np.array_equal(arrays["identity/own"], own)
+
+
+def test_a_voice_that_takes_over_is_learnt_from_its_first_units_on():
+    follower = detector("identity")
+    assert heard(follower, spoken([(0, 60), (1, 15)], 0, ("identity",)))
+    _, arrays = follower.state()
+    assert len(arrays["identity/held"]) == 0
+    assert arrays["identity/counters"][0] >= 1
 
 
 def test_care_costs_delay():
