@@ -1,16 +1,17 @@
 """What runs ECAPA-TDNN fastest, and whether it says the same: runtimes taking turns in one process.
 
-python -m benchmarks.encoders [--readers 40] [--turns 30] [--ecapa DIR]
+python -m benchmarks.encoders [--readers 40] [--each 4] [--seconds 1] [--turns 30] [--ecapa DIR]
 
 Windows of 3 s of real readers, one at a time on one thread: bare SpeechBrain's ``encode_batch``,
 the monitor's torch path, the exported file by onnxruntime and, where it is installed, by OpenVINO
 in fp32 and in bf16. Prints one JSON object: for each the median processor and wall milliseconds of
 a window, the median ratio of SpeechBrain's to its own time in the same turn, the smallest cosine
-with SpeechBrain, and, of four tests of 1 s of each reader against 3 s of another chapter, the share
-ranked first, the share of ranks equal to SpeechBrain's, and mean local bits (a
-softmax of the cosines, its one weight fitted to SpeechBrain's). ``ONEDNN_MAX_CPU_ISA=AVX2`` holds
-torch and OpenVINO to what an older processor has; onnxruntime's kernels do not listen to it. Needs
-the extras ``identity`` and ``onnx`` and ../shared/speech beside the repository.
+with SpeechBrain, and, of four tests of 1 s of each reader (``--each``, ``--seconds``) against 3 s
+of another chapter, the share ranked first, the share of ranks equal to SpeechBrain's, and the mean
+local bits (a softmax of the cosines, its one weight fitted to SpeechBrain's).
+``ONEDNN_MAX_CPU_ISA=AVX2`` holds torch and OpenVINO to what an older processor has; onnxruntime's
+kernels do not listen to it. Needs the extras ``identity`` and ``onnx`` and ../shared/speech beside
+the repository.
 """
 
 from __future__ import annotations
@@ -45,20 +46,19 @@ SPEECH = Path(__file__).resolve().parents[2] / "shared" / "speech"
 Audio = NDArray[np.float32]
 Embed = Callable[[Audio], Audio]
 WINDOW = round(WINDOW_SECONDS * RATE)
-EACH = 4
 
 
-def readers(most: int) -> tuple[Audio, Audio]:
-    """Windows of two chapters of each reader, (readers, 4, samples) each."""
+def readers(most: int, each: int) -> tuple[Audio, Audio]:
+    """Windows of two chapters of each reader, (readers, each, samples) each."""
     found: list[Audio] = []
     for folder in sorted(SPEECH.glob("*/*")):
         chapters = sorted(folder.glob("*.opus"))[:2]
         if len(chapters) == 2 and len(found) < most:
             parts = [
-                soundfile.read(path, frames=EACH * WINDOW, dtype="float32")[0] for path in chapters
+                soundfile.read(path, frames=each * WINDOW, dtype="float32")[0] for path in chapters
             ]
-            if all(part.size == EACH * WINDOW for part in parts):
-                found.append(np.stack(parts).reshape(2, EACH, WINDOW))
+            if all(part.size == each * WINDOW for part in parts):
+                found.append(np.stack(parts).reshape(2, each, WINDOW))
     both = np.stack(found)
     return both[:, 0], both[:, 1]
 
@@ -93,19 +93,21 @@ def bare(folder: str) -> Embed:
 
 
 def scores(embed: Embed, enrolled: Audio, tested: Audio) -> tuple[Audio, Audio]:
-    """Cosines (readers x 4, readers) of every test with every template; all embeddings."""
+    """Cosines (tests, readers) of every test with every template; all embeddings."""
 
     def all_of(windows: Audio) -> Audio:
         flat = windows.reshape(-1, windows.shape[-1])
         return np.concatenate([embed(window[None]) for window in flat])
 
-    templates, tests = all_of(enrolled[:, 0]), all_of(tested[..., :RATE])
+    templates, tests = all_of(enrolled[:, 0]), all_of(tested)
     return tests @ templates.T, np.concatenate([templates, tests])
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="runtimes of the speaker encoder")
     parser.add_argument("--readers", type=int, default=40, help="(default 40)")
+    parser.add_argument("--each", type=int, default=4, help="tests a reader (default 4)")
+    parser.add_argument("--seconds", type=float, default=1, help="of a test, up to 3 (default 1)")
     parser.add_argument("--turns", type=int, default=30, help="timed turns (default 30)")
     parser.add_argument("--ecapa", help="the network's folder (default MONITOR_ECAPA)")
     options = parser.parse_args()
@@ -120,10 +122,13 @@ def main() -> None:
     }
     if find_spec("openvino"):
         runtimes |= {f"openvino_{p}": openvino(data, p) for p in ("f32", "bf16")}
-    enrolled, tested = readers(options.readers)
+    enrolled, tested = readers(options.readers, options.each)
     n = len(enrolled)
-    right = np.repeat(np.arange(n), EACH)
-    found = {name: scores(embed, enrolled, tested) for name, embed in runtimes.items()}
+    right = np.repeat(np.arange(n), options.each)
+    found = {
+        name: scores(embed, enrolled, tested[..., : round(RATE * options.seconds)])
+        for name, embed in runtimes.items()
+    }
     rows = np.arange(right.size)
 
     def local(cosines: Audio, weight: float) -> float:

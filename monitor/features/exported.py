@@ -23,7 +23,7 @@ from monitor.whole import sweep, written_whole
 
 __all__ = ["VERSION", "at_hand", "cache_folder", "exported_encoder", "is_sealed", "sealed"]
 
-VERSION = 1
+VERSION = 2
 """Of the exporter: another one makes another file."""
 _MARK = f"speaker-disclosure-monitor ecapa {VERSION} sha256 ".encode()
 _DOC_STRING = 6 << 3 | 2  # the field of an ONNX model

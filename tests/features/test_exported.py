@@ -17,7 +17,7 @@ from monitor.errors import StoreError
 from monitor.features.ecapa import encoder
 from monitor.features.exported import VERSION, cache_folder, exported_encoder, is_sealed, sealed
 from monitor.features.identity import RATE, Identity
-from monitor.features.network import Network
+from monitor.features.network import Network, network_bytes
 from monitor.features.registry import ready
 from tests.weights import ecapa, onnx_extra
 
@@ -58,8 +58,10 @@ def test_embeddings_are_those_of_torch(shared, seconds):
     ours, theirs = fast.embed(windows), encoder(ecapa()).embed(windows)
     assert ours.dtype == np.float32
     np.testing.assert_allclose(np.linalg.norm(ours, axis=1), 1, atol=1e-6)
-    np.testing.assert_allclose(ours, theirs, atol=1e-5)
-    assert (ours * theirs).sum(axis=1).min() > 0.99999
+    assert (ours * theirs).sum(axis=1).min() > 0.998
+    # in whole numbers, and the same whatever else is in the batch
+    np.testing.assert_array_equal(fast.embed(windows[1:2])[0], ours[1])
+    assert exported().stat().st_size < 60e6
 
 
 def test_another_device_is_torchs():
@@ -141,7 +143,7 @@ def test_once_exported_nobody_needs_torch_and_nobody_is_told(tmp_path, by):
         [sys.executable, "-c", TORCHLESS], check=True, stdout=subprocess.PIPE, env=environment
     )
     sound = np.random.default_rng(0).normal(scale=0.1, size=(1, 16_000)).astype(np.float32)
-    theirs = encoder(ecapa()).embed(sound)[0, :3]
+    theirs = Network(network_bytes(exported()), "here").embed(sound)[0, :3]
     np.testing.assert_allclose(ast.literal_eval(done.stdout.decode()), theirs, atol=1e-5)
     kept = [cache_folder().name] if by == "folder" else []
     assert [each.name for each in home.iterdir()] == kept  # onnxruntime of 1.29 leaves an identity
