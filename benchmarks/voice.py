@@ -3,13 +3,16 @@
     OPENBLAS_NUM_THREADS=1 python -m benchmarks.voice [--minutes 2] [--runs 5]
 
 Windows of 3 s of noise (its speed does not depend on what is said), one at a time, by numpy. Prints
-one JSON object: times real time by processor time, of the whole and of its log mel bands alone.
+one JSON object: times real time by processor time, of the whole and of its log mel bands alone; and
+of the teacher, ECAPA-TDNN by onnxruntime or torch, on a few of the same windows in the same run,
+where MONITOR_ECAPA says where it is.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import time
 from collections.abc import Callable
 from importlib.resources import files
@@ -19,6 +22,8 @@ from statistics import median
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from monitor.features.ecapa import ENVIRONMENT, resolve
+from monitor.features.exported import exported_encoder
 from monitor.networks.mel import RATE, log_mel
 from monitor.networks.voice import VoiceNetwork
 
@@ -40,13 +45,16 @@ def main() -> None:
         for window in windows:
             log_mel(window)
 
-    with threadpool_limits(1):
-        times = {
-            name: [seconds(work) for _ in range(given.runs)]
-            for name, work in (("whole", lambda: network.embed(windows)), ("bands", bands))
-        }
     audio = count * WINDOW_SECONDS
-    made = {name: round(audio / median(each)) for name, each in times.items()}
+    works = {"whole": (audio, lambda: network.embed(windows)), "bands": (audio, bands)}
+    if os.environ.get(ENVIRONMENT):
+        teacher, few = exported_encoder(resolve(None)), windows[:4]
+        works["teacher"] = (len(few) * WINDOW_SECONDS, lambda: teacher.embed(few))
+    with threadpool_limits(1):
+        made = {
+            name: round(heard / median([seconds(work) for _ in range(given.runs)]))
+            for name, (heard, work) in works.items()
+        }
     print(json.dumps({"benchmark": "voice", "audio_seconds": audio, "times_real_time": made}))
 
 

@@ -19,7 +19,7 @@ from monitor.training.voices import collect
 if len(sys.argv) != 2:
     sys.exit(__doc__)
 corpus = find(Path(sys.argv[1]))
-features = ["f0"]  # the quickest; add "phones", and "identity" where its network is at hand
+features = ["f0"]  # the quickest; add "phones", and "voice" or "identity"
 
 # templates: one minute of speech of each speaker
 enrolment = enrol(corpus, features=features, seconds=60)

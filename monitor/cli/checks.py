@@ -47,6 +47,7 @@ def examine(*, hear: bool = False) -> Iterator[Finding]:
         ("inputs", _inputs),
         *([("hearing", _hearing)] if hear else []),
         ("phones", _phones),
+        ("voice", _voice),
         ("population", _population),
         *[(f"extra {name}", partial(_extra, name)) for name in offered_extras()],
         ("ECAPA", _ecapa),
@@ -117,6 +118,13 @@ def _phones() -> Finding:
     return Finding(
         "phones", "ok", f"pocketsphinx {version('pocketsphinx')}, model of {len(PHONES)} phones"
     )
+
+
+def _voice() -> Finding:
+    from monitor.networks.voice import shipped
+
+    network = shipped()
+    return Finding("voice", "ok", f"the network in the package, {network.size} numbers every 3 s")
 
 
 def _population() -> Finding:

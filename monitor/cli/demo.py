@@ -83,7 +83,12 @@ def command(speed: float, folder: Path) -> int:
     return 0
 
 
-_PLAIN = {"f0": "pitch", "phones": "the sounds of the language", "identity": "speaker embedding"}
+_PLAIN = {
+    "f0": "pitch",
+    "phones": "the sounds of the language",
+    "voice": "speaker embedding",
+    "identity": "a larger speaker embedding",
+}
 
 
 def _what_is_shown(features: Iterable[str], reader: str) -> list[str]:

@@ -12,7 +12,8 @@ __all__ = ["EXTRAS", "Extra", "cannot_hear", "extra", "install", "offered_extras
 
 _NAME = "speaker-disclosure-monitor"
 EXTRAS = {
-    "identity": "the feature identity, a speaker embedding, which tells people apart best",
+    "identity": "the feature identity, a larger speaker embedding than voice, which tells people "
+    "apart best",
     "onnx": "the feature identity 2.6 times as fast, and without torch once it was exported",
     "web": "the page in a browser (--web, monitor view)",
     "notify": "alerts to desktop, mail, chat (--notify)",

@@ -351,7 +351,7 @@ class Recogniser:
         if waiting:
             cure = f"; {', '.join(sorted(waiting))} has not said anything yet"
         elif not self._embeddings:
-            cure = "; it takes a speaker embedding (identity)"
+            cure = "; it takes a speaker embedding (voice, identity)"
         return (
             f"{heard} cannot tell strangers from enrolled speakers (area under the ROC curve "
             f"{measured}, {GOOD_AREA:g} is needed){cure}"

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from monitor.population.law import RankLaw
-from monitor.stream.alike import judged_by
+from monitor.stream.alike import comparable, judged_by
 from monitor.stream.change import Change
 from monitor.stream.law_notices import law_notices
 from monitor.stream.losses import GapEvent
@@ -189,7 +189,8 @@ class Tally:
         self.silent = [known[k] for k in heard.silent + heard.silent_now if k in known]
         self.notices = [f"{name}: no speech in it" for name in self.silent]
         strange = heard.strange + heard.strange_now(monitor.own_evidence)
-        how = judged_by(monitor.features)
+        made = {name: monitor.population.features[name] for name in monitor.features}
+        how = judged_by(comparable(made)) if strange else ""
         self.notices += [
             f"{known[k]}: sounds like another person than what was heard before it, judged by {how}"
             for k in strange

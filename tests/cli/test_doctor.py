@@ -14,6 +14,7 @@ def findings(run):
 
 def test_every_extra_is_looked_at(run):
     found, _ = findings(run)
+    assert found["voice"]["state"] == "ok"
     for name, gives in EXTRAS.items():  # this is a copy of the repository
         assert gives in found[f"extra {name}"]["words"]
     # what runs these tests is there

@@ -21,6 +21,8 @@ from monitor.population.reference import DEMO_SPEAKER, demo_frames
 from monitor.sources import FramesFile
 from monitor.types import Block, Frames, Gap, Track
 from tests.contracts import KILOBYTE, growth
+from tests.population.laws import population as enrolled
+from tests.population.laws import rank_law
 from tests.stream.streams import (
     RATE,
     WATCHED,
@@ -631,3 +633,23 @@ def test_readings_name_as_many_speakers_as_asked(most):
     assert [p for _, p in last.top] == posterior[:most].tolist()
     with pytest.raises(UsageError, match="top=0 must be 1 or more"):
         Monitor(reference(), top=0)
+
+
+def test_what_is_heard_where_nobody_chose(monkeypatch):
+    """Of voice and a stronger network the stronger one, where it is there and has a law."""
+    ready = {"f0", "voice", "identity"}
+    for module in ("monitor.features.registry", "monitor.stream.monitor"):
+        monkeypatch.setattr(f"{module}.ready", lambda name: name in ready)
+    names = ("f0", "voice", "identity")
+    sets = [("f0",), ("voice",), ("identity",), ("f0", "voice"), ("f0", "identity"), names]
+
+    def chosen(*sets: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        laws = [rank_law(each) for each in sets]
+        monitor = Monitor(enrolled(features=names, laws=laws))
+        return monitor.features, monitor.unheard
+
+    assert chosen(*sets) == (("f0", "identity"), ())
+    assert chosen(*sets[:4]) == (("f0", "voice"), ("identity",))
+    assert chosen(*sets[:3], names) == (names, ())  # of more features only each and all
+    ready.remove("identity")
+    assert chosen(*sets) == (("f0", "voice"), ("identity",))

@@ -3,7 +3,8 @@
 const FEATURES = new Map([
   ["f0", ["Pitch", "f0"]],
   ["phones", ["Sounds of the language", "phones"]],
-  ["identity", ["Speaker embedding", "identity"]],
+  ["voice", ["Speaker embedding", "voice"]],
+  ["identity", ["Larger speaker embedding", "identity"]],
 ]);
 
 export const known = (value) => typeof value === "number" && Number.isFinite(value);

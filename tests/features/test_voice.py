@@ -1,0 +1,130 @@
+"""The voice feature: windows to the network in the package, the same bits however they come.
+
+`python -m tests.features.test_voice` writes the golden embeddings anew, after another network has
+taken the place of this one.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import soundfile
+
+from monitor.errors import StoreError
+from monitor.features.registry import defaults, make, superseded
+from monitor.features.voice import Voice
+from monitor.features.windows import RATE
+from monitor.networks import voice as network
+from monitor.networks.voice import SHA256, VoiceNetwork, shipped
+from monitor.stream.thinning import Timed
+from monitor.types import FloatArray, Track
+from tests.sounds import synthetic
+
+GOLDEN = Path(__file__).with_name("golden_voice.json")
+PITCHES = (110.0, 210.0)
+SHOWN = 12
+# of dev-clean: a chapter to enrol, another to test; the network was not trained on them
+READERS = {
+    "1272": ("128104", "135031"),
+    "1993": ("147149", "147965"),
+    "2035": ("147960", "152373"),
+    "2412": ("153947", "153948"),
+    "1988": ("147956", "24833"),
+    "652": ("129742", "130737"),
+}
+
+
+def heard(feature: Voice, *parts: FloatArray) -> Track:
+    feature.reset()
+    tracks = [*map(feature.process, parts), feature.flush()]
+    values = np.concatenate([track.values for track in tracks])
+    return Track(np.concatenate([track.ticks for track in tracks]), values)
+
+
+def golden_sound() -> FloatArray:
+    return np.concatenate([synthetic(7.0, pitch) for pitch in PITCHES])
+
+
+def golden_frames() -> dict[str, Any]:
+    """The ticks of all windows, and the first numbers of each embedding."""
+    track = heard(Voice(), golden_sound())
+    first = track.values[:, :SHOWN].astype(float).round(5)
+    return {"network": SHA256, "ticks": track.ticks.tolist(), "values": first.tolist()}
+
+
+def test_the_frames_are_the_golden_ones():
+    golden, made = json.loads(GOLDEN.read_text()), golden_frames()
+    assert golden["network"] == made["network"], "python -m tests.features.test_voice"
+    assert golden["ticks"] == made["ticks"]
+    np.testing.assert_allclose(made["values"], golden["values"], atol=1e-4)
+
+
+def test_any_cutting_and_any_batch_gives_the_same_bits():
+    sound = np.concatenate([synthetic(20.0, pitch) for pitch in PITCHES])
+    whole = heard(Voice(), sound)
+    assert len(whole.values) > 4  # more than the network is given at once
+    assert np.array_equal(whole.values, heard(Voice(), *np.array_split(sound, 397)).values)
+
+
+def test_it_tells_real_readers_apart_across_sessions(shared):
+    voice = Voice()
+
+    def embedding(reader: str, chapter: str, seconds: float) -> FloatArray:
+        path = shared / "speech" / "dev-clean" / reader / f"{chapter}.opus"
+        sound, _ = soundfile.read(path, frames=round(seconds * RATE), dtype="float32")
+        total = heard(voice, sound).values.sum(axis=0)
+        return np.asarray(total / np.linalg.norm(total))
+
+    templates = np.stack([embedding(name, one, 40.0) for name, (one, _) in READERS.items()])
+    tests = np.stack([embedding(name, two, 15.0) for name, (_, two) in READERS.items()])
+    scores = tests @ templates.T
+    assert (scores.argmax(axis=1) == np.arange(len(READERS))).mean() >= 5 / 6
+    own = np.diag(scores).mean()
+    assert own > scores[~np.eye(len(READERS), dtype=bool)].mean() + 0.3
+
+
+def test_it_is_marked_with_its_network_wherever_it_is_made():
+    (made,) = make(["voice"])
+    assert isinstance(made, Voice)
+    assert made.network == Timed(made).network == SHA256 == shipped().sha256
+    assert (made.kind, made.size, made.frame_seconds) == ("embedding", shipped().size, 3.0)
+
+
+def test_a_damaged_network_is_refused(monkeypatch):
+    monkeypatch.setattr(network, "SHA256", "ab" * 32)
+    with pytest.raises(StoreError, match=r"voice\.npz in the package .*: install again"):
+        shipped.__wrapped__()
+    monkeypatch.setattr(VoiceNetwork, "load", lambda _: 1 / 0)  # it is loaded once
+    assert shipped() is shipped()
+
+
+def test_the_stronger_network_takes_its_place(monkeypatch):
+    ready = {"f0", "phones", "voice", "identity", "speaker_ab", "codes"}
+    monkeypatch.setattr("monitor.features.registry.ready", lambda name: name in ready)
+    assert defaults() == ("f0", "phones", "identity")
+    assert defaults(["voice", "f0", "codes"]) == ("voice", "f0", "codes")
+    assert defaults(["voice", "speaker_ab"]) == ("speaker_ab",)
+    ready.remove("identity")
+    assert defaults() == ("f0", "phones", "voice")
+    assert defaults(["f0", "voice", "identity"]) == ("f0", "voice")
+    assert superseded("voice", ["voice", "identity"])
+    assert not superseded("identity", ["voice", "identity"])
+
+
+def test_it_needs_no_torch():
+    code = (
+        "import sys; from monitor.features.voice import Voice; Voice();"
+        "print([name for name in ('torch', 'onnxruntime', 'scipy.stats') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
+
+
+if __name__ == "__main__":
+    GOLDEN.write_text(json.dumps(golden_frames()) + "\n")
