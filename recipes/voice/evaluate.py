@@ -20,7 +20,8 @@ import numpy as np
 import orjson
 
 from monitor.evaluation import ScoreMatrix, evaluate
-from monitor.features.ecapa import encoder, resolve
+from monitor.features.ecapa import resolve
+from monitor.features.exported import exported_encoder
 from monitor.networks.voice import VoiceNetwork
 from monitor.types import FloatArray
 from monitor.whole import written_whole
@@ -53,7 +54,7 @@ def main() -> None:
         import torch
 
         torch.set_num_threads(1)
-        rows = measure(cache, "teacher", encoder(resolve(given.ecapa)).embed)
+        rows = measure(cache, "teacher", exported_encoder(resolve(given.ecapa)).embed)
     else:
         network = VoiceNetwork(rounded(load_student(given.out)))
         rows += measure(cache, "voice", network.embed)
