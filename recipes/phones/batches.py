@@ -17,7 +17,7 @@ __all__ = ["UNKNOWN", "Batch", "Batches"]
 
 UNKNOWN = -100
 
-_AS_IT_IS = 0.3
+_AS_IT_IS = 0.5
 """Share of utterances that neither speed nor room nor telephone changes."""
 _NEAR = 200
 """Utterances of a batch are drawn from so many of about one length."""

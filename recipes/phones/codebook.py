@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
-import scipy.cluster.vq
 import torch
+from scipy.sparse import csr_array
 
 from monitor.networks.mel import RATE, log_mel
-from monitor.types import FloatArray
+from monitor.types import FloatArray, IntArray
 from recipes.phones.network import Recogniser
 from recipes.phones.prepare import Spoken, Utterance
 
-__all__ = ["codebook", "hidden"]
+__all__ = ["codebook", "coded", "heard", "hidden"]
 
 _UTTERANCES = 400
 _FRAMES = 100  # of an utterance
@@ -36,12 +36,32 @@ def hidden(network: Recogniser, sound: FloatArray) -> dict[str, FloatArray]:
 def codebook(frames: FloatArray, units: int, seed: int = 1) -> FloatArray:
     """Codes of rows, shape (n, channels), by Lloyd's algorithm: shape (units, channels), float32.
 
-    Source: D. Arthur and S. Vassilvitskii, "k-means++", SODA 2007 (where it begins).
+    It begins with rows drawn at random; a code that is nearest to no row becomes one again.
+    Source: S. Lloyd, "Least squares quantization in PCM", IEEE Trans. Inf. Theory 28, 1982.
     """
-    codes, _ = scipy.cluster.vq.kmeans2(
-        np.asarray(frames, np.float32), units, iter=_ROUNDS, minit="++", rng=seed
-    )
+    generator = np.random.default_rng(seed)
+    rows: FloatArray = np.asarray(frames, np.float32)
+    codes: FloatArray = rows[generator.choice(len(rows), units, replace=False)]
+    for _ in range(_ROUNDS):
+        nearest = coded(rows, codes)
+        one, shape = np.ones(len(rows), np.float32), (units, len(rows))
+        member = csr_array((one, (nearest, np.arange(len(rows)))), shape=shape)
+        counts = np.bincount(nearest, minlength=units)
+        codes = np.asarray(member @ rows) / np.maximum(counts, 1)[:, None]
+        empty = np.flatnonzero(counts == 0)
+        codes[empty] = rows[generator.choice(len(rows), len(empty), replace=False)]
     return np.asarray(codes, np.float32)
+
+
+def coded(rows: FloatArray, codes: FloatArray) -> IntArray:
+    """The nearest code of each row."""
+    lengths = (codes * codes).sum(axis=1)
+    return np.concatenate(
+        [
+            (lengths - 2 * (part @ codes.T)).argmin(axis=1)
+            for part in np.split(rows, range(4096, len(rows), 4096))
+        ]
+    )
 
 
 def drawn(spoken: Spoken, seed: int = 1) -> list[Utterance]:

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from monitor.networks.mel import BANDS
 from monitor.types import AnyArray, FloatArray
 
-__all__ = ["CLASSES", "LAYOUT", "NARROW", "WIDE", "Recogniser", "folded", "rounded"]
+__all__ = ["CLASSES", "LAYERS", "LAYOUT", "NARROW", "WIDE", "Recogniser", "folded", "rounded"]
 
 CLASSES = 40
 """39 phones after the blank."""
@@ -25,6 +25,8 @@ LAYOUT = {
     "late": ((3, 1), (4, 0)),
 }
 """Frames that each block hears before its own and after it: at 50, at 25 and at 50 a second."""
+LAYERS = ("early.0", "early.1", "early.2", "up", "late.0", "late.1")
+"""At 50 frames a second: whose codes may be units."""
 _STEM = (2, 2)  # of mel frames
 _LEAST_VARIANCE = 1e-5
 _SILENCE = float(np.log(1e-6))  # of a band: what is beyond the start, as zero

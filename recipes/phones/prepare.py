@@ -25,7 +25,7 @@ from recipes.voice.cache import Cache, Piece
 from recipes.voice.corpus import Recording
 from recipes.voice.prepare import hear
 
-__all__ = ["ALIGNED", "Spoken", "Utterance", "utterances"]
+__all__ = ["ALIGNED", "Spoken", "Utterance", "utterances", "write"]
 
 MOST_SECONDS = 16.0
 """Short utterances that train are joined up to this, so that batches are of all corpora."""
@@ -45,8 +45,7 @@ def main() -> None:
     except CorpusError:
         cache = hear(listed, given.cache)
     found = utterances(listed, cache, Words.cmu())
-    with written_whole(given.cache / _UTTERANCES) as file:
-        file.write(orjson.dumps([asdict(each) for each in found]))
+    write(given.cache, found)
     print(f"{len(found)} utterances")
 
 
@@ -81,6 +80,12 @@ def utterances(listed: list[Recording], cache: Cache, words: Words) -> list[Utte
             end = min(end, piece.samples)
             found.append(Utterance(index, start, end - start, phones, words.known(each.text)))
     return found
+
+
+def write(folder: Path, found: list[Utterance]) -> None:
+    """Keep what is said beside what was heard."""
+    with written_whole(folder / _UTTERANCES) as file:
+        file.write(orjson.dumps([asdict(each) for each in found]))
 
 
 def _joined(said: list[Line]) -> list[Line]:

@@ -45,6 +45,7 @@ def main() -> None:
     parser.add_argument("--batch", type=float, default=60.0, help="seconds a step (default 60)")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--begin", type=Path, help="a training to begin with the weights of")
     parser.add_argument("--bfloat16", action="store_true", help="half precision in products")
     given = parser.parse_args()
     torch.set_num_threads(given.threads)
@@ -56,6 +57,7 @@ def main() -> None:
         batch=given.batch,
         seed=given.seed,
         half=given.bfloat16,
+        begin=given.begin,
     )
 
 
@@ -67,6 +69,7 @@ def train(
     batch: float = 60.0,
     seed: int = 1,
     half: bool = False,
+    begin: Path | None = None,
     every_seconds: float = 60.0,
 ) -> list[float]:
     """Train, or go on training, until the length is reached.
@@ -78,6 +81,7 @@ def train(
         batch: seconds of audio a step.
         seed: of the weights and of every batch.
         half: compute products in bfloat16.
+        begin: the folder of another training, whose weights are the first of this.
         every_seconds: between checkpoints.
 
     Returns:
@@ -88,9 +92,10 @@ def train(
     """
     out.mkdir(parents=True, exist_ok=True)
     torch.manual_seed(seed)
-    batches, network = Batches(spoken, seed), Recogniser()
+    batches = Batches(spoken, seed)
+    network = Recogniser() if begin is None else load_recogniser(begin).train()
     optimizer = torch.optim.AdamW(network.parameters(), lr=_HIGHEST_RATE, weight_decay=_DECAY)
-    step, spent = 0, 0.0
+    step, spent = 0, 0.0  # of this training
     setting = {
         "seed": seed,
         "batch": batch,
