@@ -177,7 +177,7 @@ def part(frames: Frames, begin: int, end: int, *, fresh: bool) -> Frames:
     for name, track in frames.tracks.items():
         first, last = np.searchsorted(track.ticks, [begin, end], side="right")
         chosen = np.arange(first, last)
-        if fresh and name == "phones" and track.spans is not None:
+        if fresh and track.spans is not None:
             chosen = chosen[track.spans[first:last, 0] >= begin]
         elif fresh and track.values.ndim == 2:
             chosen = chosen[1:]

@@ -1,154 +1,220 @@
-"""The phones feature beside bare pocketsphinx: the same audio, one thread, taking turns.
+"""The phones feature and pocketsphinx, which it took the place of: speed, phones, bits.
 
-python -m benchmarks.phones [--minutes 5] [--runs 3] [--workers 2]
+    OPENBLAS_NUM_THREADS=1 python -m benchmarks.phones ../shared/speech [--minutes 3] [--runs 3]
+    python -m benchmarks.phones ../shared/speech --tokens TOKENS
 
-Bare pocketsphinx is one decoder with the beams it needs (1e-20), once over the very utterances that
-the feature cuts (they are found beforehand) and once over stretches of 8 s, as nobody knows where
-the pauses are. Needs real readers in ../shared/speech beside the repository.
-
-Prints one JSON object: seconds of processor time and times real time of all, the ratio of each pair
-of runs (above 1 the feature is faster), how many tokens each finds and whether those of the same
-utterances are equal; and what more processes gain in wall time, by the length of a block.
+The first takes turns on the same audio, on one thread: the feature, its network alone, its log mel
+bands alone, and pocketsphinx's all-phone search with the beams that it needs (1e-20), an utterance
+of the transcripts at a time. Then both are held against the transcripts, of readers who never
+trained the network: errors (insertions, deletions, substitutions) by phones of the text. Prints one
+JSON object. The second writes pocketsphinx's tokens as frames, for `benchmarks.features TOKENS`.
+Needs the extra ``peers``.
 """
 
 from __future__ import annotations
 
 import argparse
+import csv
 import json
 import time
-from collections.abc import Callable, Iterable
-from itertools import zip_longest
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from statistics import median
 
 import numpy as np
 import pocketsphinx
 import soundfile
-from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
 
-from monitor.features.decoding import PHONES
-from monitor.features.pauses import LONGEST, RATE, Pauses
+from benchmarks.hear import MOST_SECONDS, chapters
 from monitor.features.phones import Phones
-from monitor.types import IntArray
+from monitor.features.tokens import said_phones
+from monitor.features.vad import VoiceActivity
+from monitor.networks.mel import RATE, log_mel
+from monitor.networks.phones import PHONES, shipped
+from monitor.sources.frames import write_frames
+from monitor.types import FloatArray, Track
+from recipes.phones.words import Words
 
-SPEECH = Path(__file__).resolve().parents[2] / "shared" / "speech"
+APART = ("dev-clean", "train-clean-100")
 BLOCK_SECONDS = 10
-Audio = NDArray[np.float32]
+LONGEST_SECONDS = 8
+"""Of audio decoded at once where nobody knows the utterances: memory grows with it."""
+TICK = RATE // 100
+
+Token = tuple[str, int, int]
+"""A phone, and the frames of 10 ms [begin, end) it was found in."""
 
 
-def readers(minutes: float) -> Audio:
-    """Half a minute of one reader after the other."""
-    paths = sorted(SPEECH.glob("train-clean-5/*/*.opus")) + sorted(
-        SPEECH.glob("dev-clean/*/*.opus")
-    )
-    if not paths:
-        raise SystemExit("benchmarks.phones: needs ../shared/speech beside the repository")
-    needed = int(minutes * 60 * RATE)
-    count = -(-needed // (30 * RATE))
-    parts = [soundfile.read(p, frames=30 * RATE, dtype="float32")[0] for p in paths[:count]]
-    return np.concatenate(parts)[:needed]
-
-
-def ours(audio: Audio, seconds: int = BLOCK_SECONDS, workers: int = 1) -> list[str]:
-    """From the feature that the monitor runs, fed as a file feeds it."""
-    feature = Phones(workers)
-    blocks = np.split(audio, range(seconds * RATE, audio.size, seconds * RATE))
-    tracks = [*map(feature.process, blocks), feature.flush()]
-    return [PHONES[value] for track in tracks for value in track.values]
-
-
-class Bare:
-    """One decoder, one utterance after the other."""
+class Sphinx:
+    """Its all-phone search, with the model that its wheel carries."""
 
     def __init__(self) -> None:
         model = Path(pocketsphinx.get_model_path()) / "en-us"
-        config = pocketsphinx.Config(
-            hmm=str(model / "en-us"),
-            allphone=str(model / "en-us-phone.lm.bin"),
-            lw=2.0,
-            beam=1e-20,
-            pbeam=1e-20,
-            loglevel="FATAL",
+        self._decoder = pocketsphinx.Decoder(
+            pocketsphinx.Config(
+                hmm=str(model / "en-us"),
+                allphone=str(model / "en-us-phone.lm.bin"),
+                lw=2.0,
+                beam=1e-20,
+                pbeam=1e-20,
+                loglevel="FATAL",
+            )
         )
-        self._decoder = pocketsphinx.Decoder(config)
 
-    def phones(self, utterances: Iterable[IntArray]) -> list[str]:
-        """Shape (n,) each; the names of their phones."""
-        found: list[str] = []
-        for samples in utterances:
-            self._decoder.reinit_feat()
-            self._decoder.start_utt()
-            self._decoder.process_raw(samples.tobytes(), full_utt=True)
-            self._decoder.end_utt()
-            found += [segment.word for segment in self._decoder.seg() or ()]
-        return [word for word in found if word in PHONES]
+    def tokens(self, sound: FloatArray) -> list[Token]:
+        """The phones of one utterance."""
+        self._decoder.reinit_feat()
+        self._decoder.start_utt()
+        scaled = np.clip(np.rint(sound * 32768), -32768, 32767).astype(np.int16)
+        self._decoder.process_raw(scaled.tobytes(), full_utt=True)
+        self._decoder.end_utt()
+        return [
+            (each.word, each.start_frame, each.end_frame + 1)
+            for each in self._decoder.seg() or ()
+            if each.word in PHONES
+        ]
 
 
-def seconds_of(work: Callable[[], object], clock: Callable[[], float]) -> float:
+def utterances(speech: Path, minutes: float) -> list[tuple[FloatArray, str]]:
+    """Sound and text, about as much of every reader."""
+    rows = chapters(speech, APART)
+    first = {row["speaker"]: row for row in reversed(rows)}
+    found = []
+    for row in first.values():
+        path = speech / row["path"]
+        sound, _ = soundfile.read(path, dtype="float32")
+        left = 60 * minutes / len(first)
+        for line in csv.DictReader(path.with_suffix(".tsv").open(encoding="utf-8"), delimiter="\t"):
+            begin, end = (round(float(line[key]) * RATE) for key in ("start", "end"))
+            if left > 0:
+                found.append((sound[begin:end], line["text"]))
+            left -= (end - begin) / RATE
+    return found
+
+
+def ours(sounds: Iterable[FloatArray]) -> None:
+    """The feature, fed as a file feeds it."""
+    audio, step = np.concatenate(list(sounds)), BLOCK_SECONDS * RATE
+    feature = Phones()
+    for block in np.split(audio, range(step, audio.size, step)):
+        feature.process(block)
+    feature.flush()
+
+
+def network(sounds: Iterable[FloatArray]) -> None:
+    """What it counts, without voice activity."""
+    stream = shipped().stream()
+    stream.push(np.concatenate(list(sounds)))
+
+
+def bands(sounds: Iterable[FloatArray]) -> None:
+    for sound in sounds:
+        log_mel(sound)
+
+
+def errors(said: Sequence[str], found: Sequence[str]) -> int:
+    """Insertions, deletions and substitutions from the one to the other (Levenshtein)."""
+    row = np.arange(len(found) + 1)
+    names = np.array(found)
+    for i, phone in enumerate(said, 1):
+        best = np.concatenate(([i], np.minimum(row[1:] + 1, row[:-1] + (names != phone))))
+        places = np.arange(len(best))
+        row = np.minimum.accumulate(best - places) + places  # insertions
+    return int(row[-1])
+
+
+def compared(speech: Path, minutes: float, runs: int) -> dict[str, object]:
+    spoken = utterances(speech, minutes)
+    sounds = [sound for sound, _ in spoken]
+    sphinx = Sphinx()
+    work: dict[str, Callable[[], object]] = {
+        "feature": lambda: ours(sounds),
+        "network": lambda: network(sounds),
+        "bands": lambda: bands(sounds),
+        "pocketsphinx": lambda: [sphinx.tokens(sound) for sound in sounds],
+    }
+    with threadpool_limits(1):
+        ours(sounds[:2])  # warms up
+        rounds = [
+            {name: seconds(each, time.process_time) for name, each in work.items()}
+            for _ in range(runs)
+        ]
+    audio = sum(sound.size for sound in sounds) / RATE
+    words = Words.cmu()
+    known = [(sound, words.phones(text)) for sound, text in spoken if words.known(text)]
+    wrong = {
+        "ours": sum(errors(said, [p.phone for p in said_phones(sound)]) for sound, said in known),
+        "pocketsphinx": sum(
+            errors(said, [phone for phone, *_ in sphinx.tokens(sound)]) for sound, said in known
+        ),
+    }
+    phones = sum(len(said) for _, said in known)
+    return {
+        "benchmark": "phones",
+        "network": shipped().sha256[:12],
+        "audio_seconds": round(audio, 1),
+        "runs": runs,
+        "times_real_time": {
+            name: round(audio / median(each[name] for each in rounds), 1) for name in work
+        },
+        "ratio": spread([each["pocketsphinx"] / each["feature"] for each in rounds]),
+        "phones_of_the_text": phones,
+        "phone_error_rate": {name: round(count / phones, 4) for name, count in wrong.items()},
+    }
+
+
+def seconds(work: Callable[[], object], clock: Callable[[], float]) -> float:
     start = clock()
     work()
     return clock() - start
 
 
-def gains(audio: Audio, workers: int) -> dict[str, float]:
-    """Wall time with one process over that with more, by seconds of a block."""
-    ours(audio[: 60 * RATE], 60, workers)  # starts them
+def spread(ratios: list[float]) -> dict[str, float]:
     return {
-        f"blocks of {length} s": seconds_of(lambda n=length: ours(audio, n), time.perf_counter)  # type: ignore[misc]
-        / seconds_of(lambda n=length: ours(audio, n, workers), time.perf_counter)  # type: ignore[misc]
-        for length in (1, BLOCK_SECONDS, 60)
+        "min": round(min(ratios), 2),
+        "median": round(median(ratios), 2),
+        "max": round(max(ratios), 2),
     }
+
+
+def write_tokens(speech: Path, folder: Path) -> None:
+    """Frames of pocketsphinx's tokens, as `benchmarks.hear` writes those of features."""
+    sphinx = Sphinx()
+    for row in chapters(speech, APART):
+        target = folder / Path(row["path"]).with_suffix(".npz")
+        if target.exists():
+            continue
+        sound, _ = soundfile.read(speech / row["path"], round(MOST_SECONDS * RATE), dtype="float32")
+        step = LONGEST_SECONDS * RATE
+        found = [
+            (PHONES.index(phone), at // TICK + begin, at // TICK + end, at // TICK + step // TICK)
+            for at in range(0, sound.size, step)
+            for phone, begin, end in sphinx.tokens(sound[at : at + step])
+        ]
+        speech_ticks = VoiceActivity(RATE).process(sound)
+        units, begins, ends, ticks = np.array(found).T
+        last = speech_ticks.size
+        kept = ends <= last
+        spans = np.column_stack((begins, ends))[kept]
+        track = Track(np.minimum(ticks, last)[kept], units[kept], spans)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        write_frames(
+            target, speech_ticks, {"phones": track}, {"phones": len(PHONES)}, {"phones": 0.1}
+        )
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="phones beside bare pocketsphinx, on one thread")
-    parser.add_argument("--minutes", type=float, default=5, help="audio minutes (default 5)")
+    parser = argparse.ArgumentParser(description="phones beside pocketsphinx, on one thread")
+    parser.add_argument("speech", type=Path)
+    parser.add_argument("--minutes", type=float, default=3, help="audio minutes (default 3)")
     parser.add_argument("--runs", type=int, default=3, help="timed rounds (default 3)")
-    parser.add_argument("--workers", type=int, default=2, help="processes to try (default 2)")
-    options = parser.parse_args()
-    audio = readers(options.minutes)
-    pauses = Pauses()
-    same = [utterance.samples for utterance in pauses.push(audio) + pauses.flush()]
-    whole = np.asarray(np.clip(np.rint(audio * 32768), -32768, 32767), np.int16)
-    longest = LONGEST * RATE // 100
-    fixed = np.split(whole, range(longest, whole.size, longest))
-    bare = Bare()
-    work: dict[str, Callable[[], list[str]]] = {
-        "monitor": lambda: ours(audio),
-        "same utterances": lambda: bare.phones(same),
-        "stretches of 8 s": lambda: bare.phones(fixed),
-    }
-    tokens = {name: each() for name, each in work.items()}  # also warms up
-    rounds = [
-        {name: seconds_of(each, time.process_time) for name, each in work.items()}
-        for _ in range(options.runs)
-    ]
-    ratios = {
-        name: sorted(each[name] / each["monitor"] for each in rounds)
-        for name in work
-        if name != "monitor"
-    }
-    medians = {name: median(each[name] for each in rounds) for name in work}
-    equal = [a == b for a, b in zip_longest(tokens["monitor"], tokens["same utterances"])]
-    print(
-        json.dumps(
-            {
-                "benchmark": "phones",
-                "audio_seconds": audio.size / RATE,
-                "runs": options.runs,
-                "cpu_seconds": medians,
-                "times_real_time": {k: audio.size / RATE / v for k, v in medians.items()},
-                "ratio": {
-                    name: {"min": found[0], "median": median(found), "max": found[-1]}
-                    for name, found in ratios.items()
-                },
-                "tokens": {name: len(found) for name, found in tokens.items()},
-                "equal_tokens": float(np.mean(equal)),
-                f"gain_of_{options.workers}_processes": gains(audio, options.workers),
-            },
-            indent=2,
-        )
-    )
+    parser.add_argument("--tokens", type=Path, help="write pocketsphinx's tokens to this folder")
+    given = parser.parse_args()
+    if given.tokens is not None:
+        write_tokens(given.speech, given.tokens)
+        return
+    print(json.dumps(compared(given.speech, given.minutes, given.runs), indent=2))
 
 
 if __name__ == "__main__":

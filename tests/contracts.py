@@ -157,7 +157,7 @@ def speaker_model() -> Feature:
 
 FEATURES = {
     "f0": FeatureCase(F0, lambda: voice(3.0, F0.rate)),
-    "phones": FeatureCase(Phones, lambda: babble(5, pause_seconds=0.3, repeats=2)),
+    "phones": FeatureCase(Phones, lambda: babble(30, pause_seconds=0.3)),
     "voice": FeatureCase(Voice, lambda: voice(9.0)),
     "identity": FeatureCase(identity, lambda: voice(9.0), tolerance=1e-5),
     "speaker model": FeatureCase(speaker_model, lambda: voice(9.0), tolerance=1e-5),

@@ -12,7 +12,7 @@ from tests.sounds import RATE, synthetic
 
 SLOW = (
     *("scipy.stats", "scipy.optimize", "river", "sklearn", "sqlalchemy", "pandas"),
-    *("matplotlib", "torch", "speechbrain", "pocketsphinx", "sqlite3", "http.client", "ssl"),
+    *("matplotlib", "torch", "speechbrain", "sqlite3", "http.client", "ssl"),
 )
 """None of them is needed for pitch, however much is installed; river is once there is a change to
 look for."""

@@ -9,7 +9,6 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from importlib.metadata import version
 from pathlib import Path
 
 from monitor.cli.extras import EXTRAS, extra, install, offered_extras
@@ -110,14 +109,10 @@ def _hearing() -> Finding:
 
 
 def _phones() -> Finding:
-    import numpy as np
+    from monitor.features.phones import Phones
 
-    from monitor.features.decoding import PHONES, phone_tokens
-
-    phone_tokens(np.zeros(3200, np.int16))
-    return Finding(
-        "phones", "ok", f"pocketsphinx {version('pocketsphinx')}, model of {len(PHONES)} phones"
-    )
+    phones = Phones()
+    return Finding("phones", "ok", f"{phones.size} units, network {phones.network[:12]}")
 
 
 def _voice() -> Finding:

@@ -1,45 +1,55 @@
-"""Phones: which sounds of the language a voice was heard to make, one token after the other."""
+"""Units of the sounds of a language: which of 256 a voice makes, frame after frame."""
 
 from __future__ import annotations
 
-import atexit
-import signal
-from collections.abc import Iterable
-from concurrent.futures import ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
-from functools import cache
-from multiprocessing import get_context
+from typing import NamedTuple
 
 import numpy as np
 
-from monitor.errors import UsageError
-from monitor.features.decoding import PHONES, Token, phone_tokens
-from monitor.features.pauses import RATE, Pauses, Utterance
-from monitor.types import FloatArray, IntArray, Track
+from monitor.features.tracks import empty_track
+from monitor.features.vad import VoiceActivity
+from monitor.networks.phones import BLOCK, PhoneNetwork, shipped
+from monitor.types import TICKS_PER_SECOND, BoolArray, FloatArray, IntArray, Track
 
 __all__ = ["Phones"]
 
+RATE = 16_000
+_TICK = RATE // TICKS_PER_SECOND
+_BLOCK_TICKS = BLOCK // _TICK
+
+
+class _Made(NamedTuple):
+    """Frames: the ticks they are complete by, their units, their numbers."""
+
+    ticks: IntArray
+    units: IntArray
+    frames: IntArray
+
+
+_NOTHING = _Made(*np.empty((3, 0), np.int64))
+
 
 class Phones:
-    """Histogram feature: phone tokens of pocketsphinx's all-phone decoding.
+    """Histogram feature: the codes of a hidden layer of a phone recogniser, in speech.
 
-    A token counts once, however long it lasts: its span says which audio it was. Audio is decoded
-    an utterance at a time, so that a token comes out when its utterance is over: 0.2 s after the
-    voice falls silent, and at most 8 s after the utterance began (see `Pauses`).
+    Two voices that say the same phones go through different codes: counting codes tells more of
+    who speaks than counting what the recogniser takes them for (`monitor.features.tokens`).
+
+    A frame counts where voice activity takes all of it for speech. It comes out as soon as the
+    network has heard as far ahead as it needs, the same for any cutting into blocks, and its span
+    says which audio it was.
 
     Other units (another recogniser's, a codec's) are counted as ready-made frames of this name,
     with their own size: see `monitor.sources.FramesFile`.
 
     Args:
-        workers: processes that decode the utterances of one block side by side. It pays where
-            blocks are long (a minute), not live. Python starts them afresh: a script must then
-            begin its work under ``if __name__ == "__main__":``.
-        apart: decode in another process even one utterance at a time. For live use: pocketsphinx
-            keeps Python's lock while it decodes, some 0.3 s for an utterance of 8 s, and nothing
-            else in this process could take in sound meanwhile. The process is started now.
+        network: another one than the package's own.
+
+    Attributes:
+        network: sha256 of the weights. Codes of two networks have nothing in common.
 
     Raises:
-        UsageError: if ``workers`` is less than 1.
+        StoreError: the weights in the package are damaged.
 
     Example:
         >>> import numpy as np
@@ -50,77 +60,80 @@ class Phones:
 
     name = "phones"
     rate = RATE
-    size = len(PHONES)
     kind = "histogram"
-    frame_seconds = 0.1
-    """About the mean length of a token: 0.094 s over 81 chapters of 50 readers."""
 
-    def __init__(self, workers: int = 1, *, apart: bool = False) -> None:
-        if workers < 1:
-            raise UsageError(f"workers={workers} must be 1 or more")
-        self._workers = workers
-        self._fewest = 1 if apart else 2
-        if apart:  # its model takes a moment to load
-            _pool(workers).submit(phone_tokens, np.zeros(RATE // 5, np.int16))
-        self._pauses = Pauses()
+    _rest: FloatArray  # less than a block
+
+    def __init__(self, network: PhoneNetwork | None = None) -> None:
+        network = shipped() if network is None else network
+        self.network = network.sha256
+        self.size = network.units
+        self.frame_seconds = network.frame_seconds
+        self._ticks = round(network.frame_seconds * TICKS_PER_SECOND)  # of a frame
+        self._memory = network.memory // _TICK
+        self._stream = network.stream()
+        self._vad = VoiceActivity(RATE, ticks=1)
         self.reset()
 
     def process(self, samples: FloatArray) -> Track:
-        """The tokens of the utterances that these further samples, shape (n,), complete."""
-        return self._track(self._pauses.push(samples))
+        """The frames of speech that these further samples, shape (n,), complete."""
+        heard = np.concatenate((self._rest, samples), dtype=np.float32)
+        whole = heard.size - heard.size % BLOCK
+        self._rest = heard[whole:].copy()
+        return self._track([self._hear(block) for block in heard[:whole].reshape(-1, BLOCK)])
 
     def flush(self) -> Track:
-        """The tokens of the utterance that the end of the recording cuts."""
-        return self._track(self._pauses.flush())
+        """The last frames: silence follows them."""
+        rest, self._rest = self._rest, np.empty(0, np.float32)
+        self._heard += -(-rest.size // _TICK)
+        if self._left_out:
+            return empty_track(self)
+        self._decide(rest[: rest.size - rest.size % (self._ticks * _TICK)])
+        units = np.concatenate((self._stream.push(rest).units, self._stream.flush().units))
+        return self._track([self._out(units[: self._speech.size])])
 
     def skip_to(self, tick: int) -> None:
-        """Utterances complete by ``tick`` (counted from the last reset) are not decoded."""
+        """Frames complete by ``tick`` (counted from the last reset) are not computed."""
         self._skip = tick
 
     def reset(self) -> None:
         """Forget everything heard: the next sample is the first of a recording."""
-        self._pauses.reset()
+        self._stream.reset()
+        self._vad.reset()
+        self._rest = np.empty(0, np.float32)
+        self._heard = 0  # ticks
         self._skip = 0
+        self._left_out = False  # whether the network did not hear the last block
+        self._next = 0  # the frame that comes out of the network next
+        self._speech: BoolArray = np.empty(0, np.bool_)  # whether it and those after it are speech
 
-    def _track(self, utterances: list[Utterance]) -> Track:
-        due = [utterance for utterance in utterances if utterance.complete > self._skip]
-        ticks: list[int] = []
-        values: list[int] = []
-        spans: list[tuple[int, int]] = []
-        for utterance, tokens in zip(due, self._decoded(due), strict=True):
-            for unit, begin, end in tokens:
-                ticks.append(utterance.complete)
-                values.append(unit)
-                spans.append((utterance.begin + begin, utterance.begin + end))
-        return Track(_integers(ticks), _integers(values), _integers(spans).reshape(-1, 2))
+    def _hear(self, block: FloatArray) -> _Made:
+        self._heard += _BLOCK_TICKS
+        self._decide(block)
+        if self._heard + self._memory <= self._skip:
+            self._left_out, self._speech = True, self._speech[:0]
+            return _NOTHING
+        if self._left_out:  # the network hears silence before: it forgets that before it matters
+            self._left_out = False
+            self._stream.reset()
+            self._next = (self._heard - _BLOCK_TICKS) // self._ticks
+        return self._out(self._stream.push(block).units)
 
-    def _decoded(self, utterances: list[Utterance]) -> Iterable[list[Token]]:
-        """The tokens of each utterance, in order."""
-        sounds = [utterance.samples for utterance in utterances]
-        if len(sounds) < self._fewest or self._fewest > self._workers:
-            return map(phone_tokens, sounds)
-        try:
-            return list(_pool(self._workers).map(phone_tokens, sounds))
-        except BrokenProcessPool:
-            _pool.cache_clear()
-            raise UsageError(
-                "the processes that decode phones have ended: begin the script's work under "
-                'if __name__ == "__main__", or use workers=1'
-            ) from None
+    def _decide(self, samples: FloatArray) -> None:
+        """A frame is speech where all of its ticks are."""
+        decisions = self._vad.process(samples).reshape(-1, self._ticks).all(axis=1)
+        self._speech = np.concatenate((self._speech, decisions))
 
+    def _out(self, units: IntArray) -> _Made:
+        """What has come out of the network, without what is no speech."""
+        speech, self._speech = self._speech[: units.size], self._speech[units.size :]
+        wanted = np.flatnonzero(speech) if self._heard > self._skip else _NOTHING.frames
+        first, self._next = self._next, self._next + units.size
+        return _Made(np.full(wanted.size, self._heard), units[wanted], first + wanted)
 
-def _integers(values: list[int] | list[tuple[int, int]]) -> IntArray:
-    return np.array(values, dtype=np.int64)
-
-
-@cache
-def _pool(workers: int) -> ProcessPoolExecutor:
-    """Fresh processes: a fork could inherit a lock that nobody will release."""
-    pool = ProcessPoolExecutor(
-        workers,
-        mp_context=get_context("spawn"),
-        initializer=signal.signal,  # Ctrl-C is for the process that asked
-        initargs=(signal.SIGINT, signal.SIG_IGN),
-    )
-    atexit.register(pool.shutdown)
-    return pool
+    def _track(self, made: list[_Made]) -> Track:
+        if not made:
+            return empty_track(self)
+        ticks, units, frames = map(np.concatenate, zip(*made, strict=True))
+        begins = frames * self._ticks
+        return Track(ticks, units, np.column_stack((begins, begins + self._ticks)))

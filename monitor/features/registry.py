@@ -30,7 +30,7 @@ def _identity() -> Feature:
 
 
 def _phones() -> Feature:
-    from monitor.features.phones import Phones  # pocketsphinx, and its model at the first word
+    from monitor.features.phones import Phones
 
     return Phones()
 

@@ -14,7 +14,6 @@ VAD_RATE = 8000
 """WebRTC's detector brings every rate down to 8 kHz inside, so nothing is lost by feeding that."""
 DECISION_TICKS = 3
 """The detector hears 30 ms at a time: as good as 10 ms on readers, in half the time."""
-_SAMPLES = DECISION_TICKS * VAD_RATE // TICKS_PER_SECOND
 _FULL_SCALE = 32768.0
 # Of ten readers' voiced frames 2 leaves out hardly more than 0 does (1.9 % against 1.6 %, nearly
 # all of it one recording's hum) and 3 leaves out 2.7 %; white noise at -30 dBFS is speech to 0 and
@@ -27,6 +26,10 @@ class VoiceActivity:
 
     It adapts to what it hears, so it must hear a recording from its first sample.
 
+    Args:
+        rate: of what it hears, in Hz: 8000 or 16000.
+        ticks: to decide on at a time: 1, 2 or 3.
+
     Example:
         >>> import numpy as np
         >>> detector = VoiceActivity()
@@ -36,14 +39,16 @@ class VoiceActivity:
         array([False, False, False])
     """
 
-    def __init__(self) -> None:
+    def __init__(self, rate: int = VAD_RATE, ticks: int = DECISION_TICKS) -> None:
+        self._rate, self._ticks = rate, ticks
+        self._samples = ticks * rate // TICKS_PER_SECOND
         self.reset()
 
     def process(self, samples: FloatArray) -> BoolArray:
-        """Decide on the ticks that these further samples complete, three at a time.
+        """Decide on the ticks that these further samples complete, so many at a time.
 
         Args:
-            samples: shape (n,), mono at ``VAD_RATE``; beyond [-1, 1] they are clipped.
+            samples: shape (n,), mono at the rate; beyond [-1, 1] they are clipped.
 
         Returns:
             Shape (ticks,), True where there is speech.
@@ -52,11 +57,11 @@ class VoiceActivity:
         np.rint(scaled, out=scaled)
         np.clip(scaled, -_FULL_SCALE, _FULL_SCALE - 1, out=scaled)
         heard = scaled.astype(np.int16).tobytes()
-        decide, step = self._detector.is_speech, 2 * _SAMPLES
-        decisions = [decide(heard[at : at + step], VAD_RATE) for at in range(0, len(heard), step)]
-        return np.repeat(np.array(decisions, dtype=np.bool_), DECISION_TICKS)
+        decide, step = self._detector.is_speech, 2 * self._samples
+        decisions = [decide(heard[at : at + step], self._rate) for at in range(0, len(heard), step)]
+        return np.repeat(np.array(decisions, dtype=np.bool_), self._ticks)
 
     def reset(self) -> None:
         """Forget everything heard: the next sample is the first of a recording."""
-        self._framer = Framer(_SAMPLES, _SAMPLES)
+        self._framer = Framer(self._samples, self._samples)
         self._detector = webrtcvad.Vad(_AGGRESSIVENESS)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from io import BytesIO
 from pathlib import Path
 from typing import NamedTuple, Self
@@ -24,7 +25,16 @@ from monitor.networks.mel import BANDS, FLOOR, HOP, RATE, WIDTH, log_mel
 from monitor.networks.separable import Separable, dense, relu
 from monitor.types import AnyArray, FloatArray, IntArray
 
-__all__ = ["BLOCK", "PHONES", "HeardPhones", "PhoneNetwork", "PhoneStream", "Token", "tokens"]
+__all__ = [
+    "BLOCK",
+    "PHONES",
+    "HeardPhones",
+    "PhoneNetwork",
+    "PhoneStream",
+    "Token",
+    "shipped",
+    "tokens",
+]
 
 _NAMES = """
 AA AE AH AO AW AY B CH D DH EH ER EY F G HH IH IY JH K L M N NG OW OY P R S SH T TH UH UW V W Y Z ZH
@@ -105,6 +115,8 @@ class PhoneNetwork:
         frame_seconds: from frame to frame; frame i covers samples [320 i, 320 (i + 1)).
         look_ahead: seconds of audio after its own that a frame depends on; besides, a stream
             waits for whole blocks of 0.2 s.
+        memory: samples, whole blocks: what a stream heard longer ago changes nothing of what comes
+            out, to the last bit, where blocks begin at the same samples.
         sha256: units of two networks cannot be compared; this tells them apart.
 
     Raises:
@@ -138,6 +150,10 @@ class PhoneNetwork:
             )
             frames = early + 1 + 2 * middle + late
             self.look_ahead = (frames * _FRAME + _STEM // 2 * HOP + WIDTH - _FRAME) / RATE
+            held = 2 * sum(block.held for block in self.middle)
+            held += sum(block.held for block in (*self.early, *self.late))
+            ahead = _SOUND + _STEM * HOP + _FRAME  # of the stem, of pairs of frames
+            self.memory = (-(-(held * _FRAME + ahead) // BLOCK) + 1) * BLOCK
             heard = self.stream().push(np.zeros(8 * BLOCK, np.float32))
             if not heard.units.size or heard.log_posteriors.shape[1] != 1 + len(PHONES):
                 raise ValueError("other phones")
@@ -168,6 +184,16 @@ class PhoneNetwork:
     def code(self, hidden: FloatArray) -> IntArray:
         """The nearest codes of rows of the hidden layer."""
         return np.asarray((self._lengths - 2 * (hidden @ self._codes)).argmin(axis=1), np.int64)
+
+
+@cache
+def shipped() -> PhoneNetwork:
+    """The network that ships with the package, loaded once.
+
+    Raises:
+        StoreError: its file is missing or damaged.
+    """
+    return PhoneNetwork.load(Path(__file__).with_suffix(".npz"))
 
 
 class PhoneStream:

@@ -51,9 +51,9 @@ class Microphone(Managed):
     (``"device lost"``); if it does not come back the stream ends with one.
 
     Whatever keeps Python's lock for longer than a sound card's buffer lasts (0.2 s) makes it
-    overflow. pocketsphinx does, for some 0.3 s an utterance: a script that hears phones had better
-    say ``monitor.compute_with(timed(monitor.features))``, of `monitor.stream.thinning`, as
-    `monitor listen` does; its work then begins under ``if __name__ == "__main__":``.
+    overflow. Where features take too long, a script had better say
+    ``monitor.compute_with(timed(monitor.features))`` and wrap the microphone in a `KeepingUp`, both
+    of `monitor.stream.thinning`, as `monitor listen` does.
 
     Args:
         device: a number, a name or part of one, as `monitor devices` lists them; None for the

@@ -167,13 +167,5 @@ class KeepingUp(Managed):
 
 
 def timed(names: Iterable[str]) -> list[Timed]:
-    """The features of these names, for live use: what would hold up the sound runs apart."""
-    return [Timed(_live(name)) for name in names]
-
-
-def _live(name: str) -> Feature:
-    if name == "phones":
-        from monitor.features.phones import Phones  # pocketsphinx is slow to import
-
-        return Phones(apart=True)
-    return make([name])[0]
+    """The features of these names, for live use."""
+    return [Timed(feature) for feature in make(names)]

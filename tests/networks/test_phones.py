@@ -14,7 +14,14 @@ from hypothesis import strategies as st
 import monitor.networks
 from monitor.errors import StoreError, UsageError
 from monitor.networks.mel import RATE
-from monitor.networks.phones import PHONES, HeardPhones, PhoneNetwork, PhoneStream, tokens
+from monitor.networks.phones import (
+    BLOCK,
+    PHONES,
+    HeardPhones,
+    PhoneNetwork,
+    PhoneStream,
+    tokens,
+)
 
 WEIGHTS = Path(monitor.networks.__file__).with_name("phones.npz")
 FRAME = 320
@@ -111,6 +118,20 @@ def test_a_frame_looks_ahead_as_far_as_is_said_and_no_further(network, whole):
     assert not changed[40, True]
     assert not changed[41, True]
     assert changed[40, False] or changed[41, False]
+
+
+def test_what_was_long_ago_changes_no_bit(network):
+    """A stream that begins later, with a block, is the same after its memory and before nothing."""
+    sound, ago = np.tile(SOUND, 3), network.memory
+    assert ago % BLOCK == 0
+    whole = network.stream()
+    whole.push(sound[: ago + BLOCK])
+    late = network.stream()
+    late.push(sound[BLOCK : ago + BLOCK])
+    expected, found = (stream.push(sound[ago + BLOCK :]) for stream in (whole, late))
+    assert len(found.units) > 100
+    assert np.array_equal(found.units, expected.units)
+    assert np.array_equal(found.log_posteriors, expected.log_posteriors)
 
 
 def test_a_frame_comes_as_soon_as_it_can(network):

@@ -22,7 +22,7 @@ from tests.contracts import KILOBYTE, growth
 
 BINS, DIMENSIONS = 30, 192
 KINDS = {"f0": "histogram", "phones": "histogram", "identity": "embedding"}
-FRAMES = {"f0": 40, "phones": 10}  # a second
+FRAMES = {"f0": 40, "phones": 45}  # a second
 
 
 @cache

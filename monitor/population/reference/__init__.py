@@ -11,7 +11,7 @@ from pathlib import Path
 
 __all__ = ["DEMO_SPEAKER", "demo_frames"]
 
-DEMO_SPEAKER = "1088"
+DEMO_SPEAKER = "4406"
 """Enrolled from one chapter, heard in the demo from another."""
 
 
