@@ -21,7 +21,7 @@ import torch
 from monitor.maths import logit
 from monitor.maths.scores import default_similarity, similarity
 from monitor.maths.windows import Session
-from monitor.networks.phones import PHONES
+from monitor.networks.mel import RATE
 from monitor.training.cells import Cell, Plan, plans
 from monitor.training.shrinking import trials_of
 from monitor.training.voices import UNITS_PER_SECOND, Voice
@@ -38,7 +38,7 @@ TEMPLATE = 60.0
 SIZES = (64, 128, 256)
 _TRIALS = 20
 _TICKS = 100 // UNITS_PER_SECOND
-_TOKENS, _POSTERIORS, _SPHINX = "tokens", "posteriors summed", "pocketsphinx tokens"
+_TOKENS, _POSTERIORS, _PEER = "tokens", "posteriors summed", "pocketsphinx tokens"
 
 Books = Mapping[str, FloatArray]
 """A codebook by what it is called: layer, number of codes, and every how many frames one counts."""
@@ -111,7 +111,6 @@ def session(
     path = frames / piece.corpus / piece.speaker / f"{piece.session}.npz"
     with np.load(path) as kept:
         speech = np.asarray(kept["speech"], bool)
-        tokens = _sphinx(kept)
     layers = hidden(network, change(spoken.cache.sound(piece)))
     logits = torch.log_softmax(torch.from_numpy(layers["logits"]), dim=1).numpy()
     speech = speech[: 2 * len(logits)]
@@ -130,10 +129,10 @@ def session(
     at = np.flatnonzero(best)
     at = at[2 * at + 1 < len(speech)]
     made[_TOKENS] = _located(best[at] - 1, 2 * at + 1, speech, clock, 39)
-    if tokens is not None:
-        values, ends = tokens
+    values, ends = _peer(spoken, piece)
+    if values.size:
         inside = ends < len(speech)
-        made[_SPHINX] = _located(values[inside], ends[inside], speech, clock, 39)
+        made[_PEER] = _located(values[inside], ends[inside], speech, clock, 39)
     return made
 
 
@@ -155,11 +154,14 @@ def _located(
     return Session(values[inside][held], units[held], length, size)
 
 
-def _sphinx(kept: Mapping[str, AnyArray]) -> tuple[IntArray, IntArray] | None:
-    """Tokens and the ticks in which they end, where the frames are pocketsphinx's."""
-    if "phones_spans" not in kept or kept["phones"].max(initial=0) >= len(PHONES):
-        return None
-    return kept["phones"], kept["phones_spans"][:, 1] - 1
+def _peer(spoken: Spoken, piece: Piece) -> tuple[IntArray, IntArray]:
+    """Tokens of pocketsphinx, from 0, and the ticks in which they end."""
+    known, parts = spoken.peer(), [np.empty((0, 3), int)]
+    for index, each in enumerate(spoken.utterances):
+        if spoken.piece(each) is piece and index in known:
+            parts.append(known[index] + [[-1, *[each.start * 100 // RATE] * 2]])
+    heard = np.concatenate(parts)
+    return heard[:, 0], heard[:, 2] - 1
 
 
 class _Elsewhere(Plan):

@@ -1,18 +1,16 @@
 """How many phones a trained network gets wrong of readers that it never met.
 
-    python -m recipes.phones.evaluate CACHE OUT [--sphinx 4]
+    python -m recipes.phones.evaluate CACHE OUT
 
 Phone error rate: insertions, deletions and substitutions of the best path against the dictionary,
-over utterances all of whose words it has. Prints a table and writes OUT/results.json. With
-``--sphinx N`` pocketsphinx's all-phone search is measured as well, on every Nth utterance.
+over utterances all of whose words it has. Prints a table and writes OUT/results.json. What
+`recipes.phones.sphinx` has heard is measured as well.
 """
 
 from __future__ import annotations
 
 import argparse
-import sys
-from collections.abc import Callable, Iterable, Sequence
-from itertools import groupby
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,36 +23,32 @@ from monitor.networks.phones import PHONES, tokens
 from monitor.types import FloatArray
 from monitor.whole import written_whole
 from recipes.phones.network import Recogniser
-from recipes.phones.prepare import Spoken, Utterance
+from recipes.phones.prepare import Spoken
 from recipes.phones.train import load_recogniser
 
 __all__ = ["RESULTS", "edits", "measure"]
 
 RESULTS = "results.json"
 Row = dict[str, Any]
-Hear = Callable[[FloatArray], list[str]]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Phone error rates.")
     parser.add_argument("cache", type=Path)
     parser.add_argument("out", type=Path, help="the folder of a training")
-    parser.add_argument("--sphinx", type=int, metavar="N", help="pocketsphinx on every Nth")
     given = parser.parse_args()
     torch.set_num_threads(1)
     spoken, network = Spoken(given.cache), load_recogniser(given.out)
-    rows = measure(spoken, "network", hearing(network))
-    if given.sphinx:
-        from recipes.phones.sphinx import phones
-
-        rows += measure(spoken, "network, some", hearing(network), given.sphinx)
-        rows += measure(spoken, "pocketsphinx", phones, given.sphinx)
+    hear, peer = hearing(network), spoken.peer()
+    rows = measure(spoken, "network", lambda i: hear(spoken.sound(spoken.utterances[i])))
+    if peer:
+        rows += measure(spoken, "pocketsphinx", lambda i: [PHONES[t - 1] for t in peer[i][:, 0]])
     with written_whole(given.out / RESULTS) as file:
         file.write(orjson.dumps(rows, option=orjson.OPT_INDENT_2))
     print(table(rows))
 
 
-def hearing(network: Recogniser) -> Hear:
+def hearing(network: Recogniser) -> Callable[[FloatArray], list[str]]:
     """What a trained network says of a sound."""
 
     def hear(sound: FloatArray) -> list[str]:
@@ -65,45 +59,46 @@ def hearing(network: Recogniser) -> Hear:
     return hear
 
 
-def measure(spoken: Spoken, name: str, hear: Hear, every: int = 1) -> list[Row]:
-    """Phone errors of each half of the readers, and of the non-native speakers held out."""
+def measure(spoken: Spoken, name: str, phones: Callable[[int], list[str]]) -> list[Row]:
+    """Phone errors of each half of the readers, and of the non-native speakers held out.
+
+    Args:
+        spoken: prepared.
+        name: who heard.
+        phones: of an utterance by its number; a KeyError where it was not heard.
+    """
     rows = []
     for role in ("choose", "report", "held out"):
-        listed = [each for each in spoken.of(role) if each.known and each.phones][::every]
-        wrong: list[int] = []
-        right: list[int] = []
-        for reader in _by_reader(spoken, listed):
-            print(f"\r{name}: {role}, {len(wrong)}", end="\x1b[K", file=sys.stderr)
-            errors = phones = 0
-            for each in reader:
-                said = [PHONES[phone - 1] for phone in each.phones]
-                errors += edits(hear(spoken.sound(each)), said)
-                phones += len(said)
-            wrong.append(errors)
-            right.append(phones)
-        if wrong:
-            rates = np.array(wrong) / np.array(right)
+        wrong: dict[str, int] = {}
+        right: dict[str, int] = {}
+        count = 0
+        for index, each in enumerate(spoken.utterances):
+            piece = spoken.piece(each)
+            if piece.role != role or not each.known or not each.phones:
+                continue
+            try:
+                found = phones(index)
+            except KeyError:
+                continue
+            count += 1
+            errors = edits(found, [PHONES[phone - 1] for phone in each.phones])
+            wrong[piece.voice] = wrong.get(piece.voice, 0) + errors
+            right[piece.voice] = right.get(piece.voice, 0) + len(each.phones)
+        if count:
+            rates = [wrong[voice] / right[voice] for voice in wrong]
             rows.append(
                 {
                     "who": name,
                     "role": role,
                     "readers": len(wrong),
-                    "utterances": len(listed),
-                    "phones": sum(right),
-                    "error": sum(wrong) / sum(right),
-                    "best_reader": float(rates.min()),
-                    "worst_reader": float(rates.max()),
+                    "utterances": count,
+                    "phones": sum(right.values()),
+                    "error": sum(wrong.values()) / sum(right.values()),
+                    "best_reader": min(rates),
+                    "worst_reader": max(rates),
                 }
             )
-    print(file=sys.stderr)
     return rows
-
-
-def _by_reader(spoken: Spoken, listed: Iterable[Utterance]) -> list[list[Utterance]]:
-    def voice(each: Utterance) -> str:
-        return spoken.piece(each).voice
-
-    return [list(group) for _, group in groupby(sorted(listed, key=voice), voice)]
 
 
 def edits(found: Sequence[str], said: Sequence[str]) -> int:

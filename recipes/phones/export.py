@@ -38,11 +38,12 @@ def main() -> None:
     parser.add_argument("out", type=Path, help="the folder of a training")
     parser.add_argument("target", type=Path, help="the file of weights, .npz")
     parser.add_argument("--layer", choices=LAYERS, default="up", help="whose codes the units are")
+    parser.add_argument("--begin", type=Path, help="the training that this one began with")
     parser.add_argument("--units", type=int, default=UNITS, help=f"(default {UNITS})")
     given = parser.parse_args()
     torch.set_num_threads(1)
     spoken = Spoken(given.cache)
-    made = export(spoken, given.out, given.target, given.layer, given.units)
+    made = export(spoken, given.out, given.target, given.layer, given.units, given.begin)
     print(f"{given.target}: {made['bytes']} bytes, sha256 {made['sha256']}")
 
 
@@ -55,7 +56,12 @@ def weights(
 
 
 def export(
-    spoken: Spoken, out: Path, target: Path, layer: str, units: int = UNITS
+    spoken: Spoken,
+    out: Path,
+    target: Path,
+    layer: str,
+    units: int = UNITS,
+    begin: Path | None = None,
 ) -> dict[str, Any]:
     """Write weights and card; the card.
 
@@ -72,7 +78,9 @@ def export(
     if len(held) > MOST_BYTES:
         raise StoreError(f"{len(held)} bytes of weights are too many to ship")
     network = PhoneNetwork(made, hashlib.sha256(held).hexdigest())
-    last = orjson.loads((out / LOG).read_bytes().splitlines()[-1])
+    logs = [
+        orjson.loads((each / LOG).read_bytes().splitlines()[-1]) for each in (begin, out) if each
+    ]
     card: dict[str, Any] = {
         "name": "phones",
         "what": "streaming phone recogniser: CTC posteriors of 39 phones, and codes of a hidden "
@@ -89,8 +97,8 @@ def export(
         "frame_seconds": network.frame_seconds,
         "look_ahead_seconds": network.look_ahead,
         "training": {
-            "steps": last["step"],
-            "minutes": round(last["seconds"] / 60, 1),
+            "steps": [last["step"] for last in logs],
+            "minutes": [round(last["seconds"] / 60, 1) for last in logs],
             "threads": 1,
             "data": _data(spoken),
         },

@@ -25,12 +25,13 @@ from recipes.voice.cache import Cache, Piece
 from recipes.voice.corpus import Recording
 from recipes.voice.prepare import hear
 
-__all__ = ["ALIGNED", "Spoken", "Utterance", "utterances", "write"]
+__all__ = ["ALIGNED", "PEER", "Spoken", "Utterance", "utterances", "write"]
 
 MOST_SECONDS = 16.0
 """Short utterances that train are joined up to this, so that batches are of all corpora."""
 _UTTERANCES = "utterances.json"
 ALIGNED = "aligned-*.jsonl"
+PEER = "pocketsphinx.jsonl"
 
 
 def main() -> None:
@@ -138,6 +139,17 @@ class Spoken:
             for line in path.read_bytes().splitlines()
         ]
         return {row["utterance"]: np.array(row["times"]) for row in rows}
+
+    def peer(self) -> dict[int, IntArray]:
+        """What `recipes.phones.sphinx` has heard of those who judge.
+
+        Returns:
+            by number, shape (tokens, 3): class, and frames of 10 ms [begin, end).
+        """
+        path = self.cache.folder / PEER
+        lines = path.read_bytes().splitlines() if path.exists() else []
+        rows = [orjson.loads(line) for line in lines]
+        return {row["utterance"]: np.array(row["tokens"], int).reshape(-1, 3) for row in rows}
 
     def sound(self, utterance: Utterance) -> FloatArray:
         """float32 in -1 to 1."""

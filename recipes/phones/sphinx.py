@@ -1,37 +1,76 @@
-"""The peer: pocketsphinx's all-phone search, as the feature ``phones`` was before this network."""
+"""The peer: pocketsphinx's all-phone search on the utterances of those who judge, once.
+
+    python -m recipes.phones.sphinx CACHE [--part 1 --of 2]
+
+So the feature ``phones`` was heard before this network. A run that is stopped goes on; parts may
+run side by side.
+"""
 
 from __future__ import annotations
 
-from functools import cache
+import argparse
 from pathlib import Path
 
 import numpy as np
+import orjson
 import pocketsphinx
 
 from monitor.networks.phones import PHONES
 from monitor.types import FloatArray
+from recipes.phones.prepare import PEER, Spoken
 
-__all__ = ["phones"]
-
-
-def phones(sound: FloatArray) -> list[str]:
-    """The phones of one utterance, shape (n,) at 16 kHz in -1 to 1; without silence and noise."""
-    decoder = _decoder()
-    decoder.reinit_feat()  # else the channel estimate of the utterance before is used
-    decoder.start_utt()
-    decoder.process_raw((sound * 32767).astype(np.int16).tobytes(), full_utt=True)
-    decoder.end_utt()
-    return [segment.word for segment in decoder.seg() or () if segment.word in PHONES]
+_LANGUAGE_WEIGHT = 2.0
+_NO_PRUNING = 0.0  # a search that is pruned dies in the middle of an utterance
 
 
-@cache
-def _decoder() -> pocketsphinx.Decoder:
-    model = Path(pocketsphinx.get_model_path()) / "en-us"
-    return pocketsphinx.Decoder(
-        hmm=str(model / "en-us"),
-        allphone=str(model / "en-us-phone.lm.bin"),
-        lw=2.0,
-        beam=0.0,  # a search that is pruned dies in the middle of an utterance
-        pbeam=0.0,
-        loglevel="FATAL",
-    )
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Hear those who judge with pocketsphinx.")
+    parser.add_argument("cache", type=Path)
+    parser.add_argument("--part", type=int, default=1)
+    parser.add_argument("--of", type=int, default=1, help="parts side by side (default 1)")
+    given = parser.parse_args()
+    spoken = Spoken(given.cache)
+    known, search = spoken.peer(), Search()
+    path = spoken.cache.folder / PEER
+    with path.open("ab") as file:
+        path.chmod(0o600)
+        for index, utterance in enumerate(spoken.utterances):
+            judges = spoken.piece(utterance).role in ("choose", "report")
+            if judges and index not in known and index % given.of == given.part - 1:
+                row = {"utterance": index, "tokens": search.tokens(spoken.sound(utterance))}
+                file.write(orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE))
+                file.flush()
+
+
+class Search:
+    """One decoder, one utterance after the other."""
+
+    def __init__(self) -> None:
+        model = Path(pocketsphinx.get_model_path()) / "en-us"
+        self._decoder = pocketsphinx.Decoder(
+            hmm=str(model / "en-us"),
+            allphone=str(model / "en-us-phone.lm.bin"),
+            lw=_LANGUAGE_WEIGHT,
+            beam=_NO_PRUNING,
+            pbeam=_NO_PRUNING,
+            loglevel="FATAL",
+        )
+
+    def tokens(self, sound: FloatArray) -> list[tuple[int, int, int]]:
+        """Phones, classes from 1, and the frames of 10 ms [begin, end) they were found in.
+
+        Silence and noise are left out; what was heard before does not matter.
+        """
+        self._decoder.reinit_feat()  # else the channel estimate of the utterance before is used
+        self._decoder.start_utt()
+        self._decoder.process_raw((sound * 32767).astype(np.int16).tobytes(), full_utt=True)
+        self._decoder.end_utt()
+        return [
+            (PHONES.index(each.word) + 1, each.start_frame, each.end_frame + 1)
+            for each in self._decoder.seg() or ()
+            if each.word in PHONES
+        ]
+
+
+if __name__ == "__main__":
+    main()

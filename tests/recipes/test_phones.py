@@ -1,0 +1,352 @@
+"""Some steps of the recipe of the phone network: it learns, goes on, and what it makes runs."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("torch", reason="needs the extra recipes")
+
+import soundfile
+import torch
+
+from monitor.errors import CorpusError, StoreError
+from monitor.networks.mel import RATE, log_mel
+from monitor.networks.phones import PHONES, PhoneNetwork
+from recipes.phones.batches import UNKNOWN, Batches
+from recipes.phones.codebook import codebook, coded, hidden
+from recipes.phones.corpus import lines, recordings
+from recipes.phones.evaluate import RESULTS, edits, hearing, measure, table
+from recipes.phones.export import export
+from recipes.phones.network import LAYOUT, Recogniser, folded, rounded
+from recipes.phones.prepare import PEER, Spoken, Utterance, utterances, write
+from recipes.phones.train import CHECKPOINT, load_recogniser, train
+from recipes.phones.words import Words
+from recipes.voice.cache import Cache, Piece
+from recipes.voice.corpus import Recording
+from recipes.voice.train import Length
+
+SAID = {"ee": 18, "oo": 34, "sh": 30}  # classes of IY, UW, SH
+SECONDS = 0.15  # a phone
+
+
+def noise(phone: str, generator: np.random.Generator) -> np.ndarray:
+    """A phone that anybody can tell from the others: noise in a band of its own."""
+    low, high = {"ee": (2000, 3000), "oo": (200, 500), "sh": (4500, 7000)}[phone]
+    samples = round(SECONDS * RATE)
+    spectrum = np.fft.rfft(generator.standard_normal(samples))
+    hertz = np.fft.rfftfreq(samples, 1 / RATE)
+    spectrum[(hertz < low) | (hertz > high)] = 0
+    sound = np.fft.irfft(spectrum, samples)
+    return np.asarray(3000 * sound / np.abs(sound).max() * np.hanning(samples))
+
+
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory) -> Path:
+    """Readers who hiss and hum: six to train on, two in each half, two held out."""
+    generator = np.random.default_rng(0)
+    pieces: list[Piece] = []
+    spoken: list[Utterance] = []
+    audio, start = [], 0
+    times: list[dict[str, object]] = []
+    for role, readers in (("train", 6), ("choose", 2), ("report", 2), ("held out", 2)):
+        for reader in range(readers):
+            parts, at = [], 0
+            for _ in range(6):
+                words = generator.choice(list(SAID), 12)
+                sound = np.concatenate([noise(word, generator) for word in words])
+                phones = [SAID[word] for word in words]
+                spoken.append(Utterance(len(pieces), at, len(sound), phones, True))
+                begins = np.arange(12) * 15
+                if role == "train" and reader % 2:
+                    row = {
+                        "utterance": len(spoken) - 1,
+                        "times": np.stack([begins, begins + 15], axis=1).tolist(),
+                    }
+                    times.append(row)
+                parts.append(sound)
+                at += len(sound)
+            whole = np.concatenate(parts).astype(np.int16)
+            pieces.append(
+                Piece(
+                    "made", f"{role}{reader}", "FM"[reader % 2], "1", True, role, start, len(whole)
+                )
+            )
+            audio.append(whole)
+            start += len(whole)
+    folder: Path = tmp_path_factory.mktemp("phones") / "cache"
+    Cache.write(folder, pieces, audio)
+    write(folder, spoken)
+    (folder / "aligned-0.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in times))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def trained(prepared, tmp_path_factory) -> tuple[Path, list[float]]:
+    torch.set_num_threads(1)
+    out = tmp_path_factory.mktemp("out")
+    return out, train(Spoken(prepared), out, Length(steps=25), batch=8)
+
+
+def test_the_loss_falls(trained):
+    _, losses = trained
+    assert len(losses) == 25
+    assert np.mean(losses[-5:]) < 0.5 * np.mean(losses[:3])
+
+
+def test_a_killed_training_goes_on_as_if_it_had_not_been(prepared, tmp_path, monkeypatch):
+    spoken = Spoken(prepared)
+    whole = train(spoken, tmp_path / "a", Length(steps=4), batch=4)
+    batches = Batches.at
+
+    def killed(self: Batches, step: int, seconds: float) -> object:
+        if step == 2:
+            raise KeyboardInterrupt
+        return batches(self, step, seconds)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Batches, "at", killed)
+        with pytest.raises(KeyboardInterrupt):
+            train(spoken, tmp_path / "b", Length(steps=4), batch=4, every_seconds=0)
+    rest = train(spoken, tmp_path / "b", Length(steps=4), batch=4)
+    assert rest == whole[2:]
+    one, other = (load_recogniser(tmp_path / each).state_dict() for each in "ab")
+    assert all(torch.equal(one[name], other[name]) for name in one)
+
+
+def test_a_training_may_begin_with_the_weights_of_another(prepared, trained, tmp_path):
+    losses = train(Spoken(prepared), tmp_path, Length(steps=2), batch=12, begin=trained[0])
+    assert losses[0] < 0.7 * trained[1][0]
+
+
+def test_another_training_is_not_gone_on_with(prepared, trained):
+    with pytest.raises(StoreError, match="'seed': 1"):
+        train(Spoken(prepared), trained[0], Length(steps=50), batch=8, seed=2)
+
+
+@pytest.mark.parametrize("weights", [folded, rounded])
+def test_numpy_says_what_torch_says(prepared, trained, weights):
+    network = load_recogniser(trained[0])
+    spoken = Spoken(prepared)
+    sound = spoken.sound(spoken.of("report")[0])
+    layers = hidden(network, sound)
+    codes = codebook(np.concatenate([layers["late.0"]] * 2), 8)
+    made = PhoneNetwork(weights(network) | {"codebook.late.0": codes})
+    stream = made.stream()
+    parts = [stream.push(sound), stream.flush()]
+    posteriors = np.concatenate([part.log_posteriors for part in parts])
+    expected = torch.log_softmax(torch.from_numpy(layers["logits"]), dim=1).numpy()
+    tolerance = 1e-3 if weights is folded else 0.15
+    np.testing.assert_allclose(posteriors, expected[: len(posteriors)], atol=tolerance)
+    units = np.concatenate([part.units for part in parts])
+    assert np.mean(units == coded(layers["late.0"], codes)[: len(units)]) > 0.9
+    ahead = sum(2 * after if part == "middle" else after
+                for part, reach in LAYOUT.items() for _, after in reach)  # fmt: skip
+    assert made.look_ahead == pytest.approx(0.02 * (ahead + 1) + 0.025)
+
+
+def test_what_was_exported_loads_runs_and_tells_what_it_is(prepared, trained, tmp_path):
+    spoken, (out, _) = Spoken(prepared), trained
+    hear = hearing(load_recogniser(out))
+    rows = measure(spoken, "network", lambda i: hear(spoken.sound(spoken.utterances[i])))
+    assert [row["role"] for row in rows] == ["choose", "report", "held out"]
+    assert {row["phones"] for row in rows} == {2 * 6 * 12}
+    assert max(row["error"] for row in rows) <= 1.1
+    assert table(rows).count("\n") == len(rows) + 1
+    (out / RESULTS).write_text(json.dumps(rows))
+    made = export(spoken, out, tmp_path / "phones.npz", "early.2", 16)
+    card = json.loads((tmp_path / "phones.json").read_text())
+    network = PhoneNetwork.load(tmp_path / "phones.npz")
+    assert network.sha256 == made["sha256"] == card["sha256"]
+    assert network.units == 16
+    (data,) = card["training"]["data"]
+    assert data["speakers"] == {"F": 3, "M": 3}
+    assert data["minutes_aligned"] == pytest.approx(data["minutes"] / 2, abs=0.1)
+    assert 1_000_000 < card["parameters"] < 2_000_000
+    assert card["bytes"] < 4 << 20
+
+
+def test_nothing_is_exported_that_was_not_evaluated(prepared, tmp_path):
+    with pytest.raises(StoreError, match="not evaluated"):
+        export(Spoken(prepared), tmp_path, tmp_path / "phones.npz", "up")
+
+
+def test_a_step_draws_the_same_batch_whatever_came_before(prepared):
+    spoken = Spoken(prepared)
+    first = Batches(spoken, 1)
+    first.at(0, 12)
+    one, other = first.at(7, 12), Batches(spoken, 1).at(7, 12)
+    assert np.array_equal(one.bands, other.bands)
+    assert np.array_equal(one.said, other.said)
+    assert not np.array_equal(one.phones, Batches(spoken, 2).at(7, 12).phones)
+
+
+def test_frames_are_named_where_they_were_aligned(prepared):
+    batch = Batches(Spoken(prepared), 3).at(1, 30)
+    place = 0
+    aligned = 0
+    for said, frames, count in zip(batch.said, batch.frames, batch.counts, strict=True):
+        phones = batch.phones[place : place + count]
+        place += count
+        if (said == UNKNOWN).all():
+            continue
+        aligned += 1
+        runs = said[np.flatnonzero(np.diff(said, prepend=-1))]
+        merged = phones[np.flatnonzero(np.diff(phones, prepend=-1))]
+        assert [each for each in runs if each] == merged.tolist()
+        assert np.count_nonzero(said) == pytest.approx(frames, abs=3)
+    assert 0 < aligned < len(batch.said)
+
+
+def test_phones_come_from_the_dictionary_or_from_its_rules():
+    pytest.importorskip("pocketsphinx", reason="needs the extra recipes")
+    words = Words.cmu()
+    assert words.phones("SEE THE CAT") == ("S", "IY", "DH", "AH", "K", "AE", "T")
+    assert words.known("see the cat")
+    assert not words.known("see the gathercole")
+
+
+def test_rules_are_learnt_from_the_words_there_are():
+    letters = {letter: letter.upper() for letter in "abdegiklmnoprstuz"}
+    generator = np.random.default_rng(0)
+    said = {}
+    for _ in range(400):
+        word = "".join(generator.choice(list(letters), 5))
+        said[word] = tuple(letters[letter] for letter in word)
+    words = Words(said)
+    assert words.phones("tabletop") == tuple(letters[letter] for letter in "tabletop")
+
+
+def test_a_transcript_may_have_a_header(tmp_path):
+    for name, head in (("a", "start\tend\ttext\n"), ("b", "")):
+        (tmp_path / f"{name}.tsv").write_text(f'{head}0.00\t1.50\tA "QUOTE\n')
+        assert [tuple(each) for each in lines(tmp_path / f"{name}.opus")] == [(0, 1.5, 'A "QUOTE')]
+    with pytest.raises(CorpusError, match=r"c\.tsv: no transcript"):
+        lines(tmp_path / "c.opus")
+
+
+def test_short_utterances_that_train_are_joined(tmp_path):
+    text = "".join(f"{i}.00\t{i + 1}.00\tSEE TEA\n" for i in range(40))
+    roles = ("train", "report")
+    listed, pieces = [], []
+    for role in roles:
+        (tmp_path / f"{role}.tsv").write_text(text)
+        listed.append(Recording(tmp_path / f"{role}.opus", "a", role, "F", "1", True, role, 40.0))
+        pieces.append(Piece("a", role, "F", "1", True, role, 0, 40 * RATE))
+    cache = Cache.write(tmp_path / "cache", pieces, [np.zeros(40 * RATE, np.int16)] * 2)
+    found = utterances(listed, cache, Words({"see": ("S", "IY"), "tea": ("T", "IY")}))
+    trained, reported = ([each for each in found if each.piece == i] for i in (0, 1))
+    assert [each.samples / RATE for each in trained] == [16, 16, 8]
+    assert len(reported) == 40
+    assert all(len(each.phones) == 4 * each.samples / RATE for each in found)
+
+
+def test_edits_are_counted_as_few_as_will_do():
+    assert edits(list("kitten"), list("sitting")) == 3
+    assert edits([], list("abc")) == edits(list("abc"), []) == 3
+    assert edits(list("abc"), list("abc")) == 0
+
+
+def test_codes_are_means_of_what_is_nearest():
+    generator = np.random.default_rng(0)
+    centres = 20 * generator.standard_normal((6, 5))
+    rows = np.concatenate([centre + generator.standard_normal((200, 5)) for centre in centres])
+    codes = codebook(rows, 30)
+    nearest = coded(rows.astype(np.float32), codes)
+    assert np.linalg.norm(rows - codes[nearest], axis=1).mean() < 3
+    distances = np.linalg.norm(rows[:50, None] - codes, axis=2)
+    assert np.array_equal(nearest[:50], distances.argmin(axis=1))
+
+
+def test_voices_are_kept_from_others(prepared):
+    for name in ("audio.i16", "index.json", "utterances.json"):
+        assert (prepared / name).stat().st_mode & 0o077 == 0
+
+
+def test_what_is_missing_is_said(tmp_path, prepared):
+    with pytest.raises(CorpusError, match=r"recipes\.phones\.prepare"):
+        Spoken(tmp_path)
+    with pytest.raises(StoreError, match="no checkpoint"):
+        load_recogniser(tmp_path)
+    assert not (tmp_path / CHECKPOINT).exists()
+    spoken = Spoken(prepared)
+    spoken.cache.pieces = [
+        Piece(**(asdict(piece) | {"role": "report"})) for piece in spoken.cache.pieces
+    ]
+    with pytest.raises(CorpusError, match="nobody to train on"):
+        Batches(spoken, 1)
+
+
+def test_a_frame_does_not_depend_on_what_comes_much_later():
+    network = Recogniser().eval()
+    bands = torch.from_numpy(log_mel(np.random.default_rng(0).standard_normal(3 * RATE) / 10)[None])
+    other = bands.clone()
+    other[:, 200:] = 0
+    with torch.inference_mode():
+        one, two = network(bands)[0], network(other)[0]
+    assert torch.equal(one[:85], two[:85])
+    assert not torch.equal(one[85:100], two[85:100])
+
+
+def test_nobody_who_is_reported_trains(shared):
+    listed = recordings(shared / "speech", shared / "nonnative")
+    by_role = {
+        role: {(each.corpus, each.speaker) for each in listed if each.role == role}
+        for role in ("train", "choose", "report", "held out")
+    }
+    assert [len(each) for each in by_role.values()] == [228, 11, 11, 50]
+    assert not any(a & b for a in by_role.values() for b in by_role.values() if a is not b)
+    assert {corpus for corpus, _ in by_role["choose"] | by_role["report"]} == {
+        "dev-clean",
+        "train-clean-100",
+    }
+    from recipes.voice import corpus
+
+    voices = corpus.recordings(shared / "speech", shared / "nonnative")
+    assert by_role["held out"] == {(v.corpus, v.speaker) for v in voices if v.role == "held out"}
+
+
+def test_aligner_and_peer_hear_a_real_reader(shared, tmp_path):
+    pytest.importorskip("pocketsphinx", reason="needs the extra recipes")
+    from recipes.phones.align import align
+    from recipes.phones.sphinx import Search
+
+    path = min((shared / "speech/dev-clean").glob("*/*.opus"))
+    words = Words.cmu()
+    line = next(each for each in lines(path) if each.end < 30 and words.known(each.text))
+    begin, end = round(line.start * RATE), round(line.end * RATE)
+    sound, _ = soundfile.read(path, start=begin, stop=end, dtype="int16")
+    phones = [PHONES.index(phone) + 1 for phone in words.phones(line.text)]
+    piece = Piece("a", "19", "F", "198", True, "train", 0, len(sound))
+    Cache.write(tmp_path, [piece], [sound])
+    write(tmp_path, [Utterance(0, 0, len(sound), phones, True)])
+    align(Spoken(tmp_path))
+    align(Spoken(tmp_path))  # nothing is heard twice
+    assert (tmp_path / "aligned-0.jsonl").read_text().count("\n") == 1
+    (times,) = Spoken(tmp_path).aligned().values()
+    assert times.shape == (len(phones), 2)
+    assert np.all(times[:, 0] < times[:, 1])
+    assert np.all(times[1:, 0] >= times[:-1, 1])
+    assert times[-1, 1] * 0.01 <= line.end - line.start
+    found = Search().tokens(Spoken(tmp_path).sound(Spoken(tmp_path).utterances[0]))
+    wrong = edits([PHONES[phone - 1] for phone, _, _ in found], words.phones(line.text))
+    assert wrong < 0.8 * len(phones)
+
+
+def test_what_the_peer_heard_is_measured_beside(prepared):
+    spoken = Spoken(prepared)
+    assert spoken.peer() == {}
+    report = [i for i, each in enumerate(spoken.utterances) if spoken.piece(each).role == "report"]
+    half = [[[phone, 0, 1] for phone in spoken.utterances[i].phones[::2]] for i in report]
+    rows = [{"utterance": i, "tokens": each} for i, each in zip(report, half, strict=True)]
+    path = prepared / PEER
+    path.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    peer = spoken.peer()
+    path.unlink()
+    (row,) = measure(spoken, "peer", lambda i: [PHONES[t - 1] for t in peer[i][:, 0]])
+    assert row["error"] == 0.5
+    assert row["utterances"] == len(report)
