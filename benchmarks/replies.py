@@ -73,12 +73,16 @@ def reply(readers: Sequence[Reader], rng: np.random.Generator, seconds: int) -> 
 
 
 def dialogue(readers: Sequence[Reader], rng: np.random.Generator, seconds: int) -> Spliced:
-    """Two readers in turn, each from the begin of a chapter on."""
-    pair = [readers[i] for i in rng.permutation(len(readers))[:2]]
-    chapters = [reader.frames[rng.integers(len(reader.frames))] for reader in pair]
+    """Two readers in turn, each from the begin of a chapter that is long enough for all turns."""
     ticks = seconds * TICKS_PER_SECOND
-    able = min(TURNS // 2, *(frames.speech.size // ticks for frames in chapters))
-    turns = [(which, i * ticks) for i in range(able) for which in (0, 1)]
+    long = {
+        reader.name: [f for f in reader.frames if f.speech.size >= TURNS // 2 * ticks]
+        for reader in readers
+    }
+    able = [reader for reader in readers if long[reader.name]]
+    pair = [able[i] for i in rng.permutation(len(able))[:2]]
+    chapters = [long[r.name][rng.integers(len(long[r.name]))] for r in pair]
+    turns = [(which, i * ticks) for i in range(TURNS // 2) for which in (0, 1)]
     pieces = [
         part(chapters[which], at, at + ticks, fresh=n > 0) for n, (which, at) in enumerate(turns)
     ]
