@@ -265,7 +265,7 @@ def test_care_costs_delay():
 
 
 def test_histograms_are_more_careful_beside_an_embedding():
-    alone = detector("f0", careful=10)
+    alone = detector("f0", careful=1e4)
     beside = detector("f0", "identity")
     for steps in (spoken([(0, 90), (1, 90)], seed) for seed in range(5)):
         assert heard(beside, steps) == heard(alone, steps) != []
