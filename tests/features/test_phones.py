@@ -1,8 +1,14 @@
-"""Units of the phone network as a feature: which frames count, when they come, what is skipped."""
+"""Units of the phone network as a feature: which frames count, when they come, what is skipped.
+
+`python -m tests.features.test_phones` writes the golden units anew, after another network has taken
+the place of this one.
+"""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,6 +25,7 @@ from monitor.networks.phones import BLOCK, PhoneStream, shipped
 from monitor.types import Block, Track
 from tests.contracts import babble, voice
 
+GOLDEN = Path(__file__).with_name("golden_phones.json")
 RATE = 16_000
 SECONDS = 12
 READERS = ("dev-clean/1272/128104", "dev-clean/1993/147966")
@@ -175,6 +182,29 @@ def test_readers_say_units_of_their_own(shared):
     assert np.count_nonzero(right) >= 3
 
 
+def golden_frames() -> dict[str, Any]:
+    track = heard(Phones(), [babble(20, pause_seconds=0.3)])
+    return {
+        "network": Phones().network,
+        "ticks": track.ticks.tolist(),
+        "begins": track.spans[:, 0].tolist(),
+        "units": track.values.tolist(),
+    }
+
+
+def test_the_frames_are_the_golden_ones():
+    golden, made = json.loads(GOLDEN.read_text()), golden_frames()
+    assert golden["network"] == made["network"], "python -m tests.features.test_phones"
+    assert golden["begins"] == made["begins"]
+    assert golden["ticks"] == made["ticks"]
+    same = np.equal(golden["units"], made["units"])
+    assert same.mean() > 0.97  # other processors round otherwise: a code may be as near as another
+
+
 def test_the_network_is_marked():
     assert Phones().network == shipped().sha256
     assert len(Phones().network) == 64
+
+
+if __name__ == "__main__":
+    GOLDEN.write_text(json.dumps(golden_frames()) + "\n")
