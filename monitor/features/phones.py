@@ -71,7 +71,7 @@ class Phones:
         self.frame_seconds = network.frame_seconds
         self._ticks = round(network.frame_seconds * TICKS_PER_SECOND)  # of a frame
         self._memory = network.memory // _TICK
-        self._stream = network.stream()
+        self._stream = network.stream(phones=False)
         self._vad = VoiceActivity(RATE, ticks=1)
         self.reset()
 

@@ -60,6 +60,7 @@ class HeardPhones:
     Attributes:
         units: shape (k,), int64: codes from 0.
         log_posteriors: shape (k, 40), float32, natural logarithms; class 0 is the CTC blank.
+            Shape (0, 40) where no phones were wanted.
     """
 
     units: IntArray
@@ -177,9 +178,9 @@ class PhoneNetwork:
             raise StoreError(f"{path.name}: no weights ({type(error).__name__}: {error})") from None
         return cls(weights, hashlib.sha256(held).hexdigest())
 
-    def stream(self) -> PhoneStream:
-        """Begin to listen."""
-        return PhoneStream(self)
+    def stream(self, *, phones: bool = True) -> PhoneStream:
+        """Begin to listen; without phones it costs a part, and the units are the same."""
+        return PhoneStream(self, phones=phones)
 
     def code(self, hidden: FloatArray) -> IntArray:
         """The nearest codes of rows of the hidden layer."""
@@ -203,10 +204,11 @@ class PhoneStream:
 
     Args:
         network: what hears.
+        phones: whether they are wanted besides units. Units come as late either way.
     """
 
-    def __init__(self, network: PhoneNetwork) -> None:
-        self._network = network
+    def __init__(self, network: PhoneNetwork, *, phones: bool = True) -> None:
+        self._network, self._phones = network, phones
         self.reset()
 
     def reset(self) -> None:
@@ -278,16 +280,24 @@ class PhoneStream:
         hidden: dict[str, FloatArray] = {}
         x = relu(_linear(windows[:_ROWS], network.stem))
         x = self._through("early", network.early, x, hidden)
-        shortcut = tapes["shortcut"](x)[:_ROWS]
+        if self._phones or network.layer not in hidden:
+            logits = self._phoned(x, hidden)
+        if not self._phones:
+            logits = np.empty((0, 1 + len(PHONES)), np.float32)
+        return network.code(tapes["hidden"](hidden[network.layer])[:_ROWS]), logits
+
+    def _phoned(self, x: FloatArray, hidden: dict[str, FloatArray]) -> FloatArray:
+        """From the last of the early blocks on."""
+        network = self._network
+        shortcut = self._tapes["shortcut"](x)[:_ROWS]
         x = relu(_linear(x.reshape(_ROWS // 2, -1), network.down))
         x = self._through("middle", network.middle, x, hidden)
         x = hidden["up"] = relu(_linear(x, network.up).reshape(_ROWS, -1) + shortcut)
         x = self._through("late", network.late, x, hidden)
-        units = network.code(tapes["hidden"](hidden[network.layer])[:_ROWS])
         logits = _linear(x, network.head)
         logits -= logits.max(axis=1, keepdims=True)
         logits -= np.log(np.exp(logits).sum(axis=1, keepdims=True))
-        return units, logits
+        return logits
 
     def _through(
         self,
@@ -298,6 +308,8 @@ class PhoneStream:
     ) -> FloatArray:
         for i, block in enumerate(blocks):
             x = hidden[f"{part}.{i}"] = block(self._tapes[f"{part}.{i}"](x))
+            if not self._phones and self._network.layer in hidden:
+                break
         return x
 
 

@@ -16,6 +16,7 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
+import soundfile
 import torch
 
 from monitor.maths import logit
@@ -25,8 +26,9 @@ from monitor.networks.mel import RATE
 from monitor.training.cells import Cell, Plan, plans
 from monitor.training.shrinking import trials_of
 from monitor.training.voices import UNITS_PER_SECOND, Voice
-from monitor.types import AnyArray, BoolArray, FloatArray, IntArray
-from recipes.phones.codebook import codebook, coded, heard, hidden
+from monitor.types import BoolArray, FloatArray, IntArray
+from recipes.phones.codebook import codebook, heard
+from recipes.phones.counting import Books, counted
 from recipes.phones.network import LAYERS, Recogniser
 from recipes.phones.prepare import Spoken
 from recipes.phones.train import load_recogniser
@@ -37,11 +39,8 @@ LENGTHS = (3.0, 10.0, 30.0, 60.0)
 TEMPLATE = 60.0
 SIZES = (64, 128, 256)
 _TRIALS = 20
-_TICKS = 100 // UNITS_PER_SECOND
-_TOKENS, _POSTERIORS, _PEER = "tokens", "posteriors summed", "pocketsphinx tokens"
-
-Books = Mapping[str, FloatArray]
-"""A codebook by what it is called: layer, number of codes, and every how many frames one counts."""
+_CUT, _MOST = 240, 5
+"""Seconds of a session of the voice that is beside, and how many sessions."""
 
 
 def main() -> None:
@@ -53,6 +52,9 @@ def main() -> None:
     parser.add_argument("--layer", action="append", help="(default: each)")
     parser.add_argument("--units", type=int, action="append", help="(default: 64, 128, 256)")
     parser.add_argument("--channels", action="store_true", help="templates of other channels too")
+    parser.add_argument(
+        "--beside", type=Path, nargs=2, metavar=("AUDIO", "FRAMES"), help="one further voice"
+    )
     given = parser.parse_args()
     torch.set_num_threads(1)
     spoken, network = Spoken(given.cache), load_recogniser(given.out)
@@ -76,6 +78,11 @@ def main() -> None:
             show(bits(voices, tested, others), f", templates {name}")
             show(bits(others, tested), f", both {name}")
 
+    if given.beside:
+        audio, frames = given.beside
+        found = beside(network, audio, frames, books, voices, tested)
+        show(found, f", {audio.stem}")
+
 
 def show(found: Mapping[str, Sequence[float]], what: str) -> None:
     for name, each in found.items():
@@ -94,74 +101,58 @@ def readers(
     roles: dict[str, str] = {}
     for piece in spoken.cache.of("choose", "report"):
         roles[piece.voice] = piece.role
-        made = session(spoken, network, piece, frames, books, change)
+        path = frames / piece.corpus / piece.speaker / f"{piece.session}.npz"
+        sound = change(spoken.cache.sound(piece))
+        made = counted(network, sound, _speech(path), books, _peer(spoken, piece))
         by_voice.setdefault(piece.voice, []).append(made)
     return [(Voice(name, tuple(each)), roles[name]) for name, each in by_voice.items()]
 
 
-def session(
-    spoken: Spoken,
-    network: Recogniser,
-    piece: Piece,
-    frames: Path,
-    books: Books,
-    change: Callable[[FloatArray], FloatArray],
-) -> dict[str, Session]:
-    """What is counted of one chapter, on its clock of speech."""
-    path = frames / piece.corpus / piece.speaker / f"{piece.session}.npz"
-    with np.load(path) as kept:
-        speech = np.asarray(kept["speech"], bool)
-    layers = hidden(network, change(spoken.cache.sound(piece)))
-    logits = torch.log_softmax(torch.from_numpy(layers["logits"]), dim=1).numpy()
-    speech = speech[: 2 * len(logits)]
-    clock = np.cumsum(speech)
-    made = {}
-    for name, codes in books.items():
-        values = coded(layers[name.split()[0]], codes)
-        made[f"units, {name}"] = _placed(values, 2, speech, clock, len(codes))
-        if len(codes) == 256:
-            made[f"units, {name}, every second"] = _placed(
-                values[::2], 4, speech, clock, len(codes)
-            )
-    made[_POSTERIORS] = _placed(np.exp(logits[:, 1:]), 2, speech, clock, 39)
-    best = logits.argmax(axis=1)
-    best[1:][best[1:] == best[:-1]] = 0
-    at = np.flatnonzero(best)
-    at = at[2 * at + 1 < len(speech)]
-    made[_TOKENS] = _located(best[at] - 1, 2 * at + 1, speech, clock, 39)
-    values, ends = _peer(spoken, piece)
-    if values.size:
-        inside = ends < len(speech)
-        made[_PEER] = _located(values[inside], ends[inside], speech, clock, 39)
-    return made
+def _speech(frames: Path) -> BoolArray:
+    with np.load(frames) as kept:
+        return np.asarray(kept["speech"], bool)
 
 
-def _placed(values: AnyArray, ticks: int, speech: BoolArray, clock: IntArray, size: int) -> Session:
-    """Frames that follow each other, so many ticks each."""
-    ends = np.arange(1, len(values) + 1) * ticks - 1
-    inside = ends < len(speech)
-    return _located(values[inside], ends[inside], speech, clock, size)
-
-
-def _located(
-    values: AnyArray, ends: IntArray, speech: BoolArray, clock: IntArray, size: int
-) -> Session:
-    """Those that end in speech, by the speech until then."""
-    inside = speech[ends]
-    units = (clock[ends[inside]] - 1) // _TICKS
-    length = int(clock[-1]) // _TICKS
-    held = units < length
-    return Session(values[inside][held], units[held], length, size)
-
-
-def _peer(spoken: Spoken, piece: Piece) -> tuple[IntArray, IntArray]:
-    """Tokens of pocketsphinx, from 0, and the ticks in which they end."""
-    known, parts = spoken.peer(), [np.empty((0, 3), int)]
+def _peer(spoken: Spoken, piece: Piece) -> IntArray | None:
+    """Tokens of pocketsphinx in a recording, once it has heard all who judge."""
+    known = spoken.peer()
+    if len(known) < len(spoken.of("choose", "report")):
+        return None
+    parts = [np.empty((0, 3), int)]
     for index, each in enumerate(spoken.utterances):
         if spoken.piece(each) is piece and index in known:
-            parts.append(known[index] + [[-1, *[each.start * 100 // RATE] * 2]])
-    heard = np.concatenate(parts)
-    return heard[:, 0], heard[:, 2] - 1
+            parts.append(known[index] + [0, *[each.start * 100 // RATE] * 2])
+    return np.concatenate(parts)
+
+
+def beside(
+    network: Recogniser,
+    audio: Path,
+    frames: Path,
+    books: Books,
+    voices: Sequence[Voice],
+    tested: BoolArray,
+) -> dict[str, list[float]]:
+    """Mean local bits of one further voice, by fits of the tested readers; its own recording.
+
+    It is cut into sessions of 4 min, among the templates of all: same session, which flatters.
+    """
+    sound, _ = soundfile.read(audio, frames=_MOST * _CUT * RATE, dtype="float32")
+    speech = _speech(frames)
+    ticks = _CUT * 100
+    parts = [
+        counted(
+            network,
+            sound[i * _CUT * RATE : (i + 1) * _CUT * RATE],
+            speech[i * ticks : (i + 1) * ticks],
+            books,
+        )
+        for i in range(len(sound) // (_CUT * RATE))
+    ]
+    names = set(parts[0])
+    own = [Voice(v.name, tuple({n: s[n] for n in names} for s in v.sessions)) for v in voices]
+    everybody = [*own, Voice(audio.stem, tuple(parts))]
+    return bits(everybody, np.append(tested, False), judged=np.arange(len(everybody)) == len(own))
 
 
 class _Elsewhere(Plan):
@@ -173,9 +164,16 @@ class _Elsewhere(Plan):
 
 
 def bits(
-    voices: Sequence[Voice], tested: BoolArray, templates: Sequence[Voice] | None = None
+    voices: Sequence[Voice],
+    tested: BoolArray,
+    templates: Sequence[Voice] | None = None,
+    judged: BoolArray | None = None,
 ) -> dict[str, list[float]]:
-    """Mean local bits of each feature at each length, across sessions, readers left out."""
+    """Mean local bits of each feature at each length, across sessions.
+
+    Of those who are tested, each by a fit without it; where others are judged, of them, by the fit
+    of all who are tested.
+    """
     names = list(voices[0].sessions[0])
     scorers = {name: similarity(default_similarity("histogram"), "histogram") for name in names}
     found: dict[str, list[float]] = {name: [] for name in names}
@@ -193,12 +191,13 @@ def bits(
             scorers, round(seconds * UNITS_PER_SECOND), round(TEMPLATE * UNITS_PER_SECOND)
         )
         part = cell.tested_on(tested)
+        rest = None if judged is None else cell.tested_on(judged)
         for axis, name in enumerate(names):
-            found[name].append(_local_bits(part, axis))
+            found[name].append(_local_bits(part, axis, rest))
     return found
 
 
-def _local_bits(cell: Cell, axis: int) -> float:
+def _local_bits(cell: Cell, axis: int, judged: Cell | None) -> float:
     """The mean over speakers of log2(N p), by fits that have not seen them."""
     made = trials_of(cell, [axis])
     if made is None:
@@ -206,6 +205,10 @@ def _local_bits(cell: Cell, axis: int) -> float:
     trials, _ = made
     prior = logit.prior_of(trials)
     posterior = logit.fit(trials, prior)
+    if judged is not None:
+        others = logit.Trials(judged.behind[:, [axis]], np.zeros(len(judged.behind), int))
+        weights, floor = posterior.weights[None], np.array([posterior.floor])
+        return float(logit.held_out_bits(others, weights, floor).mean())
     speakers = np.unique(cell.behind_speaker).size
     held = logit.held_out(trials, posterior.weights, speakers, prior)
     return float(logit.held_out_bits(trials, *held).mean())

@@ -103,6 +103,21 @@ def test_a_stream_begins_anew_after_its_end(network, whole):
         assert np.array_equal(found[1], whole[1])
 
 
+def test_units_are_the_same_without_phones(network, whole):
+    units, posteriors = heard(network.stream(phones=False), SOUND, [700, 9000])
+    assert np.array_equal(units, whole[0])
+    assert posteriors.shape == (0, 40)
+    both, alone = network.stream(), network.stream(phones=False)
+    for block in np.split(SOUND, range(1000, len(SOUND), 1000)):
+        assert len(both.push(block).units) == len(alone.push(block).units)
+
+
+def test_phones_are_not_computed_where_they_are_not_wanted(network, monkeypatch):
+    monkeypatch.setattr(network, "head", None)
+    stream = network.stream(phones=False)
+    assert len(stream.push(SOUND).units) > 50
+
+
 def test_a_frame_looks_ahead_as_far_as_is_said_and_no_further(network, whole):
     changed = {}
     for frame in (40, 41):
