@@ -41,6 +41,7 @@ def main() -> None:
     parser.add_argument("--corpora", default="train-clean-5,train-clean-100,dev-clean")
     parser.add_argument("--lengths", default=",".join(f"{t:g}" for t in LENGTHS), help="T, seconds")
     parser.add_argument("--template", type=float, default=TEMPLATE_SECONDS, help="D, seconds")
+    parser.add_argument("--alike", action="store_true", help="the same readers test every set")
     given = parser.parse_args()
     lengths = tuple(float(t) for t in given.lengths.split(","))
     if given.frames is None:
@@ -60,12 +61,15 @@ def main() -> None:
         voices, shapes, problems = collect(find(manifest), features=features)
     for problem in problems:
         raise SystemExit(problem)
+    trained = trainers(given.frames)
+    if given.alike:
+        trained = dict.fromkeys(shapes, set.union(*trained.values()))
     made = calibrate(
         voices,
         shapes,
         lengths=lengths,
         template_lengths=(given.template,),
-        trained=trainers(given.frames),
+        trained=trained,
         prior=None,
     )
     print_tables(made.rows, lengths, given.template)

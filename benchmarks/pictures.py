@@ -32,7 +32,7 @@ from tests.virtual_microphone import DEVICE, VirtualMicrophone, missing
 from tests.web.conftest import ARGUMENTS
 
 RULE = ["--alert", "bits>3", "--warn", "30"]
-SHOWN = ["--watch", DEMO_SPEAKER, "--features", "f0,phones", "--web", "0", *RULE]
+SHOWN = ["--watch", DEMO_SPEAKER, "--web", "0", *RULE]
 COLUMNS, ROWS = 80, 24
 DESKTOP: ViewportSize = {"width": 1280, "height": 900}
 TERMINAL_WIDTH = 1000

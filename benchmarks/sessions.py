@@ -94,7 +94,7 @@ def _joined(
     for name, shape in shapes.items():
         rows = [s[name].total(i * _SLICE, _SLICE) for s, i in product(sessions, range(slices))]
         features[name] = FeatureTemplates(
-            shape.kind, shape.size, shape.frame_seconds, np.stack(rows).astype(np.int64)
+            shape.kind, shape.size, shape.frame_seconds, np.stack(rows), shape.network
         )
     return Population([Speaker("x")], np.array([0, len(sessions) * slices]), features)
 

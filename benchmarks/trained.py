@@ -28,7 +28,7 @@ from monitor.training.cells import Cell, plans
 from monitor.training.voices import UNITS_PER_SECOND
 from monitor.types import BoolArray, FloatArray
 
-LENGTHS = (3.0, 10.0, 30.0, 60.0)
+LENGTHS = (3.0, 10.0, 30.0)
 TEMPLATE_SECONDS = 60.0
 SETS = (("phones",), ("f0", "phones"), ("f0", "phones", "voice"))
 SHIFTS = 20

@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -28,8 +29,8 @@ README = (Path(__file__).resolve().parents[1] / "README.md").read_text(encoding=
 ME = "1272"
 PEOPLE = 9
 """Beside me: a rank law takes ten."""
-PIECE_SECONDS = 16.0
-"""Of speech and pauses: a template of 10 s of speech, and a test."""
+PIECE_SECONDS = 30.0
+"""Of speech and pauses: a template of 10 s of speech, a test, and windows of embeddings between."""
 ENROLLED_SECONDS = 10
 PATIENCE_SECONDS = 120.0
 
@@ -139,7 +140,7 @@ def test_a_folder_of_ones_own(shared, place, shell):
     for line, *_ in enrolling("me/ "):
         done = shell(line)
         assert done.returncode == 0, done.stderr
-        assert "me              2      2      0.5" in done.stderr.splitlines()[2]
+        assert "me              2      2      1.0" in done.stderr.splitlines()[2]
         people = Population.load(place / "me.npz")
         assert people.names == (*Population.reference().names, "me")
         done = shell("monitor replay talk.flac -p me.npz --watch me")
@@ -164,7 +165,10 @@ def test_a_folder_for_each_of_several_people(shared, place, shell):
             done = shell(line)
             assert done.returncode in (0, 3), (line, done.stderr)
         laws = Population.load(place / "us.npz").laws
-        assert {law.features for law in laws} == {("f0",), ("phones",), ("f0", "phones")}
+        sets = [
+            each for size in (1, 2, 3) for each in combinations(("f0", "phones", "voice"), size)
+        ]
+        assert {law.features for law in laws} == set(sets)
         # their own of the one session, and the shipped readers' for another day
         assert {(law.session, law.origin) for law in laws} == {
             ("same", "own"),

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from monitor.cli.extras import EXTRAS, cannot_hear, extra, install
+from monitor.cli.extras import EXTRAS, extra, install
 from monitor.cli.saying import say
 from monitor.phrases import plural, verdict
 
@@ -37,9 +37,9 @@ THRESHOLD_BITS = 2.0
 def command(speed: float, folder: Path) -> int:
     """Replay ten real minutes of a LibriVox reader and watch the bits add up.
 
-    The reader is one of the shipped population, enrolled from another chapter. What is replayed was
-    computed before, with every extra; what this install cannot compute itself is said. Leaves
-    demo.jsonl and demo.png behind.
+    The reader is one of the shipped population, enrolled from another chapter, and trained none of
+    the networks. What is replayed was computed before, and is what every install computes itself.
+    Leaves demo.jsonl and demo.png behind.
     """
     from monitor.alerts.rules import Threshold
     from monitor.errors import UsageError
@@ -78,44 +78,24 @@ def command(speed: float, folder: Path) -> int:
     plot_run(kept.records, folder / "demo.png")
     say(_in_words(kept.records, DEMO_SPEAKER), err=False)
     say(f"The run is in {folder / 'demo.jsonl'}, its picture in {folder / 'demo.png'}.", err=False)
-    for line in _lacking(source.features):
-        say(line, err=False)
     return 0
 
 
-_PLAIN = {
-    "f0": "pitch",
-    "phones": "the sounds of the language",
-    "voice": "speaker embedding",
-    "identity": "a larger speaker embedding",
-}
+_PLAIN = {"f0": "pitch", "phones": "the sounds of the language", "voice": "speaker embedding"}
 
 
 def _what_is_shown(features: Iterable[str], reader: str) -> list[str]:
-    """What is replayed, and what this install could not have computed itself."""
+    """What is replayed, and what else there could be."""
     names = ", ".join(f"{name} ({_PLAIN[name]})" if name in _PLAIN else name for name in features)
     lines = [
         f"This replays ten minutes of reader {reader}, of which no audio is shipped but what was "
-        f"computed from it: {names}.",
-        *_lacking(features),
+        f"computed from it, as this install does from a voice of your own: {names}.",
     ]
-    others = [name for name in ("web", "notify") if extra(name).missing]
+    others = [name for name in ("identity", "web", "notify") if extra(name).missing]
     if others:
         gives = ", ".join(EXTRAS[name] for name in others)
         lines.append(f"Not installed, and not needed here: {gives}: {install(*others)}")
     return lines
-
-
-def _lacking(features: Iterable[str]) -> list[str]:
-    """A line for what a recording of one's own would have to do without here."""
-    lacks = {name: lack for name in features if (lack := cannot_hear(name)) is not None}
-    if not lacks:
-        return []
-    able = " and ".join(name for name in features if name not in lacks)
-    return [
-        f"Of your own voice this install computes {able}, not {name}. For {name}: {lack}"
-        for name, lack in lacks.items()
-    ]
 
 
 def _in_words(records: list[dict[str, Any]], reader: str) -> str:

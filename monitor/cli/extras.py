@@ -8,7 +8,7 @@ from pathlib import Path
 
 import monitor
 
-__all__ = ["EXTRAS", "Extra", "cannot_hear", "extra", "install", "offered_extras"]
+__all__ = ["EXTRAS", "Extra", "extra", "install", "offered_extras"]
 
 _NAME = "speaker-disclosure-monitor"
 EXTRAS = {
@@ -71,14 +71,3 @@ def offered_extras() -> list[str]:
     """Those that make sense here: a developer's only in a copy of the repository."""
     copy = (Path(monitor.__file__).parents[1] / "pyproject.toml").is_file()
     return [name for name in EXTRAS if copy or name not in _FOR_DEVELOPERS]
-
-
-def cannot_hear(feature: str) -> str | None:
-    """What this install lacks to compute a feature from audio; None where it can."""
-    from monitor.features.ecapa import HUB
-    from monitor.features.registry import ready
-
-    if ready(feature):
-        return None
-    network = f"--ecapa DIR, a folder with a copy of {HUB} (--features identity fetches one)"
-    return f"{install('identity')}, then {network}" if extra("identity").missing else network

@@ -317,9 +317,10 @@ def _bits_among(fitted: FittedCell, candidates: int) -> dict[str, float]:
 def _heard(weights: FloatArray) -> FloatArray:
     """Lambda, shape (1 + B, nT, nD, F), where a feature had no frame yet: the next longer test's.
 
-    So that it is right from the first frame on.
+    So that it is right from the first frame on. One that no test was long enough for has no say.
     """
+    reached = ~np.isnan(weights).all(axis=-1, keepdims=True)
     for t in range(weights.shape[1] - 2, -1, -1):
         missing = np.isnan(weights[:, t])
         weights[:, t][missing] = weights[:, t + 1][missing]
-    return weights
+    return np.asarray(np.where(reached & np.isnan(weights), 0.0, weights))

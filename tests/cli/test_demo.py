@@ -6,7 +6,12 @@ import pytest
 from jsonschema import Draft202012Validator
 from matplotlib.image import imread
 
+from monitor.features.registry import ready
+from monitor.population.population import Population
+from monitor.population.reference import DEMO_SPEAKER
 from monitor.sinks.schema import SCHEMA, read_run
+
+OWN = ("f0", "phones", "voice")
 
 
 def test_it_works_with_nothing_but_the_install(run, tmp_path):
@@ -37,9 +42,11 @@ def test_it_works_with_nothing_but_the_install(run, tmp_path):
     assert str(tmp_path / "demo.png") in second
     assert stat.S_IMODE((tmp_path / "demo.jsonl").stat().st_mode) == 0o600
     assert "monitor: " not in result.err
-    # it shows what every install can do itself
-    assert set(start["features"]) == {"f0", "phones"}
+    # it shows what this install can do itself, and says so once
+    assert tuple(start["features"]) == OWN
+    assert all(map(ready, start["features"]))
     before = result.err.splitlines()
+    assert result.err.count("as this install does from a voice of your own: f0 (pitch), ") == 1
     # ten minutes at a hundred times real time are no sixty lines
     assert len(before) <= 8
 
@@ -48,9 +55,10 @@ def test_it_says_what_is_not_installed(run, tmp_path, installed):
     installed("nosuchtorch; extra == 'identity'", "nosuchserver>=1; extra == 'web'")
     result = run("demo", "--speed", 6000, "-o", tmp_path)
     assert result.code == 0
-    pip = "pip install 'speaker-disclosure-monitor[{}]'"
-    assert f"the page in a browser (--web, monitor view): {pip.format('web')}" in result.err
-    assert pip.format("notify") not in result.err
+    (line,) = [line for line in result.err.splitlines() if "Not installed" in line]
+    assert "the feature identity, a larger speaker embedding" in line
+    assert "the page in a browser (--web, monitor view)" in line
+    assert line.endswith("pip install 'speaker-disclosure-monitor[identity,web]'")
 
 
 def test_a_live_view_on_a_terminal(terminal, tmp_path):
@@ -66,3 +74,11 @@ def test_where_it_cannot_be_left(run, tmp_path):
     assert "is not a folder; make it first" in result.complaint
     assert run("demo", "--speed", 0).code == 2
     assert run("demo", "--speed", "fast").code == 2
+
+
+def test_the_reader_trained_none_of_its_networks():
+    population = Population.reference()
+    assert DEMO_SPEAKER in population.names
+    laws = [law for law in population.laws if set(law.features) <= set(OWN)]
+    assert any(law.left_out for law in laws)
+    assert all(DEMO_SPEAKER not in law.left_out for law in laws)

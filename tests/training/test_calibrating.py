@@ -8,6 +8,7 @@ import pytest
 from monitor.errors import CalibrationError, UsageError
 from monitor.maths.betabinomial import mean_disclosure_bits
 from monitor.maths.windows import Session
+from monitor.population.lawfile import load_laws, save_laws
 from monitor.training import calibrating
 from monitor.training.calibrating import calibrate
 from monitor.training.listening import Shape
@@ -254,6 +255,23 @@ def test_all_cells_compare_at_one_number_of_candidates(simulated):
         assert row["common_bits_low"] < row["common_bits"] < row["common_bits_high"]
         same = row["candidates"] == common
         assert (row["common_bits"] == pytest.approx(row["mean_bits_model"])) == same
+
+
+def test_a_feature_that_no_test_is_long_enough_for_has_no_say(simulated, tmp_path):
+    def heard(session):
+        f0 = session["f0"]
+        ends = np.arange(29, f0.length, 30)  # an embedding every three seconds
+        values = np.random.default_rng(0).normal(size=(ends.size, 4))
+        return {"f0": f0, "voice": Session(values, ends, f0.length, 4, ends - 29, 30)}
+
+    voices = [Voice(v.name, tuple(map(heard, v.sessions))) for v in simulated(12, 2, 30.0)]
+    made = small(voices, F0 | {"voice": Shape("embedding", 4, 3.0)}, lengths=[0.3, 1.0])
+    assert {law.features for law in made.laws} == {("f0",), ("f0", "voice")}
+    save_laws(tmp_path / "law.npz", made.laws)
+    law = load_laws(tmp_path / "law.npz").find(("f0", "voice"), "same")
+    assert law is not None
+    assert (law.weights[..., 0] > 0).all()
+    assert (law.weights[..., 1] == 0).all()
 
 
 class TestTrainedOn:

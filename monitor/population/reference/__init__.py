@@ -12,9 +12,9 @@ from pathlib import Path
 __all__ = ["DEMO_SPEAKER", "demo_frames"]
 
 DEMO_SPEAKER = "4406"
-"""Enrolled from one chapter, heard in the demo from another."""
+"""Enrolled from one chapter, heard in the demo from another; trained none of the networks."""
 
 
 def demo_frames() -> Path:
-    """Ten minutes of the demo's reader as frames: pitch bins and voice activity, no audio."""
+    """Ten minutes of the demo's reader as frames: what every install hears of it, no audio."""
     return Path(__file__).parent / "demo.npz"

@@ -1,0 +1,57 @@
+"""The README's pictures of measured numbers: demo.png, reliability.png and evaluate.png of docs.
+
+    python -m benchmarks.scores FRAMES SCORES
+    python -m benchmarks.stills SCORES docs
+
+`monitor demo` leaves the first; the second is of the shipped laws of what every install hears; the
+third is the page of ``monitor evaluate SCORES/f0.npy SCORES/phones.npy SCORES/voice.npy --html``,
+seen by Chromium (extra dev, Debian: chromium fonts-dejavu).
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from playwright.sync_api import ViewportSize, sync_playwright
+
+from benchmarks.build_reference import OWN
+from monitor.figures.reliability import plot_reliability
+from monitor.population.population import Population
+from tests.web.conftest import ARGUMENTS
+
+SEEN: ViewportSize = {"width": 1200, "height": 1260}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Make the README's pictures of numbers.")
+    parser.add_argument("scores", type=Path)
+    parser.add_argument("folder", type=Path)
+    given = parser.parse_args()
+    laws = Population.reference().laws
+    rows = [row for law in laws if set(law.features) == set(OWN) for row in law.rows]
+    plot_reliability(rows, given.folder / "reliability.png")
+    monitor = [sys.executable, "-m", "monitor"]
+    with tempfile.TemporaryDirectory() as folder, sync_playwright() as driver:
+        subprocess.run([*monitor, "demo", "--speed", "6000", "-o", folder], check=True)
+        shutil.copyfile(Path(folder) / "demo.png", given.folder / "demo.png")
+        page = Path(folder) / "report.html"
+        files = [given.scores / f"{name}.npy" for name in OWN]
+        labels = given.scores / "labels.npy"
+        subprocess.run(
+            [*monitor, "evaluate", *files, "--labels", labels, "--html", page], check=True
+        )
+        program = shutil.which("chromium") or shutil.which("google-chrome")
+        chromium = driver.chromium.launch(executable_path=program, args=list(ARGUMENTS))
+        window = chromium.new_page(viewport=SEEN)
+        window.goto(page.as_uri())
+        window.screenshot(path=given.folder / "evaluate.png")
+        chromium.close()
+
+
+if __name__ == "__main__":
+    main()
