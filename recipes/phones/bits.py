@@ -5,7 +5,7 @@
 
 Templates of 60 s of speech of all readers who trained nothing, tests of one half of them from
 other chapters; log-likelihood of counts (METHOD section 2), posterior by a fit without the reader
-(section 5). FRAMES, by ``benchmarks.hear``, says what is speech. Prints a table.
+(section 5). FRAMES, by ``monitor hear``, says what is speech. Prints a table.
 """
 
 from __future__ import annotations
@@ -47,11 +47,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="What units say of the speaker.")
     parser.add_argument("cache", type=Path)
     parser.add_argument("out", type=Path, help="the folder of a training")
-    parser.add_argument("frames", type=Path, help="by benchmarks.hear")
+    parser.add_argument("frames", type=Path, help="by monitor hear")
     parser.add_argument("--half", choices=("choose", "report"), default="choose")
     parser.add_argument("--layer", action="append", help="(default: each)")
     parser.add_argument("--units", type=int, action="append", help="(default: 64, 128, 256)")
     parser.add_argument("--channels", action="store_true", help="templates of other channels too")
+    parser.add_argument("--alone", action="store_true", help="templates of that half alone")
     parser.add_argument(
         "--beside", type=Path, nargs=2, metavar=("AUDIO", "FRAMES"), help="one further voice"
     )
@@ -65,23 +66,26 @@ def main() -> None:
         for layer in layers
         for size in given.units or SIZES
     }
-    as_it_is = readers(spoken, network, given.frames, books)
+    roles = (given.half,) if given.alone else ("choose", "report")
+    hear = partial(readers, spoken, network, given.frames, books, roles)
+    as_it_is = hear()
     tested = np.array([role == given.half for _, role in as_it_is])
     voices = [voice for voice, _ in as_it_is]
-    print(f"{given.half}: {tested.sum()} readers tested at most, templates of {len(voices)}\n")
+    several = sum(len(v.sessions) > 1 for v, out in zip(voices, tested, strict=True) if out)
+    print(f"{given.half}: {several} readers with several chapters, templates of {len(voices)}\n")
     print("| what is counted | " + " | ".join(f"{t:g} s" for t in LENGTHS) + " |")
     print("| --- |" + " ---: |" * len(LENGTHS))
     show(bits(voices, tested), "")
     if given.channels:
         for name, change in CHANNELS.items():
-            others = [v for v, _ in readers(spoken, network, given.frames, books, change)]
+            others = [v for v, _ in hear(change)]
             show(bits(voices, tested, others), f", templates {name}")
             show(bits(others, tested), f", both {name}")
 
     if given.beside:
         audio, frames = given.beside
         found = beside(network, audio, frames, books, voices, tested)
-        show(found, f", {audio.stem}")
+        show(found, f", {audio.parent.name}")
 
 
 def show(found: Mapping[str, Sequence[float]], what: str) -> None:
@@ -94,18 +98,24 @@ def readers(
     network: Recogniser,
     frames: Path,
     books: Books,
+    roles: Sequence[str],
     change: Callable[[FloatArray], FloatArray] = lambda sound: sound,
 ) -> list[tuple[Voice, str]]:
-    """Everybody who trained nothing, with what each is for."""
+    """Readers who trained nothing, with what each is for."""
     by_voice: dict[str, list[dict[str, Session]]] = {}
-    roles: dict[str, str] = {}
-    for piece in spoken.cache.of("choose", "report"):
-        roles[piece.voice] = piece.role
+    peer = spoken.peer()
+    heard_all = all(
+        i in peer for i, each in enumerate(spoken.utterances) if spoken.piece(each).role in roles
+    )
+    role: dict[str, str] = {}
+    for piece in spoken.cache.of(*roles):
+        role[piece.voice] = piece.role
         path = frames / piece.corpus / piece.speaker / f"{piece.session}.npz"
         sound = change(spoken.cache.sound(piece))
-        made = counted(network, sound, _speech(path), books, _peer(spoken, piece))
+        tokens = _tokens(spoken, piece, peer) if heard_all else None
+        made = counted(network, sound, _speech(path), books, tokens)
         by_voice.setdefault(piece.voice, []).append(made)
-    return [(Voice(name, tuple(each)), roles[name]) for name, each in by_voice.items()]
+    return [(Voice(name, tuple(each)), role[name]) for name, each in by_voice.items()]
 
 
 def _speech(frames: Path) -> BoolArray:
@@ -113,15 +123,12 @@ def _speech(frames: Path) -> BoolArray:
         return np.asarray(kept["speech"], bool)
 
 
-def _peer(spoken: Spoken, piece: Piece) -> IntArray | None:
-    """Tokens of pocketsphinx in a recording, once it has heard all who judge."""
-    known = spoken.peer()
-    if len(known) < len(spoken.of("choose", "report")):
-        return None
+def _tokens(spoken: Spoken, piece: Piece, peer: Mapping[int, IntArray]) -> IntArray:
+    """Those of pocketsphinx in a recording: class, begin and end in ticks."""
     parts = [np.empty((0, 3), int)]
     for index, each in enumerate(spoken.utterances):
-        if spoken.piece(each) is piece and index in known:
-            parts.append(known[index] + [0, *[each.start * 100 // RATE] * 2])
+        if spoken.piece(each) is piece:
+            parts.append(peer[index] + [0, *[each.start * 100 // RATE] * 2])
     return np.concatenate(parts)
 
 
@@ -151,7 +158,7 @@ def beside(
     ]
     names = set(parts[0])
     own = [Voice(v.name, tuple({n: s[n] for n in names} for s in v.sessions)) for v in voices]
-    everybody = [*own, Voice(audio.stem, tuple(parts))]
+    everybody = [*own, Voice(audio.parent.name, tuple(parts))]
     return bits(everybody, np.append(tested, False), judged=np.arange(len(everybody)) == len(own))
 
 

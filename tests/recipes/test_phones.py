@@ -15,11 +15,15 @@ import soundfile
 import torch
 
 from monitor.errors import CorpusError, StoreError
+from monitor.maths.windows import Session
 from monitor.networks.mel import RATE, log_mel
 from monitor.networks.phones import PHONES, PhoneNetwork
+from monitor.training.voices import Voice
 from recipes.phones.batches import UNKNOWN, Batches
+from recipes.phones.bits import bits
 from recipes.phones.codebook import codebook, coded, hidden
 from recipes.phones.corpus import lines, recordings
+from recipes.phones.counting import counted
 from recipes.phones.evaluate import RESULTS, edits, hearing, measure, table
 from recipes.phones.export import export
 from recipes.phones.network import LAYOUT, Recogniser, folded, rounded
@@ -350,3 +354,40 @@ def test_what_the_peer_heard_is_measured_beside(prepared):
     (row,) = measure(spoken, "peer", lambda i: [PHONES[t - 1] for t in peer[i][:, 0]])
     assert row["error"] == 0.5
     assert row["utterances"] == len(report)
+
+
+def test_what_is_counted_lies_in_speech_or_in_pauses(prepared, trained):
+    spoken, network = Spoken(prepared), load_recogniser(trained[0])
+    sound = spoken.sound(spoken.of("report")[0])
+    codes = codebook(hidden(network, sound)["early.0"], 16)
+    speech = np.zeros(len(sound) // 160, bool)
+    speech[40:140] = True
+    peer = np.array([[5, 50, 60], [7, 0, 10], [9, 135, 150]])
+    found = counted(network, sound, speech, {"early.0 16": codes}, peer)
+    units = found["units, early.0 16"]
+    assert units.length == 10  # tenths of a second of speech
+    assert np.bincount(units.units, minlength=10).tolist() == [5] * 10
+    assert found["pocketsphinx tokens"].values.tolist() == [4]
+    assert found["posteriors summed"].values.shape == (50, 39)
+    assert 0 <= len(found["tokens"].values) < 50
+
+
+def test_units_of_a_voice_of_its_own_tell_and_others_do_not():
+    generator = np.random.default_rng(0)
+    voices = []
+    for number in range(12):
+        own = generator.dirichlet(np.full(16, 0.5))
+        sessions = []
+        for _ in "12":
+            units = np.repeat(np.arange(700), 5)
+            made = {
+                "telling": Session(generator.choice(16, len(units), p=own), units, 700, 16),
+                "empty": Session(generator.choice(16, len(units)), units, 700, 16),
+            }
+            sessions.append(made)
+        voices.append(Voice(f"v{number}", tuple(sessions)))
+    found = bits(voices, np.ones(12, bool))
+    assert min(found["telling"]) > 0.9 * np.log2(12)
+    assert max(np.abs(found["empty"])) < 0.2
+    one = np.arange(12) == 3
+    assert min(bits(voices, ~one, judged=one)["telling"]) > 0.9 * np.log2(12)
