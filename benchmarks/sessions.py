@@ -1,6 +1,6 @@
 """How often are two sessions of one person, and of two, taken for sessions of two?
 
-    python -m benchmarks.sessions SPEECH FRAMES [--splits 10] [--features f0,phones]
+    python -m benchmarks.sessions SPEECH FRAMES [--splits 10] [--features f0,voice]
 
 FRAMES is a folder made by `benchmarks.hear`. Laws are learnt on one half of the readers, who are
 also whom the sessions are compared among; the pairs of sessions are of the other half.
@@ -42,7 +42,7 @@ def main() -> None:
     parser.add_argument("speech", type=Path)
     parser.add_argument("frames", type=Path)
     parser.add_argument("--splits", type=int, default=10)
-    parser.add_argument("--features", default="f0,phones")
+    parser.add_argument("--features", default="f0,voice")
     given = parser.parse_args()
     gender = {row["speaker"]: row["gender"] for row in chapters(given.speech)}
     voices, shapes = collected(given.frames, given.features.split(","))

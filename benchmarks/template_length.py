@@ -1,6 +1,6 @@
 """Does a law hold at template lengths that it was not learnt at, on readers it has not seen?
 
-    python -m benchmarks.template_length FRAMES [--splits 10] [--features f0,phones]
+    python -m benchmarks.template_length FRAMES [--splits 10] [--features f0,voice]
 
 FRAMES is a folder made by `benchmarks.hear`. The readers are split in halves; laws are learnt on
 the one half with templates of 10, 30, 60 and 100 s, as those of the shipped population are, and
@@ -42,7 +42,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Laws at other template lengths.")
     parser.add_argument("frames", type=Path)
     parser.add_argument("--splits", type=int, default=10)
-    parser.add_argument("--features", default="f0,phones")
+    parser.add_argument("--features", default="f0,voice")
     given = parser.parse_args()
     # the others are for information and take most of the time
     setattr(fitted, "LOSSES", ("LL",))  # noqa: B010
