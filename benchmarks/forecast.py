@@ -1,7 +1,7 @@
 """How far off is the forecast of an alert? Real readers, replayed from their frames.
 
     python -m benchmarks.hear ../shared/speech FRAMES
-    python -m benchmarks.forecast FRAMES [--features f0,phones] [--warn 30]
+    python -m benchmarks.forecast FRAMES [--features f0,phones,voice] [--warn 30]
 
 Every reader of the shipped population is watched on the chapters they were not enrolled from, for
 thresholds of 2, 3 and 4 bits. For every threshold: when was the warning (`--warn`) given, how far
@@ -107,7 +107,7 @@ def quantiles(values: list[float]) -> dict[str, float]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("frames", type=Path)
-    parser.add_argument("--features", default="f0,phones")
+    parser.add_argument("--features", default="f0,phones,voice")
     parser.add_argument("--warn", type=float, default=30.0)
     given = parser.parse_args()
     runs = list(replays(given.frames, given.features.split(",")))
