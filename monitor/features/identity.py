@@ -14,11 +14,11 @@ __all__ = ["RATE", "WINDOW_SECONDS", "Identity"]
 class Identity(SpeechWindows):
     """Embeddings of the speech, three seconds at a time, by SpeechBrain's ECAPA-TDNN.
 
-    Where onnxruntime is installed it runs the network, exported once to the user's cache: 2.6 times
-    as fast as torch, and the same to 1e-5. Otherwise torch does. Any cutting into blocks gives the
-    same windows, and embeddings that differ by less than 1e-5 (torch's last bits depend on how many
-    windows it computes at once). The network is loaded when the first feature is made, and shared
-    by all.
+    Where onnxruntime is installed it runs the network, exported once to the user's cache, half of
+    its work in whole numbers: 3.9 times as fast as torch, and the same to a cosine of 0.998.
+    Otherwise torch does. Any cutting into blocks gives the same windows, and embeddings that differ
+    by less than 1e-5 (torch's last bits depend on how many windows it computes at once). The
+    network is loaded when the first feature is made, and shared by all.
 
     Args:
         source: a folder with SpeechBrain's spkrec-ecapa-voxceleb, or the file that was exported

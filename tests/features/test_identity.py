@@ -98,9 +98,10 @@ def test_embeddings_are_those_of_speechbrain(shared, feature, tmp_path):
     theirs = bare.encode_batch(torch.from_numpy(windows))[:, 0].numpy()
     theirs /= np.linalg.norm(theirs, axis=1, keepdims=True)
     reference = encoder(ecapa())
-    for ours in (feature._encoder.embed(windows), reference.embed(windows)):
-        assert ours.dtype == np.float32
-        np.testing.assert_allclose(ours, theirs, atol=1e-5)
+    np.testing.assert_allclose(reference.embed(windows), theirs, atol=1e-5)
+    ours = feature._encoder.embed(windows)  # half of its work in whole numbers, where exported
+    assert ours.dtype == np.float32
+    assert ((ours * theirs).sum(axis=1) > 0.998).all()
     front = reference._model.mods["compute_features"]
     assert type(front.spectrogram).__module__.startswith("torchaudio")
     sound = torch.from_numpy(windows)
