@@ -7,7 +7,8 @@ hour for identity and a few minutes for the rest, and writes monitor/population/
 population.npz and demo.npz: templates, rank laws and a cohort, and the frames of the demo; no
 audio. Every reader of the three LibriSpeech sets is enrolled from one chapter; where there are
 several, calibration draws test and template from different ones. Who trained the network of a
-feature gives no tests to its laws. The cohort is the readers of the background set.
+feature gives no tests to its laws. The cohort is the readers of the background set, who trained
+the network of voice: docs/measurements.md says what that does to scores.
 """
 
 from __future__ import annotations
