@@ -98,6 +98,8 @@ def test_the_source_asked_for_comes_before_the_environment_and_that_before_the_h
 def test_without_the_extra_it_says_what_to_install(monkeypatch, tmp_path, name):
     with suppress(ImportError):  # half imported it would be of no more use to other tests
         import speechbrain.inference.classifiers  # noqa: F401
+
+        module._settle()  # hypothesis looks at every module in the tests that follow
     monkeypatch.setitem(sys.modules, name, None)
     message = refused(UsageError, tmp_path)
     assert message.endswith("pip install 'speaker-disclosure-monitor[identity]'")
