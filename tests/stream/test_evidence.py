@@ -157,7 +157,7 @@ def test_real_audio_goes_on_too():
 
 
 def test_what_began_afresh_is_this_streams_alone():
-    monitor = fresh(on_change="reset")
+    monitor = fresh()
     monitor.begin_with(Evidence(100, *_zeros()))
     monitor._begin_afresh()
     heard(monitor, both(2.0, 1))
