@@ -8,21 +8,19 @@ TASLP 2021); they say far more of the speaker than the phones do.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from io import BytesIO
 from pathlib import Path
 from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
-from monitor.archives import read_arrays
 from monitor.errors import StoreError, UsageError
 from monitor.networks.mel import BANDS, FLOOR, HOP, RATE, WIDTH, log_mel
 from monitor.networks.separable import Separable, dense, relu
+from monitor.networks.weights import read_weights
 from monitor.types import AnyArray, FloatArray, IntArray
 
 __all__ = [
@@ -50,7 +48,6 @@ _SOUND = 2 * HOP  # samples of before a block that its first two mel frames begi
 _STEM = 5  # mel frames that a frame is made of
 _SILENCE = np.float32(np.log(FLOOR))
 _BOOK = "codebook."
-_MOST_BYTES = 16 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,15 +165,7 @@ class PhoneNetwork:
         Raises:
             StoreError: it cannot be read, or holds something else.
         """
-        try:
-            with path.open("rb") as file:
-                held = file.read(_MOST_BYTES + 1)
-            if len(held) > _MOST_BYTES:
-                raise ValueError("far too large for it")
-            weights = read_arrays(BytesIO(held))
-        except Exception as error:  # zipfile and numpy raise what they like on a broken file
-            raise StoreError(f"{path.name}: no weights ({type(error).__name__}: {error})") from None
-        return cls(weights, hashlib.sha256(held).hexdigest())
+        return cls(*read_weights(path))
 
     def stream(self, *, phones: bool = True) -> PhoneStream:
         """Begin to listen; without phones it costs a part, and the units are the same."""

@@ -6,9 +6,7 @@ What `recipes.voice` trained and folded: separable convolution blocks with squee
 
 from __future__ import annotations
 
-import hashlib
 from functools import cache
-from io import BytesIO
 from itertools import count
 from pathlib import Path
 from typing import Self
@@ -16,9 +14,9 @@ from typing import Self
 import numpy as np
 from scipy.special import expit
 
-from monitor.archives import read_arrays
 from monitor.errors import StoreError, UsageError
 from monitor.networks.mel import BANDS, WIDTH, log_mel
+from monitor.networks.weights import read_weights
 from monitor.types import FloatArray
 
 __all__ = ["SHA256", "VoiceNetwork", "shipped"]
@@ -28,7 +26,6 @@ SHA256 = "a037a1930a09f6e163eb389e99e5e01c165375b8f665458742c977feaeda56a6"
 
 _STRIDE = 2
 _LEAST_VARIANCE = np.float32(1e-5)
-_MOST_BYTES = 16 << 20
 
 
 class VoiceNetwork:
@@ -66,15 +63,7 @@ class VoiceNetwork:
         Raises:
             StoreError: it cannot be read, or holds something else.
         """
-        try:
-            with path.open("rb") as file:
-                held = file.read(_MOST_BYTES + 1)
-            if len(held) > _MOST_BYTES:
-                raise ValueError("far too large for it")
-            weights = read_arrays(BytesIO(held))
-        except Exception as error:  # zipfile and numpy raise what they like on a broken file
-            raise StoreError(f"{path.name}: no weights ({type(error).__name__}: {error})") from None
-        return cls(weights, hashlib.sha256(held).hexdigest())
+        return cls(*read_weights(path))
 
     def embed(self, windows: FloatArray) -> FloatArray:
         """Embed windows of one length, each by itself.
