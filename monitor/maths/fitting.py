@@ -204,7 +204,7 @@ def _notes(counts: _Doubles, binomial: bool) -> list[str]:
     if binomial:
         notes.append("perfect" if counts[0] == total else "under-dispersed")
     proportions = abs(total - 1.0) < 1e-9 and counts.max() < 1.0 - 1e-9
-    if total < ranks and not proportions:
+    if total < ranks * (1 - 1e-12) and not proportions:  # weights add up but for rounding
         notes.append("sparse")
     if counts @ np.arange(ranks) > total * (ranks - 1) / 2 * (1 + 1e-12):
         notes.append("reversed")

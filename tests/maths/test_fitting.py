@@ -65,6 +65,9 @@ def test_always_rank_one(loss):
 
 def test_notes():
     assert fit(np.array([3.0, 1, 0, 1, 0, 0])).notes == ("sparse",)
+    thirds = np.full(6, 1 / 3) * 3 * (1 - 1e-15)  # as many trials as ranks, but for rounding
+    assert thirds.sum() < 6
+    assert "sparse" not in fit(thirds).notes
     assert fit(np.array([1.0, 2, 3, 4, 8, 12])).notes == ("reversed",)
     assert fit(np.full(6, 4.0)).notes == ()
     assert fit(np.full(6, 1 / 6)).notes == ()
