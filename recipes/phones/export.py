@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import hashlib
-from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -21,14 +20,14 @@ from monitor.errors import StoreError
 from monitor.networks.mel import BANDS, RATE
 from monitor.networks.phones import PHONES, PhoneNetwork
 from monitor.types import AnyArray
-from monitor.whole import written_whole
 from recipes.phones.codebook import codebook, heard
 from recipes.phones.evaluate import RESULTS
 from recipes.phones.network import LAYERS, Recogniser, rounded
 from recipes.phones.prepare import Spoken
-from recipes.phones.train import LOG, load_recogniser
+from recipes.phones.train import load_recogniser
+from recipes.shipping import NON_NATIVE, packed, ship
+from recipes.training import LOG
 
-MOST_BYTES = 4 << 20
 UNITS = 256
 
 
@@ -72,11 +71,7 @@ def export(
     if not results.exists():
         raise StoreError(f"{out}: not evaluated: python -m recipes.phones.evaluate")
     made = weights(load_recogniser(out), spoken, layer, units)
-    packed = BytesIO()
-    np.savez_compressed(packed, **made)  # type: ignore[arg-type]  # its own keywords are others
-    held = packed.getvalue()
-    if len(held) > MOST_BYTES:
-        raise StoreError(f"{len(held)} bytes of weights are too many to ship")
+    held = packed(made)
     network = PhoneNetwork(made, hashlib.sha256(held).hexdigest())
     logs = [
         orjson.loads((each / LOG).read_bytes().splitlines()[-1]) for each in (begin, out) if each
@@ -111,22 +106,14 @@ def export(
         "licence": "MIT; learnt from the corpora named here, with CMUdict's pronunciations (BSD) "
         "and, for alignments, the acoustic model of pocketsphinx (BSD)",
     }
-    target.parent.mkdir(parents=True, exist_ok=True)
-    with written_whole(target) as file:
-        file.write(held)
-    path = target.with_suffix(".json")
-    with written_whole(path) as file:
-        file.write(orjson.dumps(card, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
-    for each in (target, path):
-        each.chmod(0o644)  # to be published: nothing in it is of one person
+    ship(target, held, card)
     return card
 
 
 _CORPORA = {
     "train-clean-5": "LibriSpeech: CC BY 4.0, V. Panayotov, G. Chen, D. Povey, S. Khudanpur, "
     "ICASSP 2015",
-    "speechocean762": "speechocean762, Mandarin speakers reading English, half of them children: "
-    "free for commercial and non-commercial use, J. Zhang et al., Interspeech 2021",
+    **NON_NATIVE,
 }
 
 

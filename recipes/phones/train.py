@@ -11,26 +11,21 @@ computed in bfloat16 where ``--bfloat16`` is given: half the time on a processor
 from __future__ import annotations
 
 import argparse
-import math
 import sys
 import time
 from pathlib import Path
 
-import orjson
 import torch
 
-from monitor.errors import StoreError
-from monitor.whole import written_whole
 from recipes.phones.batches import UNKNOWN, Batch, Batches
 from recipes.phones.network import Recogniser
 from recipes.phones.prepare import Spoken
-from recipes.voice.train import CHECKPOINT, LOG, Length
+from recipes.training import Length, keep, kept, length_options, log, rate, trained
 
-__all__ = ["CHECKPOINT", "LOG", "load_recogniser", "train"]
+__all__ = ["load_recogniser", "train"]
 
 _HIGHEST_RATE = 2e-3
 _LOWEST_RATE = 1e-6
-_WARM_UP = 0.05
 _DECAY = 1e-2
 _FRAMES = 0.7  # weight of the frames' loss
 
@@ -39,9 +34,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Train the phone network.")
     parser.add_argument("cache", type=Path)
     parser.add_argument("out", type=Path)
-    either = parser.add_mutually_exclusive_group(required=True)
-    either.add_argument("--minutes", type=float, help="of training, on this machine")
-    either.add_argument("--steps", type=int)
+    length_options(parser)
     parser.add_argument("--batch", type=float, default=60.0, help="seconds a step (default 60)")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--threads", type=int, default=1)
@@ -49,11 +42,10 @@ def main() -> None:
     parser.add_argument("--bfloat16", action="store_true", help="half precision in products")
     given = parser.parse_args()
     torch.set_num_threads(given.threads)
-    seconds = None if given.minutes is None else 60 * given.minutes
     train(
         Spoken(given.cache),
         given.out,
-        Length(given.steps, seconds),
+        Length.given(given),
         batch=given.batch,
         seed=given.seed,
         half=given.bfloat16,
@@ -102,19 +94,16 @@ def train(
         "utterances": batches.utterances,
         "aligned": batches.aligned,
     }
-    if (out / CHECKPOINT).exists():
-        kept = torch.load(out / CHECKPOINT, weights_only=True)
-        if kept["setting"] != setting:
-            raise StoreError(f"{out}: a training with {kept['setting']}, not {setting}, is there")
-        network.load_state_dict(kept["network"])
-        optimizer.load_state_dict(kept["optimizer"])
-        step, spent = kept["step"], kept["seconds"]
+    if (before_stop := kept(out, setting)) is not None:
+        network.load_state_dict(before_stop["network"])
+        optimizer.load_state_dict(before_stop["optimizer"])
+        step, spent = before_stop["step"], before_stop["seconds"]
     losses: list[float] = []
     told = 0
     before = written = time.monotonic()
     while (done := length.done(step, spent)) < 1:
         for group in optimizer.param_groups:
-            group["lr"] = _rate(done)
+            group["lr"] = rate(done, _HIGHEST_RATE, _LOWEST_RATE)
         loss = _loss(network, batches.at(step, batch), half)
         optimizer.zero_grad(set_to_none=True)
         loss.backward()
@@ -126,18 +115,17 @@ def train(
         finished = length.done(step, spent) >= 1
         if finished or now - written >= every_seconds:
             written = now
-            with written_whole(out / CHECKPOINT) as file:
-                torch.save(
-                    {
-                        "setting": setting,
-                        "network": network.state_dict(),
-                        "optimizer": optimizer.state_dict(),
-                        "step": step,
-                        "seconds": spent,
-                    },
-                    file,
-                )
-            _tell(out / LOG, step, spent, length.done(step, spent), losses[told:])
+            keep(
+                out,
+                {
+                    "setting": setting,
+                    "network": network.state_dict(),
+                    "optimizer": optimizer.state_dict(),
+                    "step": step,
+                    "seconds": spent,
+                },
+            )
+            _tell(out, step, spent, length.done(step, spent), losses[told:])
             told = len(losses)
     return losses
 
@@ -167,19 +155,9 @@ def _loss(network: Recogniser, drawn: Batch, half: bool) -> torch.Tensor:
     return spelled + _FRAMES * named
 
 
-def _rate(done: float) -> float:
-    """A short rise, then half a cosine."""
-    if done < _WARM_UP:
-        return _HIGHEST_RATE * max(0.02, done / _WARM_UP)
-    fall = 0.5 * (1 + math.cos(math.pi * (done - _WARM_UP) / (1 - _WARM_UP)))
-    return _LOWEST_RATE + (_HIGHEST_RATE - _LOWEST_RATE) * fall
-
-
-def _tell(log: Path, step: int, seconds: float, done: float, losses: list[float]) -> None:
+def _tell(out: Path, step: int, seconds: float, done: float, losses: list[float]) -> None:
     loss = sum(losses) / len(losses)
-    told = {"step": step, "seconds": round(seconds, 1), "loss": round(loss, 4)}
-    with log.open("ab") as file:
-        file.write(orjson.dumps(told, option=orjson.OPT_APPEND_NEWLINE))
+    log(out, {"step": step, "seconds": round(seconds, 1), "loss": round(loss, 4)})
     print(f"{done:4.0%}  step {step}  loss {loss:.3f}  {seconds / 60:.1f} min", file=sys.stderr)
 
 
@@ -189,12 +167,8 @@ def load_recogniser(out: Path) -> Recogniser:
     Raises:
         StoreError: nothing was trained there.
     """
-    try:
-        kept = torch.load(out / CHECKPOINT, weights_only=True)
-    except OSError as error:
-        raise StoreError(f"{out}: no checkpoint ({error.strerror})") from None
     network = Recogniser()
-    network.load_state_dict(kept["network"])
+    network.load_state_dict(trained(out)["network"])
     network.eval()
     return network
 

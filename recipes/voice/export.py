@@ -10,24 +10,21 @@ from __future__ import annotations
 import argparse
 import hashlib
 from collections import Counter
-from io import BytesIO
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import orjson
 
 from monitor.errors import StoreError
 from monitor.features.ecapa import HUB
 from monitor.networks.mel import BANDS, RATE
-from monitor.whole import written_whole
+from recipes.shipping import NON_NATIVE, packed, ship
+from recipes.training import LOG
 from recipes.voice.augment import SPEEDS
 from recipes.voice.cache import Cache
 from recipes.voice.evaluate import RESULTS
 from recipes.voice.network import EMBEDDING, rounded
-from recipes.voice.train import LOG, load_student
-
-MOST_BYTES = 4 << 20
+from recipes.voice.train import load_student
 
 
 def main() -> None:
@@ -50,11 +47,7 @@ def export(cache: Cache, out: Path, target: Path) -> dict[str, Any]:
     if not results.exists():
         raise StoreError(f"{out}: not evaluated: python -m recipes.voice.evaluate")
     weights = rounded(load_student(out))
-    packed = BytesIO()
-    np.savez_compressed(packed, **weights)  # type: ignore[arg-type]  # its own keywords are others
-    held = packed.getvalue()
-    if len(held) > MOST_BYTES:
-        raise StoreError(f"{len(held)} bytes of weights are too many to ship")
+    held = packed(weights)
     last = orjson.loads((out / LOG).read_bytes().splitlines()[-1])
     made: dict[str, Any] = {
         "name": "voice",
@@ -83,22 +76,14 @@ def export(cache: Cache, out: Path, target: Path) -> dict[str, Any]:
         ],
         "licence": "MIT; learnt from the corpora named here and from the teacher (Apache 2.0)",
     }
-    target.parent.mkdir(parents=True, exist_ok=True)
-    with written_whole(target) as file:
-        file.write(held)
-    card = target.with_suffix(".json")
-    with written_whole(card) as file:
-        file.write(orjson.dumps(made, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
-    for path in (target, card):
-        path.chmod(0o644)  # to be published: nothing in it is of one person
+    ship(target, held, made)
     return made
 
 
 _CORPORA = {
     "background": "LibriSpeech, one utterance a reader: CC BY 4.0, V. Panayotov, G. Chen, "
     "D. Povey, S. Khudanpur, ICASSP 2015",
-    "speechocean762": "speechocean762, Mandarin speakers reading English, half of them children: "
-    "free for commercial and non-commercial use, J. Zhang et al., Interspeech 2021",
+    **NON_NATIVE,
 }
 
 

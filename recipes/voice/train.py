@@ -10,63 +10,37 @@ time spent, so that any machine ends well. OUT gets checkpoint.pt and log.jsonl.
 from __future__ import annotations
 
 import argparse
-import math
 import sys
 import time
-from dataclasses import dataclass
 from pathlib import Path
 
-import orjson
 import torch
 
-from monitor.errors import StoreError, UsageError
-from monitor.whole import written_whole
+from recipes.training import Length, keep, kept, length_options, log, rate, trained
 from recipes.voice.batches import Batches
 from recipes.voice.cache import Cache
 from recipes.voice.loss import Loss
 from recipes.voice.network import Student
 
-__all__ = ["CHECKPOINT", "Length", "load_student", "train"]
+__all__ = ["load_student", "train"]
 
-CHECKPOINT = "checkpoint.pt"
-LOG = "log.jsonl"
 _HIGHEST_RATE = 3e-3
 _LOWEST_RATE = 1e-5
-_WARM_UP = 0.05
 _MARGIN = 0.2
 _DECAY = 1e-4
-
-
-@dataclass(frozen=True, slots=True)
-class Length:
-    """How long a training is: by steps or by seconds spent, one of them."""
-
-    steps: int | None = None
-    seconds: float | None = None
-
-    def done(self, step: int, seconds: float) -> float:
-        """Which share of it has been done, 1 at the end."""
-        if self.steps is not None:
-            return min(1.0, step / self.steps)
-        if self.seconds is None:
-            raise UsageError("a training has --steps or --minutes")
-        return min(1.0, seconds / self.seconds)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Train the voice network.")
     parser.add_argument("cache", type=Path)
     parser.add_argument("out", type=Path)
-    either = parser.add_mutually_exclusive_group(required=True)
-    either.add_argument("--minutes", type=float, help="of training, on this machine")
-    either.add_argument("--steps", type=int)
+    length_options(parser)
     parser.add_argument("--batch", type=int, default=64, help="crops a step (default 64)")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--threads", type=int, default=1)
     given = parser.parse_args()
     torch.set_num_threads(given.threads)
-    seconds = None if given.minutes is None else 60 * given.minutes
-    length = Length(given.steps, seconds)
+    length = Length.given(given)
     train(Cache(given.cache), given.out, length, batch=given.batch, seed=given.seed)
 
 
@@ -104,19 +78,16 @@ def train(
     )
     step, spent = 0, 0.0
     setting = {"seed": seed, "batch": batch, "speakers": batches.speakers}
-    if (out / CHECKPOINT).exists():
-        kept = torch.load(out / CHECKPOINT, weights_only=True)
-        if kept["setting"] != setting:
-            raise StoreError(f"{out}: a training with {kept['setting']}, not {setting}, is there")
+    if (before_stop := kept(out, setting)) is not None:
         for part, state in ((student, "student"), (loss, "loss"), (optimizer, "optimizer")):
-            part.load_state_dict(kept[state])
-        step, spent = kept["step"], kept["seconds"]
+            part.load_state_dict(before_stop[state])
+        step, spent = before_stop["step"], before_stop["seconds"]
     losses: list[float] = []
     shown: list[tuple[float, float, float]] = []
     before, written = time.monotonic(), time.monotonic()
     while (done := length.done(step, spent)) < 1:
         for group in optimizer.param_groups:
-            group["lr"] = _rate(done)
+            group["lr"] = rate(done, _HIGHEST_RATE, _LOWEST_RATE)
         drawn = batches.at(step, batch)
         found = student(torch.from_numpy(drawn.bands))
         total, alike, named = loss(
@@ -136,48 +107,36 @@ def train(
         finished = length.done(step, spent) >= 1
         if finished or now - written >= every_seconds:
             written = now
-            with written_whole(out / CHECKPOINT) as file:
-                torch.save(
-                    {
-                        "setting": setting,
-                        "student": student.state_dict(),
-                        "loss": loss.state_dict(),
-                        "optimizer": optimizer.state_dict(),
-                        "step": step,
-                        "seconds": spent,
-                    },
-                    file,
-                )
-            _tell(out / LOG, step, spent, length.done(step, spent), shown)
+            keep(
+                out,
+                {
+                    "setting": setting,
+                    "student": student.state_dict(),
+                    "loss": loss.state_dict(),
+                    "optimizer": optimizer.state_dict(),
+                    "step": step,
+                    "seconds": spent,
+                },
+            )
+            _tell(out, step, spent, length.done(step, spent), shown)
             shown.clear()
     return losses
 
 
-def _rate(done: float) -> float:
-    """A short rise, then half a cosine."""
-    if done < _WARM_UP:
-        return _HIGHEST_RATE * max(0.02, done / _WARM_UP)
-    fall = 0.5 * (1 + math.cos(math.pi * (done - _WARM_UP) / (1 - _WARM_UP)))
-    return _LOWEST_RATE + (_HIGHEST_RATE - _LOWEST_RATE) * fall
-
-
 def _tell(
-    log: Path, step: int, seconds: float, done: float, shown: list[tuple[float, float, float]]
+    out: Path, step: int, seconds: float, done: float, shown: list[tuple[float, float, float]]
 ) -> None:
     loss, alike, named = (sum(each) / len(each) for each in zip(*shown, strict=True))
-    with log.open("ab") as file:
-        file.write(
-            orjson.dumps(
-                {
-                    "step": step,
-                    "seconds": round(seconds, 1),
-                    "loss": round(loss, 4),
-                    "cosine_to_teacher": round(alike, 4),
-                    "named": round(named, 4),
-                },
-                option=orjson.OPT_APPEND_NEWLINE,
-            )
-        )
+    log(
+        out,
+        {
+            "step": step,
+            "seconds": round(seconds, 1),
+            "loss": round(loss, 4),
+            "cosine_to_teacher": round(alike, 4),
+            "named": round(named, 4),
+        },
+    )
     print(
         f"{done:4.0%}  step {step}  loss {loss:.2f}  like the teacher {alike:.3f}  "
         f"named rightly {named:.0%}  {seconds / 60:.1f} min",
@@ -191,12 +150,8 @@ def load_student(out: Path) -> Student:
     Raises:
         StoreError: nothing was trained there.
     """
-    try:
-        kept = torch.load(out / CHECKPOINT, weights_only=True)
-    except OSError as error:
-        raise StoreError(f"{out}: no checkpoint ({error.strerror})") from None
     student = Student()
-    student.load_state_dict(kept["student"])
+    student.load_state_dict(trained(out)["student"])
     student.eval()
     return student
 

@@ -28,11 +28,11 @@ from recipes.phones.evaluate import RESULTS, edits, hearing, measure, table
 from recipes.phones.export import export
 from recipes.phones.network import LAYOUT, Recogniser, folded, rounded
 from recipes.phones.prepare import PEER, Spoken, Utterance, utterances, write
-from recipes.phones.train import CHECKPOINT, load_recogniser, train
+from recipes.phones.train import load_recogniser, train
 from recipes.phones.words import Words
+from recipes.training import CHECKPOINT, Length
 from recipes.voice.cache import Cache, Piece
 from recipes.voice.corpus import Recording
-from recipes.voice.train import Length
 
 SAID = {"ee": 18, "oo": 34, "sh": 30}  # classes of IY, UW, SH
 SECONDS = 0.15  # a phone

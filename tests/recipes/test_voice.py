@@ -15,6 +15,7 @@ import torch
 from monitor.errors import CorpusError, StoreError, UsageError
 from monitor.networks.mel import log_mel
 from monitor.networks.voice import VoiceNetwork
+from recipes.training import CHECKPOINT, Length
 from recipes.voice.batches import Batches
 from recipes.voice.cache import Cache
 from recipes.voice.corpus import recordings
@@ -22,7 +23,7 @@ from recipes.voice.evaluate import RESULTS, measure, table
 from recipes.voice.export import export
 from recipes.voice.loss import Loss
 from recipes.voice.network import Student, folded, rounded
-from recipes.voice.train import CHECKPOINT, Length, load_student, train
+from recipes.voice.train import load_student, train
 
 
 @pytest.fixture(scope="module")
