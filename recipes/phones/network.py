@@ -12,7 +12,8 @@ import torch
 from torch import Tensor, nn
 
 from monitor.networks.mel import BANDS
-from monitor.types import AnyArray, FloatArray
+from monitor.types import AnyArray
+from recipes.folding import norm, separable
 
 __all__ = ["CLASSES", "LAYERS", "LAYOUT", "NARROW", "WIDE", "Recogniser", "folded", "rounded"]
 
@@ -28,7 +29,6 @@ LAYOUT = {
 LAYERS = ("early.0", "early.1", "early.2", "up", "late.0", "late.1")
 """At 50 frames a second: whose codes may be units."""
 _STEM = (2, 2)  # of mel frames
-_LEAST_VARIANCE = 1e-5
 _SILENCE = float(np.log(1e-6))  # of a band: what is beyond the start, as zero
 
 
@@ -114,25 +114,16 @@ def folded(network: Recogniser) -> dict[str, AnyArray]:
     """
     state = {name: each.detach().double().numpy() for name, each in network.state_dict().items()}
 
-    def norm(name: str) -> tuple[FloatArray, FloatArray]:
-        scale = state[f"{name}.weight"] / np.sqrt(state[f"{name}.running_var"] + _LEAST_VARIANCE)
-        return scale, state[f"{name}.bias"] - state[f"{name}.running_mean"] * scale
-
     found: dict[str, AnyArray] = {}
     for name in ("stem", "down", "up"):
         kernel = state[f"{name}.weight"][:, :, 0]
-        scale, shift = (np.resize(each, len(kernel)) for each in norm(f"{name}_norm"))
+        scale, shift = (np.resize(each, len(kernel)) for each in norm(state, f"{name}_norm"))
         found[name], found[f"{name}.bias"] = kernel * scale[:, None, None], shift
     found["head"], found["head.bias"] = state["head.weight"][:, :, 0, 0], state["head.bias"]
     for part, blocks in LAYOUT.items():
         for i in range(len(blocks)):
             at = f"{part}.{i}"
-            scale, shift = norm(f"{at}.first")
-            found[f"{at}.depthwise"] = state[f"{at}.depthwise.weight"][:, 0, 0] * scale[:, None]
-            found[f"{at}.depthwise.bias"] = shift
-            scale, shift = norm(f"{at}.second")
-            found[f"{at}.pointwise"] = state[f"{at}.pointwise.weight"][:, :, 0, 0] * scale[:, None]
-            found[f"{at}.pointwise.bias"] = shift
+            found |= separable(state, at, at)
     made = {name: np.asarray(each, np.float32) for name, each in found.items()}
     return made | {f"{part}.reach": np.array(blocks) for part, blocks in LAYOUT.items()}
 

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from monitor.networks.mel import BANDS
 from monitor.types import FloatArray
+from recipes.folding import norm, separable
 
 __all__ = ["CHANNELS", "DILATIONS", "EMBEDDING", "WIDE", "Student", "folded", "rounded"]
 
@@ -94,31 +95,22 @@ def folded(student: Student) -> dict[str, FloatArray]:
     """
     state = {name: each.detach().double().numpy() for name, each in student.state_dict().items()}
 
-    def norm(name: str) -> tuple[FloatArray, FloatArray]:
-        scale = state[f"{name}.weight"] / np.sqrt(state[f"{name}.running_var"] + 1e-5)
-        return scale, state[f"{name}.bias"] - state[f"{name}.running_mean"] * scale
-
     found: dict[str, FloatArray] = {}
-    scale, shift = norm("stem_norm")
+    scale, shift = norm(state, "stem_norm")
     found["stem"], found["stem.bias"] = state["stem.weight"][:, :, 0] * scale[:, None, None], shift
     for i in range(len(DILATIONS)):
         at = f"blocks.{i}"
-        scale, shift = norm(f"{at}.first")
-        found[f"{i}.depthwise"] = state[f"{at}.depthwise.weight"][:, 0, 0] * scale[:, None]
-        found[f"{i}.depthwise.bias"] = shift
-        scale, shift = norm(f"{at}.second")
-        found[f"{i}.pointwise"] = state[f"{at}.pointwise.weight"][:, :, 0, 0] * scale[:, None]
-        found[f"{i}.pointwise.bias"] = shift
+        found |= separable(state, at, str(i))
         for part in ("squeeze", "excite"):
             found[f"{i}.{part}"] = state[f"{at}.{part}.weight"]
             found[f"{i}.{part}.bias"] = state[f"{at}.{part}.bias"]
-    scale, shift = norm("widen_norm")
+    scale, shift = norm(state, "widen_norm")
     found["widen"] = state["widen.weight"][:, :, 0, 0] * scale[:, None]
     found["widen.bias"] = shift
     for part in ("attend", "weigh"):
         found[part] = state[f"{part}.weight"][:, :, 0, 0]
         found[f"{part}.bias"] = state[f"{part}.bias"]
-    scale, shift = norm("pooled_norm")
+    scale, shift = norm(state, "pooled_norm")
     found["embed"] = state["embed.weight"] * scale
     found["embed.bias"] = state["embed.bias"] + state["embed.weight"] @ shift
     return {name: np.asarray(each, np.float32) for name, each in found.items()}
