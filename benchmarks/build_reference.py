@@ -8,7 +8,8 @@ population.npz and demo.npz: templates, rank laws and a cohort, and the frames o
 audio. Every reader of the three LibriSpeech sets is enrolled from one chapter; where there are
 several, calibration draws test and template from different ones. Who trained the network of a
 feature gives no tests to its laws. The cohort is the readers of the background set, who trained
-the network of voice: docs/measurements.md says what that does to scores.
+the network of voice: docs/measurements.md says what that does to scores. Last, every reader is
+heard as a stream of somebody else: how high these get is what false alarms are worked out from.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ from monitor.training.calibrating import LENGTHS, calibrate
 from monitor.training.cohort import cohort_of
 from monitor.training.enrolling import enrol
 from monitor.training.keeping import Manner, hear
+from monitor.training.others import with_maxima
 from monitor.training.voices import collect
 from monitor.types import Track
 from monitor.workers import cores
@@ -113,6 +115,15 @@ def main() -> None:
         Laws(map(_short, learnt.laws)),
         about=ABOUT,
         cohort=cohort,
+    )
+    population = with_maxima(
+        population,
+        voices,
+        trained=trainers(given.speech),
+        jobs=given.jobs,
+        progress=lambda done, people: print(
+            f"\rstream {done} of {people}", end="", file=sys.stderr
+        ),
     )
     target = demo_frames().with_name("population.npz")
     population.save(target)

@@ -21,6 +21,9 @@ from monitor.cli.saying import say
 
 __all__ = ["command"]
 
+_WORTHWHILE = 100
+"""Streams of which several processes are quicker: each takes a second or two to start."""
+
 
 @click.command("calibrate", short_help="Learn what a rank among your speakers means, in bits.")
 @click.argument("corpus", type=click.Path(path_type=Path), metavar="DIR|MANIFEST")
@@ -96,6 +99,14 @@ __all__ = ["command"]
     help="Learn from these speakers alone. [default: the shipped law counts as 20 to 100 further "
     "speakers, which keeps few of them from claiming too much]",
 )
+@click.option(
+    "--alarms/--no-alarms",
+    default=True,
+    show_default=True,
+    help="Hear each speaker as a stream of somebody else, for thresholds that hold over a whole "
+    "stream (--false-alarms of `monitor replay`): of at most 100 speakers, up to 10 minutes each, "
+    "under every law; a few seconds a speaker. Needs a population in -o.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print everything as JSON instead.")
 @click.option(
     "--plot",
@@ -123,6 +134,7 @@ def command(
     draws: int,
     seed: int,
     no_prior: bool,
+    alarms: bool,
     as_json: bool,
     plot: Path | None,
     reliability: Path | None,
@@ -178,8 +190,10 @@ def command(
     from monitor.population.storing import kind_of
     from monitor.training.advice import advice
     from monitor.training.calibrating import LENGTHS, TEMPLATE_LENGTHS, calibrate
+    from monitor.training.others import MOST_STREAMS, with_maxima
     from monitor.training.voices import collect
     from monitor.whole import alone
+    from monitor.workers import cores
 
     for picture in (plot, reliability):
         if picture is not None:
@@ -249,12 +263,24 @@ def command(
             prior=None if no_prior else "shipped",
             progress=lambda _done, _all: step(""),
         )
+    laws = made.laws
+    if population is not None and alarms:
+        many = min(len(voices), MOST_STREAMS)
+        with progress_over(many, "hearing each as somebody else") as step:
+            laws = with_maxima(
+                population.with_laws(laws),
+                voices,
+                trained=trained,
+                seed=seed,
+                jobs=jobs or (cores() if many * len(laws) >= _WORTHWHILE else 1),
+                progress=lambda _done, _all: step(""),
+            ).laws
     if output is not None:
         if population is not None:
             with alone(output) as locked:
                 if output.exists():  # speakers may have been added meanwhile
                     population = Population.load(output)
-                population.with_laws(made.laws).save(output)
+                population.with_laws(laws).save(output)
             if not locked:
                 say(unlocked(output))
         else:

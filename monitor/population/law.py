@@ -10,6 +10,7 @@ import numpy as np
 
 from monitor.errors import StoreError
 from monitor.population.checking import check_law
+from monitor.population.maxima import Maxima, pack_maxima, unpack_maxima
 from monitor.types import AnyArray, BoolArray, FloatArray
 
 __all__ = ["Laws", "RankLaw"]
@@ -18,6 +19,7 @@ _ARRAYS = (
     *("lengths", "template_lengths", "alpha", "beta", "binomial", "weights", "floor"),
     "open_set",
 )
+_MAXIMA = "law/{}/maxima/"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +52,7 @@ class RankLaw:
             networks was trained on their speech.
         networks: sha256 of the network that made each feature, None where none did; empty where
             none of them was.
+        maxima: how high other people's streams got under this law; None where nobody looked.
     """
 
     features: tuple[str, ...]
@@ -70,6 +73,7 @@ class RankLaw:
     origin: str = "own"
     left_out: tuple[str, ...] = ()
     networks: tuple[str | None, ...] = ()
+    maxima: Maxima | None = None
 
     def network(self, feature: str) -> str | None:
         """Which network made one of its features."""
@@ -125,12 +129,16 @@ class Laws:
 
     def pack(self) -> tuple[list[dict[str, Any]], dict[str, AnyArray]]:
         """Header entries and arrays for a store."""
-        header, arrays = [], {}
+        header: list[dict[str, Any]] = []
+        arrays: dict[str, AnyArray] = {}
         for i, law in enumerate(self):
             plain: dict[str, Any] = {
                 f.name: getattr(law, f.name) for f in fields(law) if f.name not in _ARRAYS
             }
             header.append(plain)
+            if law.maxima is not None:
+                plain["maxima"], more = pack_maxima(law.maxima)
+                arrays |= {f"{_MAXIMA.format(i)}{name}": value for name, value in more.items()}
             for name in _ARRAYS:
                 value = getattr(law, name)
                 # the resamples are spread, not precision: four bytes are plenty
@@ -151,6 +159,10 @@ class Laws:
                 key: tuple(value) if isinstance(value, list) else value
                 for key, value in entry.items()
             }
+            if plain.get("maxima") is not None:
+                begins = _MAXIMA.format(i)
+                mine = {n.removeprefix(begins): arrays[n] for n in arrays if n.startswith(begins)}
+                plain["maxima"] = unpack_maxima(plain["maxima"], mine)
             laws.append(RankLaw(**plain, **values))
             check_law(laws[-1])
         return cls(laws)

@@ -298,6 +298,28 @@ class Population:
             cohort=self._cohort,
         )
 
+    def without(self, name: str) -> Population:
+        """Everybody else, under the same laws.
+
+        Raises:
+            UsageError: nobody is called so.
+        """
+        place = self.index(name)
+        gone = slice(self.offsets[place], self.offsets[place + 1])
+        counts = np.delete(np.diff(self.offsets), place)
+        return Population(
+            self.speakers[:place] + self.speakers[place + 1 :],
+            np.concatenate(([0], np.cumsum(counts))),
+            {
+                key: replace(each, slices=np.delete(each.slices, gone, axis=0))
+                for key, each in self.features.items()
+            },
+            self.laws,
+            borrowed=self.borrowed,
+            about=self.about,
+            cohort=self._cohort,
+        )
+
     def with_laws(self, laws: Laws) -> Population:
         """The same speakers with freshly learnt laws."""
         return Population(

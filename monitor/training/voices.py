@@ -13,6 +13,7 @@ from monitor.corpus.recordings import Corpus, Recording
 from monitor.maths.windows import Session
 from monitor.training.hearing import hear_in_order
 from monitor.training.listening import Heard, Listener, Shape
+from monitor.types import BoolArray
 
 __all__ = ["UNITS_PER_SECOND", "Voice", "collect", "join"]
 
@@ -28,10 +29,13 @@ class Voice:
     Attributes:
         name: the speaker.
         sessions: for each session the frames of every feature, all of the same length in units.
+        speech: for each session the decisions on its audio, one a tick; empty where nobody kept
+            them.
     """
 
     name: str
     sessions: tuple[dict[str, Session], ...]
+    speech: tuple[BoolArray, ...] = ()
 
     def length(self, session: int) -> int:
         """Units of speech in a session."""
@@ -59,7 +63,7 @@ def collect(
     voices = []
     with closing(hear_in_order(corpus.recordings, listener, jobs=jobs)) as outcomes:
         for name, of_speaker in groupby(outcomes, key=lambda o: o.recording.speaker):
-            sessions = []
+            sessions, speech = [], []
             for _, group in groupby(of_speaker, key=lambda o: o.recording.session):
                 heard = []
                 for outcome in group:
@@ -70,8 +74,9 @@ def collect(
                 session = {f: _session(heard, f, shape) for f, shape in listener.shapes.items()}
                 if heard and next(iter(session.values())).length > 0:
                     sessions.append(session)
+                    speech.append(np.concatenate([each.speech for each in heard]))
             if sessions:
-                voices.append(Voice(name, tuple(sessions)))
+                voices.append(Voice(name, tuple(sessions), tuple(speech)))
     return voices, listener.shapes, tuple(problems)
 
 

@@ -43,10 +43,19 @@ def test_into_a_population_and_on_to_a_replay(run, people, talk, enrolled):
         (("f0",), "cross"),
     }
     assert {d for law in population.laws for d in law.template_lengths} == {10.0}
+    for law in population.laws:
+        assert law.maxima is not None
+        assert len(law.maxima.speakers) == 12
+        assert law.maxima.template_seconds == 20.0
     run_of = run("replay", talk, "-p", enrolled, "--watch", "000003")
     assert run_of.code == 0
     assert run_of.records[0]["law"] == "own"
     assert run_of.records[0]["law_speakers"] == 12
+
+
+def test_false_alarms_need_not_be_worked_out(run, people, enrolled):
+    assert run("calibrate", people, "-o", enrolled, *ONE, "--no-alarms").code == 0
+    assert [law.maxima for law in Population.load(enrolled).laws] == [None, None]
 
 
 def test_the_length_of_the_templates_is_on_the_grid(run, people, enrolled):
