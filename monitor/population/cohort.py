@@ -63,6 +63,10 @@ class Cohort:
     def __len__(self) -> int:
         return int(self.seconds.size)
 
+    def mark(self, name: str) -> str:
+        """sha256 of what it holds of one feature: a law belongs to one cohort."""
+        return _digest({name: self.features[name].slices})
+
     def only(self, names: Iterable[str]) -> Cohort | None:
         """The same speakers with these features alone; None where none is left."""
         kept = {name: self.features[name] for name in self.features if name in set(names)}

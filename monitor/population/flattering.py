@@ -13,8 +13,9 @@ import numpy as np
 
 from monitor.population.interpolation import at_template
 from monitor.population.population import Population
+from monitor.population.templates import FeatureTemplates
 
-__all__ = ["Shaped", "alike", "flattery", "flattery_bits"]
+__all__ = ["Shaped", "alike", "flattery", "flattery_bits", "made_alike"]
 
 _SHOWN = (10.0, 60.0)
 """Speech seconds at which the difference is told."""
@@ -42,10 +43,15 @@ class Shaped(Protocol):
 
 def alike(population: Population, features: Mapping[str, Shaped]) -> set[str]:
     """Names of the features that a population has too, with frames of the same kind."""
+    return made_alike(population.features, features)
+
+
+def made_alike(theirs: Mapping[str, FeatureTemplates], features: Mapping[str, Shaped]) -> set[str]:
+    """Names of the features that are there too, with frames of the same kind, by one network."""
     return {
         name
         for name, mine in features.items()
-        if (there := population.features.get(name)) is not None
+        if (there := theirs.get(name)) is not None
         and (there.kind, there.size, there.network) == (mine.kind, mine.size, mine.network)
         and abs(there.frame_seconds - mine.frame_seconds) < 1e-9
     }

@@ -10,6 +10,7 @@ import numpy as np
 
 from monitor.errors import StoreError
 from monitor.population.checking import check_law
+from monitor.population.evidence import EvidenceLaw
 from monitor.population.maxima import Maxima, pack_maxima, unpack_maxima
 from monitor.types import AnyArray, BoolArray, FloatArray
 
@@ -20,6 +21,7 @@ _ARRAYS = (
     "open_set",
 )
 _MAXIMA = "law/{}/maxima/"
+_EVIDENCE = "evidence"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +55,7 @@ class RankLaw:
         networks: sha256 of the network that made each feature, None where none did; empty where
             none of them was.
         maxima: how high other people's streams got under this law; None where nobody looked.
+        evidence: likelihood ratios on the same grid; None where there was no cohort.
     """
 
     features: tuple[str, ...]
@@ -74,6 +77,7 @@ class RankLaw:
     left_out: tuple[str, ...] = ()
     networks: tuple[str | None, ...] = ()
     maxima: Maxima | None = None
+    evidence: EvidenceLaw | None = None
 
     def network(self, feature: str) -> str | None:
         """Which network made one of its features."""
@@ -100,6 +104,9 @@ class RankLaw:
             raise StoreError(f"a law's open-set coefficients have shape {self.open_set.shape}")
         if len(self.similarities) != len(self.features):
             raise StoreError("a law needs one similarity for each feature")
+        grid = cells[1:], len(self.features)
+        if self.evidence and (self.evidence.support.shape, self.evidence.slopes.shape[-1]) != grid:
+            raise StoreError("a law's evidence is of another grid, or of other features")
         for axis in (self.lengths, self.template_lengths):
             if axis.ndim != 1 or axis.size == 0 or axis[0] <= 0 or not (axis[1:] > axis[:-1]).all():
                 raise StoreError("a law's lengths must be positive and increase")
@@ -133,8 +140,13 @@ class Laws:
         arrays: dict[str, AnyArray] = {}
         for i, law in enumerate(self):
             plain: dict[str, Any] = {
-                f.name: getattr(law, f.name) for f in fields(law) if f.name not in _ARRAYS
+                f.name: getattr(law, f.name)
+                for f in fields(law)
+                if f.name not in (*_ARRAYS, _EVIDENCE)
             }
+            if law.evidence is not None:
+                plain[_EVIDENCE] = law.evidence.cohort
+                arrays |= law.evidence.pack(f"law/{i}/{_EVIDENCE}/")
             header.append(plain)
             if law.maxima is not None:
                 plain["maxima"], more = pack_maxima(law.maxima)
@@ -163,6 +175,10 @@ class Laws:
                 begins = _MAXIMA.format(i)
                 mine = {n.removeprefix(begins): arrays[n] for n in arrays if n.startswith(begins)}
                 plain["maxima"] = unpack_maxima(plain["maxima"], mine)
+            if plain.get(_EVIDENCE) is not None:
+                start, cohort = f"law/{i}/{_EVIDENCE}/", plain.pop(_EVIDENCE)
+                grid = values["lengths"], values["template_lengths"]
+                plain[_EVIDENCE] = EvidenceLaw.unpack(start, arrays, *grid, cohort)
             laws.append(RankLaw(**plain, **values))
             check_law(laws[-1])
         return cls(laws)

@@ -14,10 +14,16 @@ import numpy as np
 from monitor.errors import CalibrationError, UsageError
 from monitor.maths.bootstrap import DRAWS, limits, speaker_weights
 from monitor.maths.fitting import mean_bits_of
-from monitor.maths.scores import default_similarity, similarity
+from monitor.maths.scores import Similarity, default_similarity, similarity
+from monitor.maths.twoclass import Told
+from monitor.population.cohort import Cohort
+from monitor.population.evidence import EvidenceLaw
+from monitor.population.flattering import made_alike
 from monitor.population.law import Laws, RankLaw
+from monitor.population.normalising import Against
 from monitor.population.population import Population
 from monitor.training.cells import Cell, Plan, plans
+from monitor.training.evidence import FittedEvidence, chosen, fit_evidence
 from monitor.training.fitted import FittedCell, fit_cell
 from monitor.training.listening import Shape
 from monitor.training.prior import Prior
@@ -53,11 +59,13 @@ class Calibration:
             learnt is the prior's, its ``origin`` "shipped".
         rows: one a cell that was fitted.
         several_sessions: speakers with two sessions or more.
+        cohort: background speakers that scores were set against; None without.
     """
 
     laws: Laws
     rows: tuple[Mapping[str, Any], ...]
     several_sessions: int = 0
+    cohort: Cohort | None = None
 
 
 def calibrate(
@@ -73,6 +81,7 @@ def calibrate(
     trials: int = TRIALS,
     seed: int = 0,
     prior: Population | Literal["shipped"] | None = "shipped",
+    cohort: Cohort | Literal["shipped"] | None = "shipped",
     progress: Callable[[int, int], None] = lambda _done, _all: None,
 ) -> Calibration:
     """Fit a law for every feature, and for features together, on the grid of lengths.
@@ -96,6 +105,8 @@ def calibrate(
         prior: whose laws the fit starts from, where they are of the same features; they count as
             twenty speakers or more, so that their weight fades as own speakers grow. None: learn
             from these voices alone, which on few speakers can claim far too much.
+        cohort: background speakers, none of them among the voices, for likelihood ratios of the
+            features that both have, made by the same networks. None: no likelihood ratios.
         progress: called with cells done and cells in all.
 
     Raises:
@@ -126,12 +137,15 @@ def calibrate(
     cells = list(plans(voices, lengths, template_lengths, shifts))
     if prior == "shipped":
         prior = Population.reference()
-    before = None if prior is None else Prior(prior, shapes, scorers, draws)
+    if cohort == "shipped":
+        cohort = Population.reference().cohort
+    against = _against(cohort, shapes, scorers)
+    before = None if prior is None else Prior(prior, shapes, scorers, draws, cohort)
 
     def run(place: _Place) -> Cell:
         _, t, d, plan = place
-        units = [round(x * UNITS_PER_SECOND) for x in (lengths[t], template_lengths[d])]
-        return plan.run(scorers, *units)
+        test, template = (round(x * UNITS_PER_SECOND) for x in (lengths[t], template_lengths[d]))
+        return plan.run(scorers, test, template, against)
 
     def known(features: tuple[str, ...], place: _Place, candidates: int) -> Known | None:
         session, t, d, _ = place
@@ -161,7 +175,12 @@ def calibrate(
                 told = replace(told, worth=worths[features, place[0]])
             cell = whole.tested_on(testers[features])
             few = np.unique(cell.behind_speaker).size < FEWEST_SPEAKERS
-            fits.append(None if few else fit_cell(cell, axis, weights, additive[axis], seed, told))
+            fit = None if few else fit_cell(cell, axis, weights, additive[axis], seed, told)
+            if fit is not None and against.keys() >= set(features):
+                ratios = _ratios(cell, axis, testers[features], weights, told)
+                more = {} if ratios is None else ratios.row
+                fit = replace(fit, evidence=ratios, row=fit.row | more)
+            fits.append(fit)
         return fits
 
     # numpy works outside the interpreter's lock, so that threads do
@@ -193,6 +212,8 @@ def calibrate(
         out = [v.name for v, may in zip(voices, testers[features], strict=True) if not may]
         marks = tuple(shapes[name].network for name in features)
         law = replace(law, left_out=tuple(out), networks=marks if any(marks) else ())
+        if cohort is not None and any(fit.evidence for fit in fits.values()):
+            law = replace(law, evidence=_evidence(law, lengths, template_lengths, fits, cohort))
         laws.append(law)
         rows.extend(law.rows)
     if prior is not None and before is not None:
@@ -201,7 +222,7 @@ def calibrate(
         stand_ins = [prior.laws.find(s, "cross") for s in lacking]
         laws.extend(replace(law, origin="shipped") for law in stand_ins if law is not None)
     several = sum(len(voice.sessions) > 1 for voice in voices)
-    return Calibration(Laws(laws), tuple(rows), several)
+    return Calibration(Laws(laws), tuple(rows), several, cohort)
 
 
 def _sets(wanted: Sequence[Sequence[str]] | None, names: tuple[str, ...]) -> list[tuple[str, ...]]:
@@ -230,6 +251,63 @@ def _testers(
                 f"{'+'.join(features)}; at least {FEWEST_SPEAKERS} are needed to learn a law"
             )
     return made
+
+
+def _against(
+    cohort: Cohort | None, shapes: Mapping[str, Shape], scorers: Mapping[str, Similarity]
+) -> dict[str, Against]:
+    """The cohort, ready to be scored, of the features that are made as the voices' are."""
+    if cohort is None:
+        return {}
+    both = made_alike(cohort.features, shapes)
+    made = {name: Against(cohort, name, scorers[name]) for name in shapes if name in both}
+    return {name: one for name, one in made.items() if len(one) >= FEWEST_SPEAKERS}
+
+
+def _ratios(
+    cell: Cell,
+    axis: Sequence[int],
+    voices: BoolArray,
+    weights: FloatArray,
+    told: Known | None,
+) -> FittedEvidence | None:
+    """Likelihood ratios of one cell; None where too few people were heard of every feature."""
+    found = None if cell.compared is None else chosen(cell.compared, axis, voices)
+    if found is None or np.unique(found.streams[found.own >= 0]).size < FEWEST_SPEAKERS:
+        return None
+    known = None
+    if told is not None and told.evidence is not None:
+        known = Told(told.evidence, told.worth)
+    return fit_evidence(found, weights, known)
+
+
+def _evidence(
+    law: RankLaw,
+    lengths: Sequence[float],
+    template_lengths: Sequence[float],
+    fits: Mapping[tuple[int, int], FittedCell],
+    cohort: Cohort,
+) -> EvidenceLaw:
+    """Put what the cells say of likelihood ratios on the grid of the law."""
+    rows, columns = law.lengths.tolist(), law.template_lengths.tolist()
+    shape = len(rows), len(columns)
+    parts = 1 + len(law.features)
+    coefficients = np.full((law.alpha.shape[0], *shape, parts), np.nan)
+    support, area = np.full(shape, np.nan), np.full(shape, np.nan)
+    for (t, d), fit in fits.items():
+        if fit.evidence is not None:
+            cell = rows.index(lengths[t]), columns.index(template_lengths[d])
+            coefficients[(slice(None), *cell)] = fit.evidence.coefficients
+            support[cell], area[cell] = fit.evidence.support, fit.evidence.area
+    return EvidenceLaw(
+        law.lengths,
+        law.template_lengths,
+        coefficients[..., 0],
+        coefficients[..., 1:],
+        support,
+        area,
+        tuple(cohort.mark(name) for name in law.features),
+    )
 
 
 def _enough(place: _Place) -> bool:

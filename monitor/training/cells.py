@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,16 +10,37 @@ import numpy as np
 from monitor.maths.ranks import rank_bounds, score_gaps
 from monitor.maths.scores import Similarity
 from monitor.maths.windows import Session, window_starts
+from monitor.population.normalising import Against, normalised
 from monitor.population.population import SLICE_SECONDS
 from monitor.training.voices import UNITS_PER_SECOND, Voice, join
 from monitor.types import BoolArray, FloatArray, IntArray
 
-__all__ = ["MOST_SCORES", "Cell", "Plan", "plans"]
+__all__ = ["MOST_SCORES", "Cell", "Compared", "Plan", "plans"]
 
 MOST_SCORES = 4_000_000
 """Raw scores kept for the conditional logit and the null band; ranks use every trial."""
 _CHUNK = 256
 _SLICE_UNITS = round(SLICE_SECONDS * UNITS_PER_SECOND)
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """Streams of a cell, each against every template and normalised against a cohort.
+
+    Attributes:
+        z: shape (n, F, N).
+        heard: shape (n, F), whether the stream has a frame of the feature.
+        tester: shape (n,), index of each stream's speaker among all voices.
+        mated: shape (n,), position of the speaker's own template among the N where it is another
+            recording than the stream's, so that the two are a mated comparison; else -1.
+        owner: shape (N,), index of each template's speaker among all voices.
+    """
+
+    z: FloatArray
+    heard: BoolArray
+    tester: IntArray
+    mated: IntArray
+    owner: IntArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +56,7 @@ class Cell:
         own: shape (n',), position of the true speaker among the N templates.
         mated: shape (n', F), the true speaker's raw score.
         frames: shape (n', F), usable frames of the test.
+        compared: the same trials and those of further streams, where there is a cohort.
     """
 
     speaker: IntArray
@@ -46,6 +68,7 @@ class Cell:
     own: IntArray
     mated: FloatArray
     frames: FloatArray
+    compared: Compared | None = None
 
     def tested_on(self, voices: BoolArray) -> Cell:
         """The same with the tests of some voices alone, shape (voices,); all stay candidates."""
@@ -60,6 +83,7 @@ class Cell:
             self.own[rest],
             self.mated[rest],
             self.frames[rest],
+            self.compared,
         )
 
 
@@ -70,10 +94,15 @@ class Plan:
         candidates: indices of the voices that provide a template, shape (N,).
         mated: positions among the candidates of those that provide tests too.
         shifts: how many tests each mated speaker provides.
+        strays: indices of further voices, whose streams can be compared with other people's
+            templates alone.
     """
 
-    def __init__(self, candidates: IntArray, mated: IntArray, shifts: int) -> None:
+    def __init__(
+        self, candidates: IntArray, mated: IntArray, shifts: int, strays: IntArray | None = None
+    ) -> None:
         self.candidates, self.mated, self.shifts = candidates, mated, shifts
+        self.strays = np.zeros(0, np.int64) if strays is None else strays
 
     def template(self, voice: int, shift: int) -> tuple[dict[str, Session], int]:
         """The session a template is drawn from, and its first unit."""
@@ -83,8 +112,16 @@ class Plan:
         """The session a test is drawn from, and its first unit."""
         raise NotImplementedError
 
+    def stray(self, voice: int, shift: int) -> tuple[dict[str, Session], int]:
+        """The session a stray's stream is drawn from, and its first unit."""
+        raise NotImplementedError
+
     def run(
-        self, similarities: dict[str, Similarity], test_units: int, template_units: int
+        self,
+        similarities: dict[str, Similarity],
+        test_units: int,
+        template_units: int,
+        cohort: Mapping[str, Against] | None = None,
     ) -> Cell:
         """Score every trial of the cell.
 
@@ -92,11 +129,13 @@ class Plan:
             similarities: by feature, in the order of the axis F.
             test_units: T in units of speech.
             template_units: D in units of speech.
+            cohort: by feature, what streams are set against; what it lacks gives no comparisons.
         """
         trials = self.mated.size * self.shifts
         stride = max(1, -(-trials * self.candidates.size * len(similarities) // MOST_SCORES))
         speaker, better, tied, behind, kept, own = [], [], [], [], [], []
         mated, frames = [], []
+        compared = _Comparing(similarities, cohort or {}, self.candidates)
         for shift in range(self.shifts):
             sliced = {f: s.by_slice for f, s in similarities.items()}
             templates = self._windows(self.template, self.candidates, shift, template_units, sliced)
@@ -121,6 +160,13 @@ class Plan:
                 mated.append(scores[:, some, target[some]].T)
                 heard = [np.abs(tests[f][rows]).sum(axis=1) for f in similarities]
                 frames.append(np.stack(heard, axis=1)[some])
+                streams = {f: tests[f][rows[some]] for f in similarities} if some.any() else {}
+                compared.add(scores[:, some], streams, kept[-1], own[-1])
+            few = self.strays[shift % stride :: stride]
+            if cohort and few.size:
+                tests = self._windows(self.stray, few, shift, test_units, whole)
+                scores = np.stack([s.score(prepared[f], tests[f]) for f, s in similarities.items()])
+                compared.add(scores, tests, few, np.full(few.size, -1))
         return Cell(
             np.concatenate(speaker),
             np.concatenate(better, axis=1),
@@ -131,6 +177,7 @@ class Plan:
             np.concatenate(own),
             np.concatenate(mated),
             np.concatenate(frames),
+            compared.done(),
         )
 
     @staticmethod
@@ -153,6 +200,49 @@ class Plan:
                 else:
                     made.append(session[feature].total(start, units))
         return {feature: np.stack(made) for feature, made in rows.items()}
+
+
+class _Comparing:
+    """Gathers streams that are set against a cohort."""
+
+    def __init__(
+        self, similarities: Mapping[str, Similarity], cohort: Mapping[str, Against], owner: IntArray
+    ) -> None:
+        self._features, self._cohort, self._owner = list(similarities), cohort, owner
+        self._z: list[FloatArray] = []
+        self._heard: list[BoolArray] = []
+        self._tester: list[IntArray] = []
+        self._mated: list[IntArray] = []
+
+    def add(
+        self, scores: FloatArray, tests: Mapping[str, FloatArray], tester: IntArray, mated: IntArray
+    ) -> None:
+        """Some streams: raw scores, shape (F, n, N), and totals by feature, shape (n, M)."""
+        if not self._cohort or not tester.size:
+            return
+        z = np.zeros((tester.size, len(scores), scores.shape[2]), np.float32)
+        heard = np.zeros((tester.size, len(scores)), bool)
+        for f, name in enumerate(self._features):
+            if name in self._cohort:
+                mean, spread = self._cohort[name].levels(tests[name])
+                z[:, f] = normalised(scores[f], mean, spread)
+                heard[:, f] = tests[name].any(axis=1) & (spread > 0)
+        self._z.append(z)
+        self._heard.append(heard)
+        self._tester.append(tester)
+        self._mated.append(mated)
+
+    def done(self) -> Compared | None:
+        """All of them; None without a cohort."""
+        if not self._z:
+            return None
+        return Compared(
+            np.concatenate(self._z),
+            np.concatenate(self._heard),
+            np.concatenate(self._tester),
+            np.concatenate(self._mated),
+            self._owner,
+        )
 
 
 class _Same(Plan):
@@ -195,7 +285,13 @@ class _Cross(Plan):
         self._rests: dict[tuple[int, int], dict[str, Session]] = {}
         candidates = np.flatnonzero([len(long) > 0 for long in self._long])
         mated = np.flatnonzero([len(self._paired[voice]) > 0 for voice in candidates])
-        super().__init__(candidates, mated, shifts)
+        longest = [max(v.length(i) for i in range(len(v.sessions))) for v in voices]
+        strays = np.setdiff1d(np.flatnonzero(np.array(longest) >= test), candidates[mated])
+        super().__init__(candidates, mated, shifts, strays)
+
+    def stray(self, voice: int, shift: int) -> tuple[dict[str, Session], int]:
+        session = max(self._voices[voice].sessions, key=_length)
+        return session, shift * _length(session) // self.shifts
 
     def _turn(self, voice: int, shift: int) -> int:
         choices = self._paired[voice] or self._long[voice]

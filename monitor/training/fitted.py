@@ -15,6 +15,7 @@ from monitor.maths.fitting import LOSSES, fit, fit_many, mean_bits_of
 from monitor.maths.ranks import rank_histogram, rank_histograms
 from monitor.maths.reliability import reliability
 from monitor.training.cells import Cell
+from monitor.training.evidence import FittedEvidence
 from monitor.training.shrinking import Known, ranks_of, trials_of
 from monitor.training.strangers import learn_strangers
 from monitor.types import BoolArray, FloatArray, IntArray
@@ -33,6 +34,7 @@ class FittedCell:
         weights: shape (1 + B, F); NaN for a feature that no trial had a frame of.
         open_set: shape (1 + F,), see ``RankLaw``.
         row: the cell's line in the calibration table.
+        evidence: likelihood ratios; None without a cohort, or where a feature had no frame yet.
     """
 
     alpha: FloatArray
@@ -42,6 +44,7 @@ class FittedCell:
     floor: FloatArray
     open_set: FloatArray
     row: dict[str, Any]
+    evidence: FittedEvidence | None = None
 
 
 def fit_cell(

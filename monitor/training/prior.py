@@ -7,11 +7,14 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from monitor.maths.scores import Similarity
+from monitor.population.cohort import Cohort
 from monitor.population.flattering import alike
 from monitor.population.interpolation import LengthLaw, at_template
+from monitor.population.law import RankLaw
 from monitor.population.population import Population
 from monitor.training.listening import Shape
 from monitor.training.shrinking import Known
+from monitor.types import FloatArray
 
 __all__ = ["Prior"]
 
@@ -24,6 +27,7 @@ class Prior:
         shapes: of the features that are calibrated.
         scorers: their similarities.
         draws: resamples to give of each cell.
+        cohort: what scores are set against; another one's likelihood ratios say nothing here.
     """
 
     def __init__(
@@ -32,7 +36,9 @@ class Prior:
         shapes: Mapping[str, Shape],
         scorers: Mapping[str, Similarity],
         draws: int,
+        cohort: Cohort | None = None,
     ) -> None:
+        self._cohort = cohort
         self._laws, self._scorers, self._draws = population.laws, scorers, draws
         self._alike = alike(population, shapes)
         self._made: dict[tuple[tuple[str, ...], str, float], LengthLaw] = {}
@@ -67,4 +73,20 @@ class Prior:
             point.pmf(candidates, rows, floor=False),
             point.weights[rows][:, order],
             point.floor[rows],
+            evidence=self._evidence(law, order, test, template),
         )
+
+    def _evidence(
+        self, law: RankLaw, order: Sequence[int], test: float, template: float
+    ) -> FloatArray | None:
+        """Its likelihood ratios at one cell, features in that order."""
+        known, cohort = law.evidence, self._cohort
+        if known is None or cohort is None:
+            return None
+        marks = {n: cohort.mark(n) for n in law.features if n in cohort.features}
+        if tuple(marks.get(name) for name in law.features) != known.cohort:
+            return None
+        point = known.at_template(template).at(np.array([test]))
+        rows = np.append(0, 1 + np.arange(self._draws) % (known.intercept.shape[0] - 1))
+        slopes = point.slopes[0][rows][:, list(order)]
+        return np.column_stack([point.intercept[0, rows], slopes])

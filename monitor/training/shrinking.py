@@ -39,12 +39,15 @@ class Known:
         weights: lambda, shape (1 + B, F).
         floor: e, shape (1 + B,).
         worth: m, speakers.
+        evidence: a and b of its likelihood ratios, shape (1 + B, 1 + F); None where it has none
+            against the same cohort.
     """
 
     pmf: FloatArray
     weights: FloatArray
     floor: FloatArray
     worth: float = 0.0
+    evidence: FloatArray | None = None
 
     def share(self, speakers: int) -> float:
         """What it counts beside S speakers: m / (S + m)."""

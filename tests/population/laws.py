@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from monitor.population.cohort import Cohort
+from monitor.population.evidence import EvidenceLaw
 from monitor.population.law import Laws, RankLaw
 from monitor.population.population import FeatureTemplates, Population, SourceNote, Speaker
 
@@ -45,6 +47,29 @@ def rank_law(
         "candidates": 14,
     }
     return RankLaw(tuple(features), session, lengths=t, template_lengths=d, **(values | other))
+
+
+def evidence_law(
+    law: RankLaw, cohort: Cohort | None = None, *, draws: int = 40, seed: int = 0, **other: Any
+) -> EvidenceLaw:
+    """Likelihood ratios on a law's grid, growing with T and D, the draws strewn around them."""
+    generator = np.random.default_rng(seed)
+    t, d = law.lengths[:, None], law.template_lengths
+    growth = np.log1p(t) + 0.1 * np.log1p(d)
+    strewn = np.exp(generator.normal(0, 0.1, (2, 1 + draws, 1, 1)))
+    strewn[:, 0] = 1.0
+    slopes = 0.5 * growth[..., None] / (1 + np.arange(len(law.features)))
+    marks = [f"{i:x}" * 64 for i in range(len(law.features))]
+    if cohort is not None:
+        marks = [cohort.mark(name) for name in law.features]
+    values: dict[str, Any] = {
+        "intercept": -2.0 - growth * strewn[0],
+        "slopes": slopes * strewn[1][..., None],
+        "support": 6.0 + 0.5 * growth,
+        "area": np.clip(0.7 + 0.05 * growth, 0, 1),
+        "cohort": tuple(marks),
+    }
+    return EvidenceLaw(law.lengths, law.template_lengths, **(values | other))
 
 
 def population(

@@ -1,0 +1,178 @@
+"""Likelihood ratios of all enrolled speakers, and what they say among M people (METHOD section 10).
+
+``LR_j = f(scores | the stream is j's) / f(scores | it is somebody else's)``, in bits: 11 bits are
+as likely by chance as 1 in 2 000. Somebody who is not enrolled has a ratio of 1 on average: so
+``p_j(M) = LR_j / (sum_i LR_i + M - N)`` for N enrolled among M people, one formula from a closed
+set (M = N) to the evidence itself (large M). Nothing here overflows up to a thousand bits and 1e10
+people.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from monitor.errors import UsageError
+from monitor.maths.posterior import evidence_of
+from monitor.types import FloatArray
+
+__all__ = [
+    "bits_among",
+    "crowd_bits",
+    "enrolled_share",
+    "held_to",
+    "log2_ratios",
+    "posterior_among",
+    "total_bits",
+]
+
+
+def log2_ratios(z: FloatArray, intercept: FloatArray | float, slopes: FloatArray) -> FloatArray:
+    """``(a + sum_f b_f z_fj) / ln 2``.
+
+    Args:
+        z: scores normalised against a cohort, shape (..., F, N).
+        intercept: a, nats, shape (...).
+        slopes: b, nats, shape (..., F).
+
+    Returns:
+        bits, shape (..., N).
+
+    Example:
+        >>> log2_ratios(np.array([[1.0, 5.0]]), -2.0, np.array([1.0])).round(2)
+        array([-1.44,  4.33])
+    """
+    nats = evidence_of(z, slopes) + np.asarray(intercept)[..., None]
+    return np.asarray(nats / np.log(2.0))
+
+
+def held_to(bits: FloatArray, most: FloatArray | float) -> FloatArray:
+    """All ratios of a stream lowered alike until the best is at most so many bits.
+
+    Odds among the enrolled stay as they are: who fits best still does. It is against everybody else
+    that data can support no more.
+
+    Args:
+        bits: shape (..., N).
+        most: shape (...).
+
+    Example:
+        >>> held_to(np.array([12.0, 3.0]), 10.0)
+        array([10.,  1.])
+    """
+    beyond = np.maximum(bits.max(axis=-1) - most, 0.0)
+    return np.asarray(bits - beyond[..., None])
+
+
+def total_bits(bits: FloatArray, beside: FloatArray | float = 0.0) -> FloatArray:
+    """``log2(sum_j 2^bits_j + beside)``: shape (..., N) to (...).
+
+    Args:
+        bits: shape (..., N).
+        beside: people with a ratio of 1, >= 0, shape (...).
+
+    Example:
+        >>> total_bits(np.array([2000.0, 2000.0])), total_bits(np.array([1.0, 1.0]), beside=4)
+        (np.float64(2001.0), np.float64(3.0))
+    """
+    with np.errstate(divide="ignore"):
+        top = np.maximum(bits.max(axis=-1), np.log2(beside))
+    mass = np.exp2(bits - top[..., None]).sum(axis=-1)
+    return np.asarray(top + np.log2(mass + beside * np.exp2(-top)))[()]
+
+
+def posterior_among(bits: FloatArray, people: float) -> FloatArray:
+    """``p_j(M)`` of the N enrolled among M people; what is left to 1 is everybody else's.
+
+    Args:
+        bits: likelihood ratios, shape (R, N).
+        people: M, at least N.
+
+    Returns:
+        shape (R, N).
+
+    Raises:
+        UsageError: M is less than N.
+
+    Example:
+        >>> posterior_among(np.array([[11.0, -3.0]]), 1e6).round(4)
+        array([[0.002, 0.   ]])
+    """
+    beside = _beside(bits, people)
+    return np.asarray(np.exp2(bits - total_bits(bits, beside)[..., None]))
+
+
+def bits_among(bits: FloatArray, people: float, watched: int | None) -> FloatArray:
+    """What the stream has given away among M people.
+
+    Args:
+        bits: likelihood ratios, shape (R, N).
+        people: M, at least N.
+        watched: whose ``log2(M p_w(M))`` is wanted: at most log2 M, negative where misled. None:
+            the relative entropy of the posterior over all M people to an even one, which does not
+            take the best of N for evidence.
+
+    Returns:
+        shape (R,).
+
+    Raises:
+        UsageError: M is less than N.
+
+    Example:
+        >>> ratios = np.array([[11.0, 0.0]])
+        >>> bits_among(ratios, 1e9, 0).round(3), bits_among(ratios, 1e4, None).round(3)
+        (array([11.]), array([1.601]))
+    """
+    total = total_bits(bits, _beside(bits, people))
+    if watched is not None:
+        return np.asarray(np.log2(people) + bits[..., watched] - total)
+    # sum_j p_j log2(M p_j) + (M - N) q log2(M q) with log2 p_j = bits_j - total, log2 q = -total
+    mean = (np.exp2(bits - total[..., None]) * bits).sum(axis=-1)
+    return np.asarray(np.maximum(np.log2(people) - total + mean, 0.0))
+
+
+def crowd_bits(own: FloatArray, rest: FloatArray, enrolled: int, people: float) -> FloatArray:
+    """``bits_among`` of one speaker under many ratios of that speaker, the others' as they are.
+
+    Args:
+        own: bits of the speaker, any shape.
+        rest: ``total_bits`` of the other N - 1, of a shape that fits; -inf where there is nobody.
+        enrolled: N.
+        people: M, at least N.
+
+    Example:
+        >>> crowd_bits(np.array([11.0, 3.0]), np.array(-5.0), 50, 1e6).round(2)
+        array([11.,  3.])
+    """
+    both = np.stack(np.broadcast_arrays(own, rest), axis=-1)
+    return np.asarray(np.log2(people) + own - total_bits(both, max(people - enrolled, 0.0)))
+
+
+def enrolled_share(bits: FloatArray, prior: float = 0.5) -> FloatArray:
+    """Probability that the speaker is one of the N: ``sum LR / (sum LR + N (1 - prior) / prior)``.
+
+    Args:
+        bits: likelihood ratios, shape (R, N).
+        prior: the same before anything was heard.
+
+    Returns:
+        shape (R,), in [0, 1].
+
+    Raises:
+        UsageError: the prior does not lie between 0 and 1.
+
+    Example:
+        >>> enrolled_share(np.array([[0.0, 0.0], [6.0, -9.0]])).round(3)
+        array([0.5 , 0.97])
+    """
+    if not 0.0 < prior < 1.0:
+        raise UsageError(f"a prior of {prior:g} must lie between 0 and 1")
+    odds = total_bits(bits) - np.log2(bits.shape[-1]) + np.log2(prior) - np.log2(1.0 - prior)
+    return np.asarray(1.0 / (1.0 + np.exp2(np.clip(-odds, -1000.0, 1000.0))))
+
+
+def _beside(bits: FloatArray, people: float) -> float:
+    """M - N."""
+    enrolled = bits.shape[-1]
+    if not enrolled <= people < np.inf:
+        raise UsageError(f"among {people:g} people: {enrolled} are enrolled, so at least that many")
+    return float(people - enrolled)

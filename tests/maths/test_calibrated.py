@@ -1,0 +1,76 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from monitor.evaluation.verification import cllr, min_cllr
+from monitor.maths.calibrated import (
+    cost_bits,
+    exceeding,
+    least_cost_bits,
+    mean_ratio,
+    upper_bound_bits,
+)
+
+some = st.lists(st.floats(-30, 30), min_size=1, max_size=40).map(np.array)
+
+
+@given(some, some)
+def test_costs_are_those_of_unweighted_scores(mated, others):
+    ones = np.ones(mated.size), np.ones(others.size)
+    nats = np.log(2)
+    assert cost_bits(mated, others, *ones) == pytest.approx(cllr(mated * nats, others * nats))
+    assert least_cost_bits(mated, others, *ones) == pytest.approx(min_cllr(mated, others), abs=1e-9)
+
+
+@given(some, some, st.integers(1, 5))
+def test_a_weight_is_so_many_copies(mated, others, times):
+    own, theirs = np.ones(mated.size), np.ones(others.size)
+    own[0], theirs[0] = times, times
+    many = np.append(mated, [mated[0]] * (times - 1)), np.append(others, [others[0]] * (times - 1))
+    ones = np.ones(many[0].size), np.ones(many[1].size)
+    for cost in (cost_bits, least_cost_bits):
+        assert cost(mated, others, own, theirs) == pytest.approx(cost(*many, *ones), abs=1e-9)
+    assert mean_ratio(others, theirs) == pytest.approx(mean_ratio(many[1], ones[1]))
+    steps = np.array([-1.0, 0.0, 3.0])
+    assert exceeding(others, theirs, steps) == pytest.approx(exceeding(many[1], ones[1], steps))
+
+
+@given(some)
+def test_a_mean_ratio_of_one_keeps_every_promise(others):
+    """Markov: the share at k bits is at most the mean ratio times 2^-k."""
+    ones = np.ones(others.size)
+    steps = np.linspace(0, 30, 61)
+    allowed = mean_ratio(others, ones) * np.exp2(-steps)
+    assert (exceeding(others, ones, steps) <= allowed * (1 + 1e-9) + 1e-12).all()
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.floats(-12, 12), min_size=3, max_size=60).map(np.array),
+    st.lists(st.floats(-12, 12), min_size=3, max_size=300).map(np.array),
+)
+def test_upper_bound_is_that_of_the_oracle(mated, others):
+    bayeserror = pytest.importorskip("lir.algorithms.bayeserror")
+    found = upper_bound_bits(
+        mated, others, np.ones(mated.size), np.ones(others.size), mated.size, others.size
+    )
+    tens = np.log10(2)
+    ratios = np.concatenate([mated, others]) * tens
+    labels = np.repeat([1, 0], [mated.size, others.size])
+    _, expected = bayeserror.elub(ratios.copy(), labels, step_size=0.001)
+    # the oracle also stops at the largest ratio there is
+    assert min(found, max(ratios.max() / tens, 0.0)) == pytest.approx(expected / tens, abs=0.05)
+
+
+def test_no_bound_beyond_what_pairs_can_show():
+    mated, others = np.full(500, 50.0), np.full(500, -50.0)
+    ones = np.ones(500)
+    assert upper_bound_bits(mated, others, ones, ones, 500, 10) == pytest.approx(
+        np.log2(11), abs=0.2
+    )
+    # one other person in ten who shows 8 bits ends it
+    others[:50] = 8.0
+    assert upper_bound_bits(mated, others, ones, ones, 500, 500) < np.log2(10) + 0.1

@@ -1,0 +1,150 @@
+from __future__ import annotations
+
+from decimal import Decimal, getcontext
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose
+
+from monitor.errors import UsageError
+from monitor.maths.evidence import (
+    bits_among,
+    crowd_bits,
+    enrolled_share,
+    held_to,
+    log2_ratios,
+    posterior_among,
+    total_bits,
+)
+from monitor.maths.posterior import local_bits, score_posterior
+
+ratios = st.lists(st.floats(-1000, 1000), min_size=1, max_size=30).map(np.array)
+crowds = st.floats(0, 1e10)
+
+
+def exactly(bits, people):
+    """Probabilities and log2 of the total, in as many digits as it takes."""
+    getcontext().prec = 400
+    each = [Decimal(2) ** Decimal(float(b)) for b in bits]
+    total = sum(each) + Decimal(people) - len(each)
+    return [float(x / total) for x in each], float(total.ln() / Decimal(2).ln())
+
+
+@given(ratios, crowds)
+def test_posterior_by_its_definition_however_large(bits, more):
+    people = bits.size + more
+    expected, total = exactly(bits, people)
+    assert_allclose(posterior_among(bits, people), expected, rtol=1e-9, atol=1e-300)
+    assert float(total_bits(bits, people - bits.size)) == pytest.approx(total, abs=1e-9)
+
+
+@given(ratios, crowds)
+def test_probabilities_sum_to_one_with_everybody_else(bits, more):
+    people = bits.size + more
+    p = posterior_among(bits, people)
+    rest = (people - bits.size) * np.exp2(-total_bits(bits, people - bits.size))
+    assert p.sum() + rest == pytest.approx(1, abs=1e-9)
+
+
+@given(ratios, crowds, st.data())
+def test_bits_of_the_watched(bits, more, data):
+    people = bits.size + more
+    watched = data.draw(st.integers(0, bits.size - 1))
+    found = float(bits_among(bits, people, watched))
+    assert np.isfinite(found)
+    assert found <= np.log2(people) + 1e-9
+    rest = total_bits(np.delete(bits, watched)) if bits.size > 1 else -np.inf
+    again = crowd_bits(bits[watched], np.asarray(rest), bits.size, people)
+    assert found == pytest.approx(float(again), abs=1e-9)
+
+
+@given(ratios, crowds)
+def test_without_a_watched_speaker_it_is_a_relative_entropy(bits, more):
+    people = bits.size + more
+    p = posterior_among(bits, people)
+    rest = np.exp2(-total_bits(bits, people - bits.size))
+    told = p > 0
+    entropy = (p[told] * np.log2(people * p[told])).sum()
+    entropy += more * rest * np.log2(people * rest) if rest > 0 else 0.0
+    assert float(bits_among(bits, people, None)) == pytest.approx(entropy, abs=1e-6)
+
+
+@given(ratios)
+def test_among_the_enrolled_alone_it_is_the_closed_set(bits):
+    closed = score_posterior(bits * np.log(2), 0.0)
+    assert_allclose(posterior_among(bits, bits.size), closed, rtol=1e-6, atol=1e-300)
+    if bits.size > 1 and closed[0] > 1e-200:
+        local = local_bits(float(closed[0]), bits.size)
+        assert float(bits_among(bits, bits.size, 0)) == pytest.approx(float(local), abs=1e-6)
+
+
+@given(st.lists(st.floats(-20, 20), min_size=1, max_size=30).map(np.array))
+def test_in_a_large_crowd_it_is_the_evidence(bits):
+    assert_allclose([bits_among(bits, 1e15, j) for j in range(bits.size)], bits, atol=1e-6)
+
+
+@given(st.lists(st.floats(-60, 60), min_size=2, max_size=30).map(np.array), st.floats(0, 30))
+def test_a_larger_crowd_makes_nobody_more_probable(bits, doublings):
+    near, far = bits.size * 2.0, bits.size * 2.0 ** (1 + doublings)
+    assert (posterior_among(bits, far) <= posterior_among(bits, near) + 1e-15).all()
+
+
+@given(st.lists(st.floats(-60, 60), min_size=2, max_size=30).map(np.array), st.floats(0, 30))
+def test_more_evidence_never_counts_less(bits, more):
+    raised = bits.copy()
+    raised[0] += more
+    assert bits_among(raised, 1e6, 0) >= bits_among(bits, 1e6, 0) - 1e-9
+    assert enrolled_share(raised) >= enrolled_share(bits) - 1e-12
+
+
+@given(ratios, st.floats(1e-6, 1 - 1e-6))
+def test_enrolled_is_the_posteriors_sum(bits, prior):
+    """N of M people are enrolled: a prior of N / M."""
+    share = float(enrolled_share(bits, prior))
+    assert 0 <= share <= 1
+    people = bits.size / prior
+    assert share == pytest.approx(posterior_among(bits, people).sum(), abs=1e-6)
+
+
+def test_no_evidence_leaves_the_prior():
+    assert enrolled_share(np.zeros((3, 50)), 0.2) == pytest.approx([0.2] * 3)
+    assert bits_among(np.zeros(50), 1e6, 3) == pytest.approx(0.0, abs=1e-12)
+    assert bits_among(np.zeros(50), 1e6, None) == pytest.approx(0.0, abs=1e-9)
+
+
+def test_eleven_bits_are_one_in_two_thousand():
+    bits = np.full(50, -8.0)
+    bits[7] = 11.0
+    assert posterior_among(bits, 1e6)[7] == pytest.approx(1 / 489, rel=0.01)
+    assert bits_among(bits, 1e6, 7) == pytest.approx(11.0, abs=0.01)
+
+
+@given(ratios, st.floats(0, 20))
+def test_what_data_cannot_support_is_taken_off_all_alike(bits, most):
+    held = held_to(bits, most)
+    assert held.max() <= most + 1e-9
+    assert_allclose(held - held[0], bits - bits[0], atol=1e-9)
+    if bits.max() <= most:
+        assert (held == bits).all()
+
+
+def test_ratios_are_linear_in_the_scores():
+    z = np.array([[[1.0, -2.0], [0.5, 3.0]], [[0.0, 1.0], [2.0, 2.0]]])
+    slopes = np.array([[0.3, 0.7], [1.0, 0.0]])
+    found = log2_ratios(z, np.array([-1.0, 0.5]), slopes)
+    expected = np.array([[-1 + 0.3 + 0.35, -1 - 0.6 + 2.1], [0.5, 1.5]]) / np.log(2)
+    assert_allclose(found, expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("people", [1, 1.9, np.inf, np.nan])
+def test_fewer_people_than_are_enrolled(people):
+    with pytest.raises(UsageError, match="2 are enrolled"):
+        posterior_among(np.zeros(2), people)
+
+
+@pytest.mark.parametrize("prior", [0.0, 1.0, -1.0, np.nan])
+def test_a_prior_is_a_probability(prior):
+    with pytest.raises(UsageError, match="between 0 and 1"):
+        enrolled_share(np.zeros(2), prior)

@@ -1,0 +1,122 @@
+"""Evidence laws: kept, read again, interpolated, and refused where they are none."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from monitor.errors import StoreError
+from monitor.population.evidence import EvidenceLaw
+from monitor.population.law import Laws
+from monitor.population.lawfile import load_laws, save_laws
+from tests.population.laws import evidence_law, rank_law
+
+
+def with_evidence(**other):
+    law = rank_law(("f0", "phones"), template_lengths=(10.0, 60.0))
+    return replace(law, evidence=evidence_law(law, **other))
+
+
+def test_a_store_keeps_it(tmp_path):
+    law = with_evidence()
+    save_laws(tmp_path / "law.npz", Laws([law, rank_law()]))
+    first, second = load_laws(tmp_path / "law.npz")
+    assert second.evidence is None
+    again, mine = first.evidence, law.evidence
+    assert again is not None
+    assert again.cohort == mine.cohort
+    for name in ("lengths", "template_lengths"):
+        assert_array_equal(getattr(again, name), getattr(mine, name))
+    for name in ("intercept", "slopes", "support", "area"):
+        assert_allclose(getattr(again, name), getattr(mine, name), rtol=1e-3, equal_nan=True)
+    # the law itself is kept as it is, to single precision
+    assert_allclose(again.intercept[0], mine.intercept[0], rtol=1e-7)
+
+
+def test_at_the_grid_it_is_the_law_and_between_it_is_in_between():
+    law = with_evidence().evidence
+    at = law.at_template(10.0)
+    point = at.at(law.lengths)
+    assert_allclose(point.intercept.T, law.intercept[:, :, 0])
+    assert_allclose(np.moveaxis(point.slopes, 1, 0), law.slopes[:, :, 0])
+    assert_allclose(point.support, law.support[:, 0])
+    middle = np.sqrt(law.lengths[1] * law.lengths[2])
+    between = at.at(np.array([middle])).intercept[0]
+    assert_allclose(between, law.intercept[:, 1:3, 0].mean(axis=1))
+    half = law.at_template(float(np.sqrt(600.0))).at(law.lengths)
+    assert_allclose(half.support, law.support.mean(axis=1))
+
+
+def test_before_the_grid_it_fades_and_beyond_it_stands():
+    law = with_evidence().evidence
+    at = law.at_template(200.0)
+    first, last = law.lengths[[0, -1]]
+    early = at.at(np.array([0.0, first / 4, last, 50 * last]))
+    assert_array_equal(early.intercept[0], 0)
+    assert_array_equal(early.slopes[0], 0)
+    assert_allclose(early.intercept[1], law.intercept[:, 0, 1] / 4)
+    assert_allclose(early.intercept[3], early.intercept[2])
+    assert_allclose(early.support[3], law.support[-1, 1])
+
+
+def test_a_moment_does_not_depend_on_the_others():
+    at = with_evidence().evidence.at_template(20.0)
+    seconds = np.geomspace(0.1, 100, 40)
+    whole = at.at(seconds)
+    for r in (0, 17, 39):
+        one = at.at(seconds[r : r + 1])
+        for name in ("intercept", "slopes", "support", "area"):
+            assert_array_equal(getattr(one, name)[0], getattr(whole, name)[r])
+
+
+def test_cells_that_were_not_reached_are_passed_over():
+    law = with_evidence()
+    for name in ("intercept", "slopes", "support", "area"):
+        values = getattr(law.evidence, name)
+        index = (0, 0) if values.ndim == 2 else (slice(None), 0, 0)
+        values[index] = np.nan
+    assert_allclose(law.evidence.at_template(10.0).at(law.lengths[:1]).support,
+                    law.evidence.support[0, 1])  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("slopes", lambda x: -x),
+        ("support", lambda x: -x - 1),
+        ("area", lambda x: x + 1),
+        ("intercept", lambda x: x * 1e6),
+        ("intercept", lambda x: x[:1]),
+        ("slopes", lambda x: x[..., 0]),
+        ("support", lambda x: x * np.nan),
+        ("intercept", lambda x: x * np.nan),
+        ("cohort", lambda x: x[:1]),
+        ("cohort", lambda x: ("not a mark", *x[1:])),
+        ("cohort", lambda x: (None, *x[1:])),
+    ],
+)
+def test_no_nonsense(name, change):
+    law = with_evidence().evidence
+    with pytest.raises(StoreError):
+        replace(law, **{name: change(getattr(law, name))})
+
+
+def test_a_law_and_its_evidence_are_of_one_grid():
+    law = with_evidence()
+    with pytest.raises(StoreError, match="another grid"):
+        replace(law, evidence=evidence_law(rank_law(("f0",), template_lengths=(10.0, 60.0))))
+
+
+def test_no_parts_missing():
+    law = with_evidence()
+    header, arrays = Laws([law]).pack()
+    for name in [n for n in arrays if "evidence" in n]:
+        less = {key: value for key, value in arrays.items() if key != name}
+        with pytest.raises(KeyError):
+            Laws.unpack(header, less)
+        with pytest.raises(StoreError):
+            Laws.unpack(header, arrays | {name: arrays[name].astype(int)})
+    assert isinstance(next(iter(Laws.unpack(header, arrays))).evidence, EvidenceLaw)

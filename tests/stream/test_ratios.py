@@ -1,0 +1,130 @@
+"""Likelihood ratios along a stream, by hand and against a fit by definition."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from monitor.maths.scores import similarity
+from monitor.population.cohort import Cohort
+from monitor.population.law import Laws
+from monitor.population.population import FeatureTemplates
+from monitor.stream.ratios import Ratios, ratios_lack
+from tests.population.laws import evidence_law, population, rank_law
+
+SIZE = 12
+FEATURES = ("f0", "phones")
+
+
+def cohort(people=30, seed=0, features=FEATURES) -> Cohort:
+    generator = np.random.default_rng(seed)
+    made = {}
+    for name in features:
+        counts = generator.multinomial(300, generator.dirichlet(np.ones(SIZE), people))
+        counts[3] = 0  # of whom nothing was heard
+        made[name] = FeatureTemplates("histogram", SIZE, 0.01, counts.astype(np.uint16))
+    return Cohort(np.full(people, 3.0), made)
+
+
+def made(watched=2, **law):
+    """A population whose law reads some bits for some of these templates."""
+    generator = np.random.default_rng(5)
+    law = {"intercept": np.full((41, 4, 2), 6.0)} | law
+    against = cohort()
+    own = rank_law(FEATURES, template_lengths=(10.0, 60.0))
+    own = replace(own, evidence=evidence_law(own, against, **law))
+    people = population(features=FEATURES)
+    whole = type(people)(people.speakers, people.offsets, people.features, Laws([own]),
+                         cohort=against)  # fmt: skip
+    scoring = whole.scoring()
+    voices = generator.dirichlet(np.ones(SIZE), (len(FEATURES), 5))
+    totals = {f: generator.multinomial(200, p) for f, p in zip(FEATURES, voices, strict=True)}
+    how = similarity("log-likelihood")
+    scores = np.stack(
+        [how.score(how.prepare(whole.templates(f, scoring)), totals[f]) for f in FEATURES], axis=1
+    )
+    return whole, own, against, Ratios(whole, own, scoring, watched), totals, scores
+
+
+def test_by_definition():
+    _, law, against, ratios, totals, scores = made(support=np.full((4, 2), 99.0))
+    seconds = law.lengths[[0, 1, 2, 3, 1]]
+    found = ratios.at(seconds, totals, scores)
+    how = similarity("log-likelihood")
+    for r, t in enumerate([0, 1, 2, 3, 1]):
+        # templates of 20 s, between those of 10 and 60
+        w = np.log(20 / 10) / np.log(6)
+        a = (1 - w) * law.evidence.intercept[:, t, 0] + w * law.evidence.intercept[:, t, 1]
+        b = (1 - w) * law.evidence.slopes[:, t, 0] + w * law.evidence.slopes[:, t, 1]
+        nats = np.repeat(a[:, None], 6, axis=1)
+        for f, name in enumerate(FEATURES):
+            sketches = against.features[name].slices.astype(int)
+            level = how.score(how.prepare(sketches[sketches.any(axis=1)]), totals[name][r])
+            nats += b[:, f, None] * (scores[r, f] - level.mean()) / level.std()
+        bits = nats / np.log(2)
+        assert_allclose(found.bits[r], bits[0], rtol=1e-9)
+        draws = np.sort(bits[1:, 2])
+        assert found.watched[r].value == pytest.approx(bits[0, 2])
+        assert found.watched[r].low == pytest.approx(min(draws[1], bits[0, 2]))
+        assert found.watched[r].high == pytest.approx(max(draws[-2], bits[0, 2]))
+    assert not found.at_least.any()
+
+
+def test_no_more_than_the_data_support():
+    *_, ratios, totals, scores = made(support=np.full((4, 2), 1.5))
+    free = made(support=np.full((4, 2), 99.0))
+    seconds = np.full(5, 10.0)
+    found, loose = ratios.at(seconds, totals, scores), free[3].at(seconds, totals, scores)
+    assert loose.bits.max() > 1.5
+    assert (found.bits.max(axis=1) <= 1.5 + 1e-12).all()
+    # who fits better than whom, and by how much, stays
+    assert_allclose(np.diff(found.bits), np.diff(loose.bits), atol=1e-9)
+    assert_array_equal(found.at_least, loose.bits[:, 2] > 1.5)
+    for cut, whole in zip(found.watched, loose.watched, strict=True):
+        assert cut.value == pytest.approx(min(whole.value, 1.5))
+        assert cut.low <= cut.value <= cut.high <= 1.5
+    nobody = made(watched=None, support=np.full((4, 2), 1.5))[3].at(seconds, totals, scores)
+    assert nobody.watched == [None] * 5
+    assert_array_equal(nobody.at_least, loose.bits.max(axis=1) > 1.5)
+
+
+def test_a_moment_does_not_depend_on_the_others():
+    *_, ratios, totals, scores = made()
+    seconds = np.array([0.2, 1.0, 7.0, 60.0, 900.0])
+    whole = ratios.at(seconds, totals, scores)
+    for r in range(5):
+        one = ratios.at(seconds[[r]], {f: x[[r]] for f, x in totals.items()}, scores[[r]])
+        assert_array_equal(one.bits[0], whole.bits[r])
+        assert one.watched[0] == whole.watched[r]
+
+
+def test_the_amount_heard_does_not_matter_to_the_scores_but_to_the_law():
+    *_, ratios, totals, scores = made()
+    seconds = np.full(5, 10.0)
+    longer = ratios.at(seconds, {f: 7 * x for f, x in totals.items()}, 7 * scores)
+    assert_allclose(longer.bits, ratios.at(seconds, totals, scores).bits, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (lambda p, law: (p, replace(law, evidence=None)), "learnt without evidence"),
+        (lambda _, law: (population(features=FEATURES), law), "no cohort"),
+        (lambda p, law: (with_cohort(p, cohort(seed=1)), law), "another cohort"),
+        (lambda p, law: (with_cohort(p, cohort(features=("f0",))), law), "nothing of phones"),
+        (lambda p, law: (p, law), ""),
+    ],
+)
+def test_what_is_lacking_is_said(change, reason):
+    whole, law, *_ = made()
+    said = ratios_lack(*change(whole, law))
+    assert reason in said
+    assert bool(said) == bool(reason)
+
+
+def with_cohort(people, against):
+    return type(people)(people.speakers, people.offsets, people.features, people.laws,
+                        cohort=against)  # fmt: skip
