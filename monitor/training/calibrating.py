@@ -23,7 +23,7 @@ from monitor.population.law import Laws, RankLaw
 from monitor.population.normalising import Against
 from monitor.population.population import Population
 from monitor.training.cells import Cell, Plan, plans
-from monitor.training.evidence import FittedEvidence, chosen, fit_evidence
+from monitor.training.evidence import ROW, FittedEvidence, chosen, fit_evidence
 from monitor.training.fitted import FittedCell, fit_cell
 from monitor.training.listening import Shape
 from monitor.training.prior import Prior
@@ -176,9 +176,12 @@ def calibrate(
             cell = whole.tested_on(testers[features])
             few = np.unique(cell.behind_speaker).size < FEWEST_SPEAKERS
             fit = None if few else fit_cell(cell, axis, weights, additive[axis], seed, told)
-            if fit is not None and against.keys() >= set(features):
-                ratios = _ratios(cell, axis, testers[features], weights, told)
-                more = {} if ratios is None else ratios.row
+            if fit is not None:
+                ratios, more = None, dict.fromkeys(ROW)
+                if against.keys() >= set(features):
+                    ratios = _ratios(cell, axis, testers[features], weights, told)
+                if ratios is not None:
+                    more = ratios.row
                 fit = replace(fit, evidence=ratios, row=fit.row | more)
             fits.append(fit)
         return fits

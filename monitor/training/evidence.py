@@ -22,7 +22,16 @@ from monitor.maths.twoclass import Comparisons, Told, cross_fit, fit_each, pair_
 from monitor.training.cells import Compared
 from monitor.types import BoolArray, FloatArray, IntArray
 
-__all__ = ["FittedEvidence", "chosen", "fit_evidence"]
+__all__ = ["ROW", "Chosen", "FittedEvidence", "chosen", "fit_evidence"]
+
+ROW = (
+    *("evidence_speakers", "evidence_pairs", "evidence_bits", "evidence_low_tenth"),
+    *("support_bits", "evidence_lowered_bits", "evidence_cllr", "evidence_min_cllr"),
+    *("others_mean_ratio", "others_mean_ratio_low", "others_mean_ratio_high"),
+    *("others_exceeding", "evidence_candidates", "rank1_predicted", "rank1_actual"),
+    *("among_bits_predicted", "among_bits_actual", "enrolled_area"),
+)
+"""What a cell's line in the calibration table says of it, all null without a cohort."""
 
 _MOST = 200_000
 """Comparisons behind the fit, evenly of all pairs; of more, those left out say the same."""
@@ -164,7 +173,7 @@ def _others(comparisons: Comparisons, bits: FloatArray, drawn: FloatArray) -> di
     each = np.bincount(place, np.exp2(bits)) / counts
     total = weights.sum(axis=1)
     means = (weights @ each)[total > 0] / total[total > 0]
-    low, high = limits(means) if means.size else (np.nan, np.nan)
+    low, high = limits(means if means.size else each)
     steps = np.arange(1, int(np.log2(1.0 + pair.size)) + 1)
     shares = calibrated.exceeding(bits, (1.0 / counts)[place], steps.astype(float))
     return {
@@ -196,8 +205,6 @@ def _among(found: Chosen, bits: FloatArray, support: float) -> tuple[float, dict
     # candidates who are not to be compared are nobody
     n = int(count.max())
     whole = count == n
-    if not whole.any():
-        return area, {}
     kept = np.argsort(np.isnan(table[whole]), axis=1, kind="stable")[:, :n]
     ratios = np.take_along_axis(enrolled[whole], kept, axis=1)
     target = np.argmax(kept == own[whole][:, None], axis=1)

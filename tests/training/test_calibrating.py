@@ -11,6 +11,7 @@ from monitor.maths.windows import Session
 from monitor.population.lawfile import load_laws, save_laws
 from monitor.training import calibrating
 from monitor.training.calibrating import calibrate
+from monitor.training.evidence import ROW
 from monitor.training.listening import Shape
 from monitor.training.shrinking import held_out_nats
 from monitor.training.voices import Voice
@@ -25,6 +26,7 @@ KEYS = [
     *["null_high", "null_raw_low", "null_raw_high", "held_out_local_bits"],
     *["calibration_error", "reliability", "weights", "floor", "losses", "notes"],
     *["open_set_area", "open_set_enrolled_kept", "open_set_strangers_found", "prior_speakers"],
+    *ROW,
     *["common_candidates", "common_bits", "common_bits_low", "common_bits_high"],
 ]
 """Keys are stable: added, never renamed."""
@@ -39,7 +41,7 @@ def voices(simulated):
 
 def small(voices, shapes=F0, **options):
     given = {"lengths": [1.0, 3.0], "template_lengths": [6.0], "draws": 20, "trials": 3}
-    return calibrate(voices, shapes, **{"prior": None, **given, **options})
+    return calibrate(voices, shapes, **{"prior": None, "cohort": None, **given, **options})
 
 
 def test_rows_and_laws(voices):
