@@ -145,7 +145,7 @@ def calibrate(
     def run(place: _Place) -> Cell:
         _, t, d, plan = place
         test, template = (round(x * UNITS_PER_SECOND) for x in (lengths[t], template_lengths[d]))
-        return plan.run(scorers, test, template, against)
+        return plan.run(scorers, test, template, cohort=against)
 
     def known(features: tuple[str, ...], place: _Place, candidates: int) -> Known | None:
         session, t, d, _ = place

@@ -121,6 +121,7 @@ class Plan:
         similarities: dict[str, Similarity],
         test_units: int,
         template_units: int,
+        *,
         cohort: Mapping[str, Against] | None = None,
     ) -> Cell:
         """Score every trial of the cell.
