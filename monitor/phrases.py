@@ -19,7 +19,10 @@ __all__ = [
     "file_name",
     "is_name",
     "is_stranger",
+    "length_in_words",
     "odds",
+    "others_in_words",
+    "percent",
     "plural",
     "printable",
     "verdict",
@@ -93,6 +96,51 @@ def plural(count: int, one: str, many: str | None = None) -> str:
         ('1 speaker', '0 speakers', '1,200 trials')
     """
     return f"{count:,} {one if count == 1 else many or f'{one}s'}"
+
+
+def length_in_words(seconds: float) -> str:
+    """A length of time, in minutes where it is a whole number of them.
+
+    Examples:
+        >>> length_in_words(600.0), length_in_words(60), length_in_words(90), length_in_words(0.5)
+        ('10 minutes', '1 minute', '90 seconds', '0.5 seconds')
+    """
+    if seconds >= 60 and seconds % 60 == 0:
+        return plural(round(seconds / 60), "minute")
+    return f"{seconds:,g} second{'' if seconds == 1 else 's'}"
+
+
+def percent(share: float) -> str:
+    """A share of one.
+
+    Examples:
+        >>> percent(0.05), percent(0.125), percent(0.001)
+        ('5 %', '12.5 %', '0.1 %')
+    """
+    return f"{100 * share:.4g} %"
+
+
+def others_in_words(alarms: Mapping[str, Any]) -> str:
+    """How often others set an alert off, of what the alert quotes.
+
+    Examples:
+        >>> quote = {"share": 0.05, "horizon_seconds": 600.0, "speakers": 22, "repeated": 0}
+        >>> print(others_in_words(quote))
+        of a hundred other people's streams of 10 minutes at most 5 set it off, by 22 speakers
+        >>> others_in_words({**quote, "share": 0.125, "repeated": 20}).partition("at most ")[2]
+        '125 set it off, by 22 speakers (20 of whom said less and were heard again)'
+    """
+    many, name = next(
+        ((n, name) for n, name in _CROWDS if abs(alarms["share"] * n % 1) < 1e-9), _CROWDS[-1]
+    )
+    again = alarms.get("repeated")
+    shorter = f" ({again} of whom said less and were heard again)" if again else ""
+    streams = f"other people's streams of {length_in_words(alarms['horizon_seconds'])}"
+    by = plural(alarms["speakers"], "speaker")
+    return f"of {name} {streams} at most {alarms['share'] * many:g} set it off, by {by}{shorter}"
+
+
+_CROWDS = ((100, "a hundred"), (1000, "a thousand"), (100_000, "a hundred thousand"))
 
 
 def as_wav(path: str | os.PathLike[str]) -> str:

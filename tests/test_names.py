@@ -28,7 +28,7 @@ NAMES = {
         "alerts",
         "sources",
     ],
-    "monitor.alerts": ["EarlyWarning", "Forecast", "Threshold", "budget"],
+    "monitor.alerts": ["Conformal", "EarlyWarning", "Forecast", "Threshold", "budget"],
     "monitor.errors": [
         "CalibrationError",
         "CorpusError",

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from monitor.alerts.budget import budget
+from monitor.alerts.conformal import Conformal
 from monitor.alerts.forecast import Forecast
 from monitor.alerts.rules import Threshold
 from monitor.alerts.warning import EarlyWarning
 
-__all__ = ["EarlyWarning", "Forecast", "Threshold", "budget"]
+__all__ = ["Conformal", "EarlyWarning", "Forecast", "Threshold", "budget"]

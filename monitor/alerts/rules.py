@@ -14,10 +14,8 @@ from monitor.errors import UsageError
 __all__ = ["Threshold"]
 
 NUMBER = r"[+-]?(?:\d+\.?\d*|\.\d+)"
-RULE = re.compile(
-    rf"\s*(?P<field>[^\s<>=]+)\s*>=?\s*(?P<bits>{NUMBER})\s*(?:bits?)?"
-    rf"(?:\s*for\s*(?P<hold>{NUMBER})\s*(?:s|sec|seconds?)?)?\s*"
-)
+HOLD = rf"(?:\s*for\s*(?P<hold>{NUMBER})\s*(?:s|sec|seconds?)?)?"
+RULE = re.compile(rf"\s*(?P<field>[^\s<>=]+)\s*>=?\s*(?P<bits>{NUMBER})\s*(?:bits?)?{HOLD}\s*")
 
 
 class Threshold(Holding):
@@ -80,7 +78,10 @@ class Threshold(Holding):
         """
         match = RULE.fullmatch(text)
         if match is None:
-            raise UsageError(f"cannot read the alert rule {text!r}: write it as 'bits>3 for 5 s'")
+            raise UsageError(
+                f"cannot read the alert rule {text!r}: write it as 'bits>3 for 5 s', or as a field "
+                "alone and leave the threshold to --false-alarms"
+            )
         hold = {} if match["hold"] is None else {"hold_seconds": float(match["hold"])}
         return cls(match["field"], float(match["bits"]), **hold)
 

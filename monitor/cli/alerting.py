@@ -9,12 +9,17 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from monitor.cli.options import Seconds, with_options
+from monitor.cli.options import Seconds, Share, with_options
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from monitor.stream.monitor import Monitor
     from monitor.stream.run import Action
 
 __all__ = ["Alerting", "alert_options"]
+
+HORIZON_SECONDS = 600.0
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
@@ -26,16 +31,58 @@ class Alerting:
     Attributes:
         rules: the rules of ``--alert``, and of ``--warn`` for each of them; add further ones (a
             budget's) before the stream begins.
+        open_rules: field and hold of those whose threshold is still to be worked out.
+        share, horizon_seconds: ``--false-alarms`` and ``--horizon``.
         stop: ``--stop-on-alert``.
     """
 
     rules: list[Any]
+    open_rules: tuple[tuple[str, float], ...]
+    share: float | None
+    horizon_seconds: float
     warn_seconds: float | None
     commands: tuple[str, ...]
     webhooks: tuple[str, ...]
     notify: tuple[str, ...]
     bell: bool
     stop: bool
+
+    def check_ledger(self, path: Path | None) -> None:
+        """Refuse what is about one stream where a ledger adds earlier ones to it.
+
+        Raises:
+            UsageError: both were asked for.
+        """
+        from monitor.errors import UsageError
+
+        if self.open_rules and path is not None:
+            raise UsageError(
+                "--false-alarms is about one stream from its beginning, --ledger goes on from "
+                "earlier ones: use --budget, or a rule with a threshold"
+            )
+
+    def settle(self, monitor: Monitor) -> list[dict[str, Any]]:
+        """Work out the thresholds that were left to it.
+
+        Returns:
+            what the ``start`` record says of them.
+
+        Raises:
+            UsageError: the laws in use do not know them.
+        """
+        from monitor.alerts import Conformal, EarlyWarning
+
+        if self.share is None:
+            return []
+        made = [
+            Conformal(monitor.false_alarms(field, self.share, self.horizon_seconds), hold)
+            for field, hold in self.open_rules
+        ]
+        early = (
+            [] if self.warn_seconds is None else [EarlyWarning(r, self.warn_seconds) for r in made]
+        )
+        self.rules[:0] = [*early, *made]
+        return [rule.record() for rule in made]
 
     def check(self, start: Mapping[str, Any]) -> list[str]:
         """Refuse rules that do not fit the stream of this ``start``, before anything is written.
@@ -120,6 +167,8 @@ def addresses(option: str, given: tuple[str, ...]) -> tuple[str, ...]:
 
 def _made(
     alerts: Iterable[str],
+    share: float | None,
+    horizon: float | None,
     warn: float | None,
     on_alert: tuple[str, ...],
     webhook: tuple[str, ...],
@@ -127,17 +176,39 @@ def _made(
     bell: bool,
     stop_on_alert: bool,
 ) -> Alerting:
-    from monitor.alerts import EarlyWarning, Threshold
+    from monitor.alerts import Conformal, EarlyWarning, Threshold
     from monitor.errors import UsageError
 
-    thresholds = [Threshold.parse(text) for text in alerts]
-    if warn is not None and not thresholds:
+    left_open: list[tuple[str, float]] = []
+    thresholds = []
+    for text in alerts:
+        field = Conformal.parse_field(text) if share is not None else None
+        if field is None:
+            thresholds.append(Threshold.parse(text))
+        else:
+            left_open.append(field)
+    if horizon is not None and share is None:
+        raise UsageError("--horizon is how long --false-alarms shall hold: add --false-alarms 5%")
+    if share is not None and not left_open:
+        raise UsageError(
+            "--false-alarms works out the threshold of an alert that has none: add --alert "
+            "evidence_bits"
+        )
+    if warn is not None and not (thresholds or left_open):
         raise UsageError("--warn needs a threshold to warn of: add --alert 'bits>3'")
     early = [] if warn is None else [EarlyWarning(rule, warn) for rule in thresholds]
     return Alerting(
-        [*early, *thresholds], warn, on_alert, addresses("--webhook", webhook),
-        addresses("--notify", notify), bell, stop_on_alert,
-    )  # fmt: skip
+        [*early, *thresholds],
+        tuple(left_open),
+        share,
+        HORIZON_SECONDS if horizon is None else horizon,
+        warn,
+        on_alert,
+        addresses("--webhook", webhook),
+        addresses("--notify", notify),
+        bell,
+        stop_on_alert,
+    )
 
 
 def alert_options(*, bell: bool = False) -> Callable[[_Command], _Command]:
@@ -155,6 +226,18 @@ def alert_options(*, bell: bool = False) -> Callable[[_Command], _Command]:
             help="Such as 'bits>3 for 5 s'; may be repeated. Raised ones give exit status 3. "
             "'bits' is the value shown, 'bits_low>3' stands on its lower limit, "
             "'f0.rank_bits_low>1' on that of a feature's figure.",
+        ),
+        click.option(
+            "--false-alarms",
+            type=Share(),
+            help="Work out the threshold of every --alert that is a field alone (--alert "
+            "evidence_bits): at most this share of other people's whole streams exceeds it.",
+        ),
+        click.option(
+            "--horizon",
+            type=Seconds(),
+            metavar="LENGTH",
+            help="How long these streams are, from their beginning. [default: 10m]",
         ),
         click.option(
             "--warn",
@@ -194,7 +277,17 @@ def alert_options(*, bell: bool = False) -> Callable[[_Command], _Command]:
         ),
         click.option("--stop-on-alert", is_flag=True, help="End the stream at the first alert."),
     ]
-    names = ("alerts", "warn", "on_alert", "webhook", "notify", "bell", "stop_on_alert")
+    names = (
+        "alerts",
+        "false_alarms",
+        "horizon",
+        "warn",
+        "on_alert",
+        "webhook",
+        "notify",
+        "bell",
+        "stop_on_alert",
+    )
 
     def decorate(command: _Command) -> _Command:
         @functools.wraps(command)

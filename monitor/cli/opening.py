@@ -67,6 +67,7 @@ class Opening(ExitStack):
         token: str | None,
     ) -> None:
         super().__init__()
+        alerting.check_ledger(keeping.path)
         self._terminal = sys.stdout.isatty()
         self._jsonl = "-" if jsonl is None and not self._terminal else jsonl
         self._resume, self._plot = resume, plot
@@ -116,6 +117,8 @@ class Opening(ExitStack):
         self._monitor, self._labels, self._tally = monitor, list(labels), Tally()
         self._of_files = configuration is not None
         start = start_record(monitor, labels)
+        if worked_out := self._alerting.settle(monitor):
+            start["alarms"] = worked_out
         start["notices"] += self._alerting.check(start)
         session = self._session = self._keeping.session(monitor, heard, resume=self._resume)
         if session is not None:

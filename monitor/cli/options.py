@@ -19,6 +19,7 @@ __all__ = [
     "Numbers",
     "Raw",
     "Seconds",
+    "Share",
     "Speed",
     "check_output",
     "ecapa_option",
@@ -126,6 +127,25 @@ class Bits(_Type):
         if not 0 < bits < math.inf:
             self.fail(f"{value!r} is not a number of bits such as 8 or 8bits", param, ctx)
         return bits
+
+
+class Share(_Type):
+    """A share of one, as 5% or 0.05."""
+
+    name = "SHARE"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+        """The share, over 0 and under 1."""
+        if not isinstance(value, str):
+            return value
+        text = value.strip()
+        try:
+            share = float(text[:-1]) / 100 if text.endswith("%") else float(text)
+        except ValueError:
+            share = math.nan
+        if not 0 < share < 1:
+            self.fail(f"{value!r} is not a share such as 5% or 0.05", param, ctx)
+        return share
 
 
 class Speed(_Type):

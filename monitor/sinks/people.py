@@ -11,6 +11,7 @@ from monitor.phrases import (
     another_voice,
     clock_time,
     is_stranger,
+    length_in_words,
     odds,
     printable,
     voice_since,
@@ -202,6 +203,9 @@ def alert_in_words(record: Mapping[str, Any]) -> str:
         >>> soon = {"level": "warning", "rule": "bits>3 within 30 s", "value": 2.1}
         >>> alert_in_words({**alert, **soon, "seconds_left": 28.2})
         'warning at 0:41: 3 bits in about 28 s (bits>3 within 30 s, now 2.1)'
+        >>> late = {"false_alarms": {"horizon_seconds": 30.0, "beyond": True}}
+        >>> alert_in_words({**alert, **late})
+        'alert at 0:41: bits>3 for 5 s (now 3.4; later than the 30 seconds this is known for)'
     """
     at, rule = clock_time(record.get("seconds") or 0.0), clean(record.get("rule"), 60)
     level = clean(record.get("level", "alert"), 10)
@@ -210,9 +214,17 @@ def alert_in_words(record: Mapping[str, Any]) -> str:
         return f"{level} over at {at}: {rule}{why}"
     now, left = number(record.get("value")), record.get("seconds_left")
     if left is None:
-        return f"{level} at {at}: {rule} (now {now})"
+        return f"{level} at {at}: {rule} (now {now}{beyond_in_words(record)})"
     soon = f"{record['threshold']:g} bits in about {max(1, round(left))} s"
     return f"{level} at {at}: {soon} ({rule}, now {now})"
+
+
+def beyond_in_words(record: Mapping[str, Any]) -> str:
+    """That an alert came later than its false alarms are known for; empty where it did not."""
+    alarms = record.get("false_alarms") or {}
+    if not alarms.get("beyond"):
+        return ""
+    return f"; later than the {length_in_words(alarms['horizon_seconds'])} this is known for"
 
 
 def bits_now(reading: Mapping[str, Any]) -> str:

@@ -78,6 +78,32 @@ _CARRIED = {
     "required": ["sessions", "speech", "history"],
 }
 
+_OTHERS = {
+    "type": "object",
+    "properties": {
+        "share": {"type": "number", "exclusiveMinimum": 0, "maximum": 1},
+        "horizon_seconds": _SECONDS,
+        "speakers": _COUNT,
+        "repeated": _COUNT,
+        "session": _SESSION,
+        "beyond": _FLAG,
+    },
+    "required": ["share", "horizon_seconds", "speakers", "session"],
+}
+_ALARMS = {
+    "type": "array",
+    "items": {
+        "type": "object",
+        "properties": {
+            "rule": _TEXT,
+            "field": _TEXT,
+            "threshold": _NUMBER,
+            "false_alarms": _OTHERS,
+        },
+        "required": ["rule", "field", "threshold", "false_alarms"],
+    },
+}
+
 _START = _record(
     "start",
     {
@@ -103,7 +129,11 @@ _START = _record(
         "fingerprint": {"type": "object", "additionalProperties": _TEXT},
         "notices": _TEXTS,
     },
-    {"carried": _CARRIED, "law_prior": {"type": "number", "minimum": 0, "maximum": 1}},
+    {
+        "carried": _CARRIED,
+        "alarms": _ALARMS,
+        "law_prior": {"type": "number", "minimum": 0, "maximum": 1},
+    },
 )
 
 _OPEN = {
@@ -187,7 +217,12 @@ _ALERT = _record(
         "state": {"enum": ["raised", "cleared"]},
         "value": _VALUE,
     },
-    {"seconds_left": _MAYBE_SECONDS, "change": _OPEN, "recording": _TEXT},
+    {
+        "seconds_left": _MAYBE_SECONDS,
+        "change": _OPEN,
+        "recording": _TEXT,
+        "false_alarms": _OTHERS,
+    },
 )
 
 _END = _record(

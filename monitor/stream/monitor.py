@@ -13,6 +13,7 @@ from monitor.errors import StoreError, UsageError
 from monitor.features.registry import make, ready, superseded
 from monitor.marks import network_of, unlike_networks
 from monitor.maths.composition import guides
+from monitor.population.false_alarms import FalseAlarms, false_alarms
 from monitor.population.law import Laws
 from monitor.population.population import Population
 from monitor.protocols import Feature, Source
@@ -118,6 +119,7 @@ class Monitor:
             template_seconds=template_seconds,
             top=top,
         )
+        self._laws = population.laws if laws is None else laws
         self.watch = watch
         self.session = session
         shipped = self.recogniser.law.origin == "shipped"
@@ -129,6 +131,39 @@ class Monitor:
         self._every = step
         self._channel = channel
         self.reset()
+
+    def false_alarms(
+        self, field: str, share: float = 0.05, horizon_seconds: float = 600.0
+    ) -> FalseAlarms:
+        """The threshold that at most a share of other people's whole streams exceeds.
+
+        For ``alerts.Conformal``. By how high streams of others got in calibration, under the law in
+        use, the watched speaker not among them.
+
+        Args:
+            field: of a reading, as an alert names it.
+            share: q.
+            horizon_seconds: H, audio seconds from the beginning of a stream.
+
+        Raises:
+            UsageError: the laws do not know it of that field, of so long a stream, or of as many
+                speakers as the share needs.
+
+        Example::
+
+            quote = monitor.false_alarms("evidence_bits", share=0.05, horizon_seconds=600)
+            alert = alerts.Conformal(quote)
+        """
+        return false_alarms(
+            self._laws,
+            self.features,
+            self.recogniser.session,
+            field,
+            share,
+            horizon_seconds,
+            watch=self.watch,
+            most_bits=self.recogniser.most_bits(field),
+        )
 
     def reset(self) -> None:
         """Forget the stream; the next block starts a new one."""

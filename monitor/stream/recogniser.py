@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -431,6 +432,23 @@ class Recogniser:
                 usable[i], rank, expected, rank_bits, weighed.local[i], weighed.gain[i]
             )
         return weighed
+
+    def most_bits(self, field: str) -> float:
+        """What no reading of a field exceeds; infinity where nothing is known.
+
+        Probabilities keep a share e for everybody, at every length.
+        """
+        name, _, last = field.rpartition(".")
+        judgement = self._single.get(name, self.joint)
+        if last not in ("bits", "local_bits", "gain_bits"):
+            return math.inf
+        lengths = judgement.law.lengths
+        spread = float(judgement.law.weighing(lengths)[1][:, 0].min())
+        best = np.full((1, self.speakers), spread / self.speakers)
+        best[0, 0] += 1.0 - spread
+        if last == "gain_bits" or (last == "bits" and not self.watched):
+            return float(gain_bits(best)[0])
+        return float(local_bits(best[:, 0], self.speakers)[0])
 
     def rank_posterior(self, sketch: AnySketch, feature: str, speech_seconds: float) -> FloatArray:
         """``gamma_{r_j}`` of every candidate: what the rank alone says, shape (N,).

@@ -303,11 +303,15 @@ const ACTIONS = new Map([
   ["reset", "The evidence begins afresh."], ["split", "Another stream begins."],
 ]);
 
+// Its false alarms are known of streams up to so long.
+const beyond = (alert) => (alert.false_alarms && alert.false_alarms.beyond
+  ? `; later than the ${length(alert.false_alarms.horizon_seconds)} this is known for` : "");
+
 const WORDS = {
   alert: (e) => {
     const what = e.level === "warning" ? "Warning" : "Alert";
     return e.state === "raised"
-      ? [e.level === "warning" ? "warn" : "danger", what, `${e.rule} (${fixed(e.value)} bits)`]
+      ? [e.level === "warning" ? "warn" : "danger", what, `${e.rule} (${fixed(e.value)} bits${beyond(e)})`]
       : ["ok", `${what} over`, e.change ? `${e.rule} (${voiceSince(e.change)})` : e.rule];
   },
   gap: (e) => (e.reason === "thinned"

@@ -1,0 +1,173 @@
+"""Thresholds that hold over a whole stream, from how high others' streams got."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from monitor.errors import UsageError
+from monitor.maths.conformal import conformal_threshold, fewest_maxima, smallest_share
+from monitor.phrases import length_in_words, percent, plural
+from monitor.population.law import Laws, RankLaw
+from monitor.population.maxima import Maxima
+
+__all__ = ["FalseAlarms", "false_alarms"]
+
+
+@dataclass(frozen=True, slots=True)
+class FalseAlarms:
+    """How often other people's streams exceed a threshold (METHOD section 11).
+
+    Attributes:
+        field: of a reading.
+        bits: the threshold, which is to be exceeded: to equal it is nothing.
+        share: q: of other people's streams of that length at most this share exceeds it.
+        horizon_seconds: H, audio seconds from the beginning of a stream.
+        speakers: n, whose streams say so, the watched one not among them.
+        repeated: of these, how many had less than H (but half of it) and were heard again from the
+            beginning.
+        session: the kind of law, ``"same"`` or ``"cross"``.
+        template_seconds: to which templates were cut there.
+        most_bits: what no reading exceeds; infinity where nothing is known.
+    """
+
+    field: str
+    bits: float
+    share: float
+    horizon_seconds: float
+    speakers: int
+    repeated: int
+    session: str
+    template_seconds: float
+    most_bits: float = math.inf
+
+    def record(self) -> dict[str, Any]:
+        """What an alert quotes of it, JSON-able."""
+        return {
+            "share": self.share,
+            "horizon_seconds": self.horizon_seconds,
+            "speakers": self.speakers,
+            "repeated": self.repeated,
+            "session": self.session,
+        }
+
+
+def false_alarms(
+    laws: Laws,
+    features: tuple[str, ...],
+    session: str,
+    field: str,
+    share: float,
+    horizon_seconds: float,
+    *,
+    watch: str | None = None,
+    most_bits: float = math.inf,
+) -> FalseAlarms:
+    """The threshold for a field that at most a share of others' streams exceeds.
+
+    Args:
+        laws: with their maxima.
+        features: listened for, in any order.
+        session: the kind of law in use.
+        field: as of an alert; a feature's (``f0.local_bits``) is that of a stream in which this
+            feature alone is listened for.
+        share: q, over 0 and under 1.
+        horizon_seconds: H; between two lengths of the grid the longer one counts, over which
+            maxima are no smaller.
+        watch: the watched speaker; None where nobody is.
+        most_bits: what no reading exceeds.
+
+    Raises:
+        UsageError: no maxima of that field, none over so much audio, or of too few speakers.
+    """
+    needed = fewest_maxima(share)
+    if not (math.isfinite(horizon_seconds) and horizon_seconds > 0):
+        raise UsageError(
+            f"horizon_seconds={horizon_seconds:g} must be a positive number of seconds"
+        )
+    law, own = _law_of(laws, features, session, field, watch)
+    maxima = law.maxima
+    if maxima is None:
+        raise UsageError(
+            "nothing is known of how high other people's streams get among these: learn it with "
+            "monitor calibrate CORPUS -o POPULATION.npz (a law in a file of its own, --law, knows "
+            "of no people)"
+        )
+    if own not in maxima.fields:
+        raise UsageError(
+            f"nothing is known of how high {field} gets in other people's streams: use one of "
+            f"{', '.join(_known(laws, features, session, watch))}"
+        )
+    if maxima.horizon(horizon_seconds) is None:
+        longest = length_in_words(float(maxima.horizons[-1]))
+        raise UsageError(
+            f"other people's streams were heard for {longest} at most, not "
+            f"{length_in_words(horizon_seconds)}: ask for a shorter horizon, and for it anew after "
+            "that time"
+        )
+    found = maxima.others(own, horizon_seconds, needed=needed, watch=watch)
+    if found.values.size < needed:
+        raise UsageError(_too_few(maxima, own, share, horizon_seconds, found.values.size, watch))
+    return FalseAlarms(
+        field,
+        conformal_threshold(found.values, share),
+        share,
+        horizon_seconds,
+        int(found.values.size),
+        found.repeated,
+        law.session,
+        maxima.template_seconds,
+        most_bits,
+    )
+
+
+def _law_of(
+    laws: Laws, features: tuple[str, ...], session: str, field: str, watch: str | None
+) -> tuple[RankLaw, str]:
+    """The law whose maxima a field is among, and the field's name there.
+
+    Raises:
+        UsageError: no law is about that feature.
+    """
+    name, _, last = field.rpartition(".")
+    if name:
+        features, last = (name,), "bits" if last == "local_bits" else last
+    elif watch is None and last == "bits":
+        last = "gain_bits"  # the headline where nobody is watched
+    law = laws.find(features, session) or laws.find(features, _OTHER[session])
+    if law is None:
+        raise UsageError(f"no law is about {'+'.join(features)}, which {field} is a figure of")
+    return law, last
+
+
+_OTHER = {"same": "cross", "cross": "same"}
+
+
+def _known(laws: Laws, features: tuple[str, ...], session: str, watch: str | None) -> list[str]:
+    """Fields that there are maxima of."""
+    law = laws.find(features, session)
+    fields = () if law is None or law.maxima is None else law.maxima.fields
+    own = [field for field in fields if watch is not None or field in ("bits", "gain_bits")]
+    return [*(field for field in own if field != "rank_bits"), f"{features[0]}.gain_bits"]
+
+
+def _too_few(
+    maxima: Maxima, field: str, share: float, seconds: float, count: int, watch: str | None
+) -> str:
+    needed = fewest_maxima(share)
+    shorter = [
+        float(h)
+        for h in maxima.horizons[maxima.horizons < seconds]
+        if maxima.others(field, float(h), needed=needed, watch=watch).values.size >= needed
+    ]
+    cures = [f"calibrate on more speakers{' who say more' if shorter else ''}"]
+    if count:
+        least = math.ceil(1000 * smallest_share(count)) / 10
+        cures.insert(0, f"allow {least:g} %")
+    if shorter:
+        cures.insert(0, f"ask for {length_in_words(shorter[-1])}")
+    return (
+        f"at most {percent(share)} false alarms in streams of {length_in_words(seconds)} need the "
+        f"streams of {plural(needed, 'other speaker')}, there are {count}: {', or '.join(cures)}"
+    )
