@@ -14,9 +14,13 @@ from monitor.networks.mel import RATE
 from monitor.types import AnyArray, FloatArray
 from monitor.whole import written_whole
 
-__all__ = ["Cache", "Piece"]
+__all__ = ["PSEUDO_SAMPLES", "Cache", "Piece", "Pseudo"]
+
+PSEUDO_SAMPLES = 3 * RATE
+"""Of a pseudo-speaker."""
 
 _AUDIO, _INDEX, _TEACHER = "audio.i16", "index.json", "teacher.npz"
+_PSEUDO, _PSEUDO_SAID = "pseudo.i16", "pseudo.npz"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +40,21 @@ class Piece:
     def voice(self) -> str:
         """Whose it is: two corpora number their speakers alike."""
         return f"{self.corpus} {self.speaker}"
+
+
+@dataclass(frozen=True, slots=True)
+class Pseudo:
+    """Pseudo-speakers, made by `recipes.voice.pseudo`.
+
+    Attributes:
+        sounds: shape (n, 48000), int16, mapped from disk.
+        voices: shape (n,), names: of whom each was made.
+        teacher: shape (n, 192), of length 1: what the teacher says of each.
+    """
+
+    sounds: NDArray[np.int16]
+    voices: AnyArray
+    teacher: FloatArray
 
 
 class Cache:
@@ -87,6 +106,33 @@ class Cache:
         """Write them, whole."""
         with written_whole(self.folder / _TEACHER) as file:
             np.savez(file, **centroids)  # type: ignore[arg-type]  # its own keywords are others
+
+    def pseudo(self) -> Pseudo:
+        """The pseudo-speakers made so far."""
+        path = self.folder / _PSEUDO_SAID
+        if not path.exists():
+            empty = np.empty((0, 192), np.float32)
+            return Pseudo(empty.astype(np.int16), np.empty(0, np.str_), empty)
+        with np.load(path) as found:
+            voices, teacher = found["voices"], found["teacher"]
+        shape = (len(voices), PSEUDO_SAMPLES)
+        sounds = np.memmap(self.folder / _PSEUDO, np.int16, mode="r", shape=shape)
+        return Pseudo(sounds, voices, teacher)
+
+    def add_pseudo(self, voices: list[str], sounds: NDArray[np.int16], teacher: FloatArray) -> None:
+        """Keep some more; what a killed run left half written is overwritten."""
+        before = self.pseudo()
+        path = self.folder / _PSEUDO
+        path.touch(mode=0o600)
+        with path.open("r+b") as file:
+            file.seek(before.sounds.size * before.sounds.itemsize)
+            file.write(sounds.tobytes())
+        named, said = np.array(voices), teacher.astype(np.float32)
+        if len(before.voices):
+            named = np.concatenate([before.voices, named])
+            said = np.concatenate([before.teacher, said])
+        with written_whole(self.folder / _PSEUDO_SAID) as whole:
+            np.savez(whole, voices=named, teacher=said)
 
     @staticmethod
     def write(folder: Path, pieces: list[Piece], audio: list[NDArray[np.int16]]) -> Cache:

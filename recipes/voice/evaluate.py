@@ -30,6 +30,7 @@ from recipes.voice.cache import Cache
 from recipes.voice.network import rounded
 from recipes.voice.train import load_student
 from recipes.voice.trials import Embed, Enrolled, Heard, score, several, templates
+from recipes.voice.within import finished
 
 RESULTS = "results.json"
 LENGTHS = (3.0, 9.0, 30.0)
@@ -56,7 +57,7 @@ def main() -> None:
         torch.set_num_threads(1)
         rows = measure(cache, "teacher", exported_encoder(resolve(given.ecapa)).embed)
     else:
-        network = VoiceNetwork(rounded(load_student(given.out)))
+        network = VoiceNetwork(rounded(finished(cache, load_student(given.out))))
         rows += measure(cache, "voice", network.embed)
     with written_whole(path) as file:
         file.write(orjson.dumps(rows, option=orjson.OPT_INDENT_2))

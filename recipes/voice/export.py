@@ -19,12 +19,12 @@ from monitor.errors import StoreError
 from monitor.features.ecapa import HUB
 from monitor.networks.mel import BANDS, RATE
 from recipes.shipping import NON_NATIVE, packed, ship
-from recipes.training import LOG
 from recipes.voice.augment import SPEEDS
 from recipes.voice.cache import Cache
 from recipes.voice.evaluate import RESULTS
 from recipes.voice.network import EMBEDDING, rounded
-from recipes.voice.train import load_student
+from recipes.voice.train import load_student, past
+from recipes.voice.within import finished
 
 
 def main() -> None:
@@ -46,9 +46,8 @@ def export(cache: Cache, out: Path, target: Path) -> dict[str, Any]:
     results = out / RESULTS
     if not results.exists():
         raise StoreError(f"{out}: not evaluated: python -m recipes.voice.evaluate")
-    weights = rounded(load_student(out))
+    weights = rounded(finished(cache, load_student(out)))
     held = packed(weights)
-    last = orjson.loads((out / LOG).read_bytes().splitlines()[-1])
     made: dict[str, Any] = {
         "name": "voice",
         "what": "speaker embedding: windows of 3 s at 16 kHz, log mel bands, to unit vectors",
@@ -61,10 +60,10 @@ def export(cache: Cache, out: Path, target: Path) -> dict[str, Any]:
         "embedding": EMBEDDING,
         "teacher": HUB,
         "training": {
-            "steps": last["step"],
-            "minutes": round(last["seconds"] / 60, 1),
+            "one_after_the_other": past(out),
             "threads": 1,
             "speeds": list(SPEEDS),
+            "pseudo_speakers": len(cache.pseudo().voices),
             "data": _data(cache),
         },
         "results": orjson.loads(results.read_bytes()),

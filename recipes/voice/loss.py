@@ -1,8 +1,10 @@
-"""Two teachers: the embedding of a large network, and the names of the speakers.
+"""What the student has to say of a crop: what the teacher says of the voice.
 
-A margin softmax (J. Deng et al., "ArcFace", CVPR 2019) over speakers and their speed-changed
-doubles. Only classes of the crop's own corpus compete: a corpus that could be told by its room and
-its codec would make the task easy and teach nothing of voices.
+The cosine to the teacher's embedding, and where that lies among those of everybody in training:
+the softmax of cosines to these anchors is to be the teacher's (relational distillation; W. Park et
+al., CVPR 2019). The student has no centres of its own, by which it would learn the names of a few
+hundred speakers by heart. Only anchors of the crop's own corpus compete: a corpus that could be
+told by its room and its codec would make the task easy and teach nothing of voices.
 """
 
 from __future__ import annotations
@@ -10,41 +12,43 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from recipes.voice.network import EMBEDDING
-
 __all__ = ["Loss"]
 
-_SCALE = 30.0
-_DISTILLED = 20.0
+_SCALE = 15.0
+_DISTILLED = 10.0
 _NEVER = -1e4
 
 
-class Loss(nn.Module):  # type: ignore[misc]  # torch is not looked at
-    """Args: corpus_of_class: shape (classes,), which classes compete."""
+class Loss:
+    """The student's distance to the teacher.
 
-    def __init__(self, corpus_of_class: Tensor) -> None:
-        super().__init__()
-        self.centres = nn.Parameter(torch.randn(len(corpus_of_class), EMBEDDING) * 0.1)
-        self.register_buffer("corpus_of_class", corpus_of_class, persistent=False)
+    Args:
+        anchors: shape (a, 192), of length 1: what the teacher says of everybody.
+        corpus_of_anchor: shape (a,), which of them compete.
+    """
 
-    def forward(
-        self, found: Tensor, classes: Tensor, teacher: Tensor, margin: float
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        """The loss; the mean cosine to the teacher; the share of crops named rightly."""
+    def __init__(self, anchors: Tensor, corpus_of_anchor: Tensor) -> None:
+        self._anchors, self._corpus = anchors, corpus_of_anchor
+
+    def __call__(self, found: Tensor, teacher: Tensor, corpora: Tensor) -> tuple[Tensor, Tensor]:
+        """The loss, and the mean cosine to the teacher.
+
+        Args:
+            found: shape (b, 192), the student's.
+            teacher: shape (b, 192), of length 1.
+            corpora: shape (b,).
+        """
         found = nn.functional.normalize(found)
-        cosines = found @ nn.functional.normalize(self.centres).T
-        rows = torch.arange(len(classes))
-        own = cosines[rows, classes].clamp(-1 + 1e-6, 1 - 1e-6)
-        apart = torch.cos(torch.acos(own) + margin)
-        # ArcFace's fall-back keeps the loss falling where the angle and the margin pass pi
-        with_margin = torch.where(
-            own > -torch.cos(torch.tensor(margin)),
-            apart,
-            own - margin * torch.sin(torch.tensor(margin)),
+        elsewhere = corpora[:, None] != self._corpus[None, :]
+        said, meant = (
+            (_SCALE * each @ self._anchors.T).masked_fill(elsewhere, _NEVER)
+            for each in (found, teacher)
         )
-        logits = _SCALE * cosines.scatter(1, classes[:, None], with_margin[:, None])
-        elsewhere = self.corpus_of_class[classes][:, None] != self.corpus_of_class[None, :]
-        softmax = nn.functional.cross_entropy(logits.masked_fill(elsewhere, _NEVER), classes)
+        among = nn.functional.kl_div(
+            torch.log_softmax(said, dim=1),
+            torch.log_softmax(meant, dim=1),
+            log_target=True,
+            reduction="batchmean",
+        )
         like_teacher = (found * teacher).sum(dim=1).mean()
-        named = (cosines.masked_fill(elsewhere, _NEVER).argmax(dim=1) == classes).float().mean()
-        return softmax + _DISTILLED * (1 - like_teacher), like_teacher.detach(), named
+        return among + _DISTILLED * (1 - like_teacher), like_teacher.detach()

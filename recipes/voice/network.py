@@ -116,6 +116,6 @@ def folded(student: Student) -> dict[str, FloatArray]:
     return {name: np.asarray(each, np.float32) for name, each in found.items()}
 
 
-def rounded(student: Student) -> dict[str, FloatArray]:
-    """What ships: the folded weights in half precision."""
-    return {name: each.astype(np.float16) for name, each in folded(student).items()}
+def rounded(weights: dict[str, FloatArray]) -> dict[str, FloatArray]:
+    """What ships: half precision."""
+    return {name: each.astype(np.float16) for name, each in weights.items()}

@@ -16,6 +16,7 @@ from monitor.errors import CorpusError, StoreError, UsageError
 from monitor.networks.mel import log_mel
 from monitor.networks.voice import VoiceNetwork
 from recipes.training import CHECKPOINT, Length
+from recipes.voice.augment import SPEEDS
 from recipes.voice.batches import Batches
 from recipes.voice.cache import Cache
 from recipes.voice.corpus import recordings
@@ -23,7 +24,8 @@ from recipes.voice.evaluate import RESULTS, measure, table
 from recipes.voice.export import export
 from recipes.voice.loss import Loss
 from recipes.voice.network import Student, folded, rounded
-from recipes.voice.train import load_student, train
+from recipes.voice.train import load_student, past, train
+from recipes.voice.within import finished
 
 
 @pytest.fixture(scope="module")
@@ -70,12 +72,16 @@ def test_numpy_says_what_torch_says(trained):
     with torch.inference_mode():
         found = torch.nn.functional.normalize(student(torch.from_numpy(log_mel(windows)))).numpy()
     np.testing.assert_allclose(VoiceNetwork(folded(student)).embed(windows), found, atol=1e-5)
-    np.testing.assert_allclose(VoiceNetwork(rounded(student)).embed(windows), found, atol=2e-3)
+    np.testing.assert_allclose(
+        VoiceNetwork(rounded(folded(student))).embed(windows), found, atol=2e-3
+    )
 
 
 def test_what_was_exported_loads_runs_and_tells_what_it_is(prepared, trained, tmp_path):
     cache, (out, _) = Cache(prepared), trained
-    rows = measure(cache, "voice", VoiceNetwork(rounded(load_student(out))).embed, (3.0,))
+    rows = measure(
+        cache, "voice", VoiceNetwork(rounded(finished(cache, load_student(out)))).embed, (3.0,)
+    )
     assert {row["tested"] for row in rows if row["condition"] == "another chapter"} == {4}
     assert table(rows).count("\n") == len(rows) + 1
     (out / RESULTS).write_text(json.dumps(rows))
@@ -93,21 +99,23 @@ def test_nothing_is_exported_that_was_not_evaluated(prepared, tmp_path):
         export(Cache(prepared), tmp_path, tmp_path / "voice.npz")
 
 
-def test_only_classes_of_the_same_corpus_compete():
+def test_only_anchors_of_the_same_corpus_compete():
+    anchors = torch.nn.functional.normalize(torch.eye(4, 192))
+    loss = Loss(anchors, torch.tensor([0, 0, 1, 1]))
+    own, elsewhere = torch.tensor([0]), torch.tensor([1])
+    towards = anchors[:1] + anchors[[1, 2]]  # half another voice: of this corpus, of the other
+    near, apart = (float(loss(each[None], anchors[:1], own)[0]) for each in towards)
+    assert near > apart + 0.5  # two compete: log 2
+    assert float(loss(towards[1:], anchors[:1], elsewhere)[0]) > apart
+
+
+def test_the_loss_is_nothing_where_the_student_says_what_the_teacher_says():
     torch.manual_seed(0)
-    loss = Loss(torch.tensor([0, 0, 1, 1]))
-    found, classes = torch.randn(2, 192), torch.tensor([0, 3])
-    rest = (classes, torch.zeros(2, 192), 0.2)
-    before = float(loss(found, *rest)[0].detach())
-    with torch.no_grad():
-        loss.centres[2] = found[0]  # the very voice, but in another corpus
-        loss.centres[1] *= 3  # a length says nothing
-    apart = loss(found[:1], classes[:1], torch.zeros(1, 192), 0.2)[0].detach()
-    with torch.no_grad():
-        loss.centres[1] = found[0]
-    near = loss(found[:1], classes[:1], torch.zeros(1, 192), 0.2)[0].detach()
-    assert np.isfinite(before)
-    assert float(near) > float(apart) + 10
+    said = torch.nn.functional.normalize(torch.randn(5, 192))
+    corpora = torch.tensor([0, 0, 1, 1, 1])
+    total, alike = Loss(said, corpora)(3 * said, said, corpora)  # a length says nothing
+    assert float(total) == pytest.approx(0, abs=1e-4)
+    assert float(alike) == pytest.approx(1)
 
 
 def test_a_step_draws_the_same_batch_whatever_came_before(prepared):
@@ -116,8 +124,34 @@ def test_a_step_draws_the_same_batch_whatever_came_before(prepared):
     first.at(0, 4)
     one, other = first.at(7, 4), Batches(cache, 1).at(7, 4)
     assert np.array_equal(one.bands, other.bands)
-    assert np.array_equal(one.classes, other.classes)
-    assert not np.array_equal(one.classes, Batches(cache, 2).at(7, 4).classes)
+    assert np.array_equal(one.teacher, other.teacher)
+    assert not np.array_equal(one.teacher, Batches(cache, 2).at(7, 4).teacher)
+
+
+def test_between_two_speeds_the_teacher_is_between(prepared):
+    batches = Batches(Cache(prepared), 1)
+    said = batches.anchors.reshape(batches.speakers, len(SPEEDS), -1)
+    drawn = batches.at(3, 16)
+    np.testing.assert_allclose(np.linalg.norm(drawn.teacher, axis=1), 1, atol=1e-5)
+    order = np.argsort(SPEEDS)
+    pairs = np.concatenate([said[:, order[at : at + 2]] for at in range(len(SPEEDS) - 1)])
+    for teacher in drawn.teacher:
+        shares = np.stack([np.linalg.lstsq(pair.T, teacher)[0] for pair in pairs])
+        left = np.linalg.norm(np.einsum("pk,pkm->pm", shares, pairs) - teacher, axis=1)
+        assert left.min() < 1e-5
+        assert (shares[left.argmin()] > -1e-5).all()
+
+
+def test_half_precision_learns_as_well(prepared, tmp_path):
+    losses = train(Cache(prepared), tmp_path, Length(steps=15), batch=12, half=True)
+    assert np.mean(losses[-4:]) < np.mean(losses[:3])
+    assert {each.dtype for each in load_student(tmp_path).parameters()} == {torch.float32}
+
+
+def test_a_training_begins_with_the_weights_of_another(prepared, trained, tmp_path):
+    losses = train(Cache(prepared), tmp_path, Length(steps=2), batch=12, begin=trained[0])
+    assert losses[0] < 0.9 * trained[1][0]
+    assert [each["steps"] for each in past(tmp_path)] == [30, 2]
 
 
 def test_voices_are_kept_from_others(prepared):
