@@ -30,7 +30,11 @@ def test_the_population_and_the_demo_travel_in_the_wheel(wheel):
     assert 100_000 < sizes[f"{home}/population.npz"] < 5_000_000
     assert 10_000 < sizes[f"{home}/demo.npz"] < 1_000_000
     assert 1_000_000 < sizes["monitor/networks/voice.npz"] < 4 << 20
-    assert "monitor/networks/voice.json" in sizes
+    assert 1_000_000 < sizes["monitor/networks/phones.npz"] < 4 << 20
+    assert 100_000 < sizes["monitor/networks/units.npz"] < 1 << 20
+    assert {
+        f"monitor/networks/{each}.json" for each in ("voice", "phones", "units")
+    } <= sizes.keys()
     assert "monitor/py.typed" in sizes
     assert "monitor/evaluation/page.css" in sizes
     outside = [name for name in sizes if not name.startswith(("monitor/", "speaker_disclosure_"))]

@@ -10,7 +10,7 @@ import numpy as np
 
 from monitor.types import AnyArray, FloatArray
 
-__all__ = ["Separable", "dense", "relu"]
+__all__ = ["Separable", "dense", "product", "relu"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,18 +57,19 @@ class Separable:
         """Numbers in a row."""
         return len(self.mix)
 
-    def __call__(self, rows: FloatArray) -> FloatArray:
+    def __call__(self, rows: FloatArray, together: int | None = None) -> FloatArray:
         """Rows with those held before them, shape (held + n, channels), to shape (n, channels).
 
-        Output i is that of row i + before: ``after`` rows late.
+        Output i is that of row i + before: ``after`` rows late. So many rows are mixed
+        ``together``, all of them by default: see `product`.
         """
         n = len(rows) - self.held
         y = rows[:n] * self.taps[0]
         y += self.shift
-        product = np.empty_like(y)
+        scaled = np.empty_like(y)
         for tap in range(1, len(self.taps)):
-            y += np.multiply(rows[tap : tap + n], self.taps[tap], out=product)
-        y = relu(y) @ self.mix
+            y += np.multiply(rows[tap : tap + n], self.taps[tap], out=scaled)
+        y = product(relu(y), self.mix, together)
         y += self.bias
         y += rows[self.before : self.before + n]
         return relu(y)
@@ -81,6 +82,18 @@ def dense(weights: Mapping[str, AnyArray], name: str) -> tuple[FloatArray, Float
     matrix = kernel.reshape(outs, -1) if kernel.ndim == 2 else kernel.transpose(0, 2, 1)
     flat = np.ascontiguousarray(matrix.reshape(outs, -1).T)
     return flat, np.asarray(weights[f"{name}.bias"], np.float32)
+
+
+def product(rows: FloatArray, matrix: FloatArray, together: int | None = None) -> FloatArray:
+    """Rows times a matrix, so many rows at a time: a whole number of times in all.
+
+    Sums of floats depend on the shapes of what is multiplied; a row's are the same among many as
+    among few, to the last bit, where as many are taken together.
+    """
+    if together is None:
+        return np.asarray(rows @ matrix)
+    parts = rows.reshape(-1, together, rows.shape[1])
+    return np.asarray((parts @ matrix).reshape(len(rows), -1))
 
 
 def relu(x: FloatArray) -> FloatArray:
