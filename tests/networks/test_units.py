@@ -52,7 +52,12 @@ def rows(network, monkeypatch) -> Callable[[np.ndarray, list[int]], np.ndarray]:
 
     def of(samples: np.ndarray, cuts: list[int]) -> np.ndarray:
         heard_rows: list[np.ndarray] = []
-        monkeypatch.setattr(UnitNetwork, "code", lambda _, x: heard_rows.append(x) or x[:, 0])
+
+        def code(_: UnitNetwork, hidden: np.ndarray) -> np.ndarray:
+            heard_rows.append(hidden)
+            return hidden[:, 0]
+
+        monkeypatch.setattr(UnitNetwork, "code", code)
         heard(network.stream(), samples, cuts)
         monkeypatch.undo()
         return np.concatenate(heard_rows)
