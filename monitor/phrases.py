@@ -282,6 +282,8 @@ def enrolment(reading: Mapping[str, Any]) -> str:
     Examples:
         >>> enrolment({"enrolled": 0.97}), enrolment({"enrolled": 0.1}), enrolment({})
         ('97 % likely', '10 % likely: probably nobody enrolled', '')
+        >>> enrolment({"enrolled": 0.998})
+        'over 99 % likely'
         >>> enrolment({"enrolled": None, "enrolled_withheld": "f0 cannot tell; needs an embedding"})
         'not known: needs an embedding'
     """
@@ -289,7 +291,8 @@ def enrolment(reading: Mapping[str, Any]) -> str:
     if enrolled is None:
         withheld = reading.get("enrolled_withheld")
         return f"not known: {withheld.rpartition('; ')[2]}" if withheld else ""
-    likely = f"{enrolled:.0%} likely".replace("%", " %")
+    likely = "over 99 %" if enrolled > 0.995 else f"{100 * enrolled:.0f} %"
+    likely = f"{likely} likely"
     return f"{likely}: {STRANGER}" if is_stranger(reading) else likely
 
 

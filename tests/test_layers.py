@@ -12,7 +12,7 @@ import monitor
 ROOT = Path(monitor.__file__).parent
 LAYERS = [
     {"bounds", "types", "errors", "lazy", "managed", "marks", "phrases", "threads", "version"},
-    {"archives", "locks", "maths", "protocols", "workers"},
+    {"archives", "crowds", "locks", "maths", "protocols", "workers"},
     {"apart", "networks", "whole"},
     {"corpus", "features", "population", "sources", "sinks", "figures"},
     {"stream", "alerts", "evaluation"},

@@ -9,12 +9,13 @@ from typing import Any
 
 from monitor.errors import UsageError
 
-__all__ = ["check_field", "check_stream", "figure"]
+__all__ = ["among", "check_field", "check_stream", "figure"]
 
-LIMITED = ("bits", "gain_bits", "expected_bits")
+LIMITED = ("bits", "gain_bits", "expected_bits", "evidence_bits")
 LIMITED_OF_FEATURE = ("expected_bits", "rank_bits", "local_bits", "gain_bits")
-WATCHED = ("rank_bits", "local_bits")
+WATCHED = ("rank_bits", "local_bits", "evidence_bits")
 LIMITS = ("_low", "_high")
+AMONG = "among"
 
 
 def _with_limits(names: tuple[str, ...]) -> tuple[str, ...]:
@@ -23,6 +24,7 @@ def _with_limits(names: tuple[str, ...]) -> tuple[str, ...]:
 
 FIELDS = (*_with_limits(LIMITED), "sum_bits")
 FEATURE_FIELDS = _with_limits(LIMITED_OF_FEATURE)
+AMONG_FIELDS = _with_limits(("bits",))
 
 
 def check_field(field: str) -> None:
@@ -32,6 +34,9 @@ def check_field(field: str) -> None:
         UsageError: with the nearest field there is.
     """
     name, dot, last = field.rpartition(".")
+    if name == AMONG or name.startswith(f"{AMONG}."):
+        _check_among(field, name, last)
+        return
     known = FEATURE_FIELDS if dot else FIELDS
     if last in known and bool(name) == bool(dot):
         return
@@ -46,8 +51,8 @@ def check_field(field: str) -> None:
         hint = f"a feature has {', '.join(LIMITED_OF_FEATURE)}, each also with _low or _high"
     else:
         hint = (
-            f"use one of {', '.join(LIMITED)} (each also with _low or _high), sum_bits, or a "
-            "feature's, such as f0.rank_bits"
+            f"use one of {', '.join(LIMITED)} (each also with _low or _high), sum_bits, those "
+            "among so many people, such as among.1e6.bits, or a feature's, such as f0.rank_bits"
         )
     raise UsageError(f"unknown alert field {field!r}: {hint}")
 
@@ -59,12 +64,54 @@ def check_stream(field: str, start: Mapping[str, Any]) -> None:
         UsageError: it has no such feature, or watches nobody where the field needs it.
     """
     name, _, last = field.rpartition(".")
-    features = start.get("features")
+    if among(field) is not None or last.startswith("evidence_bits"):
+        _check_evidence(field, start)
+    features = None if among(field) is not None else start.get("features")
     if name and features is not None and name not in features:
         raise UsageError(_no_feature(field, name, features))
     if _unlimited(last) in WATCHED and "watch" in start and start["watch"] is None:
+        instead = "" if last.startswith("evidence_bits") else ", or use gain_bits"
+        raise UsageError(f"the alert field {field} needs a watched speaker: name one{instead}")
+
+
+def among(field: str) -> float | None:
+    """Among how many people a field is, such as ``among.1e6.bits``; None where it is not.
+
+    Examples:
+        >>> among("among.1e6.bits_low"), among("bits")
+        (1000000.0, None)
+    """
+    first, _, rest = field.partition(".")
+    try:
+        return float(rest.rpartition(".")[0]) if first == AMONG else None
+    except ValueError:
+        return None
+
+
+def _check_among(field: str, name: str, last: str) -> None:
+    if last in AMONG_FIELDS and (people := among(field)) is not None and math.isfinite(people):
+        return
+    hint = "write it as among.1e6.bits, or with bits_low or bits_high"
+    if last in AMONG_FIELDS and name != AMONG:
+        hint = f"{name.partition('.')[2]!r} is no number of people; {hint}"
+    raise UsageError(f"unknown alert field {field!r}: {hint}")
+
+
+def _check_evidence(field: str, start: Mapping[str, Any]) -> None:
+    """Refuse it where this population has no law of evidence, or nobody asked for that crowd."""
+    if "among" not in start:  # of a version before there was evidence: it has none
+        return
+    if start.get("support_bits") is None:
         raise UsageError(
-            f"the alert field {field} needs a watched speaker: name one, or use gain_bits"
+            f"the alert field {field} needs what says how much a voice is worth in any crowd, "
+            "which this population lacks: calibrate again (monitor calibrate), or use bits"
+        )
+    people = among(field)
+    if people is not None and people not in start["among"]:
+        asked = ", ".join(f"{each:g}" for each in start["among"])
+        raise UsageError(
+            f"the alert field {field} is among people that nothing is said of (--among {asked}): "
+            f"add --among {people:g}"
         )
 
 
@@ -79,10 +126,15 @@ def figure(field: str, reading: Mapping[str, Any]) -> float | None:
         2.0
         >>> figure("f0.rank_bits_low", {"features": {"f0": {"rank_bits_low": 0.8}}})
         0.8
+        >>> figure("among.1e6.bits", {"among": [{"people": 1000000, "bits": 11.2}]})
+        11.2
     """
     name, _, last = field.rpartition(".")
     source = reading
-    if name:
+    if (people := among(field)) is not None:
+        crowds = (each for each in reading.get("among") or () if each["people"] == people)
+        source = next(crowds, {})
+    elif name:
         features = reading.get("features") or {}
         if features and name not in features:
             raise UsageError(_no_feature(field, name, features))

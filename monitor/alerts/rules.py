@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from monitor.alerts.fields import check_field
+from monitor.alerts.fields import among, check_field
 from monitor.alerts.holding import Holding
 from monitor.errors import UsageError
 
@@ -27,9 +27,9 @@ class Threshold(Holding):
     ``bits - clear_margin_bits``, or with a change of speaker or channel.
 
     Args:
-        field: a figure of a reading (``bits``, ``sum_bits``, ``gain_bits``, ``expected_bits``),
-            or of one of its features (``f0.rank_bits``), or a limit of it (``bits_low``,
-            ``f0.rank_bits_low``).
+        field: a figure of a reading (``bits``, ``evidence_bits``, ``sum_bits``, ``gain_bits``,
+            ``expected_bits``), of a crowd (``among.1e6.bits``) or of one of its features
+            (``f0.rank_bits``), or a limit of it (``bits_low``, ``f0.rank_bits_low``).
         bits: the threshold.
         hold_seconds: stream seconds; 0 raises and clears at once.
         clear_margin_bits: how far below the threshold counts as over.
@@ -102,13 +102,16 @@ class Threshold(Holding):
 
     def note(self, start: Mapping[str, Any]) -> str | None:
         """What a person should know before the stream of this ``start`` begins; mostly nothing."""
-        ceiling = start.get("ceiling")
-        if ceiling is None or self.field == "sum_bits" or self.bits <= ceiling:
+        people = among(self.field)
+        if people is not None:
+            most, why = math.log2(people), f"among {people:,.0f} people there are"
+        elif self.field.startswith("evidence_bits"):
+            most, why = start.get("support_bits"), "calibration can support"
+        else:
+            most, why = start.get("ceiling"), f"among {start.get('speakers')} speakers there are"
+        if most is None or self.field == "sum_bits" or self.bits <= most:
             return None
-        return (
-            f"{self.rule}: can never be raised: among {start.get('speakers')} speakers there are "
-            f"{ceiling:.2f} bits at most"
-        )
+        return f"{self.rule}: can never be raised: {why} {most:.2f} bits at most"
 
 
 def _plain(value: float) -> str:

@@ -130,12 +130,13 @@ class Alerting:
         return [*made, *map(Courier, receivers)]
 
     @property
-    def thresholds(self) -> list[float]:
-        """The headline bits that ``--alert`` stands on: views say how long they are away."""
+    def thresholds(self) -> list[tuple[str, float]]:
+        """What ``--alert`` stands on, of what has a curve: views say how long it is away."""
         from monitor.alerts import Threshold
 
         rules = [rule for rule in self.rules if isinstance(rule, Threshold)]
-        return [rule.bits for rule in rules if rule.field == "bits"]
+        shown = ("bits", "evidence_bits")
+        return [(rule.field, rule.bits) for rule in rules if rule.field in shown]
 
     @property
     def until(self) -> Callable[[Mapping[str, Any]], bool] | None:

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import click
 
 from monitor.cli.extras import EXTRAS, extra, install
+from monitor.cli.options import among_option
 from monitor.cli.saying import say
+from monitor.crowds import at_least, headline
 from monitor.phrases import plural, verdict
 
 __all__ = ["command"]
 
-THRESHOLD_BITS = 2.0
+EVIDENCE_RULE, CLOSED_RULE = "evidence_bits>10", "bits>2"
+"""The second where the population knows of no evidence."""
 
 
 @click.command("demo", short_help="See it work: ten real minutes of a reader, nothing else needed.")
@@ -34,7 +37,8 @@ THRESHOLD_BITS = 2.0
     metavar="DIR",
     help="Where to leave demo.jsonl and demo.png. [default: here]",
 )
-def command(speed: float, folder: Path) -> int:
+@among_option
+def command(speed: float, folder: Path, among: tuple[int, ...] | None) -> int:
     """Replay ten real minutes of a LibriVox reader and watch the bits add up.
 
     The reader is one of the shipped population, enrolled from another chapter, and trained none of
@@ -58,25 +62,28 @@ def command(speed: float, folder: Path) -> int:
         raise UsageError(f"{folder} is not a folder; make it first, or leave -o out")
     population = Population.reference()
     source = FramesFile(demo_frames())
-    monitor = Monitor(population, tuple(source.features), watch=DEMO_SPEAKER)
+    monitor = Monitor(population, tuple(source.features), watch=DEMO_SPEAKER, among=among)
+    told = monitor.recogniser.support_bits is not None
+    rule = Threshold.parse(EVIDENCE_RULE if told else CLOSED_RULE)
     for line in _what_is_shown(source.features, DEMO_SPEAKER):
         say(line)
     log, kept = JsonLines(folder / "demo.jsonl"), Kept()
-    view = LiveCurve(source.seconds, threshold_bits=THRESHOLD_BITS)
+    view = LiveCurve(source.seconds, threshold_bits=rule.bits)
     try:
         run(
             monitor,
             Paced(source, speed),
             [source.label],
             sinks=[view, kept],
-            rules=[Threshold("bits", THRESHOLD_BITS)],
+            rules=[rule],
             log=log,
         )
     finally:
         view.close()
         log.close()
     plot_run(kept.records, folder / "demo.png")
-    say(_in_words(kept.records, DEMO_SPEAKER), err=False)
+    for line in _in_words(kept.records, DEMO_SPEAKER, rule.bits):
+        say(line, err=False)
     say(f"The run is in {folder / 'demo.jsonl'}, its picture in {folder / 'demo.png'}.", err=False)
     return 0
 
@@ -98,8 +105,8 @@ def _what_is_shown(features: Iterable[str], reader: str) -> list[str]:
     return lines
 
 
-def _in_words(records: list[dict[str, Any]], reader: str) -> str:
-    """Two sentences: what was just seen."""
+def _in_words(records: list[dict[str, Any]], reader: str, threshold: float) -> Iterator[str]:
+    """A few sentences: what was just seen."""
     readings = [record for record in records if record["type"] == "reading"]
     raised = next((r for r in records if r["type"] == "alert" and r["state"] == "raised"), None)
     last = readings[-1]
@@ -108,15 +115,22 @@ def _in_words(records: list[dict[str, Any]], reader: str) -> str:
         f"{_PLAIN.get(name, name)} {feature['local_bits']:.1f}"
         for name, feature in last["features"].items()
     )
+    length = plural(round(last["seconds"] / 60), "minute")
+    if crowd := headline(last, reader):
+        bits = at_least(last, f"{last['evidence_bits']:.1f} bits")
+        yield (
+            f"After {length} {crowd}: {bits} of evidence. That is no certainty, and it assumes "
+            "recordings like those it was learnt from."
+        )
     said = verdict(last["bits"], ceiling, reader)
-    first = (
-        f"In {plural(round(last['seconds'] / 60), 'minute')} reader {reader} gave away "
-        f"{last['bits']:.1f} of "
+    yield (
+        f"In {length} reader {reader} gave away {last['bits']:.1f} of "
         f"{ceiling:.1f} bits (each feature alone: {alone}): of {2**ceiling:.0f} people {said}."
     )
     if raised is None:
-        return f"{first} The alert at {THRESHOLD_BITS:g} bits stayed silent."
-    return (
-        f"{first} The alert at {THRESHOLD_BITS:g} bits was raised after {raised['seconds']:.0f} s, "
-        f"{raised['speech']:.0f} s of them speech."
-    )
+        yield f"The alert at {threshold:g} bits stayed silent."
+    else:
+        yield (
+            f"The alert at {threshold:g} bits was raised after {raised['seconds']:.0f} s, "
+            f"{raised['speech']:.0f} s of them speech."
+        )

@@ -7,7 +7,14 @@ from typing import Any, TypeVar
 
 import click
 
-from monitor.cli.options import Features, Seconds, ecapa_option, speaker_model_option, with_options
+from monitor.cli.options import (
+    Features,
+    Seconds,
+    among_option,
+    ecapa_option,
+    speaker_model_option,
+    with_options,
+)
 
 __all__ = ["hearing_options", "jsonl_options"]
 
@@ -41,6 +48,16 @@ _OPTIONS = (
     ),
     ecapa_option,
     speaker_model_option,
+    among_option,
+    click.option(
+        "--enrolled-prior",
+        type=click.FloatRange(0.0, 1.0, min_open=True, max_open=True),
+        default=0.5,
+        show_default=True,
+        metavar="P",
+        help="How likely it is, before anything is heard, that one of the N enrolled speaks: what "
+        "`enrolled` starts from.",
+    ),
     click.option(
         "--step",
         type=Seconds(),
@@ -101,5 +118,5 @@ def jsonl_options(command: _Command) -> _Command:
 
 
 def hearing_options(command: _Command) -> _Command:
-    """Adds them: ``store, law_file, watch, features, step, channel, ...`` of the command."""
+    """Adds them: ``store, law_file, watch, features, among, step, ...`` of the command."""
     return with_options(command, _OPTIONS)  # type: ignore[no-any-return]

@@ -47,6 +47,8 @@ def command(
     law_file: str | None,
     watch: str | None,
     features: tuple[str, ...] | None,
+    among: tuple[int, ...] | None,
+    enrolled_prior: float,
     step: float,
     channel: int | None,
     template_seconds: float | None,
@@ -103,6 +105,8 @@ def command(
             population,
             features,
             watch,
+            among=among,
+            enrolled_prior=enrolled_prior,
             step_seconds=step,
             laws=None if law_file is None else load_laws(Path(law_file)),
             template_seconds=template_seconds,
@@ -123,7 +127,7 @@ def command(
         opening.begin(monitor, [microphone.label])
         parts = timed(monitor.features)
         monitor.compute_with(parts)
-        view = LiveView(forecasts=[Forecast(bits) for bits in opening.thresholds])
+        view = LiveView(forecasts=[Forecast(bits, field) for field, bits in opening.thresholds])
         opening.run(
             KeepingUp(microphone, parts),
             view,

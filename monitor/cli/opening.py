@@ -45,7 +45,7 @@ class Opening(ExitStack):
         token: its token.
 
     Attributes:
-        thresholds: the bits that views say the time left for.
+        thresholds: field and bits that views say the time left for.
 
     Raises:
         UsageError: the options do not go together, ``jsonl`` holds something already, or a rule, an

@@ -17,10 +17,12 @@ __all__ = [
     "Features",
     "Names",
     "Numbers",
+    "People",
     "Raw",
     "Seconds",
     "Share",
     "Speed",
+    "among_option",
     "check_output",
     "ecapa_option",
     "speaker_model_option",
@@ -82,6 +84,26 @@ class Numbers(_Type):
         if not all(0 < number < math.inf for number in numbers):
             self.fail(f"{value!r} must be positive seconds", param, ctx)
         return tuple(numbers)
+
+
+class People(_Type):
+    """Sizes of crowds, as 1e4,1e6; returned in increasing order."""
+
+    name = "M[,M]"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+        """The numbers of people, as a tuple of whole numbers."""
+        if not isinstance(value, str):
+            return value
+        from monitor.crowds import sizes
+        from monitor.errors import UsageError
+
+        try:
+            return sizes([float(part) for part in value.split(",")])
+        except ValueError:
+            self.fail(f"{value!r} is not a list of people such as 1e4,1e6", param, ctx)
+        except UsageError as error:
+            self.fail(str(error), param, ctx)
 
 
 class Seconds(_Type):
@@ -231,6 +253,15 @@ speaker_model_option = click.option(
     "mel energies (WeSpeaker, 3D-Speaker, sherpa-onnx). Takes the extra 'onnx'.",
 )
 """Makes the network one of the features for the time of a command."""
+
+
+among_option = click.option(
+    "--among",
+    type=People(),
+    help="Say what the voice is worth among so many people, such as 1e4,1e6: a town, a city; the "
+    "last is the headline's. [default: the N enrolled, and a million]",
+)
+"""For commands that hear a stream: their ``among``."""
 
 
 def with_options(command: Any, options: Sequence[Callable[[Any], Any]]) -> Any:

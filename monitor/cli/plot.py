@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from monitor.cli.options import check_output
+from monitor.cli.options import People, check_output
 
 __all__ = ["command"]
 
@@ -22,19 +22,32 @@ __all__ = ["command"]
     help="The picture to write.",
 )
 @click.option("--title", help="A title of your own.")
-def command(run: Path, output: Path, title: str | None) -> int:
-    """Draw RUN.jsonl: the curve with its limits, guides, ceiling, plateau and peak.
+@click.option(
+    "--among",
+    type=People(),
+    help="Draw instead what the watched speaker's voice was worth among so many people, a line for "
+    "each, such as 50,1e4,1e6.",
+)
+def command(run: Path, output: Path, title: str | None, among: tuple[int, ...] | None) -> int:
+    """Draw RUN.jsonl: the curve with its limits, ceiling, plateau and peak.
 
     \b
     monitor plot talk.jsonl -o talk.png
+    monitor plot talk.jsonl -o crowds.png --among 50,1e4,1e6
 
-    The axis also says what the bits mean: 1 in k of the people an attacker would consider.
+    Evidence stands on a scale of crowds: so many bits leave one person of a town. Without any, the
+    axis says 1 in k of the people an attacker would consider, and guides are drawn.
     """
     from monitor.figures.canvas import check_suffix
+    from monitor.figures.crowds import plot_crowds
     from monitor.figures.curve import plot_run
     from monitor.sinks.schema import read_run
 
     check_suffix(output)
     check_output(output)
-    plot_run(read_run(run), output, title=title)
+    records = read_run(run)
+    if among is None:
+        plot_run(records, output, title=title)
+    else:
+        plot_crowds(records, output, among, title=title)
     return 0

@@ -81,7 +81,7 @@ def open_page(
     address: tuple[str, int],
     token: str | None = None,
     *,
-    thresholds: Sequence[float] = (),
+    thresholds: Sequence[tuple[str, float]] = (),
     recorded: bool = False,
 ) -> Page:
     """A sink that serves its records; its ``url`` is where.
@@ -89,7 +89,7 @@ def open_page(
     Args:
         address: host and port, from ``--web``.
         token: from ``--web-token``.
-        thresholds: the bits of the alerts on ``bits``: the page says how long they are away.
+        thresholds: field and bits of alerts on what has a curve: the page says how far they are.
         recorded: the run is over.
 
     Raises:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from monitor.crowds import at_least, left_of
 from monitor.figures.canvas import (
     BLACK,
     BLUE,
@@ -26,6 +27,7 @@ from monitor.figures.canvas import (
 from monitor.figures.marks import (
     CHARACTER_WIDTH,
     across,
+    draw_scale,
     mark_alerts,
     mark_changes,
     mark_doubt,
@@ -79,20 +81,25 @@ def plot_run(records: Sequence[Mapping[str, Any]], path: Path, *, title: str | N
     title_text = in_words(heading(run) if title is None else title, 110)
 
     def paint(figure: Figure) -> None:
-        axes = figure.add_axes((0.085, 0.135, 0.655, 0.715))
+        wide = 0.655 if run.main == "bits" else 0.60  # the scale of crowds stands beside it
+        axes = figure.add_axes((0.085, 0.135, wide, 0.715))
         heard = run.columns["speech"] > 0
         shown = {name: column[heard] for name, column in run.columns.items()}
         alone = {name: column[heard] for name, column in run.alone.items()}
         parts = _stretches(heard, run.fresh)
         _frame(axes, run, shown, list(alone.values()))
-        labels = _levels(axes, run) + _guides(axes, run, shown, parts)
-        labels += _each_feature(axes, shown["speech"], alone, parts)
+        labels = _levels(axes, run)
+        if run.main == "bits":
+            labels += _guides(axes, run, shown, parts)
+            labels += _each_feature(axes, shown["speech"], alone, parts)
+        else:
+            draw_scale(axes)
         labels += _curves(axes, run, shown, parts)
         mark_doubt(axes, shown["speech"], run.doubtful[heard])
         mark_changes(axes, run)
         mark_alerts(axes, run)
         mark_gaps(axes, run)
-        _label_ends(axes, labels)
+        _label_ends(axes, labels, 1.003 if run.main == "bits" else 1.105)
         size = 16 * min(1.0, 74 / max(1, len(title_text)))
         figure.text(0.085, 0.945, title_text, fontsize=size, weight="bold", color=BLACK)
         figure.text(0.085, 0.912, summary(run), color=GREY)
@@ -114,9 +121,9 @@ def _frame(
 ) -> None:
     """Limits, ticks and grid."""
     speech = shown["speech"]
-    figures = np.concatenate(
-        [*(shown[n] for n in ("bits", "bits_low", "bits_high", "linear")), *more]
-    )
+    names = ["bits", *(f"{run.main}{end}" for end in ("", "_low", "_high"))]
+    beside = [shown["linear"], *more] if run.main == "bits" else [shown["support_bits"]]
+    figures = np.concatenate([*(shown[name] for name in names), *beside])
     figures = np.append(figures[np.isfinite(figures)], [0.0, run.ceiling or 1.0])
     low, high = float(figures.min()), float(figures.max())
     axes.set_ylim(low - (high - low) * 0.07, high + (high - low) * 0.10)
@@ -131,8 +138,9 @@ def _frame(
     axes.set_xticks([], minor=True)
     step = max(1, round((high - low) / 7))
     bits = list(range(int(np.ceil(low / step)) * step, int(high) + 1, step))
-    names = [f"{in_bits(b)}\n{one_in(run, b)}" if b <= run.ceiling else in_bits(b) for b in bits]
-    axes.set_yticks(bits, names)
+    closed = run.main == "bits"  # evidence means the same in any crowd
+    means = [f"\n{one_in(run, b)}" if closed and b <= run.ceiling else "" for b in bits]
+    axes.set_yticks(bits, [f"{in_bits(b)}{mean}" for b, mean in zip(bits, means, strict=True)])
     axes.grid(axis="y", color="#E6E6E6", linewidth=0.8)
     axes.set_axisbelow(True)
     axes.tick_params(length=3, color=GREY)
@@ -151,13 +159,15 @@ def _levels(axes: Axes, run: Run) -> list[tuple[float, str, str]]:
     if run.ceiling > 0:
         axes.axhline(run.ceiling, color=BLACK, linewidth=1.4)
         text = f"ceiling: log₂ {run.speakers} = {run.ceiling:.2f} bits\n— one person named"
+        if run.main != "bits":
+            text = f"ceiling among {run.speakers}:\n{run.ceiling:.2f} bits, one person named"
         labels.append((run.ceiling, text, BLACK))
     if run.plateau is not None:
         axes.axhline(run.plateau, color=GREEN, linewidth=1.2, linestyle=(0, (8, 3, 1, 3)))
         text = f"average plateau: {run.plateau:.2f} bits\naverages never exceed it"
         labels.append((run.plateau, text, GREEN))
     for field, threshold in sorted({(a["field"], a["threshold"]) for a in run.alerts})[:3]:
-        if field == "bits":
+        if field in ("bits", run.main):
             axes.axhline(threshold, color=RED, linewidth=0.9, linestyle=(0, (1, 3)))
             labels.append((threshold, f"alert threshold: {in_bits(threshold)}", RED))
     return labels
@@ -222,10 +232,10 @@ def _curves(
     """Expected bits, and over them the headline with its peak."""
     labels = []
     x = shown["speech"]
-    for name, colour, width, shade in (
-        ("expected_bits", GREY, 1.2, 0.13),
-        ("bits", BLUE, 2.6, 0.22),
-    ):
+    main = [(run.main, BLUE, 2.6, 0.22)]
+    if run.main != "bits":
+        main.insert(0, ("bits", LIGHT_BLUE, 1.4, 0.0))
+    for name, colour, width, shade in (("expected_bits", GREY, 1.2, 0.13), *main):
         y = shown[name]
         known = np.flatnonzero(np.isfinite(y))
         if not known.size:
@@ -238,23 +248,30 @@ def _curves(
             thick = width if keep.size < 600 else width / 2
             axes.plot(x[keep], y[keep], color=colour, linewidth=thick, marker=marker)
         last = float(y[known[-1]])
-        if name == "bits":
+        if name == "bits" and run.main != "bits":
+            labels.append((last, f"among the {run.speakers} enrolled:\n{in_bits(last)}", colour))
+        elif name == run.main:
             peak = int(known[np.argmax(y[known])])
+            peak = int(known[-1]) if y[peak] == last else peak  # evidence is cut to one figure
             whose = "the attacker" if run.watch is None else "this voice"
-            now = f"{'several voices' if run.doubt else whose} now: {in_bits(last)}"
+            bits = in_bits(last) if name == "bits" else in_bits(round(last, 1))
+            if name != "bits":
+                bits = at_least(run.last, bits)
+            now = f"{'several voices' if run.doubt else whose} now: {bits}"
             peaked = ""
             if x[peak] < x[-1]:
                 mark_peak(axes, float(x[peak]), float(y[peak]))
             else:
-                peaked = ", its peak"
-            said = "" if run.doubt else f"\n= {one_in(run, last)}"
+                peaked = ", its peak" if name == "bits" else ""
+            means = one_in(run, last) if name == "bits" else left_of(run.last)
+            said = "" if run.doubt else f"\n= {means}"
             labels.append((last, f"{now}{said}{peaked}", colour))
         else:
             labels.append((last, "expected bits: an average\nvoice of this length", colour))
     return labels
 
 
-def _label_ends(axes: Axes, labels: list[tuple[float, str, str]]) -> None:
+def _label_ends(axes: Axes, labels: list[tuple[float, str, str]], begin: float) -> None:
     """Write each label beside the end of its line, moved just enough not to touch another."""
     bottom, top = axes.get_ylim()
     labels = sorted(labels, key=lambda label: label[0])
@@ -264,10 +281,10 @@ def _label_ends(axes: Axes, labels: list[tuple[float, str, str]]) -> None:
         wanted, spread_apart(wanted, sizes, -0.1, 1.05), labels, strict=True
     ):
         axes.plot(
-            [1.003, 1.022, 1.03], [y, centre, centre], transform=axes.transAxes, color=colour,
+            [begin, begin + 0.019, begin + 0.027], [y, centre, centre], transform=axes.transAxes, color=colour,
             linewidth=0.8, clip_on=False,
         )  # fmt: skip
         axes.text(
-            1.036, centre, text, transform=axes.transAxes, va="center", color=colour,
+            begin + 0.033, centre, text, transform=axes.transAxes, va="center", color=colour,
             fontsize=10.5, linespacing=1.15, weight="bold" if colour == BLUE else "normal",
         )  # fmt: skip

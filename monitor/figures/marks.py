@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from monitor.figures.canvas import BLACK, BLUE, ORANGE, PURPLE, RED
+from monitor.crowds import SCALE
+from monitor.figures.canvas import BLACK, BLUE, GREY, ORANGE, PURPLE, RED
 from monitor.figures.series import Run, in_words
 from monitor.figures.words import in_bits
 from monitor.phrases import voice_since
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 __all__ = [
     "CHARACTER_WIDTH",
     "across",
+    "draw_scale",
     "mark_alerts",
     "mark_changes",
     "mark_doubt",
@@ -34,6 +36,20 @@ def across(axes: Axes, x: float) -> float:
     """Where x lies along the axis, 0 to 1."""
     left, right = np.log(axes.get_xlim())
     return float(np.clip((np.log(x) - left) / (right - left), 0, 1))
+
+
+def draw_scale(axes: Axes) -> None:
+    """The right axis: faint lines where bits of evidence leave one person of a crowd, named."""
+    low, high = axes.get_ylim()
+    for crowd in SCALE:
+        if not low < crowd.bits < high:
+            continue
+        axes.axhline(crowd.bits, color=GREY, linewidth=0.7, linestyle=(0, (1, 4)), zorder=0)
+        axes.annotate(
+            crowd.name, (1.0, crowd.bits), xycoords=("axes fraction", "data"), xytext=(6, 0),
+            textcoords="offset points", va="center", color=GREY, fontsize=10,
+        )  # fmt: skip
+    axes.text(1.008, 1.012, "one left of a", transform=axes.transAxes, color=GREY, fontsize=10)
 
 
 def mark_peak(axes: Axes, x: float, y: float) -> None:

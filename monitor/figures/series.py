@@ -14,7 +14,10 @@ from monitor.types import BoolArray, FloatArray, IntArray
 __all__ = ["Run", "in_words", "read_run", "thin"]
 
 HEADLINE = ("bits", "bits_low", "bits_high")
-COLUMNS = ("seconds", "speech", *HEADLINE, *(f"expected_{name}" for name in HEADLINE))
+COLUMNS = (
+    *("seconds", "speech", "support_bits"), *HEADLINE,
+    *(f"{of}_{name}" for of in ("expected", "evidence") for name in HEADLINE),
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -37,6 +40,7 @@ class Run:
         session: ``"same"``, ``"cross"`` or None.
         withheld: why the last reading gives no headline, if it says so.
         enrolment: whether anybody enrolled speaks at all, in words; empty where it says nothing.
+        last: the last reading.
         alone: where there are several features, what each would disclose alone, in bits, shape
             (n,): local bits, or the attacker's confidence where nobody is watched.
     """
@@ -55,7 +59,13 @@ class Run:
     session: str | None = None
     withheld: str | None = None
     enrolment: str = ""
+    last: Mapping[str, Any] = field(default_factory=dict)
     alone: Mapping[str, FloatArray] = field(default_factory=dict)
+
+    @property
+    def main(self) -> str:
+        """Which figure comes first: the evidence, where there is any."""
+        return "evidence_bits" if np.isfinite(self.columns["evidence_bits"]).any() else "bits"
 
     def speech_at(self, seconds: float) -> float:
         """Speech seconds at a stream time."""
@@ -110,6 +120,7 @@ def read_run(records: Sequence[Mapping[str, Any]]) -> Run:
         session=last.get("session"),
         withheld=last.get("withheld"),
         enrolment=enrolment(last),
+        last=last,
         alone=alone if len(names) > 1 else {},
     )
 

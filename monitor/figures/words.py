@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from monitor.crowds import at_least, best_match, headline
 from monitor.figures.canvas import format_seconds
 from monitor.figures.series import Run, in_words
 from monitor.phrases import clock_time, odds, plural, verdict
@@ -23,6 +24,9 @@ def heading(run: Run) -> str:
         'After 15 s of speech, an attacker gives ann a chance of 1 in 10'
         >>> heading(read_run([{"type": "start", "speakers": 40}, reading]))
         'After 15 s of speech, an attacker thinks that about 10 of 40 people are left'
+        >>> told = {"evidence_bits": 11.3, "among": [{"people": 1e6, "bits": 11.3}]}
+        >>> heading(read_run([{"type": "start", "watch": "ann"}, {**reading, **told}]))
+        'After 15 s of speech, this voice narrows a city of a million down to about 400 people'
         >>> change = {"since_seconds": 12.0, "features": ["f0"]}
         >>> heading(read_run([{"type": "start", "watch": "ann"}, {**reading, "change": change}]))
         "Another voice since 0:12: these bits may not be ann's"
@@ -34,6 +38,8 @@ def heading(run: Run) -> str:
     if not known.size:
         return "Nothing can be said about this voice yet"
     said = verdict(float(bits[known[-1]]), _ceiling(run), run.watch)
+    if crowd := headline(run.last, run.watch or ""):
+        said = in_words(crowd.partition(" who would")[0], 110)
     begun = [change for change in run.changes if change.get("action") in ("reset", "split")]
     before = float(speech[run.fresh[-1] - 1]) if run.fresh else 0.0
     heard = format_seconds(float(speech[known[-1]]) - before)
@@ -48,8 +54,14 @@ def summary(run: Run) -> str:
     speech, bits = run.columns["speech"], run.columns["bits"]
     known = bits[np.isfinite(bits) & (speech > 0)]
     parts = []
+    evidence = run.columns["evidence_bits"]
+    if told := np.isfinite(evidence[-1:]).any():
+        parts = [at_least(run.last, f"{in_bits(round(float(evidence[-1]), 1))} of evidence")]
+    elif match := best_match(run.last, run.speakers):
+        parts = [in_words(match, 100)]
     if known.size:
-        parts = [f"{in_bits(float(known[-1]))} of at most {run.ceiling:.2f}"]
+        among = f"among the {run.speakers} enrolled " if told else ""
+        parts.append(f"{among}{in_bits(float(known[-1]))} of at most {run.ceiling:.2f}")
         peak = int(np.nanargmax(np.where(speech > 0, bits, np.nan)))
         whose = " of an earlier voice" if run.fresh and peak < run.fresh[-1] else ""
         parts.append(f"peak {in_bits(float(known.max()))}{whose}")
@@ -65,6 +77,13 @@ def summary(run: Run) -> str:
 
 def caption(run: Run) -> str:
     """Which figure the curve is, and what its band covers."""
+    if run.main == "evidence_bits":
+        text = (
+            f"Evidence for {run.watch}; below 0 it speaks against. Bands: 95 % limits. No "
+            "certainty: everybody whom the voice fits as well is counted.\nIt assumes recordings "
+            "like those it was learnt from."
+        )
+        return f"{text}{_enrolled(run)}"
     if run.watch is None:
         text = "Attacker's confidence, assuming the speaker is enrolled; it can be wrong."
     else:
@@ -76,10 +95,13 @@ def caption(run: Run) -> str:
         text += "\n1 in k: as sure as if k equally likely speakers were left."
     if run.session == "same":
         text += " Templates from the same session."
-    if run.enrolment:
-        text += " " if run.watch is None else "\n"
-        text += f"Is the speaker enrolled at all? {_sentence(run.enrolment)}."
-    return text
+    return text + (_enrolled(run) if run.watch is None else _enrolled(run).replace(" ", "\n", 1))
+
+
+def _enrolled(run: Run) -> str:
+    """Whether anybody enrolled speaks."""
+    said = _sentence(run.enrolment)
+    return f" Is the speaker enrolled at all? {said}." if run.enrolment else ""
 
 
 def _sentence(words: str) -> str:

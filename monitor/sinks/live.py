@@ -9,16 +9,26 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Protocol
 
 from monitor.phrases import clock_time, enrolment, plural
-from monitor.sinks.people import SHOWN_GAPS, TerminalSink, bits_now, clean, number
+from monitor.sinks.people import (
+    SHOWN_GAPS,
+    TerminalSink,
+    among_enrolled,
+    bits_now,
+    clean,
+    number,
+)
 from monitor.sinks.terminal import axis
 from monitor.sinks.textcurve import (
     CEILING,
     CHANCE,
+    CROWD_COLUMNS,
     LINEAR,
     PLATEAU,
     ROOT,
     THRESHOLD,
     TextCurve,
+    crowd_legend,
+    crowd_rows,
     draw_curve,
     legend,
     row_of,
@@ -44,6 +54,7 @@ class Foresight(Protocol):
     """What knows how long a threshold is away: `monitor.alerts.Forecast`."""
 
     threshold_bits: float
+    field: str
 
     def update(self, record: Mapping[str, Any]) -> None:
         """Take a record."""
@@ -96,7 +107,7 @@ class LiveView(TerminalSink):
         self._say(clean(line, 200))
 
     def _take(self, record: Mapping[str, Any]) -> None:
-        bits, speech = record.get("bits"), record.get("speech")
+        bits, speech = record.get(self.field), record.get("speech")
         if bits is None or speech is None or not math.isfinite(bits):
             return
         if fresh := speech < self._speech:  # the evidence began afresh: the axis does not go back
@@ -105,7 +116,7 @@ class LiveView(TerminalSink):
         seconds = self._before + speech
         self._curve.add(seconds, bits, fresh=fresh)
         self._lowest = min(self._lowest, bits)
-        guides = record.get("guides") or {}
+        guides = (record.get("guides") or {}) if self.field == "bits" else {}
         for curve, name in ((self._linear, "linear"), (self._root, "sqrt")):
             if guides.get(name):
                 curve.add(seconds, guides[name], fresh=fresh)
@@ -123,6 +134,8 @@ class LiveView(TerminalSink):
         reading = self.reading
         parts = [f"{self._place()} audio, {clock_time(reading.get('speech') or 0.0)} speech"]
         parts.append(bits_now(reading))
+        if self.field != "bits":
+            parts.append(f"among the {self.enrolled or 'few'} enrolled {among_enrolled(reading)}")
         if (peak := reading.get("peak_bits")) is not None:
             parts.append(f"peak {number(peak)}")
         parts += [text for text in (self._forecast(), self._lag()) if text]
@@ -157,7 +170,7 @@ class LiveView(TerminalSink):
         )
         if enrolled := enrolment(self.reading):
             below.append(Text(f" enrolled at all? {clean(enrolled, 60)}", "dim"))
-        above = [self._banner(), self._headline(), self._state()]
+        above = [self._banner(), self._headline(), *self._crowd_lines(width), self._state()]
         room = height - 3 - len(above) - len(below)  # the cursor's line, the axis and the legend
         blank = [Text("")] if room > 8 else []
         rows = max(3, room - 2 * len(blank))
@@ -187,10 +200,11 @@ class LiveView(TerminalSink):
         reading = self.reading
         text = Text(" ")
         text.append(bits_now(reading), style="bold reverse" if self.raised else "bold")
-        low, high = reading.get("bits_low"), reading.get("bits_high")
+        low, high = reading.get(f"{self.field}_low"), reading.get(f"{self.field}_high")
         if low is not None and high is not None:
             text.append(f"  ({number(low)} to {number(high)})")
-        if (peak := reading.get("peak_bits")) is not None:
+        peak = reading.get("peak_bits")
+        if peak is not None and self.field == "bits":
             text.append(f"  peak {number(peak)}")
         text.append(f"  {self._whose()}", style="dim")
         return text
@@ -218,19 +232,20 @@ class LiveView(TerminalSink):
     def _plot(self, width: int, rows: int) -> list[Text]:
         from rich.text import Text
 
-        columns = width - _LEFT
         points = self._curve.points
         ceiling = self.reading.get("ceiling") or 1.0
-        low = min(0.0, self._lowest)
+        y_range = low, high = min(0.0, self._lowest), self._top_bits(self._curve)
+        crowds = {} if self.field == "bits" else crowd_rows(rows, y_range)
+        columns = width - _LEFT - (CROWD_COLUMNS if crowds else 0)
         left = points[0][0] if points else 1.0
         end = max(points[-1][0], 4 * left) if points else 4.0
         # the axis doubles now and then, so that the curve does not crawl
         x_range = (left, 2.0 ** math.ceil(math.log2(end)))
-        y_range = (low, ceiling)
         levels = [(0.0, CHANCE)] if low < 0 else []
-        if plateau := self.reading.get("plateau"):
+        if (plateau := self.reading.get("plateau")) and not crowds:
             levels.append((plateau, PLATEAU))
-        levels += [(each.threshold_bits, THRESHOLD) for each in self._forecasts]
+        shown = [each.threshold_bits for each in self._forecasts if each.field == self.field]
+        levels += [(bits, THRESHOLD) for bits in shown]
         levels.append((ceiling, CEILING))
         drawn = draw_curve(
             points, width=columns, height=rows, x_range=x_range, y_range=y_range, levels=levels,
@@ -239,17 +254,18 @@ class LiveView(TerminalSink):
         for curve, mark in ((self._linear, LINEAR), (self._root, ROOT)):
             drawn = _behind(drawn, curve, mark, x_range, y_range)
         marks: dict[int, float] = {}
-        for bits in (ceiling, low, 0.0, *(each.threshold_bits for each in self._forecasts)):
-            if low <= bits <= ceiling:
+        for bits in (high, ceiling, low, 0.0, *shown):
+            if low <= bits <= high:
                 marks.setdefault(row_of(bits, rows, y_range), bits)
         lines = []
         for row, line in enumerate(drawn):
             text = Text(f"{number(marks[row]) if row in marks else '':>6} ")
             for mark in line:
                 text.append(mark, style=_STYLES.get(mark, "cyan"))
+            text.append(f" {crowds.get(row, '')}", style="dim")
             lines.append(text)
         lines.append(Text(" " * _LEFT + axis(*x_range, columns), style="dim"))
-        lines.append(Text(" " + legend(drawn), style="dim"))
+        lines.append(Text(f" {legend(drawn)}{crowd_legend(crowds)}", style="dim"))
         return lines
 
     def _top(self, width: int) -> list[Text]:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from monitor.crowds import at_least, best_match, headline, left_of
 from monitor.phrases import (
     STRANGER,
     another_voice,
@@ -20,11 +21,17 @@ from monitor.phrases import (
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
     from rich.live import Live
+    from rich.text import Text
+
+    from monitor.sinks.textcurve import TextCurve
 
 __all__ = [
     "TerminalSink",
     "alert_in_words",
+    "among_enrolled",
     "bits_now",
+    "evidence_of",
+    "in_a_crowd",
     "clean",
     "number",
     "speed_text",
@@ -59,6 +66,8 @@ class TerminalSink:
         self.total_seconds = total_seconds
         self.reading: Mapping[str, Any] = {}
         self.watch: str | None = None
+        self.enrolled = 0
+        self.support_bits: float | None = None
         self.raised: dict[str, float] = {}
         self.warned: dict[str, float] = {}
         self._clock = clock
@@ -82,8 +91,10 @@ class TerminalSink:
     def write(self, record: Mapping[str, Any]) -> None:
         """Take one record of the run."""
         kind = record.get("type")
-        if kind == "start" and record.get("watch") is not None:
-            self.watch = str(record["watch"])
+        if kind == "start":
+            self.watch = None if record.get("watch") is None else str(record["watch"])
+            self.enrolled = int(record.get("speakers") or 0)
+            self.support_bits = record.get("support_bits")
         elif kind == "reading":
             self.reading = record
             self._take(record)
@@ -173,6 +184,37 @@ class TerminalSink:
         """Whose bits these may not be, while a change is open."""
         return another_voice(self.reading, None if self.watch is None else clean(self.watch, 16))
 
+    @property
+    def field(self) -> str:
+        """Which figure the curve is of: the evidence, where there is any."""
+        told = self.watch is not None and self.support_bits is not None
+        return "evidence_bits" if told or evidence_of(self.reading) is not None else "bits"
+
+    def _top_bits(self, curve: TextCurve) -> float:
+        """What the bits axis reaches up to: beyond the ceiling with evidence, which knows none."""
+        ceiling: float = self.reading.get("ceiling") or 1.0
+        if self.field == "bits":
+            return ceiling
+        return max(ceiling, self.support_bits or 0.0, *(bits for _, bits in curve.points))
+
+    def _crowd_lines(self, width: int) -> list[Text]:
+        """What the evidence means in a crowd, and, second to it, among the enrolled."""
+        from rich.text import Text
+
+        watch = None if self.watch is None else clean(self.watch, 16)
+        said = clean(in_a_crowd(self.reading, watch, self.enrolled), 200)
+        shorter = said.partition(" who would")[0]
+        fits = (each for each in (said, shorter) if len(each) < width)
+        said = next(fits, shorter.removeprefix("this voice ").removeprefix("your voice "))
+        lines = [Text(f" {said}")] if said else []
+        if self.field != "bits":
+            among = Text(f" among the {self.enrolled or 'few'} enrolled: ", "dim")
+            among.append(among_enrolled(self.reading))
+            if (peak := self.reading.get("peak_bits")) is not None:
+                among.append(f"  peak {number(peak)}")
+            lines.append(among)
+        return lines
+
     def _whose(self) -> str:
         """Whose bits these are, as far as anybody can know."""
         if self.doubt:
@@ -231,12 +273,47 @@ def bits_now(reading: Mapping[str, Any]) -> str:
     """The headline of a reading, or why there is none.
 
     Examples:
+        >>> among = [{"people": 50, "bits": 5.6}, {"people": 1e6, "bits": 11.3}]
+        >>> bits_now({"bits": 5.58, "ceiling": 5.64, "evidence_bits": 11.3, "among": among})
+        '11.3 bits, about 400 in a million'
         >>> bits_now({"bits": 2.06, "ceiling": 5.64}), bits_now({"bits": None})
         ('2.1 of 5.6 bits, 1 in 12', 'no figure yet')
-        >>> bits_now({"bits": 5.58, "ceiling": 5.64})
+    """
+    evidence = evidence_of(reading)
+    if evidence is None:
+        return among_enrolled(reading)
+    words = at_least(reading, f"{number(evidence)} bits")
+    if change := reading.get("change"):
+        return f"{words}, {voice_since(change)}"
+    return ", ".join(each for each in (words, left_of(reading)) if each)
+
+
+def evidence_of(reading: Mapping[str, Any]) -> float | None:
+    """Bits of evidence, where a reading has them."""
+    evidence = reading.get("evidence_bits")
+    return evidence if evidence is not None and math.isfinite(evidence) else None
+
+
+def in_a_crowd(reading: Mapping[str, Any], watch: str | None, enrolled: int) -> str:
+    """What the evidence means in the largest crowd; empty where there is none to speak of.
+
+    While a change is open it may be of somebody else, and claims nothing.
+    """
+    if reading.get("change"):
+        return ""
+    return best_match(reading, enrolled) if watch is None else headline(reading, watch)
+
+
+def among_enrolled(reading: Mapping[str, Any]) -> str:
+    """What a reading says among the N enrolled, or why it says nothing.
+
+    Examples:
+        >>> among_enrolled({"bits": 2.06, "ceiling": 5.64}), among_enrolled({"bits": None})
+        ('2.1 of 5.6 bits, 1 in 12', 'no figure yet')
+        >>> among_enrolled({"bits": 5.58, "ceiling": 5.64})
         '5.6 of 5.6 bits, 96 % sure'
         >>> change = {"since_seconds": 107.0, "features": ["f0"]}
-        >>> bits_now({"bits": 2.06, "ceiling": 5.64, "change": change})
+        >>> among_enrolled({"bits": 2.06, "ceiling": 5.64, "change": change})
         '2.1 of 5.6 bits, another voice since 1:47'
     """
     bits, ceiling = reading.get("bits"), reading.get("ceiling")

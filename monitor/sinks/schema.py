@@ -38,6 +38,10 @@ _TOP = {
     "items": {"type": "array", "prefixItems": [_TEXT, _FIGURE], "minItems": 2, "maxItems": 2},
 }
 _TEXTS = {"type": "array", "items": _TEXT}
+_PROBABILITY = {"type": ["number", "null"], "minimum": 0, "maximum": 1}
+_PEOPLE = {"type": "number", "minimum": 2, "maximum": 1e10}
+_MAYBE_FLAG = {"type": ["boolean", "null"]}
+_MAYBE_COUNT = {"type": ["number", "null"], "minimum": 0, "maximum": MOST}
 
 
 def _limits(*names: str) -> dict[str, Any]:
@@ -104,6 +108,27 @@ _ALARMS = {
     },
 }
 
+_AMONG = {
+    "type": ["array", "null"],
+    "items": {
+        "type": "object",
+        "properties": {
+            "people": _PEOPLE,
+            **_limits("bits"),
+            "one_in": _MAYBE_COUNT,
+            "fitting": _MAYBE_COUNT,
+            "probability": _PROBABILITY,
+            "favourite": {
+                "type": ["array", "null"],
+                "prefixItems": [_TEXT, {**_PROBABILITY, "type": "number"}],
+                "minItems": 2,
+                "maxItems": 2,
+            },
+        },
+        "required": ["people", "bits"],
+    },
+}
+
 _START = _record(
     "start",
     {
@@ -133,6 +158,9 @@ _START = _record(
         "carried": _CARRIED,
         "alarms": _ALARMS,
         "law_prior": {"type": "number", "minimum": 0, "maximum": 1},
+        "among": {"type": "array", "items": _PEOPLE},
+        "enrolled_prior": {"type": "number", "minimum": 0, "maximum": 1},
+        "support_bits": _FIGURE,
     },
 )
 
@@ -172,12 +200,21 @@ _READING = _record(
         },
         "session": _SESSION,
         "assumes_enrolled": _FLAG,
-        "enrolled": {"type": ["number", "null"], "minimum": 0, "maximum": 1},
+        "enrolled": _PROBABILITY,
         "beyond_grid": _FLAG,
         "features": {"type": "object", "additionalProperties": _FEATURE},
         "top": _TOP,
     },
-    {"change": _OPEN, "enrolled_withheld": _TEXT, "withheld": _TEXT, "lag": _SECONDS},
+    {
+        **_limits("evidence_bits"),
+        "support_bits": _FIGURE,
+        "at_least": _MAYBE_FLAG,
+        "among": _AMONG,
+        "change": _OPEN,
+        "enrolled_withheld": _TEXT,
+        "withheld": _TEXT,
+        "lag": _SECONDS,
+    },
 )
 
 _GAP = _record(

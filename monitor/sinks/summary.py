@@ -6,7 +6,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from monitor.phrases import another_voice, clock_time, enrolment, plural, voice_since
-from monitor.sinks.people import bits_now, clean, number
+from monitor.sinks.people import (
+    among_enrolled,
+    bits_now,
+    clean,
+    evidence_of,
+    in_a_crowd,
+    number,
+)
 
 __all__ = ["print_summary"]
 
@@ -35,6 +42,11 @@ def print_summary(records: Sequence[Mapping[str, Any]]) -> None:
     console.print(
         "In brackets: 95 % limits, by how far it depends on the people it was learnt from."
     )
+    if evidence_of(last) is not None:
+        console.print(
+            "It is no certainty: everybody whom the voice fits as well is counted. It assumes "
+            "recordings like those that it was learnt from."
+        )
     if last["assumes_enrolled"]:
         console.print("This confidence assumes that the speaker is enrolled: it may be misplaced.")
     if last["beyond_grid"]:
@@ -59,10 +71,14 @@ def _bits(
     if last["bits"] is None:
         rows = [(label, f"withheld: {clean(last.get('withheld', ''), 300)}")]
     else:
+        crowd = _in_a_crowd(last, start, label)
+        if evidence_of(last) is not None:
+            label = f"among the {start.get('speakers', 'few')} enrolled"
         rows = [
             *([("take care", doubt)] if doubt else []),
             *([("of the last voice", voice_since(begun))] if begun is not None else []),
-            (label, f"{bits_now(last)} {_limits(last, 'bits')}"),
+            *crowd,
+            (label, f"{among_enrolled(last)} {_limits(last, 'bits')}"),
             ("largest so far", f"{number(last['peak_bits'])} bits"),
         ]
     average = f"{number(last['expected_bits'])} bits {_limits(last, 'expected_bits')}"
@@ -75,6 +91,19 @@ def _bits(
     if enrolled := enrolment(last):
         rows.append(("one of them at all", clean(enrolled, 100)))
     return rows
+
+
+def _in_a_crowd(
+    last: Mapping[str, Any], start: Mapping[str, Any], label: str
+) -> list[tuple[str, str]]:
+    """The evidence, and what it means among other people."""
+    who = None if start.get("watch") is None else clean(start["watch"], 20)
+    said = clean(in_a_crowd(last, who, int(start.get("speakers") or 0)), 200)
+    if evidence_of(last) is None:
+        return [("in a crowd", said)] if said else []
+    name = f"evidence for {who}" if label.endswith("disclosed") else label
+    rows = [(name, f"{bits_now(last)} {_limits(last, 'evidence_bits')}")]
+    return [*rows, ("in other words", said)] if said else rows
 
 
 def _rest(last: Mapping[str, Any], records: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:

@@ -16,8 +16,11 @@ from monitor.sinks.people import TerminalSink, bits_now, clean, number, speed_te
 from monitor.sinks.textcurve import (
     CEILING,
     CHANCE,
+    CROWD_COLUMNS,
     THRESHOLD,
     TextCurve,
+    crowd_legend,
+    crowd_rows,
     draw_curve,
     legend,
     row_of,
@@ -153,7 +156,7 @@ class LiveCurve(TerminalSink):
         super().__init__(total_seconds, console, clock)
 
     def _take(self, record: Mapping[str, Any]) -> None:
-        bits, speech = record.get("bits"), record.get("speech")
+        bits, speech = record.get(self.field), record.get("speech")
         if bits is not None and speech is not None and math.isfinite(bits):
             if fresh := speech < self._speech:  # afresh: the axis does not go back
                 self._before += self._speech
@@ -162,7 +165,7 @@ class LiveCurve(TerminalSink):
             self._lowest = min(self._lowest, bits)
 
     def _alert(self, record: Mapping[str, Any]) -> None:
-        if record.get("field") == "bits":
+        if record.get("field") == self.field:
             self.threshold_bits = record.get("threshold")
         super()._alert(record)
 
@@ -178,10 +181,11 @@ class LiveCurve(TerminalSink):
 
         width, height = self.console.size
         top = _top_rows(self.reading, self.watch, max(20, width - 2))
+        crowd = self._crowd_lines(width)
         # The cursor rests on a line of its own; banner, headline, axis, legend and two blank
         # lines are 7.
-        rows = max(3, height - 1 - 7 - len(top))
-        lines: list[Text] = [self._banner(), self._headline(), Text("")]
+        rows = max(3, height - 1 - 7 - len(top) - len(crowd))
+        lines: list[Text] = [self._banner(), self._headline(), *crowd, Text("")]
         lines += self._plot(max(20, width - 2), rows)
         lines += [Text(""), *top]
         for line in lines:
@@ -216,7 +220,8 @@ class LiveCurve(TerminalSink):
 
         text = Text(" ")
         text.append(bits_now(self.reading), style="bold")
-        if (peak := self.reading.get("peak_bits")) is not None:
+        peak = self.reading.get("peak_bits")
+        if peak is not None and self.field == "bits":
             text.append(f"   peak {number(peak)}")
         text.append(f"   {self._whose()}", style="dim")
         return text
@@ -226,7 +231,9 @@ class LiveCurve(TerminalSink):
 
         points = self._curve.points
         ceiling = self.reading.get("ceiling") or 1.0
-        low = min(0.0, self._lowest)
+        low, high = min(0.0, self._lowest), self._top_bits(self._curve)
+        crowds = {} if self.field == "bits" else crowd_rows(rows, (low, high))
+        width -= CROWD_COLUMNS if crowds else 0
         left = points[0][0] if points else 1.0
         end = max(points[-1][0], 4 * left) if points else 4.0
         # Without a total the axis doubles now and then, so that the curve does not crawl.
@@ -235,22 +242,23 @@ class LiveCurve(TerminalSink):
         if self.threshold_bits is not None:
             levels.insert(0, (self.threshold_bits, THRESHOLD))
         drawn = draw_curve(
-            points, width=width - 6, height=rows, x_range=(left, right), y_range=(low, ceiling),
+            points, width=width - 6, height=rows, x_range=(left, right), y_range=(low, high),
             levels=levels, breaks=self._curve.breaks,
         )  # fmt: skip
         marks: dict[int, float] = {}
-        for bits in (ceiling, low, 0.0, self.threshold_bits):
-            if bits is not None and low <= bits <= ceiling:
-                marks.setdefault(row_of(bits, rows, (low, ceiling)), bits)
+        for bits in (high, ceiling, low, 0.0, self.threshold_bits):
+            if bits is not None and low <= bits <= high:
+                marks.setdefault(row_of(bits, rows, (low, high)), bits)
         lines = []
         for row, line in enumerate(drawn):
             text = Text(f"{number(marks[row]) if row in marks else '':>6} ")
             text.append(line, style="cyan")
             text.highlight_regex(f"{CEILING}+", "default")
             text.highlight_regex(f"{THRESHOLD}+", "red")
+            text.append(f" {crowds.get(row, '')}", style="dim")
             lines.append(text)
         lines.append(Text(" " * 7 + axis(left, right, width - 6), style="dim"))
-        lines.append(Text(" " + legend(drawn), style="dim"))
+        lines.append(Text(f" {legend(drawn)}{crowd_legend(crowds)}", style="dim"))
         return lines
 
 

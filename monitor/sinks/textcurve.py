@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Container, Sequence
+from collections.abc import Container, Mapping, Sequence
+
+from monitor.crowds import SCALE, a
 
 __all__ = [
-    "CEILING", "CHANCE", "EMPTY", "LINEAR", "PLATEAU", "ROOT", "THRESHOLD", "TextCurve",
-    "draw_curve", "legend", "row_of",
+    "CEILING", "CHANCE", "CROWD_COLUMNS", "EMPTY", "LINEAR", "PLATEAU", "ROOT", "THRESHOLD",
+    "TextCurve", "crowd_legend", "crowd_rows", "draw_curve", "legend", "row_of",
 ]  # fmt: skip
+
+CROWD_COLUMNS = 1 + max(len(crowd.name) for crowd in SCALE)
 
 BINS_PER_DECADE = 64
 EMPTY, CEILING, CHANCE, THRESHOLD = " ", "━", "·", "┄"
@@ -88,6 +92,30 @@ def row_of(bits: float, height: int, y_range: tuple[float, float]) -> int:
     """
     bottom, top = y_range
     return _dot(bits, height, y_range) // 4 if top > bottom else 0
+
+
+def crowd_rows(height: int, y_range: tuple[float, float]) -> dict[int, str]:
+    """Beside which lines of a drawing a crowd is named: so many bits leave one person of it.
+
+    Examples:
+        >>> crowd_rows(10, (0.0, 14.0))
+        {8: 'household', 5: 'office', 2: 'village', 0: 'town'}
+    """
+    rows: dict[int, str] = {}
+    for crowd in SCALE:
+        if y_range[0] <= crowd.bits <= y_range[1]:
+            rows.setdefault(row_of(crowd.bits, height, y_range), crowd.name)
+    return rows
+
+
+def crowd_legend(rows: Mapping[int, str]) -> str:
+    """What the names beside the lines mean.
+
+    Examples:
+        >>> crowd_legend({5: "office", 0: "town"}), crowd_legend({})
+        ('  right: one left of a town', '')
+    """
+    return f"  right: one left of {a(rows[min(rows)])}" if rows else ""
 
 
 def _dot(bits: float, height: int, y_range: tuple[float, float]) -> int:

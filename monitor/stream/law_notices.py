@@ -51,6 +51,11 @@ def law_notices(monitor: Monitor) -> list[str]:
             f"of the rank law {100 * law.prior_share:.0f} % is the shipped readers', which keeps "
             f"the rest, learnt from {plural(law.speakers, 'speaker')}, from claiming too much"
         )
+    if recogniser.evidence_lacks:
+        notices.append(
+            f"nothing can be said beyond the {recogniser.speakers} enrolled: "
+            f"{recogniser.evidence_lacks} (monitor calibrate)"
+        )
     if recogniser.speakers > 10 * law.candidates:
         notices.append(
             f"{recogniser.speakers} speakers are more than ten times the "

@@ -63,6 +63,9 @@ class Monitor:
             look), ``"note"`` (say so and carry on), ``"reset"`` (begin the evidence afresh; the
             peak stays) or ``"split"`` (what follows is another stream, with its own peak).
         top: how many of the most probable speakers a reading names.
+        among: sizes of crowds in which to say what the voice is worth, each at least N; None for
+            the N enrolled and a million.
+        enrolled_prior: probability, before anything is heard, that one of the N speaks.
 
     Attributes:
         unheard: features of the population that could be listened for, and are not, since nobody
@@ -92,6 +95,8 @@ class Monitor:
         channel: int | None = None,
         on_change: str = "ignore",
         top: int = 5,
+        among: Sequence[float] | None = None,
+        enrolled_prior: float = 0.5,
     ) -> None:
         step = round(step_seconds * TICKS_PER_SECOND) if math.isfinite(step_seconds) else 0
         if step < 1 or abs(step_seconds * TICKS_PER_SECOND - step) > 1e-6:
@@ -118,6 +123,8 @@ class Monitor:
             laws=laws,
             template_seconds=template_seconds,
             top=top,
+            among=among,
+            enrolled_prior=enrolled_prior,
         )
         self._laws = population.laws if laws is None else laws
         self.watch = watch
@@ -491,6 +498,7 @@ class Monitor:
             names=recogniser.names,
             posterior=made.posterior,
             top=made.top,
+            **made.told._asdict(),
             enrolled=made.enrolled,
             enrolled_withheld=made.enrolled_withheld,
             withheld=recogniser.withheld,

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from monitor.stream.change import Open
 from monitor.types import FloatArray
+
+if TYPE_CHECKING:
+    from monitor.stream.among import Among
 
 __all__ = ["ZERO", "Bits", "FeatureReading", "Reading"]
 
@@ -70,9 +73,17 @@ class Reading:
         posterior: the joint score posterior, shape (N,).
         top: the most probable speakers, five unless asked otherwise, best first; of equals, the
             first enrolled.
-        enrolled: probability that the speaker is one of the N at all, at even odds before; None
-            as long as there is nothing to go by, or where it cannot be told. The other figures
-            assume it.
+        evidence: of the watched speaker, in any crowd: log2 of how many times as likely this voice
+            is if it is theirs as if it is somebody else's, at most ``support_bits``. None where
+            nobody is watched, or nothing was learnt to tell it by.
+        support_bits: what calibration can support at this length, or None.
+        at_least: True where the evidence was cut to that; None where there is none.
+        among: what it means among so many people; None where nothing was learnt to tell it by.
+        ratios: bits of everybody's likelihood ratio, lowered alike to what can be supported, shape
+            (N,), or None.
+        enrolled: probability that the speaker is one of the N at all, at the odds before that the
+            monitor was given; None as long as there is nothing to go by, or where it cannot be
+            told. The closed-set figures assume it.
         enrolled_withheld: why it cannot be told, or empty.
         withheld: why figures are missing, or empty.
         change: where another voice or channel began that the evidence since then may be of; None
@@ -102,6 +113,11 @@ class Reading:
     names: tuple[str, ...]
     posterior: FloatArray
     top: Sequence[tuple[str, float]]
+    evidence: Bits | None = None
+    support_bits: float | None = None
+    at_least: bool | None = None
+    among: Sequence[Among] | None = None
+    ratios: FloatArray | None = None
     enrolled: float | None = None
     enrolled_withheld: str = ""
     withheld: str = ""
@@ -128,6 +144,10 @@ class Reading:
             "guides": {"linear": self.guides[0], "sqrt": self.guides[1]},
             "session": self.session,
             "assumes_enrolled": self.assumes_enrolled,
+            **_spelled("evidence_bits", self.evidence),
+            "support_bits": self.support_bits,
+            "at_least": self.at_least,
+            "among": None if self.among is None else [each.record() for each in self.among],
             "enrolled": self.enrolled,
             "beyond_grid": self.beyond_grid,
             "features": {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -12,6 +13,7 @@ import numpy as np
 from monitor.errors import StoreError, UsageError
 from monitor.marks import unlike_networks
 from monitor.maths.bootstrap import limits, limits_of_each
+from monitor.maths.evidence import enrolled_share
 from monitor.maths.posterior import (
     draw_bits,
     evidence_of,
@@ -26,8 +28,10 @@ from monitor.population.enrolled import GOOD_AREA, EnrolledOdds
 from monitor.population.interpolation import LengthLaw, at_template
 from monitor.population.law import Laws, RankLaw
 from monitor.population.population import Population
+from monitor.stream.among import Told, among_each, crowds_for
 from monitor.stream.expected import ExpectedBits
 from monitor.stream.lengths import common_length
+from monitor.stream.ratios import Evidence, Ratios, ratios_lack
 from monitor.stream.reading import ZERO, Bits, FeatureReading
 from monitor.types import AnyArray, BoolArray, FloatArray, IntArray
 
@@ -63,8 +67,9 @@ class Assessment:
         local, gain, expected: of the joint posterior.
         posterior: shape (N,).
         top: the most probable speakers, best first; of equals, the first enrolled.
-        enrolled: probability that the speaker is one of the N at all, at even odds before; None
-            as long as no feature has a frame, and where those that have cannot tell.
+        told: what the evidence says in any crowd.
+        enrolled: probability that the speaker is one of the N at all; None as long as no feature
+            has a frame, and where those that have cannot tell.
         enrolled_withheld: why they cannot, or empty.
         beyond_grid: T is longer than anything calibrated.
     """
@@ -75,6 +80,7 @@ class Assessment:
     expected: Bits
     posterior: FloatArray
     top: Sequence[tuple[str, float]]
+    told: Told
     enrolled: float | None
     enrolled_withheld: str
     beyond_grid: bool
@@ -83,7 +89,14 @@ class Assessment:
 class _Judgement:
     """One law (of a feature, or of the joint) ready to weigh scores."""
 
-    def __init__(self, law: RankLaw, seconds: float, speakers: int, kinds: Sequence[str]) -> None:
+    def __init__(
+        self,
+        law: RankLaw,
+        seconds: float,
+        speakers: int,
+        kinds: Sequence[str],
+        ratios: Ratios | None = None,
+    ) -> None:
         additive = np.array(
             [
                 similarity(name, kind).additive
@@ -94,6 +107,7 @@ class _Judgement:
         self.law: LengthLaw = at_template(law, seconds, additive)
         self._additive, self._odds = additive, EnrolledOdds(law, seconds)
         self.expected = ExpectedBits(self.law, speakers)
+        self.ratios = ratios
         # beyond the grid the rank law stands still, for hours: the same ranks say the same
         self._beyond: dict[tuple[int, int], Bits] = {}
 
@@ -126,9 +140,9 @@ class _Judgement:
         best = scores[np.arange(len(scores)), :, posterior.argmax(axis=1)]
         return self._odds.at(seconds, best / np.where(self._additive, np.maximum(frames, 1), 1))
 
-    def stranger_area(self, seconds: float) -> float:
+    def stranger_area(self, seconds: FloatArray) -> FloatArray:
         """How well that probability told strangers in calibration: area under the ROC curve."""
-        return float(self._odds.area(np.array([seconds]))[0])
+        return self._odds.area(seconds)
 
 
 class _Weighed(NamedTuple):
@@ -137,6 +151,17 @@ class _Weighed(NamedTuple):
     posterior: FloatArray
     local: list[Bits | None]
     gain: list[Bits]
+
+
+_NOTHING = Told()
+
+
+def _from_even(probability: FloatArray, prior: float) -> FloatArray:
+    """A probability at even odds before, at others."""
+    if prior == 0.5:
+        return probability
+    odds = prior / (1.0 - prior) * probability / (1.0 - probability)
+    return np.asarray(odds / (1.0 + odds))
 
 
 def _with_limits(values: FloatArray, draws: FloatArray) -> list[Bits]:
@@ -156,9 +181,12 @@ class Recogniser:
         laws: laws to use instead of the population's.
         template_seconds: D to cut templates to, instead of their common length, or the watched
             speaker's where that is shorter.
+        top: how many of the most probable speakers are named.
+        among: sizes of crowds; None for the N enrolled and a million.
+        enrolled_prior: probability that one of the N speaks, before anything is heard.
 
     Raises:
-        UsageError: an unknown feature or speaker.
+        UsageError: an unknown feature or speaker, or a crowd or prior that makes no sense.
         StoreError: there is no law for these features.
     """
 
@@ -172,7 +200,11 @@ class Recogniser:
         laws: Laws | None = None,
         template_seconds: float | None = None,
         top: int = 5,
+        among: Sequence[float] | None = None,
+        enrolled_prior: float = 0.5,
     ) -> None:
+        if not 0.0 < enrolled_prior < 1.0:
+            raise UsageError(f"enrolled_prior={enrolled_prior:g} must lie between 0 and 1")
         laws = laws if laws is not None else population.laws
         if not features or len(set(features)) != len(features):
             raise UsageError("name each feature once, and at least one")
@@ -204,14 +236,18 @@ class Recogniser:
             self._watched = int(np.searchsorted(places, position))
         self.speakers = len(self.names)
         self.ceiling = float(np.log2(self.speakers))
+        self.among = crowds_for(among, self.speakers)
+        self.enrolled_prior = enrolled_prior
 
         self.law = law
         self.features = law.features
+        self.evidence_lacks = ratios_lack(population, law)
         kinds = [population.features[name].kind for name in self.features]
         self._embeddings = {
             name for name, kind in zip(self.features, kinds, strict=True) if kind == "embedding"
         }
-        self.joint = _Judgement(law, self.scoring.seconds, self.speakers, kinds)
+        make = partial(self._judgement, population)
+        self.joint = make(law, kinds)
         self._single: dict[str, _Judgement] = {}
         self._similarity: dict[str, Similarity] = {}
         self._templates: dict[str, FloatArray] = {}
@@ -226,7 +262,7 @@ class Recogniser:
                     )
                 _check_networks(population, single)
                 self.flatters |= flatters
-                own = _Judgement(single, self.scoring.seconds, self.speakers, [kind])
+                own = make(single, [kind])
             self._single[name] = own
             self._similarity[name] = similarity(scorer, kind)
             by_slice = self._similarity[name].by_slice
@@ -242,12 +278,22 @@ class Recogniser:
             fits = fits and all(other.network(n) == law.network(n) for n in other.features)
             if fits and names not in self._judgements:
                 kinds = [population.features[name].kind for name in other.features]
-                self._judgements[names] = _Judgement(
-                    other, self.scoring.seconds, self.speakers, kinds
-                )
+                self._judgements[names] = make(other, kinds)
         self.frame_seconds = {
             name: population.features[name].frame_seconds for name in self.features
         }
+
+    def _judgement(self, population: Population, law: RankLaw, kinds: Sequence[str]) -> _Judgement:
+        ratios = None
+        if not ratios_lack(population, law) and not self.withheld:
+            ratios = Ratios(population, law, self.scoring, self._watched)
+        return _Judgement(law, self.scoring.seconds, self.speakers, kinds, ratios)
+
+    @property
+    def support_bits(self) -> float | None:
+        """The most bits of evidence that calibration can support; None where there is none."""
+        ratios = self.joint.ratios
+        return None if ratios is None else float(ratios.law.support.max())
 
     @property
     def watched(self) -> bool:
@@ -308,6 +354,7 @@ class Recogniser:
         posterior = np.full((moments, self.speakers), 1.0 / self.speakers)
         local: list[Bits | None] = [ZERO if self.watched else None] * moments
         gain, expected = [ZERO] * moments, [ZERO] * moments
+        told = [_NOTHING if self.joint.ratios is None else self._unheard()] * moments
         enrolled: list[float | None] = [None] * moments
         unable = [""] * moments
         for judgement, some in self._by_judgement(frames > 0):
@@ -316,12 +363,26 @@ class Recogniser:
             weighed = alone
             if weighed is None or len(self.features) > 1:
                 weighed = judgement.weigh(seconds, mine, self._watched)
-            odds = judgement.enrolled(seconds, mine, frames[np.ix_(some, axis)], weighed.posterior)
+            behind = frames[np.ix_(some, axis)]
+            found = None
+            if judgement.ratios is not None and behind.all():
+                totals = {name: heard[name].totals[some] for name in judgement.features}
+                found = judgement.ratios.at(seconds, totals, mine)
+            if found is None:
+                odds = judgement.enrolled(seconds, mine, behind, weighed.posterior)
+                odds = _from_even(odds, self.enrolled_prior)
+                areas = judgement.stranger_area(seconds)
+                evidence = [_NOTHING] * some.size
+            else:
+                odds = enrolled_share(found.bits, self.enrolled_prior)
+                areas = found.area
+                odds = np.where(areas >= GOOD_AREA, odds, np.nan)
+                evidence = self._told(found)
             posterior[some] = weighed.posterior
             for i, r in enumerate(some.tolist()):
-                local[r], gain[r] = weighed.local[i], weighed.gain[i]
+                local[r], gain[r], told[r] = weighed.local[i], weighed.gain[i], evidence[i]
                 if np.isnan(odds[i]):
-                    unable[r] = self._unable(judgement, float(seconds[i]))
+                    unable[r] = self._unable(judgement, float(areas[i]))
                 else:
                     enrolled[r] = float(odds[i])
                 expected[r] = self.joint.expected.at(float(seconds[i]))
@@ -335,6 +396,7 @@ class Recogniser:
                 expected,
                 [row.copy() for row in posterior],  # none keeps the others alive
                 self._top(posterior),
+                told,
                 enrolled,
                 unable,
                 beyond.tolist(),
@@ -342,10 +404,31 @@ class Recogniser:
             )
         ]
 
-    def _unable(self, judgement: _Judgement, seconds: float) -> str:
+    def _told(self, found: Evidence) -> list[Told]:
+        """What these moments say in any crowd."""
+        among = among_each(found.bits, found.watched, self._watched, self.among, self.names)
+        return [
+            Told(*each)
+            for each in zip(
+                found.watched,
+                found.support.tolist(),
+                found.at_least.tolist(),
+                among,
+                [row.copy() for row in found.bits],
+                strict=True,
+            )
+        ]
+
+    def _unheard(self) -> Told:
+        """Before anything was heard everybody is as likely, in any crowd."""
+        own = ZERO if self.watched else None
+        nothing = np.zeros((1, self.speakers))
+        (among,) = among_each(nothing, [own], self._watched, self.among, self.names)
+        return Told(own, 0.0, False, among, nothing[0])
+
+    def _unable(self, judgement: _Judgement, area: float) -> str:
         """Why these features do not say whether the speaker is enrolled, and what could."""
         heard = "+".join(judgement.features)
-        area = judgement.stranger_area(seconds)
         measured = "not measured" if np.isnan(area) else f"{area:.2f}"
         waiting = self._embeddings.difference(judgement.features)
         cure = ""

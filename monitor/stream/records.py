@@ -52,6 +52,9 @@ def start_record(monitor: Monitor, recordings: Sequence[str]) -> dict[str, Any]:
         "law_session": recogniser.session,
         "law_speakers": law.speakers,
         "law_candidates": law.candidates,
+        "among": list(recogniser.among),
+        "enrolled_prior": recogniser.enrolled_prior,
+        "support_bits": recogniser.support_bits,
         "on_change": monitor.on_change,
         "recordings": list(recordings),
         "fingerprint": {
@@ -67,6 +70,9 @@ def _fingerprint(law: RankLaw) -> str:
     digest = hashlib.sha256(repr((law.features, law.session, law.similarities)).encode())
     for name in ("lengths", "template_lengths", "alpha", "beta", "binomial", "weights", "floor"):
         digest.update(getattr(law, name).tobytes())
+    if law.evidence is not None:
+        for name in ("intercept", "slopes", "support"):
+            digest.update(getattr(law.evidence, name).tobytes())
     return digest.hexdigest()[:16]
 
 

@@ -36,7 +36,7 @@ def since_of(hub: Hub, text: str | None) -> int:
 
 def hello(hub: Hub, guarded: bool) -> dict[str, Any]:
     """What a page needs to know before the first record; of a guarded run, that it can be left."""
-    thresholds = [each["threshold"] for each in hub.state()["forecast"]]
+    thresholds = [[each["field"], each["threshold"]] for each in hub.state()["forecast"]]
     return {
         "run": hub.run,
         "recorded": hub.recorded,

@@ -8,7 +8,7 @@ import threading
 import time
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import accumulate
 from typing import Any, NamedTuple
 
@@ -27,6 +27,8 @@ BATCH = 64
 BATCH_BYTES = 64 * 1024
 """No more than that is under way to a client that does not read (or one record, if longer)."""
 FIRST_SECONDS = 300.0
+SHOWN = ("bits", "evidence_bits")
+"""Figures that have a curve of their own."""
 GROWTH = 1.01
 
 
@@ -47,7 +49,7 @@ class Hub:
     `MOST_OTHERS`.
 
     Args:
-        thresholds: bits to say the time left for; alerts on ``bits`` bring their own.
+        thresholds: field and bits to say the time left for; alerts on `SHOWN` fields bring theirs.
         recorded: the run is over: it was read from a file.
 
     Attributes:
@@ -64,14 +66,16 @@ class Hub:
         [2, 3]
     """
 
-    def __init__(self, thresholds: Sequence[float] = (), *, recorded: bool = False) -> None:
+    def __init__(
+        self, thresholds: Sequence[tuple[str, float]] = (), *, recorded: bool = False
+    ) -> None:
         self.run = secrets.token_hex(4)
         self.recorded = recorded
         self._lock = threading.Lock()
         self._entries: list[Entry] = []
         self._last = 0
         self._bells: list[Callable[[], None]] = []
-        self._forecasts = {bits: Forecast(bits) for bits in thresholds}
+        self._forecasts = _forecasts(thresholds)
         self._latest: dict[str, Mapping[str, Any]] = {}
         self._counts: Counter[str] = Counter()
         self._peaks: dict[tuple[str, str], float] = {}
@@ -154,8 +158,8 @@ class Hub:
             "lost_seconds": self._lost_seconds,
             "raised": dict(self._raised),
             "forecast": [
-                {"threshold": bits, "seconds_left": forecast.seconds_left}
-                for bits, forecast in sorted(self._forecasts.items())
+                {"field": field, "threshold": bits, "seconds_left": forecast.seconds_left}
+                for (field, bits), forecast in sorted(self._forecasts.items())
             ],
         }
 
@@ -178,13 +182,18 @@ class Hub:
             self._raised[str(record["rule"])] = record["state"] == "raised"
             if record["state"] == "raised":
                 self._counts["warned" if record.get("level") == "warning" else "raised"] += 1
-            if record["field"] == "bits":
-                self._forecasts.setdefault(record["threshold"], Forecast(record["threshold"]))
+            place = (record["field"], record["threshold"])
+            if record["field"] in SHOWN and place not in self._forecasts:
+                self._forecasts |= _forecasts([place])
         elif kind == "change" and record.get("action") in ("reset", "split"):
             # the evidence begins afresh, and so does the line through it
-            self._forecasts = {bits: Forecast(bits) for bits in self._forecasts}
+            self._forecasts = _forecasts(self._forecasts)
         for forecast in self._forecasts.values():
             forecast.update(record)
+
+
+def _forecasts(thresholds: Iterable[tuple[str, float]]) -> dict[tuple[str, float], Forecast]:
+    return {(field, bits): Forecast(bits, field) for field, bits in thresholds}
 
 
 def thin(entries: Sequence[Entry]) -> list[Entry]:

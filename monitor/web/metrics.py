@@ -21,6 +21,10 @@ READING = (
     ("disclosure_bits", "bits", "Headline: local bits of the watched speaker, else gain bits"),
     ("disclosure_bits_low", "bits_low", "Lower 95 % limit of the headline"),
     ("disclosure_bits_high", "bits_high", "Upper 95 % limit of the headline"),
+    ("evidence_bits", "evidence_bits", "Evidence that it is the watched speaker, in any crowd"),
+    ("evidence_bits_low", "evidence_bits_low", "Lower 95 % limit of the evidence"),
+    ("evidence_bits_high", "evidence_bits_high", "Upper 95 % limit of the evidence"),
+    ("support_bits", "support_bits", "The most bits of evidence that calibration supports"),
     ("gain_bits", "gain_bits", "Attacker's confidence, assuming that the speaker is enrolled"),
     ("expected_bits", "expected_bits", "What a voice of this length discloses on average"),
     ("peak_bits", "peak_bits", "Largest headline so far"),
@@ -60,6 +64,10 @@ class _Collector:
         stream = str(reading.get("stream", 1))
         for name, key, text in READING:
             yield _gauge(name, text, ("stream",), {(stream,): reading.get(key)})
+        crowds = {
+            (stream, f"{each['people']:g}"): each.get("bits") for each in reading.get("among") or ()
+        }
+        yield _gauge("among_bits", "What that means among so many", ("stream", "people"), crowds)
         features = reading.get("features") or {}
         for name, key, text in FEATURE:
             values = {(stream, feature): row.get(key) for feature, row in features.items()}
@@ -78,9 +86,11 @@ class _Collector:
         yield _gauge("alert_raised", "1 while the alert, or warning, is raised", ("rule",), raised)
         text = "1 while a noted change is open: the bits may be of another voice"
         yield _gauge("change_open", text, (), {(): float(reading.get("change") is not None)})
-        left = {(f"{e['threshold']:g}",): e["seconds_left"] for e in state["forecast"]}
+        left = {
+            (e["field"], f"{e['threshold']:g}"): e["seconds_left"] for e in state["forecast"]
+        }
         text = "Stream seconds until the threshold at this rate; absent where not in sight"
-        yield _gauge("threshold_seconds_left", text, ("threshold_bits",), left)
+        yield _gauge("threshold_seconds_left", text, ("field", "threshold_bits"), left)
         yield _gauge("reading_age_seconds", "Since the newest reading", (), {(): self._age})
         yield _gauge("page_clients", "Pages that follow the run", (), {(): self._clients})
         yield _gauge("ended", "1 once the run is over", (), {(): float("end" in state["latest"])})

@@ -41,7 +41,7 @@ class Page:
         host: an address of this machine; only loopback ones need no token.
         port: 0 takes any that is free.
         token: what readers must show; it is never written anywhere.
-        thresholds: bits to say the time left for.
+        thresholds: field and bits to say the time left for.
         recorded: the run is over: it was read from a file.
 
     Raises:
@@ -61,7 +61,7 @@ class Page:
         port: int = 0,
         *,
         token: str | None = None,
-        thresholds: Sequence[float] = (),
+        thresholds: Sequence[tuple[str, float]] = (),
         recorded: bool = False,
     ) -> None:
         if token is None and not is_loopback(host):

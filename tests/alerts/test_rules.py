@@ -209,9 +209,15 @@ def test_parse(text: str, field: str, bits: float, hold: float) -> None:
         ("sum_bits_low>3", "did you mean sum_bits?"),
         ("bitslow>3", "did you mean bits_low?"),
         ("f0.local_low>3", "did you mean f0.local_bits_low?"),
-        ("xyzzy>3", "use one of bits, gain_bits, expected_bits (each also with _low or _high)"),
+        ("xyzzy>3", "use one of bits, gain_bits, expected_bits, evidence_bits (each also with _low or _high)"),
         (".rank_bits>3", "unknown alert field"),
         ("peak_bits>3", "use bits"),
+        ("evidence>3", "did you mean evidence_bits?"),
+        ("among.bits>3", "write it as among.1e6.bits"),
+        ("among.1e6>3", "write it as among.1e6.bits"),
+        ("among.city.bits>3", "'city' is no number of people; write it as among.1e6.bits"),
+        ("among.inf.bits>3", "is no number of people"),
+        ("among.1e6.fitting>3", "with bits_low or bits_high"),
     ],
 )
 def test_parse_errors_say_what_to_do(text: str, says: str) -> None:
@@ -251,3 +257,46 @@ def test_a_rule_that_could_never_fire_is_refused() -> None:
 def test_restore_refuses_another_rule() -> None:
     with pytest.raises(UsageError, match="same rule"):
         Threshold("bits", 3.0).restore(Threshold("bits", 2.0).state())
+
+
+EVIDENCE = {"type": "start", "watch": "ann", "among": [50, 1_000_000], "support_bits": 14.2}
+
+
+def test_evidence_and_bits_in_a_crowd_are_figures_like_others() -> None:
+    evidence = Threshold.parse("evidence_bits_low>10 for 0 s")
+    city = Threshold.parse("among.1e6.bits>10 for 0 s")
+    for rule in (evidence, city):
+        assert rule.update(EVIDENCE) == []
+        assert rule.note(EVIDENCE) is None
+    crowds = [{"people": 50, "bits": 5.6}, {"people": 1_000_000, "bits": 10.7}]
+    first = {"type": "reading", "seconds": 1.0, "speech": 1.0, "among": crowds}
+    assert [r["value"] for r in city.update({**first, "evidence_bits_low": 9.9})] == [10.7]
+    assert evidence.update({**first, "evidence_bits_low": 9.9}) == []
+    assert evidence.update({**first, "evidence_bits_low": 10.0})[0]["field"] == "evidence_bits_low"
+
+
+@pytest.mark.parametrize(
+    ("rule", "start", "says"),
+    [
+        ("evidence_bits>10", {**EVIDENCE, "watch": None}, "needs a watched speaker: name one"),
+        ("evidence_bits>10", {**EVIDENCE, "support_bits": None}, "calibrate again"),
+        ("among.1e6.bits>10", {**EVIDENCE, "support_bits": None}, "calibrate again"),
+        ("among.1e5.bits>10", EVIDENCE, "add --among 100000"),
+    ],
+)
+def test_evidence_that_no_reading_will_have_is_refused(
+    rule: str, start: dict[str, Any], says: str
+) -> None:
+    with pytest.raises(UsageError, match=says):
+        Threshold.parse(rule).update(start)
+
+
+def test_more_than_the_data_can_support_can_never_be_raised() -> None:
+    assert "calibration can support 14.20 bits" in str(
+        Threshold.parse("evidence_bits>15").note(EVIDENCE)
+    )
+    assert "among 1,000,000 people there are 19.93 bits" in str(
+        Threshold.parse("among.1e6.bits>20").note(EVIDENCE)
+    )
+    # those among the N are not the limit of any crowd
+    assert Threshold.parse("evidence_bits>10").note({**EVIDENCE, "ceiling": 5.64}) is None

@@ -23,7 +23,7 @@ def test_it_works_with_nothing_but_the_install(run, tmp_path):
     start, end = records[0], records[-1]
     last = [record for record in records if record["type"] == "reading"][-1]
     assert start["law_session"] == "cross"
-    assert start["notices"] == []
+    assert [n for n in start["notices"] if not n.startswith("nothing can be said beyond")] == []
     assert last["seconds"] == pytest.approx(600, abs=1)
     assert end["complete"]
     picture = imread(tmp_path / "demo.png")

@@ -14,6 +14,7 @@ from matplotlib.figure import Figure
 from monitor.errors import StoreError, UsageError
 from monitor.figures.calibration import plot_laws
 from monitor.figures.canvas import BLUE, spread_apart
+from monitor.figures.crowds import bits_in, plot_crowds
 from monitor.figures.curve import plot_run
 from monitor.figures.series import read_run, thin
 from monitor.figures.words import caption, heading, summary
@@ -83,6 +84,22 @@ def split(speech: float = 0.8) -> list[dict[str, Any]]:
     return [start(watch="4088"), *first[:-1], change, first[-1], *then]
 
 
+def told(seconds: float, bits: float, **changes: Any) -> dict[str, Any]:
+    """A reading with evidence."""
+    crowds = [{"people": m, "bits": min(bits, math.log2(m)), "bits_low": bits - 0.5,
+               "bits_high": bits + 0.5} for m in (50, 10**6)]  # fmt: skip
+    evidence = {
+        "evidence_bits": bits, "evidence_bits_low": bits - 0.5, "evidence_bits_high": bits + 0.5,
+        "support_bits": 14.2, "at_least": bits >= 14.2, "among": crowds, "enrolled": 0.97,
+    }  # fmt: skip
+    return reading(seconds, min(bits, CEILING), assumes_enrolled=False, **{**evidence, **changes})
+
+
+def evidence_run(top: float = 11.3) -> list[dict[str, Any]]:
+    return [start(watch="4088", support_bits=14.2),
+            *(told(t, min(0.4 * t, top)) for t in range(1, 61))]  # fmt: skip
+
+
 RUNS: dict[str, list[dict[str, Any]]] = {
     "plain": [start(), *rising(60), ALERT, GAP],
     "nothing": [],
@@ -99,6 +116,11 @@ RUNS: dict[str, list[dict[str, Any]]] = {
     "odd name": [start(watch="$x_{$\n\x1b 話者" * 9), *rising(9)],
     "another voice": noted(),
     "split": split(),
+    "evidence": [*evidence_run(), {**ALERT, "field": "evidence_bits"}, GAP],
+    "evidence against": [start(watch="4088"), *(told(t, -9.0) for t in range(1, 9))],
+    "more than is supported": evidence_run(14.2),
+    "evidence now and then": [start(watch="4088"), told(1.0, 2.0), reading(2.0, 1.0)],
+    "evidence of another voice": [start(watch="4088"), told(9.0, 2.0, change=OPEN)],
     "split at once": [start(), {**CHANGE, "action": "split"}, *rising(60)],
     "flapping": [
         *rising(400),
@@ -144,6 +166,68 @@ def test_the_picture_says_what_it_shows(tmp_path: Path) -> None:
         "95 % limits",
     ):
         assert words in text, words
+
+
+def test_the_curve_of_evidence_goes_on_above_the_ceiling(tmp_path: Path) -> None:
+    path = tmp_path / "run.svg"
+    plot_run([*evidence_run(), {**ALERT, "field": "evidence_bits", "threshold": 10.0}], path)
+    text = path.read_text()
+    for words in (
+        "After 48 s of speech, this voice narrows a city of a million down to about 400 people",
+        "11.3 bits of evidence",
+        "among the 50 enrolled 5.64 bits of at most 5.64",
+        "this voice now: 11.3 bits",
+        "about 400 in a million",
+        "ceiling among 50",
+        "<!-- village -->",
+        "<!-- town -->",
+        "one left of a",
+        "alert threshold: 10 bits",
+        "No certainty: everybody whom the voice fits as well is counted",
+        "97 % likely",
+    ):
+        assert words in text, words
+    assert "guide" not in text
+    drawn: list[Any] = []
+    with mock.patch("monitor.figures.curve.draw", lambda _, paint, __: drawn.append(paint)):
+        plot_run(evidence_run(), path)
+    figure = Figure()
+    drawn[0](figure)
+    highest = [np.max(line.get_ydata()) for line in figure.axes[0].lines if line.get_color() == BLUE]
+    assert max(highest) == pytest.approx(11.3)
+    plot_run(evidence_run(14.2), path)
+    assert "at least 14.2 bits" in path.read_text()
+    assert "about 50 people or fewer" in path.read_text()
+
+
+def test_one_voice_among_crowds_of_several_sizes(tmp_path: Path) -> None:
+    path = tmp_path / "crowds.svg"
+    plot_crowds(evidence_run(), path, [50, 10**4, 10**6])
+    text = path.read_text()
+    for words in (
+        "the 50 enrolled:", "a town of ten thousand:", "a city of a million:",
+        "11.3 of 19.9 bits", "1 of about 400 left", "What the voice of 4088 was worth",
+    ):  # fmt: skip
+        assert words in text, words
+    plot_crowds(evidence_run(), tmp_path / "crowds.png", [50, 10**4, 10**6])
+    assert (tmp_path / "crowds.png").stat().st_size < 100_000
+    with pytest.raises(UsageError, match="no evidence to draw"):
+        plot_crowds(RUNS["plain"], path, [50])
+    with pytest.raises(UsageError, match="no room for the 50 enrolled"):
+        plot_crowds(evidence_run(), path, [20])
+
+
+@given(st.lists(st.floats(-20, 14), min_size=3, max_size=3), st.integers(3, 10**8))
+def test_any_crowd_follows_from_one(bits: list[float], people: int) -> None:
+    ratios = np.exp2(bits)
+
+    def among(m: int) -> float:
+        return float(np.log2(m * ratios[0] / (ratios.sum() + m - 3)))
+
+    known = {"type": "reading", "evidence_bits": bits[0],
+             "among": [{"people": 3, "bits": among(3)}, {"people": 10**6, "bits": among(10**6)}]}  # fmt: skip
+    (found,) = bits_in([known], people)
+    assert found == pytest.approx(among(people), abs=1e-4)
 
 
 def test_other_suffixes_and_places_are_refused(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ FEATURE = {"usable": 75.0, "rank": 2, "rank_bits": 3.21, "local_bits": 2.5, "gai
 class Ahead:
     """A forecast."""
 
-    threshold_bits = 3.0
+    threshold_bits, field = 3.0, "bits"
 
     def __init__(self, left: float | None) -> None:
         self.seconds_left = left
@@ -189,3 +189,77 @@ def test_the_average_s_style_is_not_its_neighbour_s():
     view.close()
     (row,) = [line for line in captured.get().split("\n") if "average voice" in line]
     assert re.search(r"\x1b\[2m average voice[^\x1b]*\x1b\[0m +84", row), row
+
+
+CROWDS = [
+    {"people": 50, "bits": 5.6, "bits_low": 5.6, "bits_high": 5.6},
+    {"people": 10**6, "bits": 11.3, "bits_low": 10.5, "bits_high": 12.1},
+]
+EVIDENCE = {
+    "evidence_bits": 11.3, "evidence_bits_low": 10.5, "evidence_bits_high": 12.1,
+    "support_bits": 14.2, "at_least": False, "among": CROWDS,
+}  # fmt: skip
+TOLD = {**START, "speakers": 50, "support_bits": 14.2, "among": [50, 10**6]}
+
+
+@pytest.mark.parametrize(("width", "height"), [(80, 24), (60, 20), (40, 12), (120, 40)])
+def test_evidence_comes_first_and_the_enrolled_second(width, height):
+    screen = Screen(True, width, height)
+    made = [live(float(t), 5.4, **{**EVIDENCE, "evidence_bits": 0.2 * t}) for t in range(1, 56)]
+    view = view_of(screen, TOLD, *made, live(57.0, 5.4, **EVIDENCE), forecasts=[Ahead(31.0)])
+    lines = shown(view)
+    view.close()
+    assert len(lines) <= height - 1
+    assert all(len(line) <= width for line in lines)
+    text = "\n".join(lines)
+    assert "11.3 bits, about 400 in a million" in text
+    if width < 80:
+        return
+    for words in (
+        "(10.5 to 12.1)", "narrows a city of a million down to about 400 people",
+        "among the 50 enrolled: 5.4 of 5.6 bits, 84 % sure  peak 2.3", "14.2 ", " 5.6 ",
+        "village", "right: one left of a town", "watching 4088",
+    ):  # fmt: skip
+        assert words in text, words
+    assert "/" not in text.split("rank alone")[0].split("million")[1].replace("x/", "")  # no guides
+    ceiling = next(i for i, line in enumerate(lines) if "━━━" in line)
+    above = [i for i, line in enumerate(lines[:ceiling]) if re.search("[⠁-⣿]", line)]
+    assert above  # the curve goes on beyond it
+    assert "office" in lines[ceiling]
+
+
+def test_evidence_claims_nothing_after_another_voice_and_says_at_least():
+    screen = Screen(True)
+    clipped = {**EVIDENCE, "evidence_bits": 14.2, "at_least": True}
+    view = view_of(screen, TOLD, live(9.0, 5.4, **clipped))
+    assert "at least 14.2 bits, at most 400 in a million" in shown(view)[1]
+    view.write({**CHANGE, "action": "note"})
+    view.write(live(112.0, 5.4, change=OPEN, **clipped))
+    text = "\n".join(shown(view))
+    view.close()
+    assert "at least 14.2 bits, another voice since 1:47" in text
+    assert "narrows" not in text
+
+
+def test_nobody_watched_hears_of_the_best_match_in_the_crowd():
+    screen = Screen(True)
+    crowds = [{"people": 10**6, "bits": 0.0, "favourite": ["4088", 0.0025]}]
+    nobody = {**EVIDENCE, **dict.fromkeys(("evidence_bits", "evidence_bits_low"), None)}
+    view = view_of(screen, {**TOLD, "watch": None}, live(9.0, 5.4, **{**nobody, "among": crowds}))
+    lines = shown(view)
+    view.close()
+    assert lines[1].startswith(" 5.4 of 5.6 bits")
+    assert lines[2].startswith(" in a city of a million: 1 in 400 that it is 4088, the best match")
+
+
+def test_a_line_without_a_terminal_has_both():
+    screen = Screen(False)
+    view = view_of(screen, TOLD)
+    for t in range(1, 13):
+        screen.now = float(t)
+        view.write(live(float(t), 5.4, **EVIDENCE))
+    view.close()
+    assert screen.lines[0] == (
+        "0:11 audio, 0:08 speech, 11.3 bits, about 400 in a million, among the 50 enrolled 5.4 of "
+        "5.6 bits, 84 % sure, peak 2.3, lag 0.1 s"
+    )

@@ -233,6 +233,12 @@ def written(tmp_path, *lines: str) -> Any:
         ("top", [["ann"]]),
         ("top", [["ann", "x"]]),
         ("enrolled", 7),
+        ("evidence_bits", "11"),
+        ("at_least", 1),
+        ("among", {"people": 50}),
+        ("among", [{"people": 1, "bits": 0.0}]),
+        ("among", [{"people": 50, "bits": 1e30}]),
+        ("among", [{"people": 50, "bits": 1.0, "favourite": ["ann", None]}]),
     ],
 )
 def test_a_figure_that_was_never_measured_is_refused(tmp_path, field, value):

@@ -356,3 +356,56 @@ def test_the_summary_names_nobody_after_another_voice(capsys: pytest.CaptureFixt
     assert "another voice since 1:47, noticed at 1:52" in noted
     assert "of the last voice" in split
     assert "4088 disclosed" not in noted + split
+
+
+CROWDS = [{"people": 50, "bits": 5.6}, {"people": 10**6, "bits": 11.3}]
+EVIDENCE = {
+    "evidence_bits": 11.3, "evidence_bits_low": 10.5, "evidence_bits_high": 12.1,
+    "support_bits": 14.2, "at_least": False, "among": CROWDS,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("width", "height"), [(80, 24), (200, 60), (60, 16), (30, 8)])
+def test_the_curve_of_evidence_goes_on_above_the_ceiling(width: int, height: int) -> None:
+    screen = Screen(True, width, height)
+    live = LiveCurve(600.0, screen.console, threshold_bits=10.0, clock=screen.clock)
+    live.write({**START, "speakers": 50, "support_bits": 14.2})
+    for second in range(1, 58):
+        live.write(reading(second, 5.4, **{**EVIDENCE, "evidence_bits": 0.2 * second}))
+    live.write(reading(58, 5.4, **EVIDENCE))
+    lines = rendered(live, color_system=None)
+    live.close()
+    assert len(lines) < height
+    assert max(len(line) for line in lines) <= width
+    if width < 80:
+        return
+    text = "\n".join(lines)
+    for words in (
+        "11.3 bits, about 400 in a million", "narrows a city of a million down to about 400",
+        "among the 50 enrolled: 5.4 of 5.6 bits, 84 % sure  peak 2.3", "town", "office",
+        "one left of a town", "threshold 10.0 bits",
+    ):  # fmt: skip
+        assert words in text, words
+
+
+def test_the_summary_begins_with_the_evidence(capsys: pytest.CaptureFixture[str]) -> None:
+    whole: dict[str, Any] = {
+        "speech": 90.0, "features": {}, "assumes_enrolled": False, "beyond_grid": False,
+        "expected_bits": 1.5, "enrolled": 0.97,
+        **{f"{name}_{end}": 1.0 for name in ("bits", "expected_bits") for end in ("low", "high")},
+    }  # fmt: skip
+    start = {**START, "speakers": 50, "support_bits": 14.2}
+    print_summary([start, reading(200.0, 5.4, **whole, **EVIDENCE)])
+    told = " ".join(capsys.readouterr().out.split())
+    for words in (
+        "evidence for 4088 11.3 bits, about 400 in a million (10.5 to 12.1)",
+        "in other words this voice narrows a city of a million down to about 400 people who would "
+        "fit as 4088 does",
+        "among the 50 enrolled 5.4 of 5.6 bits, 84 % sure (1.0 to 1.0)",
+        "It is no certainty", "recordings like those",
+    ):  # fmt: skip
+        assert words in told, words
+    crowds = [{"people": 10**6, "bits": 0.0, "favourite": ["4088", 0.0025]}]
+    print_summary([{**start, "watch": None}, reading(200.0, 5.4, **whole, among=crowds)])
+    told = " ".join(capsys.readouterr().out.split())
+    assert "in a crowd in a city of a million: 1 in 400 that it is 4088, the best match" in told

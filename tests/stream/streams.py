@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from benchmarks.simulation import Simulation
 from monitor import Monitor, Population
 from monitor.managed import Managed
+from monitor.population.cohort import Cohort
 from monitor.population.law import Laws, RankLaw
 from monitor.population.population import FeatureTemplates, SourceNote, Speaker
 from monitor.stream.change import Change
@@ -23,6 +24,7 @@ from monitor.stream.reading import Reading
 from monitor.stream.records import record_of
 from monitor.types import Block, FloatArray, Frames, Gap, Track
 from tests.contracts import voice
+from tests.population.laws import evidence_law
 
 Item = Block | Frames | Gap
 RATE = 16_000
@@ -150,6 +152,37 @@ def two_features() -> Population:
         law(("f0", "style"), ["histogram", "embedding"]),
     ]
     return Population(speakers, np.arange(0, 13, 2), features, Laws(laws))
+
+
+@cache
+def with_evidence() -> Population:
+    """The same, and what says how much a voice is worth in any crowd: a cohort, and laws."""
+    population, generator = two_features(), np.random.default_rng(7)
+    style = generator.normal(size=(30, 3))
+    style /= np.linalg.norm(style, axis=1, keepdims=True)
+    cohort = Cohort(
+        np.full(30, 3.0),
+        {
+            "f0": FeatureTemplates("histogram", 10, 0.01, generator.integers(0, 40, (30, 10))),
+            "style": FeatureTemplates("embedding", 3, 0.5, style),
+        },
+    )
+    laws = [replace(law, evidence=evidence_law(law, cohort, draws=9)) for law in population.laws]
+    speakers, offsets, features = population.speakers, population.offsets, population.features
+    return Population(speakers, offsets, features, Laws(laws), cohort=cohort)
+
+
+def heard_by_both(seconds: int = 9) -> Frames:
+    """Pitch from the first second on, an embedding from the third."""
+    generator, ticks = np.random.default_rng(2), 100 * seconds
+    late = np.arange(250, ticks + 1, 50)
+    return Frames(
+        generator.random(ticks) < 0.7,
+        {
+            "f0": Track(np.arange(1, ticks + 1), generator.integers(0, 10, ticks)),
+            "style": Track(late, generator.normal(size=(late.size, 3))),
+        },
+    )
 
 
 def with_speakers(population: Population, **notes: tuple[SourceNote, ...]) -> Population:

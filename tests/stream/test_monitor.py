@@ -223,7 +223,8 @@ def test_reset_forgets_everything():
 
 def bits_of(reading: dict[str, Any]) -> list[Any]:
     """Every figure of bits that changes with the stream."""
-    fixed = {"ceiling", "plateau"}
+    fixed = {"ceiling", "plateau", "support_bits"}
+    fixed |= {f"evidence_bits{end}" for end in ("", "_low", "_high")}  # not of every population
     found = [value for key, value in reading.items() if "bits" in key and key not in fixed]
     found += reading["guides"].values()
     for feature in reading["features"].values():

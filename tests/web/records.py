@@ -36,6 +36,20 @@ def reading(second: float, bits: float | None = 2.0, **more: Any) -> dict[str, A
     }  # fmt: skip
 
 
+def evidence(bits: float, **more: Any) -> dict[str, Any]:
+    """What a reading has besides, of evidence."""
+    crowds = [(50, min(bits, CEILING)), (10**6, bits)]
+    return {
+        "evidence_bits": bits, "evidence_bits_low": bits - 0.8, "evidence_bits_high": bits + 0.8,
+        "support_bits": 14.2, "at_least": False,
+        "among": [
+            {"people": m, "bits": b, "bits_low": b - 0.8, "bits_high": b + 0.8, "one_in": 2**b,
+             "fitting": m / 2**b, "probability": 2**b / m, "favourite": None}
+            for m, b in crowds
+        ], **more,
+    }  # fmt: skip
+
+
 def alert(second: float, state: str = "raised", threshold: float = 3.0) -> dict[str, Any]:
     return {
         "type": "alert", "seconds": float(second), "speech": 0.8 * second,

@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from monitor.alerts.forecast import Forecast
+from monitor.crowds import best_match, found_among, headline, left_of, people, rounded
 from monitor.phrases import odds, verdict
 from monitor.web.page import Page
 from tests.web import records
@@ -110,9 +111,91 @@ def test_the_page_uses_the_words_of_the_other_views(page, visit):
     assert said == [[odds(b, c, assumed=w is None), verdict(b, c, w)] for b, c, w in asked]
 
 
+def test_the_page_s_words_for_crowds_are_those_of_the_other_views(page, visit):
+    tab = visit(page.url, ready=False)
+    asked = []
+    for crowd in (50, 1234, 10**4, 10**6, 3 * 10**7, 8 * 10**9):
+        for bits in (-3.0, 0.01, 1.5, 5.2, 8.37, 11.3, math.log2(crowd) - 0.2):
+            for wide in (0.4, 2.6):
+                entry = {"people": crowd, "bits": bits, "bits_low": bits - wide / 2,
+                         "bits_high": bits + wide / 2, "favourite": ["ann", 2.0**bits / 1e10]}  # fmt: skip
+                reading = {"evidence_bits": bits, "at_least": bits > 11, "among": [entry]}
+                asked += [(reading, watch) for watch in ("ann", "me")]
+    numbers = [1.0, 2.5, 3.5, 9.4, 14.4, 150.0, 238.0, 396.6, 1250.0, 96e3, 999_999.0, 3.2e6, 5e9]
+    shares = [0.0, 1e-7, 0.0024, 0.3, 0.41, 0.97, 0.999]
+    script = """async ([asked, numbers, shares]) => {
+        const c = await import("/static/crowds.js");
+        return [
+            asked.map(([r, w]) => [c.headline(r, w), c.leftOf(r), c.bestMatch(r, 50)]),
+            numbers.map((n) => [c.rounded(n), c.people(n)]), shares.map(c.foundAmong),
+        ];
+    }"""
+    said = tab.evaluate(script, [asked, numbers, shares])
+    assert said == [
+        [[headline(r, w), left_of(r), best_match(r, 50)] for r, w in asked],
+        [[rounded(n), people(n)] for n in numbers],
+        [found_among(p) for p in shares],
+    ]
+
+
+def test_evidence_comes_first_and_the_enrolled_second(page, visit):
+    give(page, records.start(support_bits=14.2, among=[50, 10**6]))
+    give(page, *(records.reading(t, 5.4, **records.evidence(0.4 * t)) for t in range(1, 29)))
+    tab = visit(page.url)
+    assert text(tab, "#bits") == "11.2"
+    assert text(tab, "#of") == "bits"
+    assert text(tab, "#limits") == "95 % limits 10.4 to 12.0"
+    assert text(tab, "#odds") == "About 400 in a million"
+    assert text(tab, "#sentence") == (
+        "This voice narrows a city of a million down to about 400 people who would fit as ann does."
+    )
+    assert text(tab, "#closed").startswith("Among the 50 enrolled 5.4 of 5.6 bits: an attacker is")
+    assert "Among a million 11.2 bits 10.4 to 12.0" in text(tab, "#numbers")
+    assert "Supported 14.2 bits" in text(tab, "#numbers")
+    assert tab.locator("#legend button:visible").count() == 6
+    shown = tab.locator("#curve .y2tick text").all_text_contents()
+    assert shown == ["household", "office", "village", "town"]
+    marks = " ".join(tab.locator("#curve .annotation-text").all_text_contents())
+    assert "ceiling 5.64 bits among the 50 enrolled" in marks
+    top = tab.evaluate("document.getElementById('curve').layout.yaxis.range[1]")
+    assert top > 14
+    assert tab.title().startswith("11.2 bits")
+    assert "11.2 bits, about 400 in a million" in tab.get_attribute("#moment", "aria-valuetext")
+    alert = {**records.alert(29, threshold=11.0), "field": "evidence_bits"}
+    more = {**records.evidence(14.2, at_least=True)}
+    give(page, {**alert, "rule": "evidence_bits>11 for 5 s"}, records.reading(29, 5.5, **more))
+    reads(tab, "#banners", "More than 11.0 bits since 0:29")
+    reads(tab, "#threshold", "Exceeded 11.0 bits, since 0:29.")
+    reads(tab, "#of", "bits, at least")
+    reads(tab, "#sentence", "down to about 50 people or fewer who would fit as ann does")
+    opened = {"since_seconds": 27.0, "features": ["f0"]}
+    give(page, records.reading(30, 5.5, change=opened, **more))
+    reads(tab, "#sentence", "Another voice since 0:27: these bits may not be ann's.")
+    assert text(tab, "#closed") == ""
+    assert text(tab, "#odds") == "?"
+    tab.click(".about summary")
+    explained = text(tab, "#glossary")
+    for words in ("Evidence", "no certainty", "would fit as well", "supported"):
+        assert words in explained, words
+    assert tab.problems == []
+
+
+def test_nobody_watched_is_told_of_the_best_match_in_the_crowd(page, visit):
+    crowds = [{"people": 10**6, "bits": 0.0, "favourite": ["<b>ann</b>", 0.0025]}]
+    give(page, records.start(watch=None, assumes_enrolled=True, support_bits=14.2))
+    nobody = dict.fromkeys(("evidence_bits", "evidence_bits_low", "evidence_bits_high"), None)
+    give(page, records.reading(9, 4.0, among=crowds, assumes_enrolled=True, **nobody))
+    tab = visit(page.url)
+    assert text(tab, "#bits") == "4.0"
+    assert text(tab, "#closed") == (
+        "In a city of a million: 1 in 400 that it is <b>ann</b>, the best match of the 50 enrolled."
+    )
+    assert tab.problems == []
+
+
 def test_how_long_until_the_threshold(visit):
     forecast = Forecast(5.0)
-    with Page(thresholds=[5.0]) as page:
+    with Page(thresholds=[("bits", 5.0)]) as page:
         give(page, records.start())
         for second in range(1, 17):
             reading = records.reading(second, bits=math.log2(second))

@@ -106,13 +106,13 @@ def test_one_writes_while_many_read():
 
 
 def test_the_time_left_is_known_for_every_threshold():
-    hub = Hub([4.0])
+    hub = Hub([("bits", 4.0)])
     for second in range(1, 17):
         hub.write(records.reading(second, bits=float(np.log2(second))))
     (only,) = hub.state()["forecast"]
     assert only["threshold"] == 4.0
     assert only["seconds_left"] == 0.0
-    hub, forecast = Hub([5.0]), Forecast(5.0)
+    hub, forecast = Hub([("bits", 5.0)]), Forecast(5.0)
     for second in range(1, 17):
         hub.write(records.reading(second, bits=float(np.log2(second))))
         forecast.update(records.reading(second, bits=float(np.log2(second))))

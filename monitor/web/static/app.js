@@ -3,6 +3,7 @@ import { $, text } from "./dom.js";
 import { Curve } from "./curve.js";
 import { Run } from "./run.js";
 import * as panels from "./panels.js";
+import { atLeast, leftOf } from "./crowds.js";
 import { clock, fixed, known, odds, voiceSince, whoseBits } from "./words.js";
 
 const DRAW_MILLISECONDS = 120;
@@ -25,7 +26,7 @@ function connect() {
     const hello = JSON.parse(event.data);
     if (hello.run !== run.name) run = new Run(hello);
     $("leave").hidden = !hello.guarded;
-    hello.thresholds.forEach((bits) => run.thresholds.add(bits));
+    hello.thresholds.forEach(([field, bits]) => run.stands(field, bits));
     settle();
   });
   source.addEventListener("record", (event) => {
@@ -39,7 +40,7 @@ function connect() {
   });
   source.addEventListener("state", (event) => {
     run.forecast = JSON.parse(event.data).forecast;
-    run.forecast.forEach((each) => run.thresholds.add(each.threshold));
+    run.forecast.forEach((each) => run.stands(each.field, each.threshold));
     plan();
   });
   source.addEventListener("error", () => {
@@ -82,7 +83,8 @@ function draw() {
     curveAt = now;
     curve.draw(run, reading);
   } else plan();
-  const claim = reading && (reading.change ? "Another voice" : known(reading.bits) && `${fixed(reading.bits)} bits`);
+  const bits = reading && reading[run.field];
+  const claim = reading && (reading.change ? "Another voice" : known(bits) && `${fixed(bits)} bits`);
   document.title = claim ? `${claim} · Disclosure monitor` : "Disclosure monitor";
   document.body.dataset.ready = reading ? "yes" : "no";
 }
@@ -117,9 +119,13 @@ function speak(reading) {
   text("spoken-summary", known(reading.bits) ? `${inWords(reading)}. ${alerts}` : "No figure yet.");
 }
 
-function inWords({ bits, ceiling, change }) {
+function inWords(reading) {
+  const { bits, ceiling, change, evidence_bits: evidence } = reading;
   const said = change ? `${voiceSince(change)}: ${whoseBits(run.start.watch)}`
     : odds(bits, ceiling, !run.start.watch);
+  if (known(evidence)) {
+    return `${atLeast(reading, `${fixed(evidence)} bits`)}, ${change ? said : leftOf(reading)}`;
+  }
   return `${fixed(bits)} of ${fixed(ceiling)} bits, ${said}`;
 }
 

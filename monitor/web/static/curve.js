@@ -1,5 +1,6 @@
 // The curve: plotly on a log axis of speech seconds.
 import { $, make } from "./dom.js";
+import { SCALE, atLeast, leftOf } from "./crowds.js";
 import { fixed, known, length, odds, shortLength, voiceSince } from "./words.js";
 
 const TICKS = [0.1, 0.3, 1, 3, 10, 30, 60, 180, 600, 1800, 3600, 10800, 36000, 86400];
@@ -7,6 +8,7 @@ const NARROW = 620;
 const LINES = [
   ["bits", "This voice", "line"],
   ["limits", "95 % limits", "band"],
+  ["closed", "Among the enrolled", "line"],
   ["expected", "Average voice", "dash"],
   ["linear", "Linear guide", "dashdot"],
   ["sqrt", "Square-root guide", "dot"],
@@ -31,9 +33,9 @@ export class Curve {
 
   button(key, name, shape) {
     const swatch = make("span", { class: `swatch ${shape} ${key}`, "aria-hidden": "true" });
-    const button = make("button", { type: "button", "aria-pressed": "true", hidden: key === "history" },
-      swatch, name);
-    if (key === "history") this.past = button;
+    const some = key === "history" || key === "closed";
+    const button = make("button", { type: "button", "aria-pressed": "true", hidden: some }, swatch, name);
+    if (some) this[key] = button;
     button.addEventListener("click", () => {
       const on = button.getAttribute("aria-pressed") === "true";
       button.setAttribute("aria-pressed", String(!on));
@@ -47,7 +49,8 @@ export class Curve {
   draw(run, moment) {
     if (!window.Plotly) return;
     this.redraw = () => this.draw(run, moment);
-    this.past.hidden = !historyOf(run).length;
+    this.history.hidden = !historyOf(run).length;
+    this.closed.hidden = run.field === "bits";
     const points = plotted(run.readings);
     const config = { displayModeBar: false, responsive: true, scrollZoom: false, doubleClick: false };
     const made = window.Plotly.react(
@@ -67,10 +70,10 @@ export class Curve {
 
   describe(run, points) {
     const last = points[points.length - 1];
-    const words = !last || !known(last.bits)
+    const words = !last || !known(last[run.field])
       ? "Curve: no figures yet"
-      : `Curve of bits against speech seconds on a log axis: ${fixed(last.bits)} bits after ` +
-        `${length(last.x)} of speech, ceiling ${fixed(last.ceiling, 2)}. ` +
+      : `Curve of bits against speech seconds on a log axis: ${fixed(last[run.field])} bits after ` +
+        `${length(last.x)} of speech, ${run.field === "bits" ? "" : "among the enrolled "}ceiling ${fixed(last.ceiling, 2)}. ` +
         "Use the slider below to read off any moment.";
     this.element.setAttribute("aria-label", words);
   }
@@ -82,19 +85,25 @@ export class Curve {
       visible: !this.hidden.has(key), connectgaps: false, line: style, ...hover,
     });
     const named = (name, digits = 2) => ({ name, hovertemplate: `%{y:.${digits}f}` });
-    const bits = line("bits", (p) => p.bits, { color: colour("accent"), width: 3 }, {
-      name: "This voice", hovertemplate: "%{y:.2f} bits, %{customdata[1]}",
+    const { field } = run;
+    const bits = line("bits", (p) => p[field], { color: colour("accent"), width: 3 }, {
+      name: "This voice", hovertemplate: "%{customdata[1]}",
     });
-    bits.customdata = points.map((p) => [p.seconds, odds(p.bits, p.ceiling, !run.start.watch)]);
+    const inWords = (p) => (field === "bits" ? `${fixed(p.bits, 2)} bits, ${odds(p.bits, p.ceiling, !run.start.watch)}`
+      : `${atLeast(p, `${fixed(p[field])} bits`)}, ${leftOf(p)}`);
+    bits.customdata = points.map((p) => [p.seconds, inWords(p)]);
+    const closed = line("closed", (p) => p.bits, { color: colour("accent"), width: 1.4 },
+      named(`Among the ${run.start.speakers} enrolled`));
     return [
-      ...this.bands(points),
+      ...this.bands(points, field),
       line("linear", (p) => p.guides && p.guides.linear,
         { color: colour("guide-linear"), width: 1.6, dash: "dashdot" }, named("Linear guide")),
       line("sqrt", (p) => p.guides && p.guides.sqrt,
         { color: colour("guide-sqrt"), width: 1.6, dash: "dot" }, named("Square-root guide")),
       line("expected", (p) => p.expected_bits,
         { color: colour("muted"), width: 1.8, dash: "dash" }, named("Average voice")),
-      this.history(run),
+      this.earlier(run),
+      ...(run.field === "bits" ? [] : [closed]),
       bits,
       this.marks(run),
       // plotly shows a second axis only for a line of its own
@@ -102,7 +111,7 @@ export class Curve {
     ];
   }
 
-  history(run) {
+  earlier(run) {
     const past = historyOf(run);
     const fresh = (p, i) => i > 0 && (p.session !== past[i - 1].session || p.speech < past[i - 1].speech);
     const points = past.flatMap((p, i) => (fresh(p, i) ? [{ ...p, bits: null }, p] : [p]));
@@ -116,15 +125,16 @@ export class Curve {
   }
 
   // One for each stretch of evidence: plotly fills across a break.
-  bands(points) {
+  bands(points, field) {
+    const [low, high] = [`${field}_low`, `${field}_high`];
     const stretches = [[]];
     for (const point of points) {
-      if (point.gap || !known(point.bits_low) || !known(point.bits_high)) stretches.push([]);
+      if (point.gap || !known(point[low]) || !known(point[high])) stretches.push([]);
       else stretches[stretches.length - 1].push(point);
     }
     return stretches.filter((each) => each.length > 1).map((each) => ({
       x: [...each.map((p) => p.x), ...each.map((p) => p.x).reverse()],
-      y: [...each.map((p) => p.bits_low), ...each.map((p) => p.bits_high).reverse()],
+      y: [...each.map((p) => p[low]), ...each.map((p) => p[high]).reverse()],
       fill: "toself", fillcolor: colour("band"), mode: "lines", type: "scatter",
       line: { width: 0 }, hoverinfo: "skip", visible: !this.hidden.has("limits"),
     }));
@@ -141,7 +151,7 @@ export class Curve {
     };
     return {
       x: shown.map((e) => e.x),
-      y: shown.map((e) => (e.type === "alert" && known(e.value) && e.field === "bits" ? e.value : 0)),
+      y: shown.map((e) => (e.type === "alert" && known(e.value) && Object.hasOwn(run.thresholds, e.field) ? e.value : 0)),
       mode: "markers", type: "scatter", hoverinfo: "skip", cliponaxis: false,
       marker: {
         symbol: shown.map((e) => of(e)[0]), color: shown.map((e) => colour(of(e)[1])),
@@ -153,14 +163,18 @@ export class Curve {
   layout(run, points, moment) {
     const narrow = this.element.clientWidth < NARROW;
     const ceiling = run.start.ceiling || (run.latest && run.latest.ceiling) || 1;
-    const [low, high] = bounds(points, ceiling);
+    const { field } = run;
+    const [low, high] = bounds(points, ceiling, field, field === "bits" ? 0 : run.start.support_bits || 0);
     const range = xRange(points, run.recorded || run.end, historyOf(run));
     const tall = Math.max(1, Math.round((high - low) / 7));
     const bits = [];
     for (let b = Math.ceil(low / tall) * tall; b <= high; b += tall) bits.push(b);
     const all = TICKS.filter((t) => t >= range[0] * 0.999 && t <= range[1] * 1.001);
     const ticks = narrow && all.length > 5 ? all.filter((t, i) => i % 2 === (all.length - 1) % 2) : all;
-    const people = bits.filter((b) => b <= ceiling + 0.05);
+    const scale = field === "bits"
+      ? bits.filter((b) => b <= ceiling + 0.05)
+        .map((b) => [b, odds(b, ceiling, !run.start.watch).replace(" sure", "")])
+      : SCALE.map(([name, size]) => [Math.log2(size), name]).filter(([b]) => b <= high);
     const shapes = [], labels = [];
     const level = (y, name, key, dash, place) => {
       shapes.push({
@@ -175,13 +189,17 @@ export class Curve {
     };
     const plateau = run.start.plateau;
     const same = known(plateau) && Math.abs(plateau - ceiling) < 0.02 * ceiling;
-    level(ceiling, same ? `ceiling ${fixed(ceiling, 2)} bits, plateau the same`
-      : `ceiling ${fixed(ceiling, 2)} bits`, "ink", "solid", "bottom");
+    const among = field === "bits" ? "" : ` among the ${run.start.speakers} enrolled`;
+    level(ceiling, same ? `ceiling ${fixed(ceiling, 2)} bits${among}, plateau the same`
+      : `ceiling ${fixed(ceiling, 2)} bits${among}`, "ink", "solid", "bottom");
     if (known(plateau) && !same) {
       level(plateau, `plateau ${fixed(plateau, 2)}`, "ok", "longdashdot", "top");
     }
-    for (const bits of run.thresholds) {
-      level(bits, `threshold ${fixed(bits)}`, "danger", "dash", "bottom");
+    for (const [of, levels] of Object.entries(run.thresholds)) {
+      const whose = of === field ? "" : ` among the ${run.start.speakers}`;
+      for (const bits of levels) {
+        level(bits, `threshold ${fixed(bits)}${whose}`, "danger", "dash", "bottom");
+      }
     }
     if (low < -0.2) level(0, "chance", "muted", "dot", "bottom");
     shapes.push(...doubtful(points));
@@ -203,7 +221,7 @@ export class Curve {
       hovermode: "x unified", uirevision: "same",
       hoverlabel: { bgcolor: colour("card"), bordercolor: colour("line"), font: { color: colour("ink") } },
       paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
-      margin: { l: narrow ? 26 : 52, r: narrow ? 52 : 74, t: 12, b: narrow ? 34 : 48 },
+      margin: { l: narrow ? 26 : 52, r: narrow ? (field === "bits" ? 52 : 66) : (field === "bits" ? 74 : 96), t: 12, b: narrow ? 34 : 48 },
       xaxis: {
         ...axis, type: "log", range: range.map(Math.log10), tickvals: ticks,
         ticktext: ticks.map(shortLength), tickangle: 0, hoverformat: ".1f",
@@ -216,7 +234,8 @@ export class Curve {
       },
       yaxis2: {
         ...axis, overlaying: "y", side: "right", range: [low, high], showgrid: false,
-        tickvals: people, ticktext: people.map((b) => odds(b, ceiling, !run.start.watch).replace(" sure", "")),
+        tickvals: scale.map(([b]) => b), ticktext: scale.map(([, name]) => name),
+        title: { text: narrow || field === "bits" ? "" : "one left of a …", standoff: 4 },
         tickfont: { size: narrow ? 11 : 13 }, ticks: "",
       },
     };
@@ -261,11 +280,11 @@ function plotted(readings) {
   return points;
 }
 
-function bounds(points, ceiling) {
+function bounds(points, ceiling, field, support) {
   let low = 0;
-  let high = ceiling;
+  let high = Math.max(ceiling, support);
   for (const point of points) {
-    for (const value of [point.bits, point.bits_low, point.bits_high]) {
+    for (const value of [point.bits, point[field], point[`${field}_low`], point[`${field}_high`]]) {
       if (known(value)) {
         low = Math.min(low, value);
         high = Math.max(high, value);

@@ -1,5 +1,6 @@
 // Everything beside the curve, at one moment of the run.
 import { $, fill, make, share, text } from "./dom.js";
+import { bestMatch, headline, leftOf, people } from "./crowds.js";
 import {
   capital, clock, count, featureName, fixed, isoTime, known, left, length, odds, percent, plural, verdict,
   voiceSince, whoseBits,
@@ -33,7 +34,7 @@ export function banners(run, reading) {
   const made = [];
   if (reading) {
     for (const alert of run.raised) {
-      const what = alert.field === "bits" ? `More than ${fixed(alert.threshold)} bits` : alert.rule;
+      const what = alert.field === run.field ? `More than ${fixed(alert.threshold)} bits` : alert.rule;
       made.push(banner("danger", what, `since ${clock(alert.seconds)} (alert ${alert.rule})`));
     }
     for (const warning of run.warned) {
@@ -75,28 +76,54 @@ export function hero(run, reading) {
   const title = watch ? "Identity given away" : "Attacker's confidence";
   text("hero-title", title);
   if (!reading) return;
-  const { bits, ceiling, change } = reading;
+  const { bits, ceiling, change, evidence_bits: evidence } = reading;
   if (change || run.begun(reading)) text("hero-title", change ? "Of more than one voice" : "Of the newest voice");
-  text("bits", fixed(bits));
-  text("of", `of ${fixed(ceiling, 2)} bits`);
-  text("limits", known(reading.bits_low)
-    ? `95 % limits ${fixed(reading.bits_low)} to ${fixed(reading.bits_high)}` : "");
+  const told = run.field === "evidence_bits" && known(evidence);
+  text("bits", fixed(told ? evidence : bits));
+  text("of", told ? `bits${reading.at_least ? ", at least" : ""}` : `of ${fixed(ceiling, 2)} bits`);
+  const [low, high] = told ? [reading.evidence_bits_low, reading.evidence_bits_high]
+    : [reading.bits_low, reading.bits_high];
+  text("limits", known(low) ? `95 % limits ${fixed(low)} to ${fixed(high)}` : "");
   gauge(run, reading);
-  text("odds", change ? "?" : odds(bits, ceiling, !run.start.watch));
-  fill("sentence", sentence(run, reading));
+  text("odds", change ? "?" : (told && capital(leftOf(reading))) || odds(bits, ceiling, !watch));
+  $("odds").dataset.long = String(told && !change);
+  fill("sentence", told ? widely(run, reading) : sentence(run, reading));
+  fill("closed", told || !reading.among ? closed(run, reading, told) : crowdOfNobody(run, reading));
   crowd(run.start.speakers || 0, known(bits) && !change ? left(bits, ceiling) : NaN);
   $("hero").dataset.level = change ? "doubt" : run.raised.length ? "raised" : "calm";
 }
 
-function sentence(run, reading) {
+// What the evidence means in a crowd.
+function widely(run, reading) {
+  const { watch } = run.start;
+  if (reading.change) return [`${capital(voiceSince(reading.change))}: ${whoseBits(watch)}.`];
+  const begun = run.begun(reading);
+  const said = capital(headline(reading, watch));
+  return [begun ? `Of the voice since ${clock(begun.since_seconds)}: ${said}.` : `${said}.`];
+}
+
+// Second to it, what an attacker thinks who knows that it is one of the N.
+function closed(run, reading, told) {
+  if (!told || reading.change) return [];
+  const among = `Among the ${run.start.speakers} enrolled ${fixed(reading.bits)} of ${fixed(reading.ceiling)} bits: `;
+  return [among, ...sentence(run, reading, false)];
+}
+
+// Where nobody is watched: whom the voice fits best, with everybody who is not enrolled counted.
+function crowdOfNobody(run, reading) {
+  const said = reading.change ? "" : bestMatch(reading, run.start.speakers);
+  return said ? [`${capital(said)}.`] : [];
+}
+
+function sentence(run, reading, first = true) {
   const { watch } = run.start;
   const { bits, ceiling } = reading;
   if (!known(bits)) return ["There is no figure at this moment."];
   if (reading.change) return [`${capital(voiceSince(reading.change))}: ${whoseBits(watch)}.`];
-  const begun = run.begun(reading);
+  const begun = first && run.begun(reading);
   const voice = begun ? `The voice since ${clock(begun.since_seconds)}: ` : "";
   const found = verdict(bits, ceiling, watch);
-  const said = voice + (voice ? found : capital(found));
+  const said = voice + (voice || !first ? found : capital(found));
   if (!watch) return [`${said}.`];
   const at = said.indexOf(watch, voice.length + "An attacker ".length);
   const guessing = bits < 0 ? "" : `; by guessing it would be ${odds(0, ceiling)}`;
@@ -104,18 +131,27 @@ function sentence(run, reading) {
 }
 
 function gauge(run, reading) {
-  const { bits, bits_low: low, bits_high: high, ceiling } = reading;
-  const parts = [make("span", { class: "fill", vars: { to: share(bits || 0, ceiling) } })];
+  const { field } = run;
+  const [bits, low, high] = [reading[field], reading[`${field}_low`], reading[`${field}_high`]];
+  const full = field === "bits" ? reading.ceiling : highest(run, reading);
+  const parts = [make("span", { class: "fill", vars: { to: share(bits || 0, full) } })];
   if (known(low)) {
     parts.push(make("span", {
-      class: "range", vars: { from: share(low, ceiling), to: share(high, ceiling) },
+      class: "range", vars: { from: share(low, full), to: share(high, full) },
     }));
   }
-  for (const bits of run.thresholds) {
-    parts.push(make("span", { class: "mark", vars: { at: share(bits, ceiling) } }));
+  for (const level of run.thresholds[field]) {
+    parts.push(make("span", { class: "mark", vars: { at: share(level, full) } }));
+  }
+  if (field !== "bits") {
+    parts.push(make("span", { class: "tick", vars: { at: share(reading.ceiling, full) } }));
   }
   fill("gauge", parts);
 }
+
+// Evidence knows no ceiling, but no more than calibration can support.
+const highest = (run, reading) =>
+  Math.max(run.start.support_bits || 0, reading.support_bits || 0, reading.ceiling);
 
 // People fade out as an attacker rules them out; the one who is followed stays last.
 function crowd(speakers, k) {
@@ -148,7 +184,8 @@ const greatest = (a, b) => (b ? greatest(b, a % b) : a);
 export function threshold(run, reading) {
   const { following } = run;
   const box = $("threshold");
-  const levels = [...run.thresholds].sort((a, b) => a - b);
+  const field = run.ruled;
+  const levels = [...run.thresholds[field]].sort((a, b) => a - b);
   const say = (state, value, words, note = "") => {
     box.dataset.state = state;
     text("threshold-value", value);
@@ -157,7 +194,7 @@ export function threshold(run, reading) {
   };
   if (!levels.length) {
     say("none", "Not set", "No figure was named as too much.",
-      "Start with --alert 'bits>3' to be told in time.");
+      `Start with --alert '${run.field === "bits" ? "bits>3" : "evidence_bits>10"}' to be told in time.`);
     return;
   }
   if (reading && reading.change) {
@@ -165,8 +202,8 @@ export function threshold(run, reading) {
       "They go on when the evidence begins afresh, or the first voice is back.");
     return;
   }
-  const now = reading && known(reading.bits) ? reading.bits : -Infinity;
-  const raised = reading ? run.raised.filter((e) => e.field === "bits") : [];
+  const now = reading && known(reading[field]) ? reading[field] : -Infinity;
+  const raised = reading ? run.raised.filter((e) => e.field === field) : [];
   const next = levels.find((bits) => bits > now && !raised.some((e) => e.threshold === bits));
   if (raised.length && next === undefined) {
     const first = raised[raised.length - 1];
@@ -177,12 +214,13 @@ export function threshold(run, reading) {
   const bits = next === undefined ? levels[levels.length - 1] : next;
   const over = raised.length
     ? `${fixed(raised[raised.length - 1].threshold)} bits were exceeded at ${clock(raised[raised.length - 1].seconds)}.`
-    : `The threshold is ${fixed(bits)} bits, ${odds(bits, reading ? reading.ceiling : run.start.ceiling, !run.start.watch)}.`;
+    : `The threshold is ${fixed(bits)} bits, ${meaning(run, reading, bits, field)}.`;
   if (next === undefined) {
     say("soon", "Reached", "An alert follows if it lasts.", over);
     return;
   }
-  const ahead = following && run.forecast.find((each) => each.threshold === bits);
+  const ahead = following
+    && run.forecast.find((each) => each.threshold === bits && each.field === field);
   if (!following || run.end) {
     say(raised.length ? "over" : "calm", "Not reached", `${fixed(bits)} bits were not reached${following ? "" : " by then"}.`, over);
   } else if (ahead && known(ahead.seconds_left)) {
@@ -192,6 +230,12 @@ export function threshold(run, reading) {
   } else {
     say("calm", "Not in sight", `${fixed(bits)} bits are not near at this rate.`, over);
   }
+}
+
+// What so many bits mean: of evidence one in 2^bits, whatever the crowd.
+function meaning(run, reading, bits, field) {
+  if (field !== "bits") return `one person in ${people(Number((2 ** bits).toPrecision(2)))}`;
+  return odds(bits, reading ? reading.ceiling : run.start.ceiling, !run.start.watch);
 }
 
 function roughly(seconds) {
@@ -282,16 +326,16 @@ export function candidates(run, reading) {
   }
   fill("candidates", rows);
   strip(run, all, then);
-  fill("enrolled", enrolment(reading));
+  fill("enrolled", enrolment(reading, run.start.enrolled_prior));
 }
 
-function enrolment(reading) {
+function enrolment(reading, prior = 0.5) {
   const asked = "Is the speaker enrolled at all? ";
   if (known(reading.enrolled)) {
     return [make("p", { class: "small" },
       reading.enrolled < NOBODY ? make("strong", {}, "Probably nobody enrolled. ") : "",
       asked, make("strong", {}, percent(reading.enrolled)),
-      make("span", { class: "muted" }, " (50 % before anything was heard)"))];
+      make("span", { class: "muted" }, ` (${percent(prior)} before anything was heard)`))];
   }
   if (!reading.enrolled_withheld) return [];
   const [why, cure] = reading.enrolled_withheld.split("; ");
@@ -359,6 +403,11 @@ export function numbers(run, reading) {
   const both = (name) => (known(reading[`${name}_low`])
     ? `${fixed(reading[`${name}_low`])} to ${fixed(reading[`${name}_high`])}` : "");
   pairs("numbers", [
+    ...(reading.among || []).map((each) => [
+      `Among ${people(each.people)}`, `${fixed(each.bits)} bits`,
+      known(each.bits_low) ? `${fixed(each.bits_low)} to ${fixed(each.bits_high)}` : "",
+    ]),
+    known(reading.support_bits) && ["Supported", `${fixed(reading.support_bits)} bits`, "the most that calibration can tell at this length"],
     ["Peak so far", `${fixed(reading.peak_bits)} bits`],
     ["Average voice, this length", `${fixed(reading.expected_bits)} bits`, both("expected_bits")],
     run.start.watch && ["Attacker's confidence", `${fixed(reading.gain_bits)} bits`, both("gain_bits")],

@@ -1,4 +1,5 @@
 // The run as the page knows it: records in, figures at any of its moments out.
+import { known } from "./words.js";
 
 const RECENT = 1200;
 const MOST = 3000;
@@ -9,7 +10,8 @@ export class Run {
   constructor(hello) {
     this.name = hello.run;
     this.recorded = hello.recorded;
-    this.thresholds = new Set(hello.thresholds);
+    this.thresholds = { bits: new Set(), evidence_bits: new Set() };
+    hello.thresholds.forEach(([field, bits]) => this.stands(field, bits));
     this.start = {};
     this.end = null;
     this.readings = []; // each with x: speech seconds that never go back
@@ -22,6 +24,22 @@ export class Run {
     this.before = 0;
     this.speech = 0;
     this.afresh = Infinity; // seconds after which the evidence is of another voice alone
+  }
+
+  // An alert stands on so many bits of a figure that has a curve.
+  stands(field, bits) {
+    if (Object.hasOwn(this.thresholds, field)) this.thresholds[field].add(bits);
+  }
+
+  // Which figure comes first: the evidence, where there is any.
+  get field() {
+    const told = this.start.watch && known(this.start.support_bits);
+    return told || (this.latest && known(this.latest.evidence_bits)) ? "evidence_bits" : "bits";
+  }
+
+  // Which figure the alerts stand on, and where.
+  get ruled() {
+    return this.thresholds[this.field].size ? this.field : "bits";
   }
 
   take(id, record) {
@@ -48,7 +66,7 @@ export class Run {
     const thinned = record.reason === "thinned"; // left out by one feature, not lost
     this.counts[record.type] += record.state === "cleared" || thinned ? 0 : 1;
     this.lostSeconds += record.type === "gap" && !thinned ? record.lost_seconds || 0 : 0;
-    if (record.field === "bits") this.thresholds.add(record.threshold);
+    if (record.type === "alert") this.stands(record.field, record.threshold);
     let x = this.before + this.speech;
     if (record.type === "change") {
       if (record.action !== "note") this.afresh = record.seconds;

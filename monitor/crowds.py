@@ -1,0 +1,313 @@
+"""What evidence means among people: a scale of crowds, and the words (the page's: ``crowds.js``).
+
+Bits of evidence hold in a crowd of any size: k bits leave one person in ``2^k``. So a voice with 11
+bits leaves some 500 people of a million, all of whom would fit as well as the one it is of.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+from monitor.errors import UsageError
+
+__all__ = [
+    "SCALE",
+    "Crowd",
+    "a",
+    "at_least",
+    "best_match",
+    "crowd_of",
+    "found_among",
+    "headline",
+    "left_of",
+    "narrowed",
+    "people",
+    "rounded",
+    "sizes",
+    "widest",
+]
+
+FEWEST, MOST = 2, 10**10
+NOTHING_BITS = 0.05
+WIDE_BITS = 2.0
+"""Limits further apart are said as a range of people: one number would promise too much."""
+NEARLY_ONE = 1.5
+YOU = ("me", "myself")
+"""Who is watched by one of these names is the one who reads."""
+
+
+class Crowd(NamedTuple):
+    """A size of crowd that everybody can picture.
+
+    Attributes:
+        name: without an article.
+        size: people in a typical one.
+        upto: the largest crowd that is still called so.
+    """
+
+    name: str
+    size: float
+    upto: float
+
+    @property
+    def bits(self) -> float:
+        """Of evidence, that leave one person of it."""
+        return math.log2(self.size)
+
+
+SCALE = (
+    Crowd("household", 4, 10),
+    Crowd("office", 50, 200),
+    Crowd("village", 1e3, 2e3),
+    Crowd("town", 1e4, 2e5),
+    Crowd("city", 1e6, 2e7),
+    Crowd("country", 5e7, 2e9),
+    Crowd("world", 8e9, math.inf),
+)
+
+_ROUND = {
+    1e3: "a thousand", 1e4: "ten thousand", 1e5: "a hundred thousand", 1e6: "a million",
+    1e7: "ten million", 1e8: "a hundred million", 1e9: "a billion", 1e10: "ten billion",
+}  # fmt: skip
+_LARGE = ((1e9, "billion"), (1e6, "million"))
+
+
+def sizes(asked: Iterable[float]) -> tuple[int, ...]:
+    """Sizes of crowds that were asked for, smallest first, each once.
+
+    Raises:
+        UsageError: one of them is no number of people.
+
+    Examples:
+        >>> sizes([1e6, 50, 1e6])
+        (50, 1000000)
+    """
+    given = list(asked)
+    for count in given:
+        if not (FEWEST <= count <= MOST and count == int(count)):
+            raise UsageError(
+                f"{count:g} is no size of a crowd: give whole numbers of people from {FEWEST} to "
+                f"{MOST:g}, such as 1e4,1e6"
+            )
+    if not given:
+        raise UsageError("name at least one size of a crowd, such as 1e6")
+    return tuple(sorted({int(count) for count in given}))
+
+
+def people(count: float) -> str:
+    """A number of people as it is said.
+
+    Examples:
+        >>> [people(n) for n in (1, 50, 1e4, 250_000, 1e6, 2.5e6, 8e9)]
+        ['1', '50', 'ten thousand', '250,000', 'a million', '2.5 million', '8 billion']
+    """
+    if count in _ROUND:
+        return _ROUND[count]
+    for unit, name in _LARGE:
+        if count >= unit:
+            return f"{count / unit:.3g} {name}"
+    return f"{count:,.0f}"
+
+
+def a(name: str) -> str:
+    """The name of a crowd with its article.
+
+    Examples:
+        >>> a("office"), a("town")
+        ('an office', 'a town')
+    """
+    return f"{'an' if name[0] in 'aeio' else 'a'} {name}"
+
+
+def rounded(count: float) -> str:
+    """A rough number of people: no more digits than it deserves.
+
+    Examples:
+        >>> [rounded(n) for n in (1.2, 3.4, 14.4, 238, 396.6, 1234, 96_000, 999_999, 3.2e6)]
+        ['1', '3', '14', '240', '400', '1,200', 'a hundred thousand', 'a million', '3 million']
+    """
+    if count < 10:
+        return f"{max(1, round(count))}"
+    unit = 10.0 ** math.floor(math.log10(count))
+    # two digits where the first is 1 or 2: one would be off by a quarter
+    step = unit / 10 if count < 2.95 * unit else unit
+    return people(float(round(count / step) * step))
+
+
+def crowd_of(count: float, enrolled: float | None = None) -> str:
+    """So many people as a crowd.
+
+    Args:
+        count: of people.
+        enrolled: N; so many are not just any crowd.
+
+    Examples:
+        >>> [crowd_of(n) for n in (4, 120, 1e4, 1e6, 8e7)]
+        ['a household of 4', 'an office of 120', 'a town of ten thousand', 'a city of a million', \
+'a country of 80 million']
+        >>> crowd_of(50, enrolled=50)
+        'the 50 enrolled'
+    """
+    if count == enrolled:
+        return f"the {people(count)} enrolled"
+    name = next(crowd.name for crowd in SCALE if count < crowd.upto)
+    return f"{a(name)} of {people(count)}"
+
+
+def widest(reading: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """What a reading says among the largest crowd that was asked for; None where nothing.
+
+    Examples:
+        >>> widest({"among": [{"people": 50, "bits": 5.6}, {"people": 10000, "bits": 11.0}]})
+        {'people': 10000, 'bits': 11.0}
+        >>> widest({"among": None})
+    """
+    found = [each for each in reading.get("among") or () if each.get("bits") is not None]
+    return max(found, key=lambda each: float(each["people"]), default=None)
+
+
+def at_least(reading: Mapping[str, Any], bits: str) -> str:
+    """Bits of evidence, which may be more than the data can tell.
+
+    Examples:
+        >>> at_least({"at_least": True}, "14.2 bits"), at_least({}, "11.3 bits")
+        ('at least 14.2 bits', '11.3 bits')
+    """
+    return f"at least {bits}" if reading.get("at_least") else bits
+
+
+def left_of(reading: Mapping[str, Any]) -> str:
+    """How many people are left of the largest crowd, in very few words.
+
+    Examples:
+        >>> reading = {"among": [{"people": 1e6, "bits": 11.3}]}
+        >>> left_of(reading), left_of({**reading, "at_least": True})
+        ('about 400 in a million', 'at most 400 in a million')
+        >>> left_of({"among": [{"people": 1e4, "bits": 13.2}]})
+        'hardly anybody else in ten thousand'
+        >>> left_of({"among": [{"people": 1e6, "bits": 0.0}]}), left_of({"among": None})
+        ('nothing yet', '')
+        >>> left_of({"among": [{"people": 1e6, "bits": -1.0}]})
+        'points away'
+    """
+    entry = widest(reading)
+    if entry is None:
+        return ""
+    bits = float(entry["bits"])
+    if abs(bits) < NOTHING_BITS:
+        return "nothing yet"
+    if bits < 0:
+        return "points away"
+    fitting = _fitting(entry, bits)
+    if fitting < NEARLY_ONE:
+        return f"hardly anybody else in {people(entry['people'])}"
+    roughly = "at most" if reading.get("at_least") else "about"
+    return f"{roughly} {rounded(fitting)} in {people(entry['people'])}"
+
+
+def narrowed(entry: Mapping[str, Any], who: str, *, clipped: bool = False) -> str:
+    """What is left of a crowd, as the end of a sentence about a voice.
+
+    Args:
+        entry: of a reading's ``among``: ``people``, ``bits``, and limits where there are any.
+        who: is watched.
+        clipped: the evidence may be more than the data can tell.
+
+    Examples:
+        >>> narrowed({"people": 1e6, "bits": 11.3}, "ann")
+        'narrows a city of a million down to about 400 people'
+        >>> narrowed({"people": 1e6, "bits": 14.2}, "ann", clipped=True)
+        'narrows a city of a million down to about 50 people or fewer'
+        >>> narrowed({"people": 1e6, "bits": 11.3, "bits_low": 9.3, "bits_high": 12.5}, "ann")
+        'narrows a city of a million down to somewhere between 170 and 1,600 people'
+        >>> narrowed({"people": 1e4, "bits": 13.1}, "ann")
+        'narrows a town of ten thousand down to hardly anybody but ann'
+    """
+    bits, low, high = float(entry["bits"]), entry.get("bits_low"), entry.get("bits_high")
+    crowd, fitting = crowd_of(entry["people"]), _fitting(entry, bits)
+    if fitting < NEARLY_ONE:
+        return f"narrows {crowd} down to hardly anybody but {who}"
+    if low is None or high is None or high - low <= WIDE_BITS or clipped:
+        fewer = " or fewer" if clipped else ""
+        return f"narrows {crowd} down to about {rounded(fitting)} people{fewer}"
+    few, many = _fitting(entry, high), _fitting(entry, low)
+    if many >= entry["people"]:
+        return f"narrows {crowd} down to about {rounded(fitting)} people, and perhaps not at all"
+    return f"narrows {crowd} down to somewhere between {rounded(few)} and {rounded(many)} people"
+
+
+def headline(reading: Mapping[str, Any], watch: str) -> str:
+    """What the evidence of a reading means in the largest crowd, as a sentence; else empty.
+
+    Examples:
+        >>> def said(bits, watch="ann", people=1e6):
+        ...     entry = {"people": people, "bits": bits}
+        ...     return headline({"evidence_bits": bits, "among": [entry]}, watch)
+        >>> said(11.3)
+        'this voice narrows a city of a million down to about 400 people who would fit as ann does'
+        >>> said(11.3, "me")
+        'your voice narrows a city of a million down to about 400 people who would fit as you do'
+        >>> said(13.1, "me", 1e4)
+        'your voice narrows a town of ten thousand down to hardly anybody but you'
+        >>> said(0.01)
+        'this voice says nothing yet: anybody in a city of a million would fit as ann does'
+        >>> said(-2.0)
+        'this voice points away from ann: it would fit most others better'
+    """
+    entry, evidence = widest(reading), reading.get("evidence_bits")
+    if entry is None or evidence is None:
+        return ""
+    you = watch.lower() in YOU
+    voice, who, does = ("your", "you", "you do") if you else ("this", watch, f"{watch} does")
+    if abs(evidence) < NOTHING_BITS:
+        crowd = crowd_of(entry["people"])
+        return f"{voice} voice says nothing yet: anybody in {crowd} would fit as {does}"
+    if evidence < 0:
+        return f"{voice} voice points away from {who}: it would fit most others better"
+    said = narrowed(entry, who, clipped=bool(reading.get("at_least")))
+    fit = f" who would fit as {does}" if said.endswith(("people", "fewer")) else ""
+    return f"{voice} voice {said}{fit}"
+
+
+def best_match(reading: Mapping[str, Any], enrolled: int) -> str:
+    """Where nobody is watched: whom the voice fits best, and how likely that is in a crowd.
+
+    The chance counts everybody who is not enrolled: to be the best match of a few is no evidence.
+
+    Examples:
+        >>> among = [{"people": 1e6, "bits": 0.1, "favourite": ["1272", 0.0024]}]
+        >>> best_match({"among": among}, 50)
+        'in a city of a million: 1 in 400 that it is 1272, the best match of the 50 enrolled'
+        >>> among = [{"people": 1e3, "bits": 9.1, "favourite": ["1272", 0.97]}]
+        >>> best_match({"among": among}, 50)
+        'in a village of a thousand: 97 % that it is 1272, the best match of the 50 enrolled'
+        >>> best_match({}, 50)
+        ''
+    """
+    entry = widest(reading)
+    if entry is None or not entry.get("favourite"):
+        return ""
+    name, share = entry["favourite"]
+    found = f"that it is {name}, the best match of the {people(enrolled)} enrolled"
+    return f"in {crowd_of(entry['people'])}: {found_among(share)} {found}"
+
+
+def found_among(share: float) -> str:
+    """A probability as people say it.
+
+    Examples:
+        >>> [found_among(p) for p in (0.0, 1e-12, 0.0024, 0.31, 0.97, 0.999)]
+        ['next to no chance', 'next to no chance', '1 in 400', '1 in 3', '97 %', 'over 99 %']
+    """
+    if share < 1e-9:
+        return "next to no chance"
+    if share <= 0.4:
+        return f"1 in {rounded(1 / share)}"
+    return "over 99 %" if share > 0.995 else f"{round(100 * share)} %"
+
+
+def _fitting(entry: Mapping[str, Any], bits: float) -> float:
+    """People of the crowd who would fit as well, the one included."""
+    return float(entry["people"] * 2.0 ** -min(max(bits, -1000.0), 1000.0))

@@ -1,0 +1,131 @@
+"""What the evidence of a moment means among people (METHOD section 10)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from monitor.crowds import people, sizes
+from monitor.errors import UsageError
+from monitor.maths.evidence import bits_among, crowd_bits, posterior_among, total_bits
+from monitor.stream.reading import Bits
+from monitor.types import FloatArray
+
+__all__ = ["CITY", "Among", "Told", "among_each", "crowds_for"]
+
+CITY = 1_000_000
+_MOST = 1e15
+
+
+@dataclass(frozen=True, slots=True)
+class Among:
+    """A voice among so many people, N of them enrolled, of whom each was as likely before.
+
+    Attributes:
+        people: M.
+        bits: ``log2(M p)``, p being the watched speaker's probability among them; where nobody is
+            watched, the relative entropy of everybody's probabilities to even ones.
+        low, high: limits, from those of the watched speaker's evidence; None where nobody is.
+        probability: p, or None.
+        favourite: where nobody is watched, the most probable of the enrolled, with the probability.
+    """
+
+    people: int
+    bits: float
+    low: float | None = None
+    high: float | None = None
+    probability: float | None = None
+    favourite: tuple[str, float] | None = None
+
+    def record(self) -> dict[str, Any]:
+        """As JSON-able values."""
+        one_in = 2.0 ** min(max(self.bits, -1000.0), 1000.0)
+        return {
+            "people": self.people,
+            "bits": self.bits,
+            "bits_low": self.low,
+            "bits_high": self.high,
+            "one_in": min(one_in, _MOST),
+            "fitting": min(self.people / one_in, _MOST),
+            "probability": self.probability,
+            "favourite": None if self.favourite is None else list(self.favourite),
+        }
+
+
+class Told(NamedTuple):
+    """What the evidence of one moment says in any crowd; None where nothing was learnt to tell it.
+
+    Attributes:
+        evidence, support_bits, at_least, among: as in a `Reading`.
+        ratios: bits of everybody enrolled, shape (N,).
+    """
+
+    evidence: Bits | None = None
+    support_bits: float | None = None
+    at_least: bool | None = None
+    among: tuple[Among, ...] | None = None
+    ratios: FloatArray | None = None
+
+
+def crowds_for(asked: Sequence[float] | None, speakers: int) -> tuple[int, ...]:
+    """The crowds to speak of, smallest first; unless asked, the N enrolled and a million.
+
+    Raises:
+        UsageError: one is no size of a crowd, or smaller than N.
+
+    Example:
+        >>> crowds_for(None, 50), crowds_for([1e4], 50)
+        ((50, 1000000), (10000,))
+    """
+    if asked is None:
+        return tuple(sorted({speakers, max(speakers, CITY)}))
+    crowds = sizes(asked)
+    if crowds[0] < speakers:
+        raise UsageError(
+            f"among {people(crowds[0])} people there is no room for the {speakers} enrolled; ask "
+            f"for {speakers} or more"
+        )
+    return crowds
+
+
+def among_each(
+    bits: FloatArray,
+    watched: Sequence[Bits | None],
+    place: int | None,
+    crowds: Sequence[int],
+    names: Sequence[str],
+) -> list[tuple[Among, ...]]:
+    """What R moments say among each crowd.
+
+    Args:
+        bits: evidence of every candidate, shape (R, N).
+        watched: that of the watched speaker with its limits, of each moment; None of nobody.
+        place: of the watched speaker, or None.
+        crowds: sizes M.
+        names: of the candidates.
+    """
+    if place is None:
+        found = [_nobody_watched(bits, m, names) for m in crowds]
+    else:
+        # the limits of a figure that is held to the support, about one that keeps everybody's odds
+        own = np.array([[0.0, b.low - b.value, b.high - b.value] for b in watched if b is not None])
+        own += bits[:, place, None]
+        rest = total_bits(np.delete(bits, place, axis=1))[:, None]
+        found = [_watched(m, crowd_bits(own, rest, len(names), m)) for m in crowds]
+    return list(zip(*found, strict=True))
+
+
+def _watched(m: int, bits: FloatArray) -> list[Among]:
+    """Bits among M with their limits, shape (R, 3): the others' evidence is as it is."""
+    return [Among(m, *row, probability=min(2.0 ** row[0] / m, 1.0)) for row in bits.tolist()]
+
+
+def _nobody_watched(bits: FloatArray, m: int, names: Sequence[str]) -> list[Among]:
+    posterior = posterior_among(bits, m)
+    best = posterior.argmax(axis=1)
+    favourites = [(names[j], row[j]) for j, row in zip(best.tolist(), posterior.tolist(), strict=True)]
+    told = bits_among(bits, m, None).tolist()
+    return [Among(m, b, favourite=each) for b, each in zip(told, favourites, strict=True)]

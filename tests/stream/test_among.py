@@ -1,0 +1,232 @@
+"""What a reading says in crowds, by definition and along streams cut anywhere."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import jsonschema
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose
+
+from monitor import Monitor
+from monitor.errors import UsageError
+from monitor.population.law import Laws
+from monitor.population.population import Population
+from monitor.sinks.schema import SCHEMA, read_run
+from monitor.stream.among import among_each, crowds_for
+from monitor.stream.reading import Bits
+from monitor.stream.records import start_record
+from monitor.types import Frames, Track
+from tests.stream.streams import (
+    Listed,
+    cuts,
+    frames,
+    hear,
+    heard_by_both,
+    readings,
+    told,
+    two_features,
+    with_evidence,
+)
+
+some = settings(max_examples=25)
+NAMES = ("ann", "ben", "cyd")
+
+
+@given(
+    st.lists(st.floats(-30, 20), min_size=3, max_size=3),
+    st.integers(3, 10**7),
+    st.floats(0, 4),
+    st.floats(0, 4),
+)
+def test_among_so_many_people_by_definition(bits, people, below, above):
+    own = Bits(bits[1], bits[1] - below, bits[1] + above)
+    (((found,)),) = among_each(np.array([bits]), [own], 1, [people], NAMES)
+
+    def by_hand(evidence: float) -> float:
+        others = 2.0 ** bits[0] + 2.0 ** bits[2] + people - 3
+        return float(np.log2(people * 2.0**evidence / (2.0**evidence + others)))
+
+    for value, evidence in zip((found.bits, found.low, found.high), own, strict=True):
+        assert value == pytest.approx(by_hand(evidence), abs=1e-6)
+    assert found.probability == pytest.approx(2.0 ** found.bits / people)
+    record = found.record()
+    assert record["one_in"] == pytest.approx(2.0 ** found.bits)
+    assert record["fitting"] == pytest.approx(1 / found.probability)
+
+
+def test_where_nobody_is_watched_the_best_match_is_no_evidence():
+    bits = np.array([[11.0, -2.0, -9.0], [0.0, 0.0, 0.0]])
+    first, then = among_each(bits, [None, None], None, [3, 1_000_000], NAMES)
+    closed, city = first
+    assert closed.favourite == ("ann", pytest.approx(0.99988, abs=1e-5))
+    assert city.favourite == ("ann", pytest.approx(2048 / (2048 + 1e6), rel=1e-3))
+    assert city.bits < 0.02  # where eleven are the watched speaker's
+    assert (city.low, city.high, city.probability) == (None, None, None)
+    assert [each.bits for each in then] == pytest.approx([0.0, 0.0], abs=1e-9)
+
+
+def test_crowds_that_make_no_sense():
+    assert crowds_for(None, 6) == (6, 1_000_000)
+    assert crowds_for(None, 2_000_000) == (2_000_000,)
+    for asked, words in [
+        ([20], "no room for the 50 enrolled; ask for 50 or more"),
+        ([1e4, 0], "0 is no size of a crowd"),
+        ([1e11], "1e\\+11 is no size of a crowd"),
+        ([50.5], "50.5 is no size of a crowd"),
+        ([float("nan")], "nan is no size of a crowd"),
+        ([], "name at least one"),
+    ]:
+        with pytest.raises(UsageError, match=words):
+            crowds_for(asked, 50)
+    for prior in (0.0, 1.0, -1.0, float("nan")):
+        with pytest.raises(UsageError, match="between 0 and 1"):
+            Monitor(with_evidence(), enrolled_prior=prior)
+    with pytest.raises(UsageError, match="no room for the 6 enrolled"):
+        Monitor(with_evidence(), among=[5])
+
+
+@pytest.mark.parametrize("watch", [None, "s2"])
+def test_before_anything_is_heard_there_is_no_evidence(watch):
+    silent = Frames(np.ones(200, bool), {})
+    for reading in readings(hear([silent], population=with_evidence(), watch=watch, among=[6, 1e4])):
+        assert [reading[f"evidence_bits{end}"] for end in ("", "_low", "_high")] == (
+            [None] * 3 if watch is None else [0.0] * 3
+        )
+        assert (reading["support_bits"], reading["at_least"], reading["enrolled"]) == (0, False, None)
+        for crowd, m in zip(reading["among"], (6, 10_000), strict=True):
+            assert (crowd["people"], crowd["fitting"], crowd["one_in"]) == (m, m, 1)
+            assert str(crowd["bits"]) == "0.0"
+            if watch is None:
+                assert crowd["favourite"] == ["s0", pytest.approx(1 / m)]
+            else:
+                assert crowd["probability"] == pytest.approx(1 / m)
+
+
+def test_a_reading_tells_of_evidence_and_old_figures_stay():
+    options: dict[str, Any] = {"watch": "s2", "among": [6, 1e6]}
+    told_of = readings(hear([heard_by_both()], population=with_evidence(), **options))
+    plain = readings(hear([heard_by_both()], population=two_features(), watch="s2"))
+    validator = jsonschema.Draft202012Validator(SCHEMA)
+    added = {"support_bits", "at_least", "among"}
+    added |= {f"evidence_bits{end}" for end in ("", "_low", "_high")}
+    for reading, other in zip(told_of, plain, strict=True):
+        validator.validate({key: v for key, v in reading.items() if key != "posterior"})
+        changed = {key for key in other if reading.get(key) != other[key]}
+        assert changed <= added | {"enrolled", "enrolled_withheld"}
+        assert all(other[key] is None for key in added)
+        assert reading["evidence_bits_low"] <= reading["evidence_bits"] <= reading["support_bits"]
+        closed, city = reading["among"]
+        assert closed["bits"] <= np.log2(6)
+        assert city["bits"] == pytest.approx(reading["evidence_bits"], abs=0.01)
+        assert city["bits_low"] <= city["bits"] <= city["bits_high"]
+    # pitch alone has a law of its own, and so has its evidence
+    alone = readings(hear([heard_by_both()], population=with_evidence(), features=["f0"], **options))
+    assert told_of[0]["among"] == alone[0]["among"]
+    assert told_of[-1]["among"] != alone[-1]["among"]
+
+
+def test_the_prior_moves_the_odds_of_being_enrolled():
+    def odds(prior: float, population: Population) -> list[float]:
+        made = hear([heard_by_both()], population=population, enrolled_prior=prior)
+        found = [reading["enrolled"] for reading in readings(made)]
+        return [p / (1 - p) for p in found if p is not None]
+
+    laws = with_evidence().laws
+    sure = [replace(law, evidence=replace(law.evidence, area=np.full((3, 1), 0.9))) for law in laws
+            if law.evidence]  # fmt: skip
+    known = with_evidence()
+    told = Population(known.speakers, known.offsets, known.features, Laws(sure),
+                      cohort=known.cohort)  # fmt: skip
+    even, seldom = odds(0.5, told), odds(0.1, told)
+    assert len(even) == 9
+    assert_allclose(seldom, np.array(even) / 9, rtol=1e-9)
+    rows = tuple({"T": t, "D": 10.0, "open_set_area": 0.9} for t in (0.3, 1.0, 10.0))
+    plain = [replace(law, rows=rows) for law in two_features().laws]
+    old = Population(known.speakers, known.offsets, known.features, Laws(plain))
+    assert len(odds(0.5, old)) == 9
+    assert_allclose(odds(0.1, old), np.array(odds(0.5, old)) / 9, rtol=1e-9)
+    # where they did not tell strangers in calibration nothing is said
+    assert 0 < len(odds(0.5, with_evidence())) < 9
+    why = readings(hear([heard_by_both()], population=with_evidence()))[0]["enrolled_withheld"]
+    assert why.startswith("f0 cannot tell strangers")
+
+
+def test_a_population_without_evidence_says_why_once():
+    record = start_record(Monitor(two_features(), watch="s1"), ["a.flac"])
+    (notice,) = [n for n in record["notices"] if n.startswith("nothing can be said beyond the 6")]
+    assert "calibrate" in notice
+    assert record["support_bits"] is None
+    told_of = start_record(Monitor(with_evidence(), watch="s1", enrolled_prior=0.2), ["a.flac"])
+    assert not [n for n in told_of["notices"] if "beyond" in n]
+    assert told_of["among"] == [6, 1_000_000]
+    assert told_of["enrolled_prior"] == 0.2
+    assert told_of["support_bits"] > 6
+    assert told_of["fingerprint"]["law"] != record["fingerprint"]["law"]
+
+
+def test_evidence_is_as_withheld_as_the_bits():
+    short = Population(
+        with_evidence().speakers, np.array([0, 2, 4, 6, 8, 10, 11]),
+        {n: replace(t, slices=t.slices[:11]) for n, t in with_evidence().features.items()},
+        with_evidence().laws, cohort=with_evidence().cohort,
+    )  # fmt: skip
+    made = readings(hear([heard_by_both()], population=short, watch="s5", template_seconds=10))
+    for reading in made:
+        assert reading["bits"] is reading["evidence_bits"] is reading["among"] is None
+
+
+@some
+@given(data=st.data())
+def test_any_cutting_gives_the_same_evidence(data):
+    options = {
+        "population": with_evidence(),
+        "step_seconds": data.draw(st.sampled_from([0.5, 1.0, 3.0])),
+        "watch": data.draw(st.sampled_from([None, "s2"])),
+    }
+    whole = hear([heard_by_both()], **options)
+    assert hear(frames(heard_by_both(), data.draw(cuts(900))), **options) == whole
+    assert whole[-1]["among"] is not None
+
+
+def test_stop_and_resume_give_the_same_evidence():
+    expected = hear([heard_by_both()], population=with_evidence(), watch="s2")
+    for stop in (1, 4, 8):
+        first = Monitor(with_evidence(), watch="s2")
+        made = []
+        for event in first.events(Listed([heard_by_both()])):
+            made.append(event)
+            if len(made) == stop:
+                break
+        plain, arrays = first.state()
+        second = Monitor(with_evidence(), watch="s2")
+        second.restore(json.loads(json.dumps(plain)), arrays)
+        assert told(made) + told(second.events(Listed([heard_by_both()]))) == expected
+
+
+def test_runs_from_before_there_was_evidence_are_read(tmp_path):
+    old = [{"type": "start", "schema": 1}, {"type": "reading", "seconds": 1.0, "speech": 1.0}]
+    new = [{"type": "start", "schema": 1, "among": [50], "support_bits": None, "enrolled_prior": 0.5},
+           {**old[1], "among": None, "evidence_bits": None, "at_least": None}]  # fmt: skip
+    for records in (old, new):
+        path = tmp_path / "run.jsonl"
+        path.write_text("".join(f"{json.dumps(record)}\n" for record in records))
+        assert read_run(path) == records
+
+
+def test_all_enrolled_have_a_ratio_at_every_reading():
+    track = Track(np.arange(1, 201), np.arange(200) % 4)
+    monitor = Monitor(with_evidence(), ["f0"], watch="s2")
+    *_, reading = monitor.stream(Listed([Frames(np.ones(200, bool), {"f0": track})]))
+    assert reading.ratios is not None
+    assert reading.ratios.shape == (6,)
+    assert reading.evidence is not None
+    assert reading.ratios[2] == pytest.approx(reading.evidence.value)
+    assert reading.among is not None
+    total = np.exp2(reading.ratios).sum() + 1_000_000 - 6
+    assert reading.among[-1].probability == pytest.approx(np.exp2(reading.ratios[2]) / total)
