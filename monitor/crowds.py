@@ -17,6 +17,7 @@ __all__ = [
     "Crowd",
     "a",
     "at_least",
+    "axis_top",
     "best_match",
     "crowd_of",
     "found_among",
@@ -34,6 +35,7 @@ NOTHING_BITS = 0.05
 WIDE_BITS = 2.0
 """Limits further apart are said as a range of people: one number would promise too much."""
 NEARLY_ONE = 1.5
+NEAR_BITS = 2.5
 YOU = ("me", "myself")
 """Who is watched by one of these names is the one who reads."""
 
@@ -236,6 +238,17 @@ def narrowed(entry: Mapping[str, Any], who: str, *, clipped: bool = False) -> st
     if many >= entry["people"]:
         return f"narrows {crowd} down to about {rounded(fitting)} people, and perhaps not at all"
     return f"narrows {crowd} down to somewhere between {rounded(few)} and {rounded(many)} people"
+
+
+def axis_top(bits: float) -> float:
+    """Up to where to draw bits of evidence: the next crowd is seen, where it is near.
+
+    Examples:
+        >>> axis_top(8.2).__round__(2), axis_top(14.0)
+        (9.97, 14.0)
+    """
+    ahead = next((crowd.bits for crowd in SCALE if crowd.bits >= bits), bits)
+    return ahead if ahead - bits <= NEAR_BITS else bits
 
 
 def headline(reading: Mapping[str, Any], watch: str) -> str:

@@ -103,6 +103,7 @@ class Threshold(Holding):
     def note(self, start: Mapping[str, Any]) -> str | None:
         """What a person should know before the stream of this ``start`` begins; mostly nothing."""
         people = among(self.field)
+        most: float | None
         if people is not None:
             most, why = math.log2(people), f"among {people:,.0f} people there are"
         elif self.field.startswith("evidence_bits"):

@@ -226,7 +226,8 @@ def alert_options(*, bell: bool = False) -> Callable[[_Command], _Command]:
             metavar="RULE",
             help="Such as 'bits>3 for 5 s'; may be repeated. Raised ones give exit status 3. "
             "'bits' is the value shown, 'bits_low>3' stands on its lower limit, "
-            "'f0.rank_bits_low>1' on that of a feature's figure.",
+            "'f0.rank_bits_low>1' on that of a feature's figure; 'evidence_bits>6' on the "
+            "evidence, 'among.1e6.bits>6' on what it is worth among a million people.",
         ),
         click.option(
             "--false-alarms",

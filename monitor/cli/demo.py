@@ -16,7 +16,7 @@ from monitor.phrases import plural, verdict
 
 __all__ = ["command"]
 
-EVIDENCE_RULE, CLOSED_RULE = "evidence_bits>10", "bits>2"
+EVIDENCE_RULE, CLOSED_RULE = "evidence_bits>6", "bits>2"
 """The second where the population knows of no evidence."""
 
 

@@ -124,10 +124,12 @@ def _paint(axes: Axes, run: Run, lines: Sequence[tuple[int, FloatArray]]) -> Non
     axes.set_xlabel("speech heard (log scale)", color=BLACK)
     axes.set_ylabel("bits", color=BLACK)
     labels = []
-    for (m, bits), colour in zip(lines, _cycle(len(lines)), strict=True):
+    for i, ((m, bits), colour) in enumerate(zip(lines, _cycle(len(lines)), strict=True)):
         y = bits[heard]
         keep = thin(x, y)
-        axes.plot(x[keep], y[keep], color=colour, linewidth=2.2)
+        # far below their ceilings large crowds say the same: the larger shows beside the smaller
+        wide = 1.8 + 1.6 * i
+        axes.plot(x[keep], y[keep], color=colour, linewidth=wide, zorder=2 + len(lines) - i)
         last = float(y[np.isfinite(y)][-1])
         name = crowd_of(m, run.speakers)
         left = m * 2.0**-last

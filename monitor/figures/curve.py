@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from monitor.crowds import at_least, left_of
+from monitor.crowds import at_least, axis_top, left_of
 from monitor.figures.canvas import (
     BLACK,
     BLUE,
@@ -126,6 +126,7 @@ def _frame(
     figures = np.concatenate([*(shown[name] for name in names), *beside])
     figures = np.append(figures[np.isfinite(figures)], [0.0, run.ceiling or 1.0])
     low, high = float(figures.min()), float(figures.max())
+    high = high if run.main == "bits" else axis_top(high)
     axes.set_ylim(low - (high - low) * 0.07, high + (high - low) * 0.10)
     left, right = (float(speech[0]), float(speech[-1])) if speech.size else (1.0, 60.0)
     left = max(left, right / 3000)
@@ -281,8 +282,8 @@ def _label_ends(axes: Axes, labels: list[tuple[float, str, str]], begin: float) 
         wanted, spread_apart(wanted, sizes, -0.1, 1.05), labels, strict=True
     ):
         axes.plot(
-            [begin, begin + 0.019, begin + 0.027], [y, centre, centre], transform=axes.transAxes, color=colour,
-            linewidth=0.8, clip_on=False,
+            [begin, begin + 0.019, begin + 0.027], [y, centre, centre], color=colour,
+            transform=axes.transAxes, linewidth=0.8, clip_on=False,
         )  # fmt: skip
         axes.text(
             begin + 0.033, centre, text, transform=axes.transAxes, va="center", color=colour,

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from monitor.crowds import at_least, best_match, headline, left_of
+from monitor.crowds import at_least, axis_top, best_match, headline, left_of
 from monitor.phrases import (
     STRANGER,
     another_voice,
@@ -30,9 +30,9 @@ __all__ = [
     "alert_in_words",
     "among_enrolled",
     "bits_now",
+    "clean",
     "evidence_of",
     "in_a_crowd",
-    "clean",
     "number",
     "speed_text",
 ]
@@ -195,7 +195,8 @@ class TerminalSink:
         ceiling: float = self.reading.get("ceiling") or 1.0
         if self.field == "bits":
             return ceiling
-        return max(ceiling, self.support_bits or 0.0, *(bits for _, bits in curve.points))
+        highest = max(ceiling, self.support_bits or 0.0, *(bits for _, bits in curve.points))
+        return axis_top(highest)
 
     def _crowd_lines(self, width: int) -> list[Text]:
         """What the evidence means in a crowd, and, second to it, among the enrolled."""

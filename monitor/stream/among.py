@@ -120,12 +120,16 @@ def among_each(
 
 def _watched(m: int, bits: FloatArray) -> list[Among]:
     """Bits among M with their limits, shape (R, 3): the others' evidence is as it is."""
-    return [Among(m, *row, probability=min(2.0 ** row[0] / m, 1.0)) for row in bits.tolist()]
+    return [
+        Among(m, value, low, high, min(2.0**value / m, 1.0)) for value, low, high in bits.tolist()
+    ]
 
 
 def _nobody_watched(bits: FloatArray, m: int, names: Sequence[str]) -> list[Among]:
     posterior = posterior_among(bits, m)
     best = posterior.argmax(axis=1)
-    favourites = [(names[j], row[j]) for j, row in zip(best.tolist(), posterior.tolist(), strict=True)]
+    favourites = [
+        (names[j], row[j]) for j, row in zip(best.tolist(), posterior.tolist(), strict=True)
+    ]
     told = bits_among(bits, m, None).tolist()
     return [Among(m, b, favourite=each) for b, each in zip(told, favourites, strict=True)]

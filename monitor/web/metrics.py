@@ -86,9 +86,7 @@ class _Collector:
         yield _gauge("alert_raised", "1 while the alert, or warning, is raised", ("rule",), raised)
         text = "1 while a noted change is open: the bits may be of another voice"
         yield _gauge("change_open", text, (), {(): float(reading.get("change") is not None)})
-        left = {
-            (e["field"], f"{e['threshold']:g}"): e["seconds_left"] for e in state["forecast"]
-        }
+        left = {(e["field"], f"{e['threshold']:g}"): e["seconds_left"] for e in state["forecast"]}
         text = "Stream seconds until the threshold at this rate; absent where not in sight"
         yield _gauge("threshold_seconds_left", text, ("field", "threshold_bits"), left)
         yield _gauge("reading_age_seconds", "Since the newest reading", (), {(): self._age})

@@ -209,7 +209,10 @@ def test_parse(text: str, field: str, bits: float, hold: float) -> None:
         ("sum_bits_low>3", "did you mean sum_bits?"),
         ("bitslow>3", "did you mean bits_low?"),
         ("f0.local_low>3", "did you mean f0.local_bits_low?"),
-        ("xyzzy>3", "use one of bits, gain_bits, expected_bits, evidence_bits (each also with _low or _high)"),
+        (
+            "xyzzy>3",
+            "bits, gain_bits, expected_bits, evidence_bits (each also with _low or _high)",
+        ),
         (".rank_bits>3", "unknown alert field"),
         ("peak_bits>3", "use bits"),
         ("evidence>3", "did you mean evidence_bits?"),

@@ -193,7 +193,9 @@ def test_the_curve_of_evidence_goes_on_above_the_ceiling(tmp_path: Path) -> None
         plot_run(evidence_run(), path)
     figure = Figure()
     drawn[0](figure)
-    highest = [np.max(line.get_ydata()) for line in figure.axes[0].lines if line.get_color() == BLUE]
+    highest = [
+        np.max(line.get_ydata()) for line in figure.axes[0].lines if line.get_color() == BLUE
+    ]
     assert max(highest) == pytest.approx(11.3)
     plot_run(evidence_run(14.2), path)
     assert "at least 14.2 bits" in path.read_text()
@@ -224,8 +226,8 @@ def test_any_crowd_follows_from_one(bits: list[float], people: int) -> None:
     def among(m: int) -> float:
         return float(np.log2(m * ratios[0] / (ratios.sum() + m - 3)))
 
-    known = {"type": "reading", "evidence_bits": bits[0],
-             "among": [{"people": 3, "bits": among(3)}, {"people": 10**6, "bits": among(10**6)}]}  # fmt: skip
+    crowds = [{"people": m, "bits": among(m)} for m in (3, 10**6)]
+    known = {"type": "reading", "evidence_bits": bits[0], "among": crowds}
     (found,) = bits_in([known], people)
     assert found == pytest.approx(among(people), abs=1e-4)
 

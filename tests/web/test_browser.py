@@ -117,8 +117,10 @@ def test_the_page_s_words_for_crowds_are_those_of_the_other_views(page, visit):
     for crowd in (50, 1234, 10**4, 10**6, 3 * 10**7, 8 * 10**9):
         for bits in (-3.0, 0.01, 1.5, 5.2, 8.37, 11.3, math.log2(crowd) - 0.2):
             for wide in (0.4, 2.6):
-                entry = {"people": crowd, "bits": bits, "bits_low": bits - wide / 2,
-                         "bits_high": bits + wide / 2, "favourite": ["ann", 2.0**bits / 1e10]}  # fmt: skip
+                entry = {
+                    "people": crowd, "bits": bits, "bits_low": bits - wide / 2,
+                    "bits_high": bits + wide / 2, "favourite": ["ann", 2.0**bits / 1e10],
+                }  # fmt: skip
                 reading = {"evidence_bits": bits, "at_least": bits > 11, "among": [entry]}
                 asked += [(reading, watch) for watch in ("ann", "me")]
     numbers = [1.0, 2.5, 3.5, 9.4, 14.4, 150.0, 238.0, 396.6, 1250.0, 96e3, 999_999.0, 3.2e6, 5e9]

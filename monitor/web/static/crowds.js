@@ -4,6 +4,7 @@ import { known } from "./words.js";
 const NOTHING_BITS = 0.05;
 const WIDE_BITS = 2;
 const NEARLY_ONE = 1.5;
+const NEAR_BITS = 2.5;
 const YOU = ["me", "myself"];
 
 // Name, people in a typical one, and the largest crowd that is still called so.
@@ -44,6 +45,12 @@ export function crowdOf(count, enrolled) {
   if (count === enrolled) return `the ${people(count)} enrolled`;
   const [name] = SCALE.find((crowd) => count < crowd[2]);
   return `${a(name)} of ${people(count)}`;
+}
+
+// Up to where to draw bits of evidence: the next crowd is seen, where it is near.
+export function axisTop(bits) {
+  const ahead = SCALE.map(([, size]) => Math.log2(size)).find((each) => each >= bits) || bits;
+  return ahead - bits <= NEAR_BITS ? ahead : bits;
 }
 
 export function widest(reading) {

@@ -1,6 +1,6 @@
 // The curve: plotly on a log axis of speech seconds.
 import { $, make } from "./dom.js";
-import { SCALE, atLeast, leftOf } from "./crowds.js";
+import { SCALE, atLeast, axisTop, leftOf } from "./crowds.js";
 import { fixed, known, length, odds, shortLength, voiceSince } from "./words.js";
 
 const TICKS = [0.1, 0.3, 1, 3, 10, 30, 60, 180, 600, 1800, 3600, 10800, 36000, 86400];
@@ -291,6 +291,7 @@ function bounds(points, ceiling, field, support) {
       }
     }
   }
+  if (field !== "bits") high = axisTop(high);
   return [low - (low < 0 ? 0.06 : 0.02) * (high - low), high + 0.09 * (high - low)];
 }
 

@@ -194,7 +194,7 @@ export function threshold(run, reading) {
   };
   if (!levels.length) {
     say("none", "Not set", "No figure was named as too much.",
-      `Start with --alert '${run.field === "bits" ? "bits>3" : "evidence_bits>10"}' to be told in time.`);
+      `Start with --alert '${run.field === "bits" ? "bits>3" : "evidence_bits>6"}' to be told in time.`);
     return;
   }
   if (reading && reading.change) {
