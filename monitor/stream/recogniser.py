@@ -523,7 +523,9 @@ class Recogniser:
         """
         name, _, last = field.rpartition(".")
         judgement = self._single.get(name, self.joint)
-        if last not in ("bits", "local_bits", "gain_bits"):
+        if field == "evidence_bits" and self.support_bits is not None:
+            return self.support_bits
+        if name.partition(".")[0] == "among" or last not in ("bits", "local_bits", "gain_bits"):
             return math.inf
         lengths = judgement.law.lengths
         spread = float(judgement.law.weighing(lengths)[1][:, 0].min())

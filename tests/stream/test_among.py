@@ -244,3 +244,10 @@ def test_all_enrolled_have_a_ratio_at_every_reading():
     assert reading.among is not None
     total = np.exp2(reading.ratios).sum() + 1_000_000 - 6
     assert reading.among[-1].probability == pytest.approx(np.exp2(reading.ratios[2]) / total)
+
+
+def test_the_most_that_evidence_and_crowds_can_read():
+    recogniser = Monitor(with_evidence(), watch="s2").recogniser
+    assert recogniser.most_bits("evidence_bits") == recogniser.support_bits
+    assert recogniser.most_bits("among.1e6.bits") == np.inf
+    assert Monitor(two_features()).recogniser.most_bits("evidence_bits") == np.inf
