@@ -20,6 +20,7 @@ __all__ = [
     "crowd_bits",
     "enrolled_share",
     "held_to",
+    "levelled",
     "log2_ratios",
     "posterior_among",
     "total_bits",
@@ -63,6 +64,27 @@ def held_to(bits: FloatArray, most: FloatArray | float) -> FloatArray:
     return np.asarray(bits - beyond[..., None])
 
 
+def levelled(bits: FloatArray) -> FloatArray:
+    """All ratios of a stream lowered alike until the mean of all but the best is at most 1.
+
+    Of the enrolled all but one, or all, are certainly not the speaker: where their mean ratio
+    exceeds 1 on this very stream, the voice is nearer to this crowd than to the people that the law
+    was learnt from (an accent, a microphone in common), and so it would be to anybody else of it.
+
+    Args:
+        bits: shape (..., N); -inf is nobody.
+
+    Example:
+        >>> levelled(np.array([9.0, 3.0, 3.0])), levelled(np.array([9.0, -1.0, -2.0]))
+        (array([6., 0., 0.]), array([ 9., -1., -2.]))
+    """
+    rest = bits.copy()
+    np.put_along_axis(rest, bits.argmax(axis=-1)[..., None], -np.inf, axis=-1)
+    count = np.isfinite(rest).sum(axis=-1)
+    level = total_bits(rest) - np.log2(np.maximum(count, 1))
+    return np.asarray(bits - np.maximum(level, 0.0)[..., None])
+
+
 def total_bits(bits: FloatArray, beside: FloatArray | float = 0.0) -> FloatArray:
     """``log2(sum_j 2^bits_j + beside)``: shape (..., N) to (...).
 
@@ -76,8 +98,9 @@ def total_bits(bits: FloatArray, beside: FloatArray | float = 0.0) -> FloatArray
     """
     with np.errstate(divide="ignore"):
         top = np.maximum(bits.max(axis=-1), np.log2(beside))
-    mass = np.exp2(bits - top[..., None]).sum(axis=-1)
-    return np.asarray(top + np.log2(mass + beside * np.exp2(-top)))[()]
+        top = np.where(np.isfinite(top), top, 0.0)
+        mass = np.exp2(bits - top[..., None]).sum(axis=-1)
+        return np.asarray(top + np.log2(mass + beside * np.exp2(-top)))[()]
 
 
 def posterior_among(bits: FloatArray, people: float) -> FloatArray:

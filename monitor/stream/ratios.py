@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from monitor.maths.bootstrap import limits_of_each
-from monitor.maths.evidence import held_to, log2_ratios
+from monitor.maths.evidence import held_to, levelled, log2_ratios
 from monitor.maths.scores import similarity
 from monitor.population.evidence import EvidencePoint
 from monitor.population.law import RankLaw
@@ -26,7 +26,8 @@ class Evidence:
 
     Attributes:
         bits: log2 of the likelihood ratios, shape (R, N): all of a moment lowered alike until the
-            best is at most ``support``, so that odds among the enrolled are not cut off.
+            mean of all but the best is at most 1, and the best at most ``support``, so that odds
+            among the enrolled are as the scores have them.
         watched: evidence bits of the watched speaker, held to the support; None where nobody is.
         support: the most bits that the calibration can support, shape (R,).
         at_least: where the figure was cut to the support: the watched speaker's, or the best
@@ -103,13 +104,16 @@ class Ratios:
         # a + sum_f b_f (s_fj - mean_f) / spread_f, in one product over the candidates
         scale = np.divide(1.0, spread, out=np.zeros_like(spread), where=spread > 0)
         slopes = point.slopes[:, 0] * scale
-        raw = log2_ratios(scores, point.intercept[:, 0] - (slopes * mean).sum(axis=1), slopes)
+        level = point.intercept[:, 0] - (slopes * mean).sum(axis=1)
+        full = log2_ratios(scores, level, slopes)
+        raw = levelled(full)
         watched: list[Bits | None] = [None] * len(seconds)
         best = raw.max(axis=1)
         if self._watched is not None:
             best = raw[:, self._watched]
             own = normalised(scores[..., self._watched, None], mean, spread)
-            watched = self._limits(point, best, own)
+            lowered = full[:, self._watched] - best
+            watched = self._limits(point, best, own, lowered)
         return Evidence(
             held_to(raw, point.support),
             watched,
@@ -119,10 +123,13 @@ class Ratios:
         )
 
     @staticmethod
-    def _limits(point: EvidencePoint, value: FloatArray, z: FloatArray) -> list[Bits | None]:
+    def _limits(
+        point: EvidencePoint, value: FloatArray, z: FloatArray, lowered: FloatArray
+    ) -> list[Bits | None]:
         """Of the watched speaker alone, under every resample; z has shape (R, F, 1)."""
         draws = (point.intercept[:, 1:] + (point.slopes[:, 1:] @ z)[..., 0]) / np.log(2.0)
-        both = np.minimum(limits_of_each(draws), point.support[:, None])
+        both = limits_of_each(draws) - lowered[:, None]  # by the law: others have no draws
+        both = np.minimum(both, point.support[:, None])
         values = np.minimum(value, point.support)
         # the law itself need not lie within the percentiles of its resamples
         low, high = np.minimum(both[:, 0], values), np.maximum(both[:, 1], values)

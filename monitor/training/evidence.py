@@ -16,7 +16,13 @@ import numpy as np
 
 from monitor.maths import calibrated
 from monitor.maths.bootstrap import limits
-from monitor.maths.evidence import bits_among, held_to, posterior_among, total_bits
+from monitor.maths.evidence import (
+    bits_among,
+    held_to,
+    levelled,
+    posterior_among,
+    total_bits,
+)
 from monitor.maths.openset import told_apart
 from monitor.maths.twoclass import Comparisons, Told, cross_fit, fit_each, pair_count
 from monitor.training.cells import Compared
@@ -196,9 +202,9 @@ def _among(found: Chosen, bits: FloatArray, support: float) -> tuple[float, dict
     weight = (1.0 / np.bincount(speaker))[speaker]
     weight /= weight.sum()
     there = np.where(np.isnan(table), -np.inf, table)
-    enrolled, away = held_to(there, support), there.copy()
+    away = there.copy()
     away[rows, own] = -np.inf
-    strangers = held_to(away, support)
+    enrolled, strangers = (held_to(levelled(each), support) for each in (there, away))
     count = np.isfinite(table).sum(axis=1)
     odds = total_bits(enrolled) - np.log2(count), total_bits(strangers) - np.log2(count - 1)
     area = min(told_apart(*odds, weight)[2], 1.0)

@@ -14,6 +14,7 @@ from monitor.maths.evidence import (
     crowd_bits,
     enrolled_share,
     held_to,
+    levelled,
     log2_ratios,
     posterior_among,
     total_bits,
@@ -128,6 +129,22 @@ def test_what_data_cannot_support_is_taken_off_all_alike(bits, most):
     assert_allclose(held - held[0], bits - bits[0], atol=1e-9)
     if bits.max() <= most:
         assert (held == bits).all()
+
+
+@given(st.lists(st.floats(-200, 200), min_size=2, max_size=30).map(np.array))
+def test_of_the_others_the_mean_ratio_is_at_most_one(bits):
+    found = levelled(bits)
+    others = np.delete(found, bits.argmax())
+    assert np.exp2(others).mean() <= 1 + 1e-9
+    assert_allclose(found - found[0], bits - bits[0], atol=1e-9)
+    before = np.delete(bits, bits.argmax())
+    if before.max() <= 0:
+        assert (found == bits).all()
+
+
+def test_nobody_beside_the_best_lowers_nothing():
+    assert levelled(np.array([7.0])) == [7.0]
+    assert levelled(np.array([[7.0, -np.inf]])).tolist() == [[7.0, -np.inf]]
 
 
 def test_ratios_are_linear_in_the_scores():
