@@ -73,6 +73,15 @@ _WORTHWHILE = 100
     "theirs counts in a law with that feature.",
 )
 @click.option(
+    "--cohort",
+    "against",
+    type=click.Path(path_type=Path),
+    metavar="FILE.npz|DIR|MANIFEST",
+    help="Background speakers to set scores against, for the evidence in bits: those of a "
+    "population, or a corpus (or frames) of people like yours. Who is enrolled or calibrates is "
+    "left out. [default: the population's own, else the 219 that are shipped]",
+)
+@click.option(
     "--trials",
     default=20,
     show_default=True,
@@ -130,6 +139,7 @@ def command(
     template_lengths: tuple[float, ...] | None,
     chosen: tuple[str, ...],
     trainers: tuple[str, ...],
+    against: Path | None,
     trials: int,
     draws: int,
     seed: int,
@@ -172,6 +182,15 @@ def command(
       local          mean bits given to the true speaker, by a fit without that speaker
       ECE            how far the best guess is from as right as it claims
       strangers      how often an enrolled voice looks more enrolled than a stranger's
+      evidence       mean evidence bits of the speaker: log2 of a likelihood ratio
+      support        the most evidence bits that these people can support
+      Cllr, least    cost of the ratios (1 says nothing), and after recalibration
+      LR of others   mean likelihood ratio of other people, limits: 1 is allowed
+      enrolled       strangers again, told by the sum of all ratios
+
+    Evidence says what a voice gives away whatever the size of the crowd: scores are
+    set against a cohort of people who are certainly not the speaker. It is measured
+    on speakers whom the fit has not seen. The cohort goes into the population.
     """
     import json
 
@@ -190,6 +209,7 @@ def command(
     from monitor.population.storing import kind_of
     from monitor.training.advice import advice
     from monitor.training.calibrating import LENGTHS, TEMPLATE_LENGTHS, calibrate
+    from monitor.training.cohort import cohort_from
     from monitor.training.others import MOST_STREAMS, with_maxima
     from monitor.training.voices import collect
     from monitor.whole import alone
@@ -249,6 +269,15 @@ def command(
     lengths = lengths or LENGTHS
     if strange := sorted(trained.keys() - shapes.keys()):
         raise UsageError(f"--trained {strange[0]}: calibrating {', '.join(shapes)}")
+    others = None if population is None else population.cohort
+    left_out: tuple[str, ...] = ()
+    if against is not None:
+        known = {voice.name for voice in voices}
+        known.update(() if population is None else population.names)
+        others, left_out, more = cohort_from(against, shapes, known, processes(jobs, files))
+        problems += more
+        for problem in more:
+            say(f"monitor: skipped: {problem}")
     with progress_over(2 * len(lengths) * len(template_lengths), "fitting laws") as step:
         made = calibrate(
             voices,
@@ -261,6 +290,7 @@ def command(
             trials=trials,
             seed=seed,
             prior=None if no_prior else "shipped",
+            cohort=others or "shipped",
             progress=lambda _done, _all: step(""),
         )
     laws = made.laws
@@ -268,7 +298,7 @@ def command(
         many = min(len(voices), MOST_STREAMS)
         with progress_over(many, "hearing each as somebody else") as step:
             laws = with_maxima(
-                population.with_laws(laws),
+                population.with_laws(laws, made.cohort),
                 voices,
                 trained=trained,
                 seed=seed,
@@ -280,7 +310,7 @@ def command(
             with alone(output) as locked:
                 if output.exists():  # speakers may have been added meanwhile
                     population = Population.load(output)
-                population.with_laws(laws).save(output)
+                population.with_laws(laws, made.cohort).save(output)
             if not locked:
                 say(unlocked(output))
         else:
@@ -297,6 +327,8 @@ def command(
         from monitor.figures.reliability import plot_reliability
 
         plot_reliability(made.rows, reliability)
+    if left_out:
+        say(f"monitor: note: left out of the cohort, being known: {', '.join(left_out)}")
     for line in advice(made, shapes):
         say(f"monitor: note: {line}")
     if output is not None:

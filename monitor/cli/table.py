@@ -33,13 +33,20 @@ _COLUMNS = (
     ("local", "held_out_local_bits", ".2f"),
     ("ECE", "calibration_error", ".2f"),
     ("strangers", "open_set_area", ".2f"),
+    ("evidence", "evidence_bits", ".1f"),
+    ("support", "support_bits", ".1f"),
+    ("Cllr", "evidence_cllr", ".2f"),
+    ("least", "evidence_min_cllr", ".2f"),
+    ("LR of others", ("others_mean_ratio_low", "others_mean_ratio_high"), ".2f"),
+    ("enrolled", "enrolled_area", ".2f"),
     ("notes", "notes", ""),
 )
 
 
 _FIRST_TO_GO = (
+    *("LR of others", "least", "Cllr", "enrolled"),
     *("@rank", "MaxD", "Spread", "rank-1", "KL", "StDD", "alpha", "beta", "M-M", "MeanD raw"),
-    *("strangers", "trials", "ECE", "IdR", "N", "speakers"),
+    *("strangers", "support", "evidence", "trials", "ECE", "IdR", "N", "speakers"),
 )
 """Columns that a narrow terminal does without, in this order."""
 _PIPED = 100
@@ -61,6 +68,12 @@ _LEGEND = {
     "local": "mean bits for speakers not fitted on",
     "ECE": "error of the best guess's probability",
     "strangers": "how well they are told (0.5: chance)",
+    "evidence": "mean log2 likelihood ratio of the speaker, whatever the crowd",
+    "support": "the most that so many people can show",
+    "Cllr": "cost of the ratios (1: useless)",
+    "least": "what recalibration would leave of it",
+    "LR of others": "mean ratio of other people (1 is allowed), 95 % limits",
+    "enrolled": "strangers again, by the sum of all ratios",
 }
 """What a column says."""
 

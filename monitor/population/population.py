@@ -320,10 +320,20 @@ class Population:
             cohort=self._cohort,
         )
 
-    def with_laws(self, laws: Laws) -> Population:
-        """The same speakers with freshly learnt laws."""
+    def with_laws(self, laws: Laws, cohort: Cohort | None = None) -> Population:
+        """The same speakers with freshly learnt laws, and the cohort that these were learnt with.
+
+        Args:
+            laws: what was learnt.
+            cohort: None leaves the one that is there.
+        """
         return Population(
-            self.speakers, self.offsets, self.features, laws, about=self.about, cohort=self._cohort
+            self.speakers,
+            self.offsets,
+            self.features,
+            laws,
+            about=self.about,
+            cohort=self._cohort if cohort is None else cohort,
         )
 
     def save(self, path: Path | str) -> None:

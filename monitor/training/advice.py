@@ -46,6 +46,13 @@ def advice(made: Calibration, shapes: Mapping[str, Shape]) -> list[str]:
             f"{', '.join(names)}: no test of the {len(out)} who trained a network of it; "
             f"{plural(most, 'speaker')} taught its law"
         )
+    mute = [law for law in learnt if law.evidence is None]
+    if mute:
+        names = dict.fromkeys("+".join(law.features) for law in mute)
+        lines.append(
+            f"no likelihood ratios of {', '.join(names)}: the cohort has nothing like it, or fewer "
+            f"than {FEWEST_SPEAKERS} people were heard of it; give a cohort with --cohort"
+        )
     crossed = {law.features for law in made.laws if law.session == "cross"}
     stand_ins = [law for law in made.laws if law.origin == "shipped"]
     lacking = [law.features for law in learnt if law.features not in crossed]

@@ -2,21 +2,74 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import closing
+from dataclasses import replace
 from itertools import groupby
+from pathlib import Path
 
 import numpy as np
 
+from monitor.corpus.finding import find
 from monitor.corpus.recordings import Corpus
+from monitor.errors import UsageError
 from monitor.maths.sketch import AnySketch, make_sketch
 from monitor.population.cohort import Cohort
+from monitor.population.flattering import made_alike
+from monitor.population.population import Population
+from monitor.population.storing import kind_of
 from monitor.population.templates import FeatureTemplates
 from monitor.training.hearing import hear_in_order
 from monitor.training.listening import Heard, Listener, Shape
 from monitor.types import TICKS_PER_SECOND, AnyArray
 
-__all__ = ["cohort_of"]
+__all__ = ["FEWEST", "cohort_from", "cohort_of"]
+
+FEWEST = 10
+"""People of a cohort."""
+
+
+def cohort_from(
+    path: Path, shapes: Mapping[str, Shape], known: Collection[str], jobs: int = 1
+) -> tuple[Cohort, tuple[str, ...], tuple[str, ...]]:
+    """A population's cohort, or one made of a corpus.
+
+    Args:
+        path: a population, or a corpus or frames.
+        shapes: of the features that are calibrated; all of them must be made alike.
+        known: names of people who are enrolled or calibrate: they are left out. A population's
+            cohort has no names, so that nobody is left out of it.
+        jobs: processes that listen.
+
+    Returns:
+        the cohort; names of those left out; and one line for each file that was skipped.
+
+    Raises:
+        UsageError: a feature is missing or made by another network, or hardly anybody is left.
+    """
+    left: tuple[str, ...] = ()
+    problems: tuple[str, ...] = ()
+    if path.is_file() and kind_of(path) == "population":
+        found = Population.load(path).cohort
+        if found is None:
+            raise UsageError(f"{path} has no cohort; name a corpus of other people instead")
+    else:
+        corpus = find(path)
+        left = tuple(sorted({each.speaker for each in corpus.recordings}.intersection(known)))
+        others = tuple(each for each in corpus.recordings if each.speaker not in left)
+        if len({each.speaker for each in others}) < FEWEST:
+            raise UsageError(
+                f"--cohort {path}: fewer than {FEWEST} people are neither enrolled nor calibrated; "
+                "name a corpus of others"
+            )
+        corpus = replace(corpus, recordings=others)
+        found, problems = cohort_of(corpus, features=list(shapes), jobs=jobs)
+    if lacking := sorted(shapes.keys() - made_alike(found.features, shapes)):
+        raise UsageError(
+            f"--cohort {path}: its {', '.join(lacking)} is missing or not made as that of the "
+            "speakers; hear both with one version, or choose --features"
+        )
+    return found, left, problems
 
 
 def cohort_of(

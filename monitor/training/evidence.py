@@ -198,7 +198,7 @@ def _among(found: Chosen, bits: FloatArray, support: float) -> tuple[float, dict
     table = found.table(bits)
     rows = np.arange(len(table))
     own = found.own[found.own >= 0]
-    speaker = found.streams[found.own >= 0]
+    speaker = np.unique(found.streams[found.own >= 0], return_inverse=True)[1]
     weight = (1.0 / np.bincount(speaker))[speaker]
     weight /= weight.sum()
     there = np.where(np.isnan(table), -np.inf, table)
@@ -206,8 +206,12 @@ def _among(found: Chosen, bits: FloatArray, support: float) -> tuple[float, dict
     away[rows, own] = -np.inf
     enrolled, strangers = (held_to(levelled(each), support) for each in (there, away))
     count = np.isfinite(table).sum(axis=1)
-    odds = total_bits(enrolled) - np.log2(count), total_bits(strangers) - np.log2(count - 1)
-    area = min(told_apart(*odds, weight)[2], 1.0)
+    # to a billionth of a bit: rounding is not what tells them apart
+    odds = [
+        (total_bits(each) - np.log2(n)).round(9)
+        for each, n in ((enrolled, count), (strangers, count - 1))
+    ]
+    area = min(told_apart(odds[0], odds[1], weight)[2], 1.0)
     # candidates who are not to be compared are nobody
     n = int(count.max())
     whole = count == n

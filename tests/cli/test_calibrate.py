@@ -301,3 +301,56 @@ def test_the_table_fits_the_terminal(terminal, people, columns):
     assert {"session", "model", "limits", "null", "local", "notes"} <= set(head)
     assert ("Left out for want of width" in shown) == (columns < 250)
     assert "the laws" not in err
+
+
+def test_evidence_goes_into_the_population_with_its_cohort(run, people, enrolled):
+    assert Population.load(enrolled).cohort is None
+    made = run("calibrate", people, "-o", enrolled, "--no-alarms", "--json", *QUICK)
+    for cell in json.loads(made.out)["cells"]:
+        assert cell["evidence_pairs"] == 66
+        assert 0 <= cell["support_bits"] <= np.log2(67)
+        assert cell["evidence_bits"] <= cell["support_bits"]
+        assert cell["others_mean_ratio"] <= 1.05
+        assert [each["bits"] for each in cell["others_exceeding"]] == [1, 2, 3, 4, 5, 6]
+    population = Population.load(enrolled)
+    cohort, shipped = population.cohort, Population.reference().cohort
+    assert cohort is not None
+    assert shipped is not None
+    assert len(cohort) == len(shipped)
+    assert set(cohort.features) == {"f0"}
+    for law in population.laws:
+        assert law.evidence is not None
+        assert law.evidence.cohort == (cohort.mark("f0"),)
+
+
+def test_a_cohort_of_ones_own(run, people, enrolled, tmp_path):
+    others = tmp_path / "others"
+    write_corpus(others, Simulation(30, 8), 30, 1, 10.0)
+    made = run(
+        "calibrate", people, "-o", enrolled, "--no-alarms", "--cohort", others, "--json", *ONE
+    )
+    assert made.code == 0
+    # the names are those of the corpus too
+    assert "left out of the cohort, being known: 000000, 000001" in made.err
+    own = Population.load(enrolled).cohort
+    assert own is not None
+    assert len(own) == 18
+    # it stays with the population, and is taken from there
+    again = run("calibrate", people, "-o", enrolled, "--no-alarms", "--json", *ONE)
+    assert json.loads(again.out)["cells"] == json.loads(made.out)["cells"]
+    theirs = run("calibrate", people, "--cohort", enrolled, "--json", *ONE)
+    assert json.loads(theirs.out)["cells"] == json.loads(made.out)["cells"]
+    shipped = json.loads(run("calibrate", people, "--json", *ONE).out)["cells"]
+    assert shipped[0]["evidence_bits"] != json.loads(made.out)["cells"][0]["evidence_bits"]
+
+
+def test_a_cohort_that_cannot_be(run, people, enrolled, tmp_path):
+    for cohort, complaint in (
+        (people, "neither enrolled nor calibrated"),
+        (enrolled, "has no cohort; name a corpus"),
+        (tmp_path / "nowhere", "nowhere"),
+    ):
+        made = run("calibrate", people, "-o", enrolled, "--cohort", cohort, *ONE)
+        assert made.code != 0
+        assert complaint in made.complaint
+    assert Population.load(enrolled).laws.find(("f0",), "cross") is None

@@ -1,0 +1,228 @@
+"""Known truth: Gaussian scores, heavy tails, and speakers who differ (METHOD section 10)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from monitor.maths.bootstrap import speaker_weights
+from monitor.maths.calibrated import exceeding, mean_ratio
+from monitor.maths.twoclass import Told
+from monitor.population.cohort import Cohort
+from monitor.population.population import FeatureTemplates, Population
+from monitor.stream.ratios import ratios_lack
+from monitor.training.calibrating import Calibration, calibrate
+from monitor.training.cells import Compared
+from monitor.training.evidence import chosen, fit_evidence
+from monitor.training.listening import Shape
+
+F0 = {"f0": Shape("histogram", 104, 0.01)}
+
+
+def compared(
+    speakers=50, lead=3.0, trials=4, seed=0, tails=np.inf, differ=0.0, near=0.0, features=1
+):
+    """Streams against templates.
+
+    ``tails`` are the degrees of freedom of other people's scores, ``differ`` how much the leads of
+    speakers differ, ``near`` how much of a score is the two people's, whatever the stream.
+    """
+    generator = np.random.default_rng(seed)
+    n = speakers * trials
+    tester = np.repeat(np.arange(speakers), trials)
+
+    def noise(*shape):
+        return (
+            generator.normal(size=shape) if np.isinf(tails) else generator.standard_t(tails, shape)
+        )
+
+    pairs = noise(features, speakers, speakers)
+    pairs = (pairs + pairs.transpose(0, 2, 1)) / np.sqrt(2)
+    z = np.sqrt(near) * np.moveaxis(pairs[:, tester], 0, 1)
+    z += np.sqrt(1 - near) * noise(n, features, speakers)
+    leads = lead + differ * generator.normal(size=speakers)
+    own = leads[tester, None] / np.sqrt(features) + generator.normal(size=(n, features))
+    z[np.arange(n), :, tester] = own
+    return Compared(z, np.ones((n, features), bool), tester, tester, np.arange(speakers))
+
+
+def fitted(made, speakers=50, told=None, draws=40):
+    found = chosen(made, range(made.z.shape[1]), np.ones(speakers, bool))
+    assert found is not None
+    return fit_evidence(found, speaker_weights(speakers, draws), told)
+
+
+def judged(fit, **options):
+    """Bits of other speakers under a fit, mated and not."""
+    made = compared(speakers=150, trials=1, seed=99, **options)
+    coefficients = fit.coefficients[0]
+    bits = coefficients[0] + np.einsum("nfj,f->nj", made.z, coefficients[1:])
+    bits = np.minimum(bits / np.log(2), fit.support)
+    own = np.arange(150) == made.tester[:, None]
+    return bits[own], bits[~own]
+
+
+def promises_kept(others, pairs):
+    """No more than a share 2^-k shows k bits, beyond four standard errors."""
+    steps = np.arange(1.0, 11.0)
+    share = exceeding(others, np.ones(others.size), steps)
+    allowed = np.exp2(-steps)
+    return (share <= allowed + 4 * np.sqrt(allowed / pairs) + 1e-12).all()
+
+
+def test_a_known_ratio_is_recovered():
+    """log LR = 3 z - 4.5: coefficients, mean bits and the cost of it."""
+    fit = fitted(compared(speakers=120, lead=3.0), 120)
+    a, b = fit.coefficients[0]
+    assert (a, b) == pytest.approx((-4.5, 3.0), rel=0.15)
+    mated, others = judged(fit)
+    loose, _ = judged(replace(fit, support=np.inf))
+    assert 4.5 / np.log(2) - 1.0 < loose.mean() < 4.5 / np.log(2) + 0.3  # the ridge holds it
+    assert mated.max() <= fit.support
+    assert mean_ratio(others, np.ones(others.size)) < 1.3
+    assert promises_kept(others, 150 * 149 / 2)
+    assert fit.row["evidence_cllr"] == pytest.approx(fit.row["evidence_min_cllr"], abs=0.03)
+    assert fit.row["rank1_predicted"] == pytest.approx(fit.row["rank1_actual"], abs=0.05)
+    difference = fit.row["among_bits_predicted"] - fit.row["among_bits_actual"]
+    assert difference == pytest.approx(0.0, abs=0.25)
+
+
+def test_its_limits_hold_the_known_ratio():
+    inside = []
+    for seed in range(12):
+        fit = fitted(compared(speakers=40, lead=2.5, seed=seed), 40)
+        at = (fit.coefficients @ [1.0, 3.0])[1:]  # a score of 3
+        inside.append(np.quantile(at, 0.025) <= 2.5 * 3 - 2.5**2 / 2 <= np.quantile(at, 0.975))
+    assert np.mean(inside) >= 0.7
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"tails": 3.0},
+        {"tails": 5.0, "near": 0.5},
+        {"differ": 1.5},
+        {"tails": 4.0, "differ": 1.0, "near": 0.7},
+        {"features": 3, "tails": 4.0, "differ": 1.0},
+    ],
+    ids=str,
+)
+def test_where_the_model_is_wrong_it_errs_on_the_safe_side(wrong):
+    for seed in range(3):
+        fit = fitted(compared(seed=seed, **wrong))
+        _, others = judged(fit, **wrong)
+        assert promises_kept(others, 150 * 149 / 2)
+        assert mean_ratio(others, np.ones(others.size)) <= 1.5
+        assert fit.row["others_mean_ratio"] <= 1.0 + 1e-6
+
+
+def test_nothing_to_tell_reads_nothing():
+    fit = fitted(compared(lead=0.0))
+    assert fit.support < 1.0
+    assert fit.row["evidence_cllr"] == pytest.approx(1.0, abs=0.05)
+    assert fit.area == pytest.approx(0.5, abs=0.08)
+
+
+def test_perfect_separation_claims_no_more_than_pairs_support():
+    fit = fitted(compared(lead=60.0))
+    assert np.isfinite(fit.coefficients).all()
+    assert 9.0 < fit.support <= np.log2(1 + 1225)
+    assert fit.row["evidence_bits"] <= fit.support + 1e-9
+    assert fit.row["evidence_pairs"] == 1225
+    assert fit.area == 1.0
+
+
+def test_a_prior_law_holds_few_speakers():
+    few = compared(speakers=12, lead=3.0, seed=4)
+    told = np.repeat(np.array([[-4.5, 3.0]]), 41, axis=0)
+    alone, held = fitted(few, 12), fitted(few, 12, Told(told, 50.0))
+    away = [np.abs(each.coefficients[0] - told[0]).sum() for each in (alone, held)]
+    assert away[1] < away[0]
+    assert held.coefficients[1:].std(axis=0).sum() < alone.coefficients[1:].std(axis=0).sum()
+
+
+def test_streams_of_trainers_and_unheard_ones_do_not_count():
+    made = compared(speakers=20)
+    made.heard[made.tester == 7] = False
+    voices = np.arange(20) != 3
+    found = chosen(made, [0], voices)
+    assert found is not None
+    streams = set(found.people[found.comparisons.tester].tolist())
+    assert streams == set(range(20)) - {3, 7}
+    # their templates are compared with, as they will be
+    assert set(found.people[found.comparisons.owner].tolist()) == set(range(20))
+    assert not (
+        found.comparisons.mated & np.isin(found.people[found.comparisons.owner], (3, 7))
+    ).any()
+    assert chosen(made, [0], np.zeros(20, bool)) is None
+
+
+@pytest.fixture(scope="module")
+def calibrated_voices(simulated) -> Any:
+    voices = simulated(24, 2, 40.0)
+    sketches = np.stack([v.sessions[1]["f0"].total(0, 40) for v in simulated(60, 2, 10.0, 7)])
+    cohort = Cohort(
+        np.full(60, 4.0), {"f0": FeatureTemplates("histogram", 104, 0.01, sketches)}, "others"
+    )
+    options = {"lengths": [1.0, 5.0], "template_lengths": [10.0, 20.0], "draws": 20, "trials": 4}
+    return voices, cohort, options
+
+
+@pytest.mark.usefixtures("quick")
+def test_calibrating_against_a_cohort(calibrated_voices):
+    voices, cohort, options = calibrated_voices
+    made = calibrate(voices, F0, prior=None, cohort=cohort, **options)
+    assert made.cohort is cohort is not None
+    cost = {}
+    for law in made.laws:
+        evidence = law.evidence
+        assert evidence is not None
+        assert evidence.cohort == (cohort.mark("f0"),)
+        assert evidence.intercept.shape == (21, 2, 2)
+        assert np.isfinite(evidence.slopes).all()
+        for row in law.rows:
+            t, d = int(row["T"] == 5.0), int(row["D"] == 20.0)
+            assert evidence.support[t, d] == row["support_bits"]
+            assert evidence.area[t, d] == row["enrolled_area"]
+            cost[law.session, t, d] = row["evidence_min_cllr"]
+    assert cost["same", 1, 1] < cost["same", 0, 1]
+    assert cost["same", 1, 1] < cost["cross", 1, 1]
+    # any two people may serve as others, also across sessions
+    assert {row["evidence_pairs"] for row in made.rows} == {24 * 23 // 2}
+
+
+@pytest.mark.usefixtures("quick")
+def test_a_prior_of_another_cohort_is_none(calibrated_voices):
+    voices, cohort, options = calibrated_voices
+    learnt = calibrate(voices, F0, prior=None, cohort=cohort, **options)
+    reference = Population.reference().only(["f0"])
+    prior = reference.with_laws(learnt.laws, cohort)
+    few = voices[:12]
+    options = options | {"lengths": [5.0], "template_lengths": [20.0]}
+    alone = calibrate(few, F0, prior=None, cohort=cohort, **options)
+    held = calibrate(few, F0, prior=prior, cohort=cohort, **options)
+    shifted = replace(cohort, features={"f0": replace(
+        cohort.features["f0"], slices=cohort.features["f0"].slices + 1)})  # fmt: skip
+    other = calibrate(few, F0, prior=prior, cohort=shifted, **options)
+    away = calibrate(few, F0, prior=None, cohort=shifted, **options)
+    for mine, theirs, same in ((held, alone, False), (other, away, True)):
+        one, two = (across(each).evidence.intercept[0] for each in (mine, theirs))
+        assert np.allclose(one, two) == same
+    said = ratios_lack(reference.with_laws(held.laws, shifted), across(held))
+    assert "another cohort" in said
+
+
+def across(made: Calibration) -> Any:
+    return made.laws.find(("f0",), "cross")
+
+
+@pytest.mark.usefixtures("quick")
+def test_no_cohort_no_ratios(calibrated_voices):
+    voices, _, options = calibrated_voices
+    made = calibrate(voices[:12], F0, prior=None, cohort=None, **options)
+    assert made.cohort is None
+    assert all(law.evidence is None for law in made.laws)
+    assert all(row["support_bits"] is None for row in made.rows)
