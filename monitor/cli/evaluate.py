@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from monitor.cli.options import MOST_DRAWS, Names, check_output
+from monitor.cli.options import MOST_DRAWS, Names, People, check_output
 from monitor.cli.saying import say
 
 __all__ = ["command"]
@@ -115,6 +115,13 @@ _VOICE = click.Choice(("original", "anonymised"))
     help="Chance with which such a bound may fail.",
 )
 @click.option(
+    "--among",
+    type=People(),
+    default=(),
+    help="Say IdR and MeanD among so many people, such as 1e4,1e6: by four forms that rates may "
+    "follow, each with limits, the bracket over them, and whether so few enrolled support it.",
+)
+@click.option(
     "--draws",
     default=200,
     show_default=True,
@@ -169,6 +176,7 @@ def command(
     ties: str,
     epsilon: float | None,
     delta: float,
+    among: tuple[int, ...],
     draws: int,
     seed: int,
     every: bool,
@@ -185,6 +193,7 @@ def command(
     monitor evaluate scores.npy --labels speakers.txt
     monitor evaluate scores.npy --labels speakers.txt --dev d.npy --dev-labels d.txt
     monitor evaluate kaldi_scores --labels kaldi_trials --html report.html
+    monitor evaluate scores.npy --labels speakers.txt --among 1e4,1e6
     monitor evaluate --trials anonymised.npz --enrolment original.npz --scoring max
     monitor evaluate a.npy b.npy c.npy --labels speakers.txt --names before,McAdams,ours
 
@@ -214,6 +223,7 @@ def command(
     from monitor.evaluation.anonymity import Roles
     from monitor.evaluation.catalogue import MAIN, chosen
     from monitor.evaluation.comparing import compare
+    from monitor.evaluation.crowd import keys
     from monitor.evaluation.evaluating import STEPS, evaluate
     from monitor.evaluation.exporting import figures_csv, latex_table, pairs_csv
     from monitor.evaluation.grouping import by_group
@@ -227,7 +237,9 @@ def command(
         raise UsageError("--figures chooses, --all shows all: give one of them")
     if as_json + as_csv + as_latex > 1:
         raise UsageError("--json, --csv and --latex: give one of them")
-    shown = None if figures is None else chosen(figures)
+    if figures is not None and not among and any(name.startswith("among") for name in figures):
+        raise UsageError("--figures among ... goes with --among, such as --among 1e4,1e6")
+    shown = None if figures is None else chosen(figures, keys(among))
     if pairs and len(scores or trials) < 2:
         raise UsageError("--pairs: give several systems")
     if group_by is not None and groups is None:
@@ -263,6 +275,7 @@ def command(
                 roles=roles,
                 epsilon=epsilon,
                 delta=delta,
+                among=among,
             )
             notes = (*system.notes, *(() if tuning is None else tuning.notes))
             reports.append(measure(system.comparisons, notes=notes, progress=step))

@@ -218,11 +218,13 @@ def print_catalogue() -> None:
     """Print the name of every figure to stdout, with what it says."""
     from rich.table import Table
 
-    from monitor.evaluation.catalogue import CATALOGUE
+    from monitor.evaluation.catalogue import AMONG, CATALOGUE
 
     table = Table.grid(padding=(0, 1, 0, 0))
     for entry in CATALOGUE:
         table.add_row(entry.name, entry.says)
+    for name, says in AMONG:
+        table.add_row(name, f"with --among M: {says}")
     made_console(_WIDE).print(table)
 
 
@@ -269,16 +271,16 @@ def _tables(
     keys: Iterable[str], shown: Sequence[str] | None, every: bool
 ) -> Iterable[tuple[str, list[str]]]:
     """Title and keys of each table."""
-    from monitor.evaluation.catalogue import MAIN, families
+    from monitor.evaluation.catalogue import families, main_keys
     from monitor.evaluation.wording import TITLES
 
     have = list(keys)
     if shown is not None:
         yield _CHOSEN, [key for key in shown if key in have]
         return
-    yield _FIRST, [key for key in MAIN if key in have]
-    if every:
-        for family, members in families(have).items():
+    yield _FIRST, main_keys(have)
+    for family, members in families(have).items():
+        if every or family == "among":
             yield TITLES.get(family, family), members
 
 

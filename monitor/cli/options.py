@@ -100,10 +100,10 @@ class People(_Type):
 
         try:
             return sizes([float(part) for part in value.split(",")])
-        except ValueError:
-            self.fail(f"{value!r} is not a list of people such as 1e4,1e6", param, ctx)
         except UsageError as error:
             self.fail(str(error), param, ctx)
+        except ValueError:
+            self.fail(f"{value!r} is not a list of people such as 1e4,1e6", param, ctx)
 
 
 class Seconds(_Type):

@@ -3,12 +3,24 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from monitor.errors import UsageError
 
-__all__ = ["CATALOGUE", "MAIN", "Entry", "chosen", "families", "needs_ranks", "short_name"]
+__all__ = [
+    "AMONG",
+    "CATALOGUE",
+    "MAIN",
+    "Entry",
+    "chosen",
+    "families",
+    "is_bracket",
+    "main_keys",
+    "needs_ranks",
+    "short_name",
+]
 
 
 class Entry(NamedTuple):
@@ -141,8 +153,39 @@ MAIN = (
 )
 """Keys of the figures to look at first."""
 
+AMONG = (
+    ("among.supported", "people that the bracket of idr is supported for"),
+    ("among.idr_M", "share of trials in which the right one of M people comes first: the bracket"),
+    ("among.idr_FORM_M", "the same by one form: beta_binomial, probit, logit or pitman_yor"),
+    ("among.meand_M", "bits that a trial discloses among M people: the bracket"),
+    ("among.meand_FORM_M", "the same by one form: beta_binomial or probit"),
+)
+"""Of what is asked for by numbers of people M: keys, which are names as well, and what they say."""
+
+_BRACKET = re.compile(r"among\.(supported|(idr|meand)_\d+)")
 _NAME_OF = {entry.key: entry.name for entry in CATALOGUE}
 _KEYS_OF = {entry.name: (entry.key,) for entry in CATALOGUE} | {"main": MAIN}
+
+
+def is_bracket(key: str) -> bool:
+    """Whether a figure among M people is of all forms together, and not of one.
+
+    Example:
+        >>> is_bracket("among.idr_1000000"), is_bracket("among.idr_probit_1000000")
+        (True, False)
+    """
+    return _BRACKET.fullmatch(key) is not None
+
+
+def main_keys(keys: Iterable[str]) -> list[str]:
+    """Those to look at first: `MAIN`, and the brackets of what was asked for by number of people.
+
+    Example:
+        >>> main_keys(["srd.spread", "among.idr_500", "among.idr_logit_500", "srd.idr"])
+        ['srd.idr', 'among.idr_500']
+    """
+    have = list(keys)
+    return [key for key in MAIN if key in have] + [key for key in have if is_bracket(key)]
 
 
 def short_name(key: str) -> str:

@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 
+from monitor import crowds
 from monitor.errors import UsageError
-from monitor.evaluation import anonymity, growth, lid, linkage, membership, srd, verification, zebra
+from monitor.evaluation import (
+    anonymity,
+    crowd,
+    growth,
+    lid,
+    linkage,
+    membership,
+    srd,
+    verification,
+    zebra,
+)
 from monitor.evaluation.accounting import account
 from monitor.evaluation.anonymity import Roles
 from monitor.evaluation.comparisons import (
@@ -19,6 +30,7 @@ from monitor.evaluation.comparisons import (
 )
 from monitor.evaluation.curves import rank_curves, score_curves
 from monitor.evaluation.direction import list_warning, warning
+from monitor.evaluation.extrapolation import Extrapolation
 from monitor.evaluation.figure import Figure
 from monitor.evaluation.lid import LidBits
 from monitor.evaluation.limits import Sample, limited, no_evidence
@@ -58,6 +70,7 @@ def evaluate(
     roles: Roles | None = None,
     epsilon: float | None = None,
     delta: float = DELTA,
+    among: Iterable[float] = (),
     notes: Sequence[str] = (),
     progress: Callable[[str], object] | None = None,
 ) -> Report:
@@ -75,6 +88,8 @@ def evaluate(
         roles: what was anonymised.
         epsilon: declared for one trial, nats: adds what several amount to.
         delta: chance with which bounds on epsilon may fail.
+        among: numbers of people: adds IdR and MeanD among so many, see
+            `monitor.evaluation.crowd.figures`.
         notes: what to say beside the figures.
         progress: called `STEPS` times, with what comes next.
 
@@ -94,6 +109,7 @@ def evaluate(
     """
     if draws < 0:
         raise UsageError(f"draws={draws}: give 0 or more")
+    sizes = crowds.sizes(among) if (among := tuple(among)) else ()
 
     def step(label: str) -> None:
         if progress is not None:
@@ -155,6 +171,11 @@ def evaluate(
     if matrix is not None:
         figures += limited(linkage.rank_figures(matrix, weights), sample)
         figures += limited(_anonymity(matrix, weights, roles, said), sample)
+        if sizes:
+            beyond = Extrapolation.of(matrix, sample, ties)
+            figures += crowd.figures(beyond, sizes, ties)
+            drawn = replace(drawn, crowd=crowd.curve(beyond, sizes))
+            said |= dict.fromkeys(crowd.notes(beyond, sizes), "among")
     step("low false positive rates")
     figures += limited(membership.figures(pool, pooled, delta=delta), whole)
     if epsilon is not None:

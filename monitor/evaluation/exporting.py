@@ -7,7 +7,7 @@ import io
 import math
 from collections.abc import Iterable, Iterator, Sequence
 
-from monitor.evaluation.catalogue import MAIN, short_name
+from monitor.evaluation.catalogue import main_keys, short_name
 from monitor.evaluation.comparing import Comparison, Row
 from monitor.evaluation.figure import Figure
 from monitor.evaluation.grouping import Grouped
@@ -114,7 +114,7 @@ def latex_table(
         parts: their groups.
         shown: keys of the figures; those that matter by default.
     """
-    wanted = MAIN if shown is None else shown
+    wanted = main_keys(reports[0].figures) if shown is None else shown
     tables = []
     if comparison is None:
         (report,) = reports

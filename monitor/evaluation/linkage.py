@@ -25,6 +25,7 @@ __all__ = [
     "d_sys",
     "figures",
     "link_figures",
+    "link_table",
     "pi_link",
     "pi_link_curve",
     "pi_sing",
@@ -65,7 +66,7 @@ def pi_link(better: IntArray, population: int, candidates: ArrayLike) -> _Double
         raise UsageError(f"pi_link takes whole numbers of candidates from 1 to {population}")
     levels = np.bincount(better)
     found = np.flatnonzero(levels)
-    mean = levels[found] @ _link_table(found, population, wanted.ravel()) / len(better)
+    mean = levels[found] @ link_table(found, population, wanted.ravel()) / len(better)
     return np.asarray(mean.reshape(wanted.shape))
 
 
@@ -107,7 +108,7 @@ def link_figures(matrix: ScoreMatrix, weights: FloatArray | None) -> tuple[Figur
     population = matrix.population
     wanted = [(n, str(n)) for n in (2, 10) if n < population] + [(population, "all")]
     levels, place = np.unique(matrix.better, return_inverse=True)
-    table = _link_table(levels, population, np.array([n for n, _ in wanted]))
+    table = link_table(levels, population, np.array([n for n, _ in wanted]))
     mean = np.bincount(place) @ table / matrix.trials
     draws = None
     if weights is not None:
@@ -130,7 +131,7 @@ def link_figures(matrix: ScoreMatrix, weights: FloatArray | None) -> tuple[Figur
     )
 
 
-def _link_table(levels: IntArray, population: int, candidates: IntArray) -> _Doubles:
+def link_table(levels: IntArray, population: int, candidates: IntArray) -> _Doubles:
     """pi_link of a trial that m others beat: ``C(N - N', m) / C(N - 1, m)``.
 
     The same number as ``C(N - 1 - m, N' - 1) / C(N - 1, N' - 1)``, as a product over m.

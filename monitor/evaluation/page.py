@@ -8,7 +8,7 @@ from html import escape
 from pathlib import Path
 
 from monitor.errors import UsageError
-from monitor.evaluation.catalogue import MAIN, families
+from monitor.evaluation.catalogue import MAIN, families, main_keys
 from monitor.evaluation.comparing import Comparison
 from monitor.evaluation.figure import Figure
 from monitor.evaluation.grouping import Grouped
@@ -145,7 +145,7 @@ def _pictures(reports: Sequence[Report]) -> str:
 
 def _main(reports: Sequence[Report], comparison: Comparison | None) -> str:
     """The few to look at first."""
-    have = [key for key in MAIN if any(key in report.figures for report in reports)]
+    have = main_keys(dict.fromkeys(key for report in reports for key in report.figures))
     if not have:
         return ""
     parts = ['<section class="card"><h2>The figures that matter</h2>']
@@ -195,8 +195,7 @@ def _pairs(reports: Sequence[Report], pairs: Sequence[Pair]) -> str:
 
 def _groups(part: Grouped) -> str:
     """One system, group by group."""
-    have = {row.key for row in part.comparison.rows}
-    keys = [key for key in MAIN if key in have]
+    keys = main_keys(row.key for row in part.comparison.rows)
     return (
         f'<section class="card"><h2>{escape(part.name)}, group by group</h2>'
         f"{_list(part.notes, 'notes')}"

@@ -12,6 +12,7 @@ import numpy as np
 from monitor.evaluation.catalogue import families, needs_ranks, short_name
 from monitor.evaluation.comparisons import Usage
 from monitor.evaluation.figure import Figure
+from monitor.figures.crowd import Crowd
 from monitor.figures.evaluation import Curves, Line
 
 __all__ = ["Report", "figure_json"]
@@ -128,7 +129,7 @@ def _finite(value: float | None) -> float | None:
 
 
 def _curve_json(value: Any) -> Any:
-    if isinstance(value, Line):
+    if isinstance(value, Line | Crowd):
         return {key: _curve_json(part) for key, part in vars(value).items() if part is not None}
     if isinstance(value, np.ndarray):
         return [_finite(float(f"{number:.6g}")) for number in value.tolist()]

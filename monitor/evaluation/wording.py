@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 
+from monitor.evaluation.catalogue import is_bracket
 from monitor.evaluation.figure import Figure
 from monitor.evaluation.report import Report
 from monitor.phrases import plural
@@ -28,6 +29,7 @@ TITLES = {
     "verification": "Verification",
     "linkage": "Linking two recordings",
     "anonymity": "Ranks as anonymity (USC)",
+    "among": "Among more people than were scored",
     "membership": "At few false positives (VoxGuard)",
     "accounting": "Accounting for a declared epsilon",
 }
@@ -55,6 +57,9 @@ CAVEATS = {
     "depends on the number of people to choose from: name it with the figure.",
     "anonymity": "A mean rank is not k-anonymity: one speaker at rank 1 hides in an average of "
     "100. Look at P(rank ≤ k) and at the worst trial.",
+    "among": "Far beyond the people who were scored nothing decides between the forms: quote the "
+    "bracket and whether it is supported, never one form. Limits are over speakers as good and as "
+    "bad as these; another crowd (relatives, one accent, one microphone) is no random one.",
     "membership": "A true positive rate at 1e-4 needs ten thousand non-mated scores at least, and "
     "with ties the rate that was realised is another. epsilon is a lower bound on what the "
     "mechanism leaks: a small one proves nothing.",
@@ -185,6 +190,7 @@ def meaning(report: Report) -> tuple[str, ...]:
                 "the right one."
             )
         paragraphs.append(text)
+    paragraphs += _among(report)
     sure = _value(figures.get("membership.tpr_at_1e-3"))
     if sure is not None:
         paragraphs.append(
@@ -192,6 +198,22 @@ def meaning(report: Report) -> tuple[str, ...]:
             f"{_share(sure)} of a wanted person's recordings; guessing would recognise 0.1 %."
         )
     return tuple(paragraphs)
+
+
+def _among(report: Report) -> list[str]:
+    """What becomes of the first place in the largest crowd that was asked for."""
+    found = [key for key in report.figures if is_bracket(key) and ".idr_" in key]
+    if not found or not (figure := report.figures[found[-1]]).text:
+        return []
+    low, high = figure.limits
+    if low is None or high is None:
+        return []
+    told = f" That is more than {report.speakers:,} people can tell: where they part, nobody knows."
+    return [
+        f"Among {int(found[-1].rsplit('_', 1)[1]):,} people the right one would come first in "
+        f"{_share(low)} to {_share(high)} of the trials, by four ways to go on from what was "
+        f"measured.{told if figure.text == 'unsupported' else ''}"
+    ]
 
 
 _MEAN_BITS = ("srd.mean_bits_model", "srd.mean_bits")

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
+from monitor.figures.axes import legend, numbers, percents
+from monitor.figures.crowd import Crowd, paint_crowd
 from monitor.figures.inline import COLOURS, MUTED, inline_svg
 from monitor.types import FloatArray
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.axis import Axis
 
 __all__ = ["Curves", "Line", "Picture", "pictures"]
 
@@ -51,6 +52,7 @@ class Curves:
         heard: bits against the number of trials heard.
         guides: its linear and square-root guide, by name.
         linkage: chance to link against the size of the population.
+        crowd: chance to come first among more people than were scored, by several forms.
     """
 
     name: str
@@ -67,6 +69,7 @@ class Curves:
     heard: Line | None = None
     guides: Mapping[str, Line] = field(default_factory=dict)
     linkage: Line | None = None
+    crowd: Crowd | None = None
 
     @property
     def ceiling_bits(self) -> float:
@@ -136,9 +139,9 @@ def _ranks(axes: Axes, systems: _Systems) -> None:
     count = systems[0][1].speakers
     axes.axhline(1 / count, color=MUTED, linewidth=0.8, linestyle=(0, (1, 2)), label="chance")
     axes.set_ylim(lowest / 3, 1.5)
-    _plain(axes.xaxis)
-    _share(axes.yaxis)
-    _legend(axes)
+    numbers(axes.xaxis)
+    percents(axes.yaxis)
+    legend(axes)
     axes.set_xlabel("rank of the speaker")
     axes.set_ylabel("share of trials")
 
@@ -153,7 +156,7 @@ def _speakers(axes: Axes, systems: _Systems) -> None:
         axes.stairs(share, edges, fill=True, color=colour, alpha=0.22)
         axes.stairs(share, edges, color=colour, linewidth=1.4)
         axes.axvline(float(bits.mean()), color=colour, linewidth=1, linestyle="--")
-    _share(axes.yaxis)
+    percents(axes.yaxis)
     axes.set_xlabel("bits that a speaker discloses on average (dashed: the mean)")
     axes.set_ylabel("share of speakers")
 
@@ -167,7 +170,7 @@ def _local(axes: Axes, systems: _Systems) -> None:
     axes.axvline(0.0, color=MUTED, linewidth=0.8)
     axes.set_xlim(left=left)
     axes.set_ylim(0, 1.02)
-    _share(axes.yaxis)
+    percents(axes.yaxis)
     axes.set_xlabel("local disclosure of a trial, bits (left of 0: misled)")
     axes.set_ylabel("share of trials with at least that")
 
@@ -183,7 +186,7 @@ def _ece(axes: Axes, systems: _Systems) -> None:
             axes.fill_between(line.x, line.y, nothing.y, color=colour, alpha=0.13, linewidth=0)
         axes.plot(line.x, line.y, color=colour, label="after these scores" if alone else None)
     axes.set_ylim(0, 1.3)
-    _legend(axes)
+    legend(axes)
     axes.set_xlabel("what the attacker believed before: log10 of the odds")
     axes.set_ylabel("remaining uncertainty, bits")
 
@@ -200,8 +203,8 @@ def _roc(axes: Axes, systems: _Systems) -> None:
     axes.axvspan(left, max(left, resolved), color=MUTED, alpha=0.15, linewidth=0)
     axes.set_xlim(left, 1)
     axes.set_ylim(0, 1.02)
-    _share(axes.xaxis)
-    _share(axes.yaxis)
+    percents(axes.xaxis)
+    percents(axes.yaxis)
     shaded = " (shaded: fewer than one score)" if resolved > left else ""
     axes.set_xlabel(f"false positive rate{shaded}")
     axes.set_ylabel("true positive rate")
@@ -250,7 +253,7 @@ def _heard(axes: Axes, systems: _Systems) -> None:
     )  # fmt: skip
     axes.locator_params(axis="x", integer=True)
     if alone:
-        _legend(axes)
+        legend(axes)
     axes.set_xlabel("trials of one speaker heard")
     axes.set_ylabel("bits disclosed, mean over speakers")
 
@@ -263,19 +266,11 @@ def _linkage(axes: Axes, systems: _Systems) -> None:
         axes.plot(each.linkage.x, each.linkage.y, color=colour)
     sizes = np.geomspace(2, max(each.speakers for _, each in systems), 50)
     axes.plot(sizes, 1 / sizes, color=MUTED, linestyle=":", label="by chance")
-    _legend(axes)
-    _plain(axes.xaxis)
-    _share(axes.yaxis)
+    legend(axes)
+    numbers(axes.xaxis)
+    percents(axes.yaxis)
     axes.set_xlabel("people to choose from")
     axes.set_ylabel("chance to pick the right one")
-
-
-def _legend(axes: Axes) -> None:
-    """Above the axes: inside, some system's points would lie under it."""
-    axes.legend(
-        loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=4, borderaxespad=0.2, borderpad=0.2,
-        handlelength=1.6, columnspacing=1.2,
-    )  # fmt: skip
 
 
 def _has(values: FloatArray | None) -> bool:
@@ -284,26 +279,6 @@ def _has(values: FloatArray | None) -> bool:
 
 def _wall(axes: Axes, bits: float) -> None:
     axes.axvline(bits, color=MUTED, linewidth=0.8, linestyle=(0, (1, 2)))
-
-
-def _share(axis: Axis) -> None:
-    def percent(value: float) -> str:
-        return f"{np.format_float_positional(100 * value, 3, trim='-', fractional=False)} %"
-
-    _write(axis, percent)
-
-
-def _plain(axis: Axis) -> None:
-    _write(axis, lambda value: f"{value:,g}")
-
-
-def _write(axis: Axis, text: Callable[[float], str]) -> None:
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
-
-    axis.set_major_formatter(FuncFormatter(lambda value, _: text(value)))
-    if axis.get_scale() == "log":
-        axis.set_major_locator(LogLocator(numticks=7))
-        axis.set_minor_formatter(NullFormatter())
 
 
 _PICTURES: tuple[tuple[str, str, str, Callable[..., None]], ...] = (
@@ -328,4 +303,8 @@ _PICTURES: tuple[tuple[str, str, str, Callable[..., None]], ...] = (
      "dotted line nothing is known.", _det),
     ("linkage", "The smaller the circle, the easier",
      "Chance that the speaker is the best match among N′ people.", _linkage),
+    ("crowd", "Among more people than were scored",
+     "Dots: measured among random parts of the enrolled. Lines: four forms fitted to the dots; far "
+     "out they part. Shaded: from the lowest to the highest, with 95 % limits over speakers; pale "
+     "beyond the upright line, where so few enrolled do not support it.", paint_crowd),
 )  # fmt: skip

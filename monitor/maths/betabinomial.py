@@ -24,6 +24,7 @@ __all__ = [
     "log_pmf",
     "log_pmf_at",
     "mean_disclosure_bits",
+    "rise",
 ]
 
 _Doubles: TypeAlias = NDArray[np.float64]
@@ -230,7 +231,7 @@ def _relative(a: _Doubles, b: _Doubles, last: int) -> _Doubles:
 
 def _log_at(a: _Doubles, b: _Doubles, last: int, j: _Doubles) -> _Doubles:
     # j need not be whole: the thinned sums evaluate the law between two ranks.
-    one = _rise(a, j) + _rise(b, last - j) - _rise(a + b, np.float64(last))
+    one = rise(a, j) + rise(b, last - j) - rise(a + b, np.float64(last))
     return np.asarray(_log_choose(last, j) + one)
 
 
@@ -245,21 +246,30 @@ def _log_at_small(a: _Doubles, b: _Doubles, last: int, j: _Doubles) -> _Doubles:
 
 def _log_choose(last: int, j: _Doubles) -> _Doubles:
     few = np.minimum(j, last - j)
-    return np.asarray(_rise(last - few + 1.0, few) - _rise(np.float64(1.0), few))
+    return np.asarray(rise(last - few + 1.0, few) - rise(np.float64(1.0), few))
 
 
-def _rise(x: _Doubles | np.float64, m: _Doubles | np.float64) -> _Doubles:
+def rise(x: ArrayLike, m: ArrayLike) -> _Doubles:
     """``log Gamma(x + m) - log Gamma(x)`` without the cancellation of two large log-gammas.
 
     Stirling's series of the difference; below 16 after ``Gamma(x + 16) = Gamma(x) x ... (x + 15)``.
+
+    Args:
+        x: > 0.
+        m: > -x; broadcast with x.
+
+    Example:
+        >>> round(float(np.exp(rise(3.0, 2.0))), 9)
+        12.0
     """
+    x, m = np.asarray(x, dtype=np.float64), np.asarray(m, dtype=np.float64)
     small = x < _SHIFT
     y = np.where(small, x + _SHIFT, x)
-    rise = (y - 0.5) * np.log1p(m / y) + m * (np.log(y + m) - 1.0) + (_tail(y + m) - _tail(y))
+    risen = (y - 0.5) * np.log1p(m / y) + m * (np.log(y + m) - 1.0) + (_tail(y + m) - _tail(y))
     if not small.any():
-        return np.asarray(rise)
+        return np.asarray(risen)
     low = np.where(small, x, 1.0)
-    return np.asarray(rise + np.where(small, _log_product(low) - _log_product(low + m), 0.0))
+    return np.asarray(risen + np.where(small, _log_product(low) - _log_product(low + m), 0.0))
 
 
 def _tail(x: _Doubles) -> _Doubles:

@@ -24,8 +24,8 @@ _NOISE = 1e-13
 def descend(
     objective: _Objective,
     start: _Doubles,
-    low: float = -np.inf,
-    high: float = np.inf,
+    low: float | _Doubles = -np.inf,
+    high: float | _Doubles = np.inf,
     steps: int = _STEPS,
 ) -> tuple[_Doubles, _Doubles]:
     """Walk downhill from every start by damped Newton steps.
@@ -34,8 +34,8 @@ def descend(
         objective: takes B points, shape (B, 2), and gives the loss (B,), its slope (B, 2) and its
             Hessian (B, 2, 2) at each. A loss far below 1 is to be scaled up.
         start: shape (B, 2).
-        low: neither unknown goes below.
-        high: neither unknown goes above.
+        low: neither unknown goes below; or of each, shape (2,).
+        high: neither unknown goes above; likewise.
         steps: at most so many.
 
     Returns:

@@ -426,3 +426,87 @@ def test_exports(run, evaluate, tmp_path):
         (("a", "--csv", "--json"), "--json, --csv and --latex: give one of them"),
     ):
         assert words in run("evaluate", *wrong).complaint
+
+
+def test_among_more_people_every_form_and_the_bracket(evaluate, tmp_path):
+    page = tmp_path / "page.html"
+    options = ("--draws", 20, "--among", "1e4,100", "--html", page)
+    out = evaluate("strong", options=options).out
+    text = " ".join(out.split())
+    for words in (
+        "Among more people than were scored",
+        "IdR among 10,000 unsupported",
+        "IdR among 10,000, Pitman-Yor",
+        "MeanD among 100, beta-binomial",
+        "not supported by 20 enrolled: more than 10 times as many",
+        "Among 10,000 people the right one would come first in",
+    ):
+        assert words in text, words
+    assert text.index("IdR among 100 ") < text.index("IdR among 10,000 ")
+    assert max(map(len, out.splitlines())) <= 80
+    written = page.read_text(encoding="utf-8")
+    assert 'aria-label="Among more people than were scored"' in written
+    assert "IdR among 10,000, logit in ln N" in written
+    assert "Far beyond the people who were scored" in written
+
+
+def test_among_more_people_for_other_programs(evaluate):
+    options = ("--draws", 20, "--among", "1e4", "--figures", "among")
+    (system,) = strict(evaluate("strong", options=(*options, "--json")).out)["systems"]
+    found = system["figures"]
+    assert found["among.idr_10000"]["text"] == "unsupported"
+    assert found["among.idr_10000"]["value"] is None
+    forms = [found[f"among.idr_{name}_10000"]
+             for name in ("beta_binomial", "probit", "logit", "pitman_yor")]  # fmt: skip
+    assert found["among.idr_10000"]["low"] == min(form["low"] for form in forms)
+    assert set(found) == {key for key in found if key.startswith("among.")}
+    assert set(system["curves"]["crowd"]) >= {"measured", "forms", "bracket", "supported"}
+    csv = evaluate("strong", "weak", options=(*options, "--csv")).out.splitlines()
+    assert len([line for line in csv if ",among.idr_10000," in line]) == 2
+    latex = evaluate("strong", options=("--draws", 20, "--among", "1e4", "--latex")).out
+    assert "IdR among 10,000 & unsupported {\\small [" in latex
+    both = evaluate("strong", "weak", options=("--draws", 20, "--among", "1e4")).out
+    assert "IdR among 10,000" in both
+
+
+def test_among_is_for_groups_too(run, evaluate, folder, tmp_path):
+    groups = tmp_path / "groups"
+    groups.write_text("".join(f"{i} {'fm'[i % 2]}\n" for i in range(20)))
+    options = ("--draws", 10, "--among", "1e3", "--groups", groups, "--json")
+    found = strict(evaluate("strong", options=options).out)["groups"]["strong"]["groups"]
+    assert found["f"]["figures"]["among.idr_1000"]["text"] == "unsupported"
+
+
+@pytest.mark.parametrize(
+    ("among", "said"),
+    [
+        ("1", "1 is no size of a crowd: give whole numbers of people from 2 to"),
+        ("1e4,0", "0 is no size of a crowd"),
+        ("nan", "nan is no size of a crowd"),
+        ("2.5", "2.5 is no size of a crowd"),
+        ("1e11", "1e+11 is no size of a crowd"),
+        ("many", "'many' is not a list of people such as 1e4,1e6"),
+        ("", "'' is not a list of people"),
+    ],
+)
+def test_what_is_no_number_of_people_is_said_in_one_line(evaluate, among, said):
+    result = evaluate("strong", options=("--among", among))
+    assert (result.code, result.out) == (2, "")
+    assert said in result.err
+    assert len(result.err.strip().splitlines()) == 1
+
+
+def test_figures_among_need_a_number_of_people(run, evaluate):
+    result = evaluate("strong", options=("--figures", "among"))
+    assert result.code == 2
+    assert "goes with --among, such as --among 1e4,1e6" in result.err
+    assert "among.idr_M" in run("evaluate", "--figures", "help").out
+
+
+@pytest.mark.parametrize("columns", [50, 60, 80])
+def test_the_brackets_fit_where_they_are_read(evaluate, monkeypatch, columns):
+    monkeypatch.setenv("COLUMNS", str(columns))
+    for names in (("strong",), ("strong", "weak")):
+        out = evaluate(*names, options=("--draws", 10, "--among", "1e10")).out
+        assert max(map(len, out.splitlines())) <= columns
+        assert "10,000,000,000" in out

@@ -6,6 +6,7 @@ import numpy as np
 
 from monitor.evaluation.figure import Figure
 from monitor.evaluation.report import Report
+from monitor.figures.crowd import Crowd
 from monitor.figures.evaluation import Curves, Line
 
 EVIL = '<script>alert("x")</script> & $x$ [/bold] :smile:'
@@ -34,7 +35,22 @@ def curves(name: str, speakers: int = 100) -> Curves:
         heard=Line(few, np.log2(1 + few), np.log2(few), np.log2(2 + few)),
         guides={"linear": Line(few, few), "square root": Line(few, np.sqrt(few))},
         linkage=Line(rank[1:], 1 / np.sqrt(rank[1:])),
+        crowd=crowd(speakers),
     )
+
+
+def crowd(speakers: int, falls: float = 0.3) -> Crowd:
+    """Rates among 2 to a million."""
+    few, many = np.geomspace(2, speakers, 16), np.geomspace(2, 1e6, 60)
+    beyond = many[many >= speakers]
+    rate = few**-falls
+    forms = {
+        label: Line(many, many ** -(falls * (1 + i / 10)))
+        for i, label in enumerate(("beta-binomial", "probit with misses", "logit", "Pitman-Yor"))
+    }
+    bracket = Line(beyond, beyond**-falls, beyond ** (-2 * falls), beyond ** (-falls / 2))
+    measured = Line(few, rate, 0.9 * rate, np.minimum(1.1 * rate, 1.0))
+    return Crowd(measured, forms, bracket, float(speakers), 10.0 * speakers)
 
 
 def report(name: str = EVIL, bits: float = 1.7, speakers: int = 100) -> Report:

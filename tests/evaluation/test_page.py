@@ -85,12 +85,12 @@ def test_everything_is_on_it():
         "inf",
     ):
         assert words in text, words
-    assert one().count("<svg") == 8
+    assert one().count("<svg") == 9
 
 
 def test_several_systems_share_the_pictures():
     text = several()
-    assert text.count("<svg") == 8
+    assert text.count("<svg") == 9
     assert "var(--s3)" in text
     assert '<b class="differs" title="differs from the first system">*</b>' in text
     assert "different numbers of speakers" in text
@@ -109,7 +109,7 @@ def test_pictures_are_small_well_formed_and_the_same_each_time():
 
 def test_what_a_system_has_not_is_left_out():
     assert pictures([Curves("a", 10, 90)]) == ()
-    assert len(pictures([Curves("a", 10, 90), curves("b")])) == 8
+    assert len(pictures([Curves("a", 10, 90), curves("b")])) == 9
 
 
 def test_it_is_written_at_once_or_not_at_all(tmp_path, monkeypatch):

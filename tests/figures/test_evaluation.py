@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from monitor.figures.evaluation import _PICTURES, Curves, Line
 from monitor.figures.inline import COLOURS
-from tests.evaluation.made import curves
+from tests.evaluation.made import crowd, curves
 
 
 def rising(name: str) -> Curves:
@@ -25,6 +25,7 @@ def rising(name: str) -> Curves:
         guides={"linear": Line(few, 0.1 * few), "square root": Line(few, 0.05 * np.sqrt(few))},
         ece=Line(odds, 1.25 - np.exp(-odds)),
         linkage=Line(rank[1:], 0.02 + 0 * rank[1:]),
+        crowd=crowd(100, 0.0),
     )
 
 

@@ -1,0 +1,236 @@
+"""How often somebody is recognised among ever more people: four forms that such a rate may follow.
+
+Rank 1 is lost to the first stranger who scores higher. Each form is a guess at how likely strangers
+are to do that, and so at ``rate(n)``, the share of trials in which the right one of n people comes
+first. On the sizes that can be measured they fit alike; far beyond they part, and the space between
+them is what is not known (METHOD section 10).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from monitor.errors import UsageError
+from monitor.maths.betabinomial import rise
+from monitor.maths.descent import descend
+from monitor.types import FloatArray
+
+__all__ = ["FORMS", "Form", "beta_binomial", "fit_rates", "logit", "pitman_yor", "probit"]
+
+_Doubles: TypeAlias = NDArray[np.float64]
+_STEP = 1e-5
+"""Of the central differences that slopes are taken by."""
+_STEPS = 60
+"""At most: towards the ends of a range, where nothing is at stake, they grow small."""
+_EDGE = 1e-12
+"""Rates nearer than this to 0 or 1 are taken for that near."""
+_OWN = np.arange(-14.0, 26.0, 0.08)
+"""Own scores, in deviations of strangers' scores: fine enough for the highest of 1e10 strangers."""
+
+
+def beta_binomial(points: FloatArray, sizes: FloatArray) -> _Doubles:
+    """The rank law of SRD at rank 1: each stranger wins with a chance that is beta distributed.
+
+    ``rate(n) = B(alpha, n - 1 + beta) / B(alpha, beta)``: METHOD section 3 at j = 0.
+
+    Args:
+        points: shape (B, 2), ``(ln alpha, ln beta)``.
+        sizes: shape (K,), n, 1 or more.
+
+    Returns:
+        shape (B, K).
+
+    Example:
+        >>> beta_binomial(np.zeros((1, 2)), np.array([1.0, 2.0, 4.0])).round(6)
+        array([[1.  , 0.5 , 0.25]])
+    """
+    alpha, beta = np.exp(points).T[..., None]
+    return np.asarray(np.exp(rise(beta, alpha) - rise(beta + sizes - 1.0, alpha)))
+
+
+def probit(points: FloatArray, sizes: FloatArray) -> _Doubles:
+    """Normal scores of one spread, and a share of trials that are missed whatever the crowd.
+
+    ``rate(n) = w E[Phi(z)^(n - 1)]``, z normal with mean d' and deviation 1 (METHOD section 10):
+    own and strangers' scores spread alike, as in signal detection (Green and Swets, 1966). With a
+    deviation of its own it would have a third parameter, which few sizes cannot tell from the
+    others.
+
+    Args:
+        points: shape (B, 2), ``(logit w, d')``.
+        sizes: shape (K,), n, 1 or more.
+
+    Returns:
+        shape (B, K).
+
+    Example:
+        >>> probit(np.array([[40.0, 0.0]]), np.array([2.0, 10.0])).round(6)
+        array([[0.5, 0.1]])
+    """
+    from scipy.special import expit
+
+    share = np.exp(-0.5 * (_OWN - points[:, 1:]) ** 2)
+    share /= share.sum(axis=1, keepdims=True)
+    return np.asarray(expit(points[:, :1]) * (share @ _best_of(tuple(sizes.tolist()))))
+
+
+@lru_cache(maxsize=8)
+def _best_of(sizes: tuple[float, ...]) -> _Doubles:
+    """Chance that an own score is the highest of n: shape (Z, K)."""
+    from scipy.special import log_ndtr
+
+    return np.asarray(np.exp(log_ndtr(_OWN)[:, None] * (np.array(sizes) - 1.0)))
+
+
+def logit(points: FloatArray, sizes: FloatArray) -> _Doubles:
+    """Odds that fall as a power of the crowd: the logit is linear in the logarithm of its size.
+
+    ``rate(n) = 1 / (1 + c (n - 1)^b)``, 0 < b < 1. The strangers count, n - 1, so that nobody else
+    is 1 and no evidence (c = b = 1) exactly 1 / n.
+
+    Args:
+        points: shape (B, 2), ``(ln c, logit b)``.
+        sizes: shape (K,), n, 1 or more.
+
+    Returns:
+        shape (B, K).
+
+    Example:
+        >>> logit(np.array([[0.0, 40.0]]), np.array([1.0, 2.0, 10.0])).round(6)
+        array([[1. , 0.5, 0.1]])
+    """
+    from scipy.special import expit
+
+    with np.errstate(divide="ignore"):  # nobody else: odds without end
+        others = np.log(sizes - 1.0)
+    return np.asarray(expit(-points[:, :1] - expit(points[:, 1:]) * others))
+
+
+def pitman_yor(points: FloatArray, sizes: FloatArray) -> _Doubles:
+    """Correctness of exact matching by a Pitman-Yor process (Rocher et al., 2025).
+
+    Each person bears a value that is drawn from a random distribution; who has the same value is
+    told apart by chance alone, so that of n people as many are recognised as there are values:
+    ``rate(n) = E[K_n] / n``, K_n the number of distinct values among n. For discount d and
+    concentration t, E[K_n] solves ``E[K_n+1] = E[K_n] + (t + d E[K_n]) / (t + n)``, K_1 = 1:
+    ``E[K_n] = (G(1 + t) / G(d + t) G(n + d + t) / G(n + t) - t) / d`` with G the gamma function
+    (Pitman, Combinatorial stochastic processes, 2006, equation 3.13). Rocher, Hendrickx and de
+    Montjoye (A scaling law to model the effectiveness of identification techniques, Nature
+    Communications 16:347, 2025) carry it over to techniques that do not match exactly; as there, t
+    is 0 or more. Where d and t go to 0 everybody has one value: 1 / n.
+
+    Args:
+        points: shape (B, 2), ``(logit d, ln t)``.
+        sizes: shape (K,), n, 1 or more.
+
+    Returns:
+        shape (B, K).
+
+    Example:
+        >>> pitman_yor(np.array([[0.0, 0.0]]), np.array([1.0, 2.0, 3.0])).round(6)
+        array([[1.      , 0.875   , 0.791667]])
+    """
+    from scipy.special import expit
+
+    d, t = expit(points[:, :1]), np.exp(points[:, 1:])
+    values = (np.exp(rise(t + d, 1.0 - d) + rise(sizes + t, d)) - t) / d
+    return np.clip(values / sizes, 1.0 / sizes, 1.0)
+
+
+@dataclass(frozen=True)
+class Form:
+    """One of the four.
+
+    Attributes:
+        name: in keys and as a command line writes it.
+        label: what a table calls it.
+        rate: from parameters, shape (B, 2), and sizes, shape (K,), to rates, shape (B, K).
+        start: where searches begin, shape (R, 2).
+        low: the least that the parameters can be, shape (2,).
+        high: the most.
+    """
+
+    name: str
+    label: str
+    rate: Callable[[FloatArray, FloatArray], FloatArray]
+    start: tuple[tuple[float, float], ...]
+    low: tuple[float, float]
+    high: tuple[float, float]
+
+
+FORMS: Mapping[str, Form] = {
+    form.name: form
+    for form in (
+        Form("beta_binomial", "beta-binomial", beta_binomial,
+             ((-1.0, 1.0), (-3.0, 2.0), (0.0, 0.0)), (-16.0, -3.0), (6.0, 16.0)),
+        Form("probit", "probit with misses", probit,
+             ((2.0, 3.0), (0.0, 2.0), (-1.0, 0.5)), (-9.0, -5.0), (16.0, 14.0)),
+        Form("logit", "logit in ln N", logit,
+             ((-3.0, 0.0), (-1.0, 1.0), (0.0, 4.0)), (-16.0, -6.0), (9.0, 9.0)),
+        Form("pitman_yor", "Pitman-Yor", pitman_yor,
+             ((0.0, 3.0), (2.0, 3.0), (-2.0, 1.0)), (-9.0, -8.0), (9.0, 14.0)),
+    )
+}  # fmt: skip
+"""By name, in the order of tables."""
+
+
+def fit_rates(form: Form, sizes: ArrayLike, rates: ArrayLike, near: ArrayLike = ()) -> _Doubles:
+    """Fit a form to rates by quasi-likelihood: they are shares, surest near 0 and 1.
+
+    Every size counts alike: give them evenly spaced on a log scale. The loss of a rate f where y
+    was measured is ``-y ln f - (1 - y) ln(1 - f)`` (Wedderburn, 1974).
+
+    Args:
+        form: of `FORMS`.
+        sizes: shape (K,), at least two different ones, each 2 or more.
+        rates: shape (..., K), 0 to 1, of as many curves as one likes.
+        near: where the search begins, shape (2,); from several places where not given.
+
+    Returns:
+        parameters, shape (..., 2).
+
+    Raises:
+        UsageError: fewer than two sizes, one below 2, or rates that are none.
+
+    Example:
+        >>> sizes = np.array([2.0, 5.0, 20.0])
+        >>> found = fit_rates(FORMS["logit"], sizes, 1 / (1 + 0.1 * (sizes - 1) ** 0.5))
+        >>> FORMS["logit"].rate(found[None], np.array([101.0])).round(4)
+        array([[0.5]])
+    """
+    at, measured = np.asarray(sizes, dtype=np.float64), np.asarray(rates, dtype=np.float64)
+    if at.ndim != 1 or np.unique(at).size < 2 or not (at >= 2).all():
+        raise UsageError("a form needs rates among two sizes of crowd or more, each 2 or larger")
+    if measured.shape[-1:] != at.shape or not ((measured >= 0) & (measured <= 1)).all():
+        raise UsageError("rates are shares from 0 to 1, one for each size")
+    flat = measured.reshape(-1, at.size)
+    starts = np.atleast_2d(near) if np.size(near) else np.array(form.start)
+    low, high = np.array(form.low), np.array(form.high)
+    point = np.tile(starts, (len(flat), 1))
+    wanted = np.repeat(flat, len(starts), axis=0)
+    found, loss = descend(lambda x: _misfit(form, x, at, wanted), point, low, high, _STEPS)
+    best = loss.reshape(-1, len(starts)).argmin(axis=1) + len(starts) * np.arange(len(flat))
+    return np.asarray(found[best].reshape(*measured.shape[:-1], 2))
+
+
+def _misfit(
+    form: Form, point: _Doubles, sizes: _Doubles, rates: _Doubles
+) -> tuple[_Doubles, _Doubles, _Doubles]:
+    """Loss, slope and Fisher's information of B fits, as `descend` wants them."""
+    f = np.clip(form.rate(point, sizes), _EDGE, 1 - _EDGE)
+    changes = []
+    for step in np.eye(2) * _STEP:
+        ahead, behind = form.rate(point + step, sizes), form.rate(point - step, sizes)
+        changes.append((ahead - behind) / (2 * _STEP))
+    change = np.stack(changes, axis=1)  # (B, 2, K)
+    sure = 1 / (f * (1 - f))
+    loss = -(rates * np.log(f) + (1 - rates) * np.log1p(-f)).mean(axis=1)
+    slope = np.einsum("bik,bk->bi", change, (f - rates) * sure) / sizes.size
+    bend = np.einsum("bik,bjk,bk->bij", change, change, sure) / sizes.size
+    return loss, slope, bend

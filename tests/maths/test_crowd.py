@@ -1,0 +1,142 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import integrate, stats
+
+from monitor.errors import UsageError
+from monitor.maths.betabinomial import log_pmf
+from monitor.maths.crowd import FORMS, fit_rates, pitman_yor
+
+SIZES = np.array([1.0, 2, 3, 10, 50, 1e4, 1e6, 1e10])
+NAMES = sorted(FORMS)
+
+
+def inside(name):
+    """Parameters of a form, anywhere in its range."""
+    form = FORMS[name]
+    return st.tuples(*(st.floats(low, high) for low, high in zip(form.low, form.high, strict=True)))
+
+
+@pytest.mark.parametrize("name", NAMES)
+@settings(deadline=None, max_examples=60)
+@given(data=st.data())
+def test_rates_fall_with_the_crowd_and_stay_shares(name, data):
+    rates = FORMS[name].rate(np.array([data.draw(inside(name))]), SIZES)[0]
+    assert ((rates >= 0) & (rates <= 1 + 1e-9)).all()
+    assert (np.diff(rates) <= 1e-9).all()
+    if name != "probit":  # a miss stays one
+        assert rates[0] == pytest.approx(1.0, abs=1e-6)
+
+
+def test_beta_binomial_is_the_rank_law_at_rank_1():
+    points = np.log([[0.6, 1.7], [0.006, 6.7], [3.0, 0.4]])
+    rates = FORMS["beta_binomial"].rate(points, np.array([2.0, 50, 11_696]))
+    for (a, b), row in zip(np.exp(points), rates, strict=True):
+        law = [float(np.exp(log_pmf(a, b, n)[0])) for n in (2, 50, 11_696)]
+        np.testing.assert_allclose(row, law, rtol=1e-9)
+
+
+@pytest.mark.parametrize("strength", [0.0, 1.0, 3.0, 6.0])
+def test_probit_is_the_chance_to_be_the_highest_of_n_normal_scores(strength):
+    for n in (2, 50, 10**6, 10**10):
+        exact, _ = integrate.quad(
+            lambda z, n=n: stats.norm.pdf(z - strength) * np.exp((n - 1) * stats.norm.logcdf(z)),
+            strength - 9, strength + 9, limit=400, points=[strength, stats.norm.isf(1 / n)],
+        )  # fmt: skip
+        found = FORMS["probit"].rate(np.array([[0.0, strength]]), np.array([float(n)]))[0, 0]
+        assert found == pytest.approx(0.5 * exact, rel=1e-5)
+
+
+def test_pitman_yor_counts_the_distinct_values_of_its_process():
+    """By the recurrence: the next value is new with probability (t + d K) / (t + n)."""
+    for d, t in [(0.3, 5.0), (0.9, 0.05), (0.01, 400.0), (0.6, 0.001)]:
+        values, expected = 1.0, [1.0]
+        for n in range(1, 3000):
+            values += (t + d * values) / (t + n)
+            expected.append(values / (n + 1))
+        point = np.array([[np.log(d / (1 - d)), np.log(t)]])
+        found = pitman_yor(point, np.arange(1.0, 3001.0))[0]
+        np.testing.assert_allclose(found, expected, rtol=1e-8)
+
+
+def test_pitman_yor_is_the_process_that_it_says():
+    generator = np.random.default_rng(0)
+    d, t, people, runs = 0.5, 2.0, 30, 1000
+    distinct = np.zeros(runs)
+    for run in range(runs):
+        tables: list[int] = []
+        for seated in range(people):
+            chances = np.append(np.array(tables) - d, t + d * len(tables)) / (t + seated)
+            table = int(np.searchsorted(np.cumsum(chances), generator.uniform()))
+            if table == len(tables):
+                tables.append(0)
+            tables[table] += 1
+        distinct[run] = len(tables)
+    point = np.array([[0.0, np.log(t)]])
+    expected = pitman_yor(point, np.array([float(people)]))[0, 0]
+    assert distinct.mean() / people == pytest.approx(expected, abs=4 * distinct.std() / people / 30)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_no_evidence_is_one_of_n(name):
+    sizes = np.array([2.0, 5, 10, 20, 50])
+    form = FORMS[name]
+    point = fit_rates(form, sizes, 1 / sizes)
+    far = form.rate(point[None], np.array([1e4, 1e6]))[0]
+    np.testing.assert_allclose(far, [1e-4, 1e-6], rtol=0.01)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@settings(deadline=None, max_examples=25)
+@given(data=st.data())
+def test_a_fit_finds_what_the_rates_were_made_of(name, data):
+    form = FORMS[name]
+    low, high = np.array(form.low), np.array(form.high)
+    place = data.draw(st.tuples(st.floats(0.35, 0.6), st.floats(0.4, 0.6)))
+    point = low + np.array(place) * (high - low)
+    sizes = np.array([2.0, 4, 8, 16, 32, 64])
+    rates = form.rate(point[None], sizes)[0]
+    found = form.rate(fit_rates(form, sizes, rates)[None], sizes)[0]
+    np.testing.assert_allclose(found, rates, atol=2e-4)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_many_fits_equal_single_ones(name):
+    form, sizes = FORMS[name], np.array([2.0, 5, 20, 50])
+    rates = np.array([[0.9, 0.8, 0.7, 0.65], [0.99, 0.98, 0.97, 0.9], [0.6, 0.3, 0.2, 0.1]])
+    every = fit_rates(form, sizes, rates)
+    for row, point in zip(rates, every, strict=True):
+        np.testing.assert_allclose(fit_rates(form, sizes, row), point, atol=1e-9)
+    again = fit_rates(form, sizes, rates[:1], every[0])
+    np.testing.assert_allclose(
+        form.rate(again, sizes), form.rate(every[:1], sizes), atol=1e-5
+    )  # from where one is
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("rate", [0.0, 1.0])
+def test_rates_at_the_edge_stay_there(name, rate):
+    form, sizes = FORMS[name], np.array([2.0, 5, 20, 50])
+    point = fit_rates(form, sizes, np.full(4, rate))
+    assert np.isfinite(point).all()
+    if rate:
+        far = form.rate(point[None], np.array([1e6]))[0, 0]
+        assert far > 0.99
+
+
+@pytest.mark.parametrize(
+    ("sizes", "rates", "said"),
+    [
+        ([5.0], [0.5], "two sizes"),
+        ([1.0, 5.0], [1.0, 0.5], "2 or larger"),
+        ([2.0, 5.0], [0.5], "one for each size"),
+        ([2.0, 5.0], [0.5, 1.2], "from 0 to 1"),
+        ([2.0, 5.0], [0.5, np.nan], "from 0 to 1"),
+    ],
+)
+def test_what_cannot_be_fitted_is_refused(sizes, rates, said):
+    with pytest.raises(UsageError, match=said):
+        fit_rates(FORMS["logit"], sizes, rates)
