@@ -56,7 +56,7 @@ def main() -> None:
     unit, phone = units.shipped().stream(), phones.shipped().stream()
     late = {
         "units": lateness(lambda x: len(unit.push(x)), sound[: 10 * RATE]),
-        "recogniser": lateness(lambda x: len(phone.push(x).log_posteriors), sound[: 10 * RATE]),
+        "recogniser": lateness(lambda x: len(phone.push(x)), sound[: 10 * RATE]),
     }
     print(
         json.dumps(

@@ -13,7 +13,7 @@ import numpy as np
 from monitor.errors import UsageError
 from monitor.features.resampling import Resampler
 from monitor.networks.mel import RATE
-from monitor.networks.phones import shipped, tokens
+from monitor.networks.phones import shipped
 from monitor.types import FloatArray
 
 __all__ = ["SaidPhone", "said_phones"]
@@ -54,9 +54,9 @@ def said_phones(samples: FloatArray, rate: int = RATE) -> list[SaidPhone]:
     resampler, network = Resampler(rate, RATE), shipped()
     stream = network.stream()
     parts = [resampler.process(samples), resampler.flush()]
-    heard = [*map(stream.push, parts), stream.flush()]
+    heard = np.concatenate([*map(stream.push, parts), stream.flush()])
     every = network.frame_seconds
     return [
         SaidPhone(phone, first * every, (last + 1) * every)
-        for phone, first, last in tokens(np.concatenate([each.log_posteriors for each in heard]))
+        for phone, first, last in network.spoken(heard)
     ]

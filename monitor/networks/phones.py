@@ -1,15 +1,13 @@
-"""The phone network, heard as it is said: hidden units and phones, by numpy alone.
+"""The phones of a voice, recognised as it is heard, by numpy alone.
 
 What `recipes.phones` trained and folded: separable convolutions at 50 frames a second, in the
-middle at 25, causal but for a stated look-ahead; CTC (Graves et al., ICML 2006) on 39 phones. The
-units are codes (k-means) of a hidden layer, one a frame, as the units of HuBERT are (Hsu et al.,
-TASLP 2021); they say far more of the speaker than the phones do.
+middle at 25, causal but for a stated look-ahead; CTC (Graves et al., ICML 2006) on 39 phones, and a
+trigram of them. What the feature `phones` counts is `monitor.networks.units`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple, Self
@@ -18,15 +16,17 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
 from monitor.errors import StoreError, UsageError
-from monitor.networks.mel import BANDS, FLOOR, HOP, RATE, WIDTH, log_mel
+from monitor.networks.centre import Centre
+from monitor.networks.likeliest import Trigram, likeliest
+from monitor.networks.mel import BANDS, HOP, RATE, WIDTH, log_mel
 from monitor.networks.separable import Separable, dense, relu
 from monitor.networks.weights import read_weights
-from monitor.types import AnyArray, FloatArray, IntArray
+from monitor.types import AnyArray, FloatArray
 
 __all__ = [
     "BLOCK",
     "PHONES",
-    "HeardPhones",
+    "SHA256",
     "PhoneNetwork",
     "PhoneStream",
     "Token",
@@ -34,6 +34,8 @@ __all__ = [
     "tokens",
 ]
 
+SHA256 = "9d8d2be6e14ec5480b2d7b29728d6ee80ccfbd93c0aba4df85f8e24fd1873907"
+"""Of phones.npz beside this file."""
 _NAMES = """
 AA AE AH AO AW AY B CH D DH EH ER EY F G HH IH IY JH K L M N NG OW OY P R S SH T TH UH UW V W Y Z ZH
 """
@@ -46,22 +48,6 @@ _FRAME = 2 * HOP
 _ROWS = BLOCK // _FRAME
 _SOUND = 2 * HOP  # samples of before a block that its first two mel frames begin in
 _STEM = 5  # mel frames that a frame is made of
-_SILENCE = np.float32(np.log(FLOOR))
-_BOOK = "codebook."
-
-
-@dataclass(frozen=True, slots=True)
-class HeardPhones:
-    """What came out of a stream since it was last asked: k consecutive frames.
-
-    Attributes:
-        units: shape (k,), int64: codes from 0.
-        log_posteriors: shape (k, 40), float32, natural logarithms; class 0 is the CTC blank.
-            Shape (0, 40) where no phones were wanted.
-    """
-
-    units: IntArray
-    log_posteriors: FloatArray
 
 
 class Token(NamedTuple):
@@ -87,8 +73,7 @@ def tokens(log_posteriors: FloatArray) -> list[Token]:
         >>> [tuple(token) for token in tokens(heard)]
         [('S', 1, 2), ('IY', 4, 4)]
     """
-    if log_posteriors.ndim != 2 or log_posteriors.shape[1] != 1 + len(PHONES):
-        raise UsageError(f"log posteriors have the shape (k, {1 + len(PHONES)})")
+    _refuse_others(log_posteriors)
     best = log_posteriors.argmax(axis=1)
     first = np.flatnonzero(np.diff(best, prepend=-1))
     last = np.append(first, len(best))[1:] - 1
@@ -103,19 +88,15 @@ class PhoneNetwork:
     """The weights; a stream of its own for each voice that is heard.
 
     Args:
-        weights: arrays by name, as `recipes.phones.network.folded` gives them, and a codebook,
-            ``codebook.LAYER``, shape (units, channels).
+        weights: arrays by name, as `recipes.phones.export` writes them.
         sha256: of the file that they come from.
 
     Attributes:
-        units: codes in the codebook.
         classes: names of the 39 phones.
+        trigram: how likely they follow each other.
         frame_seconds: from frame to frame; frame i covers samples [320 i, 320 (i + 1)).
         look_ahead: seconds of audio after its own that a frame depends on; besides, a stream
             waits for whole blocks of 0.2 s.
-        memory: samples, whole blocks: what a stream heard longer ago changes nothing of what comes
-            out, to the last bit, where blocks begin at the same samples.
-        sha256: units of two networks cannot be compared; this tells them apart.
 
     Raises:
         StoreError: they are of another network.
@@ -127,6 +108,7 @@ class PhoneNetwork:
     def __init__(self, weights: Mapping[str, AnyArray], sha256: str = "") -> None:
         self.sha256 = sha256
         try:
+            self.usual = np.asarray(weights["usual"], np.float32)
             self.stem, self.down, self.up, self.head = (
                 dense(weights, name) for name in ("stem", "down", "up", "head")
             )
@@ -137,23 +119,18 @@ class PhoneNetwork:
                 ]
                 for part in ("early", "middle", "late")
             )
-            (book,) = (name for name in weights if name.startswith(_BOOK))
-            self.layer = book.removeprefix(_BOOK)
-            codes = np.asarray(weights[book], np.float32)
-            self.units, self.width = codes.shape
-            self._codes, self._lengths = np.ascontiguousarray(codes.T), (codes * codes).sum(axis=1)
+            weight, bonus = weights["trigram.use"]
+            self.trigram = Trigram(weights["trigram"], float(weight), float(bonus))
+            if self.trigram.logs.shape != 3 * (1 + len(PHONES),):
+                raise ValueError("other phones follow each other")
             early, middle, late = (
                 sum(block.after for block in blocks)
                 for blocks in (self.early, self.middle, self.late)
             )
             frames = early + 1 + 2 * middle + late
             self.look_ahead = (frames * _FRAME + _STEM // 2 * HOP + WIDTH - _FRAME) / RATE
-            held = 2 * sum(block.held for block in self.middle)
-            held += sum(block.held for block in (*self.early, *self.late))
-            ahead = _SOUND + _STEM * HOP + _FRAME  # of the stem, of pairs of frames
-            self.memory = (-(-(held * _FRAME + ahead) // BLOCK) + 1) * BLOCK
             heard = self.stream().push(np.zeros(8 * BLOCK, np.float32))
-            if not heard.units.size or heard.log_posteriors.shape[1] != 1 + len(PHONES):
+            if not len(heard) or heard.shape[1] != 1 + len(PHONES):
                 raise ValueError("other phones")
         except (KeyError, ValueError, IndexError, TypeError, AttributeError) as error:
             raise StoreError(f"weights of another network than phones' ({error})") from None
@@ -167,13 +144,29 @@ class PhoneNetwork:
         """
         return cls(*read_weights(path))
 
-    def stream(self, *, phones: bool = True) -> PhoneStream:
-        """Begin to listen; without phones it costs a part, and the units are the same."""
-        return PhoneStream(self, phones=phones)
+    def stream(self) -> PhoneStream:
+        """Begin to listen."""
+        return PhoneStream(self)
 
-    def code(self, hidden: FloatArray) -> IntArray:
-        """The nearest codes of rows of the hidden layer."""
-        return np.asarray((self._lengths - 2 * (hidden @ self._codes)).argmin(axis=1), np.int64)
+    def spoken(self, log_posteriors: FloatArray) -> list[Token]:
+        """The phones of a stretch of speech, as one follows the other in English.
+
+        Args:
+            log_posteriors: shape (k, 40), as `PhoneStream` gives them.
+
+        Raises:
+            UsageError: another shape.
+        """
+        _refuse_others(log_posteriors)
+        found = likeliest(log_posteriors, self.trigram)
+        next_ones = [*found[1:], (0, len(log_posteriors))]
+        best = log_posteriors.argmax(axis=1)
+        made = []
+        for (phone, first), (_, end) in zip(found, next_ones, strict=False):
+            others = np.flatnonzero(best[first:end] != phone)
+            last = first + int(others[0]) - 1 if len(others) else end - 1
+            made.append(Token(PHONES[phone - 1], first, max(first, last)))
+        return made
 
 
 @cache
@@ -183,21 +176,22 @@ def shipped() -> PhoneNetwork:
     Raises:
         StoreError: its file is missing or damaged.
     """
-    return PhoneNetwork.load(Path(__file__).with_suffix(".npz"))
+    network = PhoneNetwork.load(Path(__file__).with_suffix(".npz"))
+    if network.sha256 != SHA256:
+        raise StoreError(
+            "phones.npz in the package is not the one that belongs to it: install again"
+        )
+    return network
 
 
 class PhoneStream:
     """One stream of samples through a network.
 
     How the samples are cut into pushes changes nothing, to the last bit.
-
-    Args:
-        network: what hears.
-        phones: whether they are wanted besides units. Units come as late either way.
     """
 
-    def __init__(self, network: PhoneNetwork, *, phones: bool = True) -> None:
-        self._network, self._phones = network, phones
+    def __init__(self, network: PhoneNetwork) -> None:
+        self._network = network
         self.reset()
 
     def reset(self) -> None:
@@ -205,32 +199,32 @@ class PhoneStream:
         network = self._network
         self._waiting = np.empty(0, np.float32)
         self._samples = self._given = 0
+        self._centre, self._begun = Centre(network.usual), False
         tapes = self._tapes = {"sound": _Tape(_SOUND, 1, 0), "bands": _Tape(_STEM - 1, BANDS, 2)}
-        late: dict[str, int] = {}  # frames that each layer lags behind, at its own rate
 
-        def lay(part: str, blocks: Sequence[Separable], at: int) -> int:
+        def lay(part: str, blocks: Sequence[Separable], late: int) -> int:
+            """Tapes for some blocks; how many frames of theirs the last lags behind."""
             for i, block in enumerate(blocks):
-                tapes[f"{part}.{i}"] = _Tape(block.held, block.channels, at)
-                at = late[f"{part}.{i}"] = at + block.after
-            return at
+                tapes[f"{part}.{i}"] = _Tape(block.held, block.channels, late)
+                late += block.after
+            return late
 
         early = lay("early", network.early, 2)
         if early % 2:
             raise ValueError("pairs of frames are torn apart")
-        middle = late["up"] = 2 * lay("middle", network.middle, early // 2)
+        middle = 2 * lay("middle", network.middle, early // 2)
         tapes["shortcut"] = _Tape(middle - early, network.early[-1].channels, early)
         self._unborn = lay("late", network.late, middle)
-        hidden = late[network.layer]
-        tapes["hidden"] = _Tape(self._unborn - hidden, network.width, hidden)
 
-    def push(self, samples: FloatArray) -> HeardPhones:
+    def push(self, samples: FloatArray) -> FloatArray:
         """Hear more.
 
         Args:
             samples: shape (n,), mono at 16 kHz in -1 to 1.
 
         Returns:
-            the frames that are known now, and were not before.
+            shape (k, 40), float32: natural logarithm of the probability of the blank (class 0) and
+            of each phone, of the frames that are known now, and were not before.
 
         Raises:
             UsageError: another shape.
@@ -238,67 +232,48 @@ class PhoneStream:
         if samples.ndim != 1:
             raise UsageError("a stream of samples has one axis")
         self._samples += len(samples)
-        waiting = np.concatenate([self._waiting, np.asarray(samples, np.float32)])
+        waiting = np.concatenate([self._waiting, samples], dtype=np.float32)
         whole = len(waiting) // BLOCK * BLOCK
         self._waiting = waiting[whole:].copy()
-        units: list[IntArray] = [np.empty(0, np.int64)]
-        posteriors: list[FloatArray] = [np.empty((0, 1 + len(PHONES)), np.float32)]
-        for block in waiting[:whole].reshape(-1, BLOCK):
-            unit, posterior = self._heard(block)
-            first = min(self._unborn, _ROWS)  # frames of before the first sample
-            self._unborn -= first
-            units.append(unit[first:])
-            posteriors.append(posterior[first:])
-        found = HeardPhones(np.concatenate(units), np.concatenate(posteriors))
-        self._given += len(found.units)
-        return found
+        made = [np.empty((0, 1 + len(PHONES)), np.float32)]
+        made += [self._heard(block) for block in waiting[:whole].reshape(-1, BLOCK)]
+        found = np.concatenate(made)
+        first = min(self._unborn, len(found))  # frames of before the first sample
+        self._unborn -= first
+        self._given += len(found) - first
+        return found[first:]
 
-    def flush(self) -> HeardPhones:
+    def flush(self) -> FloatArray:
         """The frames that are still due, as if silence followed; then forget all."""
         due = self._samples // _FRAME - self._given
         rest = self.push(np.zeros((self._unborn + due + 2 * _ROWS) * _FRAME, np.float32))
         self.reset()
-        return HeardPhones(rest.units[:due], rest.log_posteriors[:due])
+        return rest[:due]
 
-    def _heard(self, block: FloatArray) -> tuple[IntArray, FloatArray]:
+    def _heard(self, block: FloatArray) -> FloatArray:
         """A block's worth of frames, as late as they are; rows are frames throughout."""
         network, tapes = self._network, self._tapes
-        bands = log_mel(tapes["sound"](block[:, None])[:, 0]) - _SILENCE
+        bands = log_mel(tapes["sound"](block[:, None])[:, 0])
+        before = 0 if self._begun else _SOUND // HOP  # frames that are not all of the stream
+        self._begun = True
+        bands[before:] = self._centre(bands[before:])
         rows = tapes["bands"](bands)
         windows = sliding_window_view(rows.reshape(-1), _STEM * BANDS)[:: 2 * BANDS]
-        hidden: dict[str, FloatArray] = {}
         x = relu(_linear(windows[:_ROWS], network.stem))
-        x = self._through("early", network.early, x, hidden)
-        if self._phones or network.layer not in hidden:
-            logits = self._phoned(x, hidden)
-        if not self._phones:
-            logits = np.empty((0, 1 + len(PHONES)), np.float32)
-        return network.code(tapes["hidden"](hidden[network.layer])[:_ROWS]), logits
-
-    def _phoned(self, x: FloatArray, hidden: dict[str, FloatArray]) -> FloatArray:
-        """From the last of the early blocks on."""
-        network = self._network
-        shortcut = self._tapes["shortcut"](x)[:_ROWS]
+        x = self._through("early", network.early, x)
+        shortcut = tapes["shortcut"](x)[:_ROWS]
         x = relu(_linear(x.reshape(_ROWS // 2, -1), network.down))
-        x = self._through("middle", network.middle, x, hidden)
-        x = hidden["up"] = relu(_linear(x, network.up).reshape(_ROWS, -1) + shortcut)
-        x = self._through("late", network.late, x, hidden)
+        x = self._through("middle", network.middle, x)
+        x = relu(_linear(x, network.up).reshape(_ROWS, -1) + shortcut)
+        x = self._through("late", network.late, x)
         logits = _linear(x, network.head)
         logits -= logits.max(axis=1, keepdims=True)
         logits -= np.log(np.exp(logits).sum(axis=1, keepdims=True))
         return logits
 
-    def _through(
-        self,
-        part: str,
-        blocks: Sequence[Separable],
-        x: FloatArray,
-        hidden: dict[str, FloatArray],
-    ) -> FloatArray:
+    def _through(self, part: str, blocks: Sequence[Separable], x: FloatArray) -> FloatArray:
         for i, block in enumerate(blocks):
-            x = hidden[f"{part}.{i}"] = block(self._tapes[f"{part}.{i}"](x))
-            if not self._phones and self._network.layer in hidden:
-                break
+            x = block(self._tapes[f"{part}.{i}"](x))
         return x
 
 
@@ -322,6 +297,11 @@ class _Tape:
         rows = np.concatenate([self._rows, x])
         self._rows = rows[len(x) :]
         return rows
+
+
+def _refuse_others(log_posteriors: FloatArray) -> None:
+    if log_posteriors.ndim != 2 or log_posteriors.shape[1] != 1 + len(PHONES):
+        raise UsageError(f"log posteriors have the shape (k, {1 + len(PHONES)})")
 
 
 def _linear(x: FloatArray, weights: tuple[FloatArray, FloatArray]) -> FloatArray:

@@ -29,7 +29,7 @@ from monitor.training.voices import UNITS_PER_SECOND, Voice
 from monitor.types import BoolArray, FloatArray, IntArray
 from recipes.phones.codebook import codebook, heard
 from recipes.phones.counting import Books, counted
-from recipes.phones.network import LAYERS, Recogniser
+from recipes.phones.network import Recogniser
 from recipes.phones.prepare import Spoken
 from recipes.phones.train import load_recogniser
 from recipes.voice.augment import at_snr, telephone
@@ -59,7 +59,7 @@ def main() -> None:
     given = parser.parse_args()
     torch.set_num_threads(1)
     spoken, network = Spoken(given.cache), load_recogniser(given.out)
-    layers = given.layer or list(LAYERS)
+    layers = given.layer or list(network.layout.layers)
     rows = heard(network, spoken, layers)
     books = {
         f"{layer} {size}": codebook(rows[layer], size)

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-import torch
 from scipy.sparse import csr_array
 
-from monitor.networks.mel import RATE, log_mel
 from monitor.types import FloatArray, IntArray
-from recipes.phones.network import Recogniser
+from recipes.phones.network import Recogniser, listened
 from recipes.phones.prepare import Spoken, Utterance
 
 __all__ = ["codebook", "coded", "heard", "hidden"]
@@ -23,13 +21,10 @@ def hidden(network: Recogniser, sound: FloatArray) -> dict[str, FloatArray]:
 
     The end is heard before silence, as a stream that ends is.
     """
-    bands = log_mel(np.pad(sound, (0, RATE)))
-    with torch.inference_mode():
-        found = network.layers(torch.from_numpy(bands)[None])
     frames = len(sound) // 320
     return {
-        name: each[0].numpy()[: frames if each.shape[1] > len(bands) // 3 else frames // 2]
-        for name, each in found.items()
+        name: each.numpy()[: frames // 2 if name.startswith("middle") else frames]
+        for name, each in listened(network, sound).items()
     }
 
 

@@ -2,15 +2,17 @@
 
     python -m recipes.phones.evaluate CACHE OUT
 
-Phone error rate: insertions, deletions and substitutions of the best path against the dictionary,
-over utterances all of whose words it has. Prints a table and writes OUT/results.json. What
-`recipes.phones.sphinx` has heard is measured as well.
+Phone error rate: insertions, deletions and substitutions against the dictionary, over utterances
+all of whose words it has: of the best path, and of the likeliest way with a trigram of phones,
+whose weight and bonus the half that chooses chooses. Prints a table and writes OUT/results.json and
+OUT/use.json. What `recipes.phones.sphinx` has heard is measured as well.
 """
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Sequence
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -18,17 +20,20 @@ import numpy as np
 import orjson
 import torch
 
-from monitor.networks.mel import RATE, log_mel
+from monitor.networks.likeliest import Trigram, likeliest
 from monitor.networks.phones import PHONES, tokens
 from monitor.types import FloatArray
 from monitor.whole import written_whole
-from recipes.phones.network import Recogniser
-from recipes.phones.prepare import Spoken
+from recipes.phones.network import Recogniser, listened
+from recipes.phones.prepare import Spoken, Utterance
 from recipes.phones.train import load_recogniser
+from recipes.phones.trigram import trigram
 
-__all__ = ["RESULTS", "edits", "measure"]
+__all__ = ["RESULTS", "USE", "chosen", "edits", "measure", "posteriors", "table"]
 
-RESULTS = "results.json"
+RESULTS, USE = "results.json", "use.json"
+WEIGHTS, MORE = (0.2, 0.3, 0.4, 0.5), (-0.3, 0.0, 0.3, 0.6)
+_EVERY = 2  # utterances of the half that chooses to one that the trigram's use is chosen by
 Row = dict[str, Any]
 
 
@@ -39,24 +44,48 @@ def main() -> None:
     given = parser.parse_args()
     torch.set_num_threads(1)
     spoken, network = Spoken(given.cache), load_recogniser(given.out)
-    hear, peer = hearing(network), spoken.peer()
-    rows = measure(spoken, "network", lambda i: hear(spoken.sound(spoken.utterances[i])))
-    if peer:
+    heard = cache(partial(posteriors, spoken, network))
+    use = chosen(spoken, heard)
+    with written_whole(given.out / USE) as file:
+        file.write(orjson.dumps({"weight": use.weight, "bonus": use.bonus}))
+    rows = measure(spoken, "best path", lambda i: [each.phone for each in tokens(heard(i))])
+    rows += measure(spoken, "with trigram", lambda i: with_trigram(heard(i), use))
+    if peer := spoken.peer():
         rows += measure(spoken, "pocketsphinx", lambda i: [PHONES[t - 1] for t in peer[i][:, 0]])
     with written_whole(given.out / RESULTS) as file:
         file.write(orjson.dumps(rows, option=orjson.OPT_INDENT_2))
-    print(table(rows))
+    print(f"weight {use.weight}, bonus {use.bonus}\n\n{table(rows)}")
 
 
-def hearing(network: Recogniser) -> Callable[[FloatArray], list[str]]:
-    """What a trained network says of a sound."""
+def posteriors(spoken: Spoken, network: Recogniser, index: int) -> FloatArray:
+    """What a trained network says of an utterance: logarithms, shape (k, 40)."""
+    utterance = spoken.utterances[index]
+    logits = listened(network, spoken.sound(utterance))["logits"]
+    return np.asarray(torch.log_softmax(logits[: utterance.samples // 320], dim=1))
 
-    def hear(sound: FloatArray) -> list[str]:
-        bands = torch.from_numpy(log_mel(np.pad(sound, (0, RATE // 2))))
-        with torch.inference_mode():
-            return [token.phone for token in tokens(network(bands[None])[0].numpy())]
 
-    return hear
+def with_trigram(log_posteriors: FloatArray, use: Trigram) -> list[str]:
+    """The phones of the likeliest way."""
+    return [PHONES[phone - 1] for phone, _ in likeliest(log_posteriors, use)]
+
+
+def chosen(spoken: Spoken, heard: Callable[[int], FloatArray]) -> Trigram:
+    """The weight and bonus with fewest errors on a part of the half that chooses."""
+    logs = trigram(spoken)
+    some = [i for i, each in enumerate(spoken.utterances) if _judges(spoken, each, "choose")]
+
+    def wrong(use: Trigram) -> int:
+        return sum(
+            edits(with_trigram(heard(i), use), [PHONES[p - 1] for p in spoken.utterances[i].phones])
+            for i in some[::_EVERY]
+        )
+
+    uses = [Trigram(logs, weight, 2.5 * weight + more) for weight in WEIGHTS for more in MORE]
+    return min(uses, key=wrong)
+
+
+def _judges(spoken: Spoken, utterance: Utterance, role: str) -> bool:
+    return bool(utterance.known and utterance.phones and spoken.piece(utterance).role == role)
 
 
 def measure(spoken: Spoken, name: str, phones: Callable[[int], list[str]]) -> list[Row]:
@@ -74,7 +103,7 @@ def measure(spoken: Spoken, name: str, phones: Callable[[int], list[str]]) -> li
         count = 0
         for index, each in enumerate(spoken.utterances):
             piece = spoken.piece(each)
-            if piece.role != role or not each.known or not each.phones:
+            if not _judges(spoken, each, role):
                 continue
             try:
                 found = phones(index)

@@ -1,14 +1,17 @@
-"""Write the trained network where it ships: weights for numpy, and a model card beside them.
+"""Write a trained network where it ships: weights for numpy, and a model card beside them.
 
-    python -m recipes.phones.export CACHE OUT monitor/networks/phones.npz --layer up
+    python -m recipes.phones.export CACHE OUT monitor/networks/phones.npz
+    python -m recipes.phones.export CACHE OUT monitor/networks/units.npz --layer early.0
 
-After `recipes.phones.evaluate`, whose results go into the card (phones.json).
+The first after `recipes.phones.evaluate`, whose results go into the card (phones.json); the second
+of a training of the layout ``units``: its first block, and codes of what that says.
 """
 
 from __future__ import annotations
 
 import argparse
 import hashlib
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,95 +22,134 @@ import torch
 from monitor.errors import StoreError
 from monitor.networks.mel import BANDS, RATE
 from monitor.networks.phones import PHONES, PhoneNetwork
+from monitor.networks.units import UnitNetwork
+from monitor.networks.weights import int8
 from monitor.types import AnyArray
 from recipes.phones.codebook import codebook, heard
-from recipes.phones.evaluate import RESULTS
-from recipes.phones.network import LAYERS, Recogniser, rounded
+from recipes.phones.evaluate import RESULTS, USE
+from recipes.phones.network import folded, layer
 from recipes.phones.prepare import Spoken
 from recipes.phones.train import load_recogniser
+from recipes.phones.trigram import trigram
 from recipes.shipping import NON_NATIVE, packed, ship
 from recipes.training import LOG
 
 UNITS = 256
+LAYER = "early.0"
+"""Whose codes the units are: what discloses most of all that `recipes.phones.bits` measures."""
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Export the phone network.")
+    parser = argparse.ArgumentParser(description="Export a phone network.")
     parser.add_argument("cache", type=Path)
     parser.add_argument("out", type=Path, help="the folder of a training")
     parser.add_argument("target", type=Path, help="the file of weights, .npz")
-    parser.add_argument("--layer", choices=LAYERS, default="up", help="whose codes the units are")
-    parser.add_argument("--begin", type=Path, help="the training that this one began with")
-    parser.add_argument("--units", type=int, default=UNITS, help=f"(default {UNITS})")
+    parser.add_argument("--layer", choices=[LAYER], help="export units: codes of this layer")
     given = parser.parse_args()
     torch.set_num_threads(1)
     spoken = Spoken(given.cache)
-    made = export(spoken, given.out, given.target, given.layer, given.units, given.begin)
+    made = (export_units if given.layer else export)(spoken, given.out, given.target)
     print(f"{given.target}: {made['bytes']} bytes, sha256 {made['sha256']}")
 
 
-def weights(
-    network: Recogniser, spoken: Spoken, layer: str, units: int = UNITS
-) -> dict[str, AnyArray]:
-    """All that ships, the codebook included."""
-    codes = codebook(heard(network, spoken, [layer])[layer], units)
-    return rounded(network) | {f"codebook.{layer}": codes.astype(np.float16)}
-
-
-def export(
-    spoken: Spoken,
-    out: Path,
-    target: Path,
-    layer: str,
-    units: int = UNITS,
-    begin: Path | None = None,
-) -> dict[str, Any]:
-    """Write weights and card; the card.
+def export(spoken: Spoken, out: Path, target: Path) -> dict[str, Any]:
+    """Write the recogniser's weights and card; the card.
 
     Raises:
         StoreError: it was not evaluated, or is too large to ship.
     """
-    results = out / RESULTS
-    if not results.exists():
+    results, use = out / RESULTS, out / USE
+    if not results.exists() or not use.exists():
         raise StoreError(f"{out}: not evaluated: python -m recipes.phones.evaluate")
-    made = weights(load_recogniser(out), spoken, layer, units)
+    chosen = orjson.loads(use.read_bytes())
+    made = int8(folded(load_recogniser(out)) | {"trigram": trigram(spoken)})
+    made = {name: _half(each) for name, each in made.items()}
+    made["trigram.use"] = np.array([chosen["weight"], chosen["bonus"]])
     held = packed(made)
-    network = PhoneNetwork(made, hashlib.sha256(held).hexdigest())
-    logs = [
-        orjson.loads((each / LOG).read_bytes().splitlines()[-1]) for each in (begin, out) if each
-    ]
-    card: dict[str, Any] = {
+    ship(target, held, {})
+    network = PhoneNetwork.load(target)
+    card = {
         "name": "phones",
-        "what": "streaming phone recogniser: CTC posteriors of 39 phones, and codes of a hidden "
-        "layer (units), 50 frames a second",
-        "sha256": network.sha256,
-        "bytes": len(held),
-        "parameters": sum(each.size for name, each in made.items() if not name.endswith("reach")),
-        "precision": "float16, computed in float32",
-        "bands": BANDS,
-        "rate_hz": RATE,
+        "what": "streaming phone recogniser: CTC posteriors of 39 phones, 50 frames a second, and "
+        "a trigram of phones",
+        **_common(spoken, out, held, made),
+        "precision": "matrices int8 with a float16 scale a row, the rest float16; computed in "
+        "float32",
         "phones": list(PHONES),
-        "layer": layer,
-        "units": units,
+        "trigram": chosen,
         "frame_seconds": network.frame_seconds,
         "look_ahead_seconds": network.look_ahead,
-        "training": {
-            "steps": [last["step"] for last in logs],
-            "minutes": [round(last["seconds"] / 60, 1) for last in logs],
-            "threads": 1,
-            "data": _data(spoken),
-        },
         "results": orjson.loads(results.read_bytes()),
         "not_for": [
             "Transcribing: it is wrong in as many phones as the results say.",
-            "Comparing units with those of another file of weights.",
-            "Speech in other languages: units are given, what they disclose was hardly measured.",
+            "Telling speakers apart: monitor.networks.units is for that.",
+            "Speech in other languages: it knows the phones of English alone.",
         ],
-        "licence": "MIT; learnt from the corpora named here, with CMUdict's pronunciations (BSD) "
-        "and, for alignments, the acoustic model of pocketsphinx (BSD)",
     }
     ship(target, held, card)
     return card
+
+
+def export_units(
+    spoken: Spoken, out: Path, target: Path, units: int = UNITS, mark: str | None = None
+) -> dict[str, Any]:
+    """Write the first block, a codebook and a card; the card.
+
+    Raises:
+        StoreError: the training is of another layout than units'.
+    """
+    trained = load_recogniser(out)
+    if trained.layout.centred:
+        raise StoreError(f"{out}: units come from a training with --layout units")
+    codes = codebook(heard(trained, spoken, [LAYER])[LAYER], units)
+    made = {name: _half(each) for name, each in (layer(trained) | {"codebook": codes}).items()}
+    held = packed(made)
+    network = UnitNetwork(made)
+    common = _common(spoken, out, held, made)
+    card = {
+        "name": "units",
+        "what": "codes (k-means) of the first block of a phone recogniser, 50 frames a second: "
+        "what the feature `phones` counts",
+        **common,
+        "mark": mark or common["sha256"],
+        "precision": "float16, computed in float32",
+        "layer": LAYER,
+        "units": network.size,
+        "frame_seconds": network.frame_seconds,
+        "look_ahead_seconds": network.look_ahead,
+        "not_for": [
+            "Knowing what was said: monitor.networks.phones says that.",
+            "Comparing units with those of another file of weights.",
+            "Speech in other languages: units are given, what they disclose was hardly measured.",
+        ],
+    }
+    ship(target, held, card)
+    return card
+
+
+def _half(each: AnyArray) -> AnyArray:
+    return each.astype(np.float16) if each.dtype.kind == "f" else each
+
+
+def _common(spoken: Spoken, out: Path, held: bytes, made: Mapping[str, AnyArray]) -> dict[str, Any]:
+    """What every card says."""
+    last = orjson.loads((out / LOG).read_bytes().splitlines()[-1])
+    aside = ("reach", ".scale", ".use")
+    return {
+        "sha256": hashlib.sha256(held).hexdigest(),
+        "bytes": len(held),
+        "parameters": sum(each.size for name, each in made.items() if not name.endswith(aside)),
+        "bands": BANDS,
+        "rate_hz": RATE,
+        "training": {
+            "steps": last["step"],
+            "minutes": round(last["seconds"] / 60, 1),
+            "threads": 1,
+            "data": _data(spoken),
+        },
+        "licence": "MIT; learnt from the corpora named here, with CMUdict's pronunciations (BSD) "
+        "and, for alignments, the acoustic model of pocketsphinx (BSD)",
+    }
 
 
 _CORPORA = {

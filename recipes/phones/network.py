@@ -1,35 +1,88 @@
 """The recogniser: separable convolutions, causal but for a stated look-ahead, and CTC.
 
 Frames come at 50 a second; most of the work is done at 25 and brought back to 50 (as in a U-net;
-Ronneberger et al., MICCAI 2015), where the hidden units are that `monitor.networks.phones` counts.
-Nothing is normalised over time but by batch norms, so that nothing waits for an end.
+Ronneberger et al., MICCAI 2015). Nothing is normalised over time but by batch norms and a running
+mean, so that nothing waits for an end. There are two layouts: ``phones`` recognises, ``units`` is
+what the codes of an early layer were taken from, which hears less far ahead and hears levels and
+microphones as they are.
 """
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from monitor.networks.mel import BANDS
-from monitor.types import AnyArray
+from monitor.networks.centre import Centre
+from monitor.networks.mel import BANDS, FLOOR, RATE, log_mel
+from monitor.types import AnyArray, FloatArray
 from recipes.folding import norm, separable
 
-__all__ = ["CLASSES", "LAYERS", "LAYOUT", "NARROW", "WIDE", "Recogniser", "folded", "rounded"]
+__all__ = [
+    "CLASSES",
+    "LAYOUTS",
+    "NARROW",
+    "WIDE",
+    "Layout",
+    "Recogniser",
+    "folded",
+    "heard",
+    "layer",
+    "listened",
+]
 
 CLASSES = 40
 """39 phones after the blank."""
 NARROW, WIDE = 192, 384
-LAYOUT = {
-    "early": ((3, 1), (3, 1), (4, 0)),
-    "middle": ((6, 1), (7, 1), (8, 0), (6, 1), (8, 0), (8, 0), (7, 1), (8, 0)),
-    "late": ((3, 1), (4, 0)),
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """How far the blocks of a network hear.
+
+    Attributes:
+        early, middle, late: frames that each block hears before its own and after it: at 50, at 25
+            and at 50 a second.
+        centred: whether the bands' running mean is taken off.
+    """
+
+    early: tuple[tuple[int, int], ...]
+    middle: tuple[tuple[int, int], ...]
+    late: tuple[tuple[int, int], ...]
+    centred: bool
+
+    @property
+    def layers(self) -> tuple[str, ...]:
+        """At 50 frames a second: whose codes may be units."""
+        early, late = (
+            tuple(f"{part}.{i}" for i in range(len(blocks)))
+            for part, blocks in (("early", self.early), ("late", self.late))
+        )
+        return (*early, "up", *late)
+
+
+LAYOUTS = {
+    "units": Layout(
+        early=((3, 1), (3, 1), (4, 0)),
+        middle=((6, 1), (7, 1), (8, 0), (6, 1), (8, 0), (8, 0), (7, 1), (8, 0)),
+        late=((3, 1), (4, 0)),
+        centred=False,
+    ),
+    "phones": Layout(
+        early=((2, 2), (2, 2)),
+        middle=(
+            *((3, 2), (4, 1), (3, 2), (4, 1), (4, 1)),
+            *((5, 1), (4, 1), (5, 1), (4, 1), (6, 0)),
+        ),
+        late=((2, 1), (2, 1)),
+        centred=True,
+    ),
 }
-"""Frames that each block hears before its own and after it: at 50, at 25 and at 50 a second."""
-LAYERS = ("early.0", "early.1", "early.2", "up", "late.0", "late.1")
-"""At 50 frames a second: whose codes may be units."""
 _STEM = (2, 2)  # of mel frames
-_SILENCE = float(np.log(1e-6))  # of a band: what is beyond the start, as zero
+_DROPPED = 0.1  # of channels, in training
+_SILENCE = np.log(FLOOR)
 
 
 def conv(ins: int, outs: int, taps: int, stride: int = 1) -> nn.Conv2d:
@@ -43,7 +96,7 @@ def padded(x: Tensor, before: int, after: int) -> Tensor:
 class Block(nn.Module):  # type: ignore[misc]  # torch is not looked at
     """Depthwise, pointwise, around a shortcut."""
 
-    def __init__(self, channels: int, before: int, after: int) -> None:
+    def __init__(self, channels: int, before: int, after: int, dropped: float = 0.0) -> None:
         super().__init__()
         self.reach = before, after
         self.depthwise = nn.Conv2d(
@@ -52,30 +105,33 @@ class Block(nn.Module):  # type: ignore[misc]  # torch is not looked at
         self.first = nn.BatchNorm2d(channels)
         self.pointwise = conv(channels, channels, 1)
         self.second = nn.BatchNorm2d(channels)
+        self.dropout = nn.Dropout2d(dropped)
 
     def forward(self, x: Tensor) -> Tensor:
         y = torch.relu(self.first(self.depthwise(padded(x, *self.reach))))
-        return torch.relu(x + self.second(self.pointwise(y)))
+        return torch.relu(x + self.dropout(self.second(self.pointwise(y))))
 
 
 class Recogniser(nn.Module):  # type: ignore[misc]
-    """Log mel bands, shape (b, t, 40), to logits of phones, shape (b, t // 4 * 2, 40).
+    """Log mel bands as `heard` gives them, shape (b, t, 40), to logits, shape (b, t // 4 * 2, 40).
 
     Time is the second axis of a picture one row high, channels last: torch trains that half again
     as fast on a processor as it does sequences.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, layout: str = "phones") -> None:
         super().__init__()
+        self.layout = LAYOUTS[layout]
+        self.register_buffer("usual", torch.zeros(BANDS))  # the mean of all bands
         self.stem = conv(BANDS, NARROW, sum(_STEM) + 1, 2)
         self.stem_norm = nn.BatchNorm2d(NARROW)
-        self.early = nn.ModuleList(Block(NARROW, *each) for each in LAYOUT["early"])
+        self.early = nn.ModuleList(Block(NARROW, *each) for each in self.layout.early)
         self.down = conv(NARROW, WIDE, 2, 2)
         self.down_norm = nn.BatchNorm2d(WIDE)
-        self.middle = nn.ModuleList(Block(WIDE, *each) for each in LAYOUT["middle"])
+        self.middle = nn.ModuleList(Block(WIDE, *each, _DROPPED) for each in self.layout.middle)
         self.up = conv(WIDE, 2 * NARROW, 1)
         self.up_norm = nn.BatchNorm2d(NARROW)
-        self.late = nn.ModuleList(Block(NARROW, *each) for each in LAYOUT["late"])
+        self.late = nn.ModuleList(Block(NARROW, *each) for each in self.layout.late)
         self.head = nn.Conv2d(NARROW, CLASSES, 1)
         self.frames = nn.Conv2d(NARROW, CLASSES, 1)  # in training alone: what is said when
 
@@ -86,7 +142,7 @@ class Recogniser(nn.Module):  # type: ignore[misc]
         """What each layer says, by name, shape (b, frames, channels)."""
         found: dict[str, Tensor] = {}
         whole = bands.shape[1] // 4 * 4
-        x = (bands[:, :whole, None] - _SILENCE).permute(0, 3, 2, 1)  # channels last
+        x = bands[:, :whole, None].permute(0, 3, 2, 1)  # channels last
         x = torch.relu(self.stem_norm(self.stem(padded(x, *_STEM))))[..., : whole // 2]
         for i, block in enumerate(self.early):
             x = found[f"early.{i}"] = block(x)
@@ -105,32 +161,54 @@ class Recogniser(nn.Module):  # type: ignore[misc]
         return {name: each[:, :, 0].transpose(1, 2) for name, each in found.items()}
 
 
+def heard(bands: FloatArray, layout: Layout, usual: FloatArray) -> FloatArray:
+    """Log mel bands, shape (t, 40), as a network of this layout has them."""
+    return Centre(usual)(bands) if layout.centred else bands - np.float32(_SILENCE)
+
+
+def listened(network: Recogniser, sound: FloatArray) -> dict[str, Tensor]:
+    """What each layer says of a sound, silence following it: by name, shape (frames, channels)."""
+    bands = heard(log_mel(np.pad(sound, (0, RATE))), network.layout, network.usual.numpy())
+    with torch.inference_mode():
+        return {
+            name: each[0] for name, each in network.layers(torch.from_numpy(bands[None])).items()
+        }
+
+
 def folded(network: Recogniser) -> dict[str, AnyArray]:
     """Its weights as `monitor.networks.phones` wants them: each norm folded into its neighbour.
 
     Returns:
         arrays by name, float32; matrices as (out, in), kernels as (out, in, taps); how far the
-        blocks reach, int64. The codebook is not among them.
+        blocks reach, int64. The trigram is not among them.
     """
-    state = {name: each.detach().double().numpy() for name, each in network.state_dict().items()}
-
+    state = _state(network)
     found: dict[str, AnyArray] = {}
     for name in ("stem", "down", "up"):
         kernel = state[f"{name}.weight"][:, :, 0]
         scale, shift = (np.resize(each, len(kernel)) for each in norm(state, f"{name}_norm"))
         found[name], found[f"{name}.bias"] = kernel * scale[:, None, None], shift
     found["head"], found["head.bias"] = state["head.weight"][:, :, 0, 0], state["head.bias"]
-    for part, blocks in LAYOUT.items():
+    found["usual"] = state["usual"]
+    parts = {part: getattr(network.layout, part) for part in ("early", "middle", "late")}
+    for part, blocks in parts.items():
         for i in range(len(blocks)):
-            at = f"{part}.{i}"
-            found |= separable(state, at, at)
+            found |= separable(state, f"{part}.{i}", f"{part}.{i}")
     made = {name: np.asarray(each, np.float32) for name, each in found.items()}
-    return made | {f"{part}.reach": np.array(blocks) for part, blocks in LAYOUT.items()}
+    return made | {f"{part}.reach": np.array(blocks) for part, blocks in parts.items()}
 
 
-def rounded(network: Recogniser) -> dict[str, AnyArray]:
-    """What ships: the folded weights in half precision."""
-    return {
-        name: each if name.endswith("reach") else each.astype(np.float16)
-        for name, each in folded(network).items()
+def layer(network: Recogniser) -> dict[str, AnyArray]:
+    """The first block and what is before it, as `monitor.networks.units` wants them, float32."""
+    found = folded(network)
+    made = {name: found[name] for name in ("stem", "stem.bias")}
+    made |= {
+        name.replace("early.0", "layer"): each
+        for name, each in found.items()
+        if name.startswith("early.0.")
     }
+    return made | {"reach": found["early.reach"][0]}
+
+
+def _state(network: Recogniser) -> dict[str, FloatArray]:
+    return {name: each.detach().double().numpy() for name, each in network.state_dict().items()}

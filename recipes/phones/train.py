@@ -1,7 +1,7 @@
 """Train the recogniser: seeded; a run that is killed goes on from its last checkpoint.
 
     python -m recipes.phones.train CACHE OUT --minutes 60
-    python -m recipes.phones.train CACHE OUT --steps 8000
+    python -m recipes.phones.train CACHE OUT --steps 8000 --layout units
 
 With ``--steps`` equal seeds give equal weights; with ``--minutes`` the learning rate falls by the
 time spent, so that any machine ends well. OUT gets checkpoint.pt and log.jsonl. Products are
@@ -18,7 +18,7 @@ from pathlib import Path
 import torch
 
 from recipes.phones.batches import UNKNOWN, Batch, Batches
-from recipes.phones.network import Recogniser
+from recipes.phones.network import LAYOUTS, Recogniser
 from recipes.phones.prepare import Spoken
 from recipes.training import Length, keep, kept, length_options, log, rate, trained
 
@@ -38,6 +38,9 @@ def main() -> None:
     parser.add_argument("--batch", type=float, default=60.0, help="seconds a step (default 60)")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument(
+        "--layout", choices=LAYOUTS, default="phones", help="what it is for (default phones)"
+    )
     parser.add_argument("--begin", type=Path, help="a training to begin with the weights of")
     parser.add_argument("--bfloat16", action="store_true", help="half precision in products")
     given = parser.parse_args()
@@ -50,6 +53,7 @@ def main() -> None:
         seed=given.seed,
         half=given.bfloat16,
         begin=given.begin,
+        layout=given.layout,
     )
 
 
@@ -62,6 +66,7 @@ def train(
     seed: int = 1,
     half: bool = False,
     begin: Path | None = None,
+    layout: str = "phones",
     every_seconds: float = 60.0,
 ) -> list[float]:
     """Train, or go on training, until the length is reached.
@@ -74,6 +79,7 @@ def train(
         seed: of the weights and of every batch.
         half: compute products in bfloat16.
         begin: the folder of another training, whose weights are the first of this.
+        layout: of the network.
         every_seconds: between checkpoints.
 
     Returns:
@@ -84,13 +90,15 @@ def train(
     """
     out.mkdir(parents=True, exist_ok=True)
     torch.manual_seed(seed)
-    batches = Batches(spoken, seed)
-    network = Recogniser() if begin is None else load_recogniser(begin).train()
+    batches = Batches(spoken, seed, layout)
+    network = Recogniser(layout) if begin is None else load_recogniser(begin).train()
+    network.usual.copy_(torch.from_numpy(batches.usual))
     optimizer = torch.optim.AdamW(network.parameters(), lr=_HIGHEST_RATE, weight_decay=_DECAY)
     step, spent = 0, 0.0  # of this training
     setting = {
         "seed": seed,
         "batch": batch,
+        "layout": layout,
         "utterances": batches.utterances,
         "aligned": batches.aligned,
     }
@@ -104,6 +112,7 @@ def train(
     while (done := length.done(step, spent)) < 1:
         for group in optimizer.param_groups:
             group["lr"] = rate(done, _HIGHEST_RATE, _LOWEST_RATE)
+        torch.manual_seed((seed << 32) + step)  # what is dropped, whatever came before
         loss = _loss(network, batches.at(step, batch), half)
         optimizer.zero_grad(set_to_none=True)
         loss.backward()
@@ -167,8 +176,9 @@ def load_recogniser(out: Path) -> Recogniser:
     Raises:
         StoreError: nothing was trained there.
     """
-    network = Recogniser()
-    network.load_state_dict(trained(out)["network"])
+    found = trained(out)
+    network = Recogniser(found["setting"]["layout"])
+    network.load_state_dict(found["network"])
     network.eval()
     return network
 
