@@ -65,23 +65,28 @@ def held_to(bits: FloatArray, most: FloatArray | float) -> FloatArray:
 
 
 def levelled(bits: FloatArray) -> FloatArray:
-    """All ratios of a stream lowered alike until the mean of all but the best is at most 1.
+    """All ratios of a stream lowered alike until the mean of other people's is at most 1.
 
     Of the enrolled all but one, or all, are certainly not the speaker: where their mean ratio
     exceeds 1 on this very stream, the voice is nearer to this crowd than to the people that the law
     was learnt from (an accent, a microphone in common), and so it would be to anybody else of it.
+    The best may be the speaker and counts as an other one would: a bit above the runner-up, the
+    median of how far the best of many leads where a share 2^-k shows k bits.
 
     Args:
         bits: shape (..., N); -inf is nobody.
 
     Example:
-        >>> levelled(np.array([9.0, 3.0, 3.0])), levelled(np.array([9.0, -1.0, -2.0]))
-        (array([6., 0., 0.]), array([ 9., -1., -2.]))
+        >>> levelled(np.array([[9.0, 3.0, 3.0], [9.0, -2.0, -2.0]])).round(1)
+        array([[ 5.6, -0.4, -0.4],
+               [ 9. , -2. , -2. ]])
     """
-    rest = bits.copy()
-    np.put_along_axis(rest, bits.argmax(axis=-1)[..., None], -np.inf, axis=-1)
-    count = np.isfinite(rest).sum(axis=-1)
-    level = total_bits(rest) - np.log2(np.maximum(count, 1))
+    place = bits.argmax(axis=-1)[..., None]
+    others = bits.copy()
+    np.put_along_axis(others, place, -np.inf, axis=-1)
+    np.put_along_axis(others, place, others.max(axis=-1)[..., None] + 1.0, axis=-1)
+    count = np.isfinite(others).sum(axis=-1)
+    level = total_bits(others) - np.log2(np.maximum(count, 1))
     return np.asarray(bits - np.maximum(level, 0.0)[..., None])
 
 

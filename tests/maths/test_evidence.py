@@ -135,11 +135,17 @@ def test_what_data_cannot_support_is_taken_off_all_alike(bits, most):
 def test_of_the_others_the_mean_ratio_is_at_most_one(bits):
     found = levelled(bits)
     others = np.delete(found, bits.argmax())
-    assert np.exp2(others).mean() <= 1 + 1e-9
+    assert np.exp2(np.append(others, others.max() + 1)).mean() <= 1 + 1e-9
     assert_allclose(found - found[0], bits - bits[0], atol=1e-9)
-    before = np.delete(bits, bits.argmax())
-    if before.max() <= 0:
+    if np.delete(bits, bits.argmax()).max() <= -1:
         assert (found == bits).all()
+
+
+@given(st.lists(st.floats(-60, 60), min_size=2, max_size=30).map(np.array), st.floats(0, 40))
+def test_a_better_score_is_never_worth_less_among_others(bits, more):
+    raised = bits.copy()
+    raised[0] += more
+    assert levelled(raised)[0] >= levelled(bits)[0] - 1e-9
 
 
 def test_nobody_beside_the_best_lowers_nothing():

@@ -65,6 +65,10 @@ def test_by_definition():
             level = how.score(how.prepare(sketches[sketches.any(axis=1)]), totals[name][r])
             nats += b[:, f, None] * (scores[r, f] - level.mean()) / level.std()
         bits = nats / np.log(2)
+        # what the others show on this stream, the best counting a bit above the second
+        others = np.sort(bits[0])[:-1]
+        level = np.log2(np.exp2(np.append(others, others[-1] + 1)).mean())
+        bits -= max(level, 0.0)
         assert_allclose(found.bits[r], bits[0], rtol=1e-9)
         draws = np.sort(bits[1:, 2])
         assert found.watched[r].value == pytest.approx(bits[0, 2])
