@@ -158,21 +158,25 @@ def bits_among(bits: FloatArray, people: float, watched: int | None) -> FloatArr
     return np.asarray(np.maximum(np.log2(people) - total + mean, 0.0))
 
 
-def crowd_bits(own: FloatArray, rest: FloatArray, enrolled: int, people: float) -> FloatArray:
+def crowd_bits(
+    own: FloatArray, rest: FloatArray, enrolled: int, people: FloatArray | float
+) -> FloatArray:
     """``bits_among`` of one speaker under many ratios of that speaker, the others' as they are.
 
     Args:
         own: bits of the speaker, any shape.
         rest: ``total_bits`` of the other N - 1, of a shape that fits; -inf where there is nobody.
         enrolled: N.
-        people: M, at least N.
+        people: M, at least N each, of a shape that fits.
 
     Example:
         >>> crowd_bits(np.array([11.0, 3.0]), np.array(-5.0), 50, 1e6).round(2)
         array([11.,  3.])
     """
-    both = np.stack(np.broadcast_arrays(own, rest), axis=-1)
-    return np.asarray(np.log2(people) + own - total_bits(both, max(people - enrolled, 0.0)))
+    with np.errstate(divide="ignore"):  # nobody beside them
+        beside = np.log2(np.maximum(np.asarray(people, float) - enrolled, 0.0))
+    total = np.logaddexp2(own, np.logaddexp2(rest, beside))
+    return np.asarray(np.log2(people) + own - total)
 
 
 def enrolled_share(bits: FloatArray, prior: float = 0.5) -> FloatArray:

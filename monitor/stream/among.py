@@ -108,20 +108,19 @@ def among_each(
         names: of the candidates.
     """
     if place is None:
-        found = [_nobody_watched(bits, m, names) for m in crowds]
-    else:
-        # the limits of a figure that is held to the support, about one that keeps everybody's odds
-        own = np.array([[0.0, b.low - b.value, b.high - b.value] for b in watched if b is not None])
-        own += bits[:, place, None]
-        rest = total_bits(np.delete(bits, place, axis=1))[:, None]
-        found = [_watched(m, crowd_bits(own, rest, len(names), m)) for m in crowds]
-    return list(zip(*found, strict=True))
-
-
-def _watched(m: int, bits: FloatArray) -> list[Among]:
-    """Bits among M with their limits, shape (R, 3): the others' evidence is as it is."""
+        each = [_nobody_watched(bits, m, names) for m in crowds]
+        return list(zip(*each, strict=True))
+    # the limits of a figure that is held to the support, about one that keeps everybody's odds
+    own = np.array([[0.0, b.low - b.value, b.high - b.value] for b in watched if b is not None])
+    own += bits[:, place, None]
+    rest = total_bits(bits[:, np.arange(len(names)) != place])
+    found = crowd_bits(own[:, None], rest[:, None, None], len(names), np.array(crowds)[:, None])
     return [
-        Among(m, value, low, high, min(2.0**value / m, 1.0)) for value, low, high in bits.tolist()
+        tuple(
+            Among(m, value, low, high, min(2.0**value / m, 1.0))
+            for m, (value, low, high) in zip(crowds, row, strict=True)
+        )
+        for row in found.tolist()
     ]
 
 

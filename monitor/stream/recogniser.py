@@ -282,6 +282,7 @@ class Recogniser:
         self.frame_seconds = {
             name: population.features[name].frame_seconds for name in self.features
         }
+        self._unheard = self._before()
 
     def _judgement(self, population: Population, law: RankLaw, kinds: Sequence[str]) -> _Judgement:
         ratios = None
@@ -354,7 +355,7 @@ class Recogniser:
         posterior = np.full((moments, self.speakers), 1.0 / self.speakers)
         local: list[Bits | None] = [ZERO if self.watched else None] * moments
         gain, expected = [ZERO] * moments, [ZERO] * moments
-        told = [_NOTHING if self.joint.ratios is None else self._unheard()] * moments
+        told = [self._unheard] * moments
         enrolled: list[float | None] = [None] * moments
         unable = [""] * moments
         for judgement, some in self._by_judgement(frames > 0):
@@ -419,8 +420,10 @@ class Recogniser:
             )
         ]
 
-    def _unheard(self) -> Told:
-        """Before anything was heard everybody is as likely, in any crowd."""
+    def _before(self) -> Told:
+        """Before anything is heard everybody is as likely, in any crowd."""
+        if self.joint.ratios is None:
+            return _NOTHING
         own = ZERO if self.watched else None
         nothing = np.zeros((1, self.speakers))
         (among,) = among_each(nothing, [own], self._watched, self.among, self.names)

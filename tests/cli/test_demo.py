@@ -6,6 +6,7 @@ import pytest
 from jsonschema import Draft202012Validator
 from matplotlib.image import imread
 
+from monitor.crowds import headline
 from monitor.features.registry import ready
 from monitor.population.population import Population
 from monitor.population.reference import DEMO_SPEAKER
@@ -15,7 +16,7 @@ OWN = ("f0", "phones", "voice")
 
 
 def test_it_works_with_nothing_but_the_install(run, tmp_path):
-    result = run("demo", "--speed", 6000, "-o", tmp_path)
+    result = run("demo", "--speed", 6000, "-o", tmp_path, "--among", "50,1e4")
     assert result.code == 0
     records = read_run(tmp_path / "demo.jsonl")
     valid = Draft202012Validator(SCHEMA)
@@ -29,17 +30,23 @@ def test_it_works_with_nothing_but_the_install(run, tmp_path):
     picture = imread(tmp_path / "demo.png")
     assert min(picture.shape[:2]) > 300
     assert picture[..., :3].std() > 0.05
-    first, second = result.out.splitlines()
+    *crowd, first, alert, where = result.out.splitlines()
     assert f"reader {start['watch']} gave away {last['bits']:.1f} of" in first
     assert f"of {start['speakers']} people" in first
     sure = round(100 * 2 ** (last["bits"] - last["ceiling"]))
     assert f"an attacker is {sure} % sure that it is {start['watch']}." in first
+    assert start["among"] == [50, 10_000]
+    if start["support_bits"] is not None:
+        (line,) = crowd
+        assert line.startswith(f"After 10 minutes {headline(last, start['watch'])}: ")
+        assert f"{last['evidence_bits']:.1f} bits of evidence. That is no certainty" in line
+        assert "a town of ten thousand" in line
     raised = [r for r in records if r["type"] == "alert" and r["state"] == "raised"]
     if raised:
-        assert f"was raised after {raised[0]['seconds']:.0f} s" in first
+        assert f"was raised after {raised[0]['seconds']:.0f} s" in alert
     else:
-        assert "stayed silent" in first
-    assert str(tmp_path / "demo.png") in second
+        assert "stayed silent" in alert
+    assert str(tmp_path / "demo.png") in where
     assert stat.S_IMODE((tmp_path / "demo.jsonl").stat().st_mode) == 0o600
     assert "monitor: " not in result.err
     # it shows what this install can do itself, and says so once

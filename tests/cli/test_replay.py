@@ -39,8 +39,9 @@ def test_json_lines_where_stdout_is_no_terminal(run, wav):
     assert 0 < readings[-1]["bits"] <= readings[-1]["ceiling"]
     assert end["bits"] == readings[-1]["bits"]
     # for people, on stderr: what an attacker may do beyond this, and one line that sums up
-    note, summary = result.err.splitlines()
+    note, *notes, summary = result.err.splitlines()
     assert note.startswith("monitor: note: not used: identity")
+    assert all(each.startswith("monitor: note: ") for each in notes)
     assert summary.startswith("0:12 of 0:12 audio")
     assert run("replay", wav).readings == readings
 

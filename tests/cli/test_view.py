@@ -134,4 +134,4 @@ def test_a_replay_is_followed_while_it_runs(command, talk, population, tmp_path)
     assert shown[0]["fingerprint"] == written[0]["fingerprint"]
     readings = [[r["bits"] for r in each if r["type"] == "reading"] for each in (shown, written)]
     assert readings[0] == pytest.approx(readings[1], abs=1e-6)
-    assert '"thresholds":[99.0]' in text
+    assert '"thresholds":[["bits",99.0]]' in text
