@@ -21,6 +21,7 @@ __all__ = [
     "is_stranger",
     "length_in_words",
     "odds",
+    "one_in",
     "others_in_words",
     "percent",
     "plural",
@@ -108,6 +109,18 @@ def length_in_words(seconds: float) -> str:
     if seconds >= 60 and seconds % 60 == 0:
         return plural(round(seconds / 60), "minute")
     return f"{seconds:,g} second{'' if seconds == 1 else 's'}"
+
+
+def one_in(probability: float) -> str:
+    """A probability of one person, as "1 in k".
+
+    Examples:
+        >>> one_in(1 / 30), one_in(0.97), one_in(0.0004)
+        ('1 in 30', '97 % sure', '1 in 2,500')
+    """
+    if probability * FEWEST > 1:
+        return f"{probability:.0%} sure".replace("%", " %")
+    return f"1 in {_count(1 / max(probability, 1e-15))}"
 
 
 def percent(share: float) -> str:

@@ -14,20 +14,24 @@ NEAR_BITS = 1.0
 
 
 class Budget(Threshold):
-    """A threshold on ``bits`` that calls itself a budget: nearly spent, or spent.
+    """A threshold that calls itself a budget: nearly spent, or spent.
 
-    It counts what the headline counts: over all sessions where a ledger carries the evidence on.
-    It stands on ``bits``, never on the peak (METHOD section 5).
+    It counts what its field counts: over all sessions where a ledger carries them on. That is the
+    figure of one stream of all that was heard, its length T that of all sessions together: what
+    an attacker has who kept everything. Sums of sessions' own bits would be no better: those of one
+    voice under one template do not stand on their own, and a small one takes nothing back. It
+    stands on ``bits`` or ``evidence_bits``, never on the peak (METHOD sections 5 and 10).
 
     Args:
         budget_bits: the budget.
         left_bits: what is left of it when the rule is raised; 0 where it is spent.
+        field: ``"bits"``, which N enrolled people put an end to; or ``"evidence_bits"``.
     """
 
-    def __init__(self, budget_bits: float, left_bits: float = 0.0) -> None:
+    def __init__(self, budget_bits: float, left_bits: float = 0.0, field: str = "bits") -> None:
         if not (math.isfinite(budget_bits) and budget_bits > 0):
             raise UsageError(f"budget_bits={budget_bits:g} must be a positive number of bits")
-        super().__init__("bits", budget_bits - left_bits)
+        super().__init__(field, budget_bits - left_bits)
         self.budget_bits = budget_bits
         self.level = "warning" if left_bits else "alert"
 
@@ -35,14 +39,19 @@ class Budget(Threshold):
     def rule(self) -> str:
         """What it says, as text."""
         nearly = "nearly " if self.level == "warning" else ""
-        return f"budget of {self.budget_bits:g} bits {nearly}spent"
+        what = "bits of evidence" if self.field == "evidence_bits" else "bits"
+        return f"budget of {self.budget_bits:g} {what} {nearly}spent"
 
 
-def budget(bits: float) -> list[Threshold]:
+def budget(bits: float, field: str = "bits") -> list[Threshold]:
     """The rules of a budget: a warning one bit before it is spent (a quarter of a small one).
+
+    Args:
+        bits: the budget.
+        field: ``"bits"`` or ``"evidence_bits"``.
 
     Examples:
         >>> [(each.rule, each.bits, each.level) for each in budget(8.0)]  # doctest: +ELLIPSIS
         [('budget of 8 bits nearly spent', 7.0, 'warning'), ('budget of 8 bits spent', 8.0, ...)]
     """
-    return [Budget(bits, min(NEAR_BITS, bits / 4)), Budget(bits)]
+    return [Budget(bits, min(NEAR_BITS, bits / 4), field), Budget(bits, field=field)]

@@ -10,6 +10,7 @@ import click
 from monitor.cli.options import (
     Features,
     Seconds,
+    Share,
     among_option,
     ecapa_option,
     speaker_model_option,
@@ -57,6 +58,12 @@ _OPTIONS = (
         metavar="P",
         help="How likely it is, before anything is heard, that one of the N enrolled speaks: what "
         "`enrolled` starts from.",
+    ),
+    click.option(
+        "--bystanders",
+        type=Share(),
+        help="Name everybody else enrolled whose probability in the largest crowd of --among lies "
+        "above this, such as 1%: whoever speaks, everybody's probability moves.",
     ),
     click.option(
         "--step",

@@ -45,6 +45,12 @@ _OPTIONS = (
         help="Warn one bit before all sessions in the ledger together have disclosed so much, "
         "and raise an alert when they have.",
     ),
+    click.option(
+        "--evidence-budget",
+        type=Bits(),
+        metavar="BITS",
+        help="The same in bits of evidence, which the number of people enrolled puts no end to.",
+    ),
 )
 
 
@@ -56,17 +62,22 @@ class Keeping:
         path: of the ledger, or None.
         every: stream seconds from one kept reading to the next.
         budget_bits: ``--budget``, or None.
+        evidence_bits: ``--evidence-budget``, or None.
     """
 
     path: Path | None
     every: float
     budget_bits: float | None
+    evidence_bits: float | None = None
 
     def rules(self) -> list[Threshold]:
         """Those of the budget, if there is one."""
         from monitor.alerts import budget
 
-        return [] if self.budget_bits is None else budget(self.budget_bits)
+        both = {"bits": self.budget_bits, "evidence_bits": self.evidence_bits}
+        return [
+            rule for name, bits in both.items() if bits is not None for rule in budget(bits, name)
+        ]
 
     def session(
         self, monitor: Monitor, heard: Iterable[Heard] = (), *, resume: bool = False
@@ -98,12 +109,16 @@ def ledger_options(command: _Command) -> _Command:
     def wrapped(*args: Any, **given: Any) -> Any:
         from monitor.errors import UsageError
 
-        path, every, budget = (given.pop(name) for name in ("ledger", "ledger_every", "budget"))
-        if budget is not None and path is None:
-            raise UsageError(
-                "--budget counts over all sessions: it needs --ledger FILE.db; "
-                f"for this one alone use --alert 'bits>{budget:g}'"
-            )
-        return command(*args, keeping=Keeping(path, every, budget), **given)
+        names = ("ledger", "ledger_every", "budget", "evidence_budget")
+        path, every, *budgets = (given.pop(name) for name in names)
+        for option, field, bits in zip(
+            ("--budget", "--evidence-budget"), ("bits", "evidence_bits"), budgets, strict=True
+        ):
+            if bits is not None and path is None:
+                raise UsageError(
+                    f"{option} counts over all sessions: it needs --ledger FILE.db; for this one "
+                    f"alone use --alert '{field}>{bits:g}'"
+                )
+        return command(*args, keeping=Keeping(path, every, *budgets), **given)
 
     return with_options(wrapped, _OPTIONS)  # type: ignore[no-any-return]

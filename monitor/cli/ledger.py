@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -102,28 +102,39 @@ def _print_table(sessions: list[dict[str, Any]]) -> None:
 
     from monitor.phrases import clock_time
     from monitor.sinks.console import PlainConsole
-    from monitor.sinks.people import clean, number
+    from monitor.sinks.people import clean
 
     console = PlainConsole(highlight=False)
     if not sessions:
         console.print("no sessions")
         return
     table = Table(box=None, pad_edge=False)
-    for name in ("session", "speaker", "begun", "speech", "bits so far", "alerts", "heard"):
+    told = any(each["evidence_bits"] is not None for each in sessions)
+    columns = ["session", "speaker", "begun", "speech", "bits so far", "alerts", "heard"]
+    if told:
+        columns.insert(5, "evidence")
+    for name in columns:
         table.add_column(name, justify="right" if name in ("session", "speech") else "left")
     for each in sessions:
-        bits = number(each["bits"])
-        if each["bits_low"] is not None:
-            bits += f" ({number(each['bits_low'])} to {number(each['bits_high'])})"
         begun = each["started"].replace("T", " ").removesuffix("Z")
         row = [
             str(each["session"]),
             clean(each["speaker"], 20),
             begun + ("" if each["ended"] else ", not ended"),
             clock_time(each["speech"]),
-            bits,
+            _with_limits(each, "bits"),
+            *([_with_limits(each, "evidence_bits")] if told else []),
             str(each["alerts"]),
             clean(", ".join(each["recordings"]), 30),
         ]
         table.add_row(*map(Text, row))
     console.print(table)
+
+
+def _with_limits(session: Mapping[str, Any], name: str) -> str:
+    """A figure in bits, with its limits where it has them."""
+    from monitor.sinks.people import number
+
+    low, high = session[f"{name}_low"], session[f"{name}_high"]
+    limits = "" if low is None else f" ({number(low)} to {number(high)})"
+    return number(session[name]) + limits

@@ -61,6 +61,7 @@ def command(
     features: tuple[str, ...] | None,
     among: tuple[int, ...] | None,
     enrolled_prior: float,
+    bystanders: float | None,
     step: float,
     speed: float,
     start: float,
@@ -133,6 +134,7 @@ def command(
             watch,
             among=among,
             enrolled_prior=enrolled_prior,
+            bystanders=bystanders,
             step_seconds=step,
             session=session_of(population, parts, allow_overlap=allow_overlap),
             laws=None if law_file is None else load_laws(Path(law_file)),
@@ -155,6 +157,7 @@ def command(
                 "watch": watch,
                 # a run that was begun before there were these is resumed without them
                 "among": None if among is None else list(among),
+                "bystanders": bystanders,
                 "enrolled_prior": None if enrolled_prior == 0.5 else enrolled_prior,
                 "step": step,
                 "interval": [start, end],

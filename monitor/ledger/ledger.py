@@ -25,6 +25,8 @@ from monitor.types import TICKS_PER_SECOND, AnyArray
 __all__ = ["Carried", "Heard", "Ledger"]
 
 HISTORY_POINTS = 300
+_LIMITED = ("bits", "bits_low", "bits_high")
+_OF_EVIDENCE = tuple(f"evidence_{name}" for name in _LIMITED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +135,9 @@ class Ledger(Managed):
             ``session``, ``speaker``, ``started``, ``ended`` (None while it goes on, or where it
             was cut off), ``recordings``, ``features``, ``seconds``, ``speech`` (of this session),
             ``bits`` (of all sessions up to then), ``bits_low``, ``bits_high``, ``peak_bits``,
-            ``readings`` and ``alerts`` (how many).
+            ``evidence_bits`` with its limits (likewise of all sessions up to then; None where there
+            was none, as in ledgers from before there was any), ``readings`` and ``alerts`` (how
+            many).
         """
         count = "(SELECT count(*) FROM {} t WHERE t.session = s.id) AS {}"
         with translated(self.path):
@@ -149,6 +153,7 @@ class Ledger(Managed):
                     "seconds": row["seconds"],
                     "speech": row["speech"] / TICKS_PER_SECOND,
                     **{k: row[k] for k in ("bits", "bits_low", "bits_high", "peak_bits")},
+                    **self._evidence_of(row["id"]),
                     "readings": row["readings"],
                     "alerts": row["alerts"],
                 }
@@ -160,7 +165,8 @@ class Ledger(Managed):
 
         Returns:
             ``session``, ``time`` of day, ``seconds`` of the session, ``speech`` seconds of all
-            sessions, ``bits`` with its limits; oldest first, the last one always among them.
+            sessions, ``bits`` and ``evidence_bits`` with their limits; oldest first, the last one
+            always among them.
         """
         query = """
             SELECT r.session, r.record FROM readings r JOIN sessions s ON s.id = r.session
@@ -173,7 +179,7 @@ class Ledger(Managed):
         for row in rows[::-1][::every][::-1]:
             record = record_of(self.path.name, row["session"], row["record"])
             kept = {key: record[key] for key in ("time", "seconds", "speech")}
-            bits = {key: record.get(key) for key in ("bits", "bits_low", "bits_high")}
+            bits = {key: record.get(key) for key in (*_LIMITED, *_OF_EVIDENCE)}
             points.append({"session": row["session"], **kept, **bits})
         return points
 
@@ -294,6 +300,16 @@ class Ledger(Managed):
         else:
             rows = self.connection.execute(f"{query} WHERE p.name = ? ORDER BY s.id", (speaker,))
         return [session_of(self.path.name, row) for row in rows]
+
+    def _evidence_of(self, session: int) -> dict[str, float | None]:
+        """The evidence bits of a session's last reading that is kept."""
+        row = self.connection.execute(
+            "SELECT record FROM readings WHERE session = ? "
+            "ORDER BY seconds DESC, rowid DESC LIMIT 1",
+            (session,),
+        ).fetchone()
+        record = {} if row is None else record_of(self.path.name, session, row["record"])
+        return {key: record.get(key) for key in _OF_EVIDENCE}
 
     def _evidence(
         self,

@@ -30,6 +30,7 @@ _KEPT = (
     "seconds", "speech", "bits", "bits_low", "bits_high", "sum_bits", "gain_bits", "peak_bits",
     "expected_bits", "ceiling",
 )  # fmt: skip
+_OF_EVIDENCE = ("evidence_bits", "evidence_bits_low", "evidence_bits_high", "at_least")
 
 
 def check(monitor: Monitor) -> str:
@@ -141,7 +142,7 @@ class Session:
             self._last = record
             if record["seconds"] >= self._due - 1e-6:
                 self._due = record["seconds"] + self._every
-                self._wait("readings", {"type": "reading", **{k: record[k] for k in _KEPT}})
+                self._wait("readings", {"type": "reading", **_kept(record)})
             if self._flushed is None:  # not before there is a checkpoint to resume from
                 self._flushed = self._clock()
             elif self._clock() - self._flushed >= FLUSH_SECONDS:
@@ -152,7 +153,7 @@ class Session:
     def settle(self) -> list[str]:
         """The stream is over: write the rest, and that it has ended."""
         if self._last is not None and self._last["seconds"] > self._due - self._every:
-            self._wait("readings", {"type": "reading", **{k: self._last[k] for k in _KEPT}})
+            self._wait("readings", {"type": "reading", **_kept(self._last)})
         self._patience(LAST_WAIT_MS)
         self._flush(ended=True)
         self._settled = True
@@ -180,7 +181,7 @@ class Session:
         return {
             "session": self._id,
             "due": self._due,
-            "last": None if self._last is None else {k: self._last[k] for k in _KEPT},
+            "last": None if self._last is None else _kept(self._last),
             "written": dict(self._written),
             "waiting": list(self._waiting),
         }
@@ -307,6 +308,12 @@ class Session:
 
     def _time(self) -> str:
         return self._now().isoformat(timespec="seconds").replace("+00:00", "Z")
+
+
+def _kept(record: Mapping[str, Any]) -> dict[str, Any]:
+    """What a ledger keeps of a reading; of evidence only where there is any."""
+    there = [key for key in _OF_EVIDENCE if record.get(key) is not None]
+    return {key: record[key] for key in (*_KEPT, *there)}
 
 
 _OF_START: Sequence[str] = ("version", "features", "speakers", "ceiling", "fingerprint")

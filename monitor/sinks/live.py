@@ -138,7 +138,7 @@ class LiveView(TerminalSink):
             parts.append(f"among the {self.enrolled or 'few'} enrolled {among_enrolled(reading)}")
         if (peak := reading.get("peak_bits")) is not None:
             parts.append(f"peak {number(peak)}")
-        parts += [text for text in (self._forecast(), self._lag()) if text]
+        parts += [text for text in (self._others, self._forecast(), self._lag()) if text]
         if self.raised:
             parts.append(f"ALERT {next(iter(self.raised))}")
         return ", ".join(parts)
@@ -170,6 +170,8 @@ class LiveView(TerminalSink):
         )
         if enrolled := enrolment(self.reading):
             below.append(Text(f" enrolled at all? {clean(enrolled, 60)}", "dim"))
+        if self._others:
+            below.append(Text(f" {self._others}", "yellow"))
         above = [self._banner(), self._headline(), *self._crowd_lines(width), self._state()]
         room = height - 3 - len(above) - len(below)  # the cursor's line, the axis and the legend
         blank = [Text("")] if room > 8 else []

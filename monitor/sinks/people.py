@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from monitor.crowds import at_least, axis_top, best_match, headline, left_of
@@ -14,6 +14,7 @@ from monitor.phrases import (
     is_stranger,
     length_in_words,
     odds,
+    one_in,
     printable,
     voice_since,
 )
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 __all__ = [
     "TerminalSink",
     "alert_in_words",
+    "also_narrowed_down",
     "among_enrolled",
     "bits_now",
     "clean",
@@ -42,6 +44,7 @@ LINE_SECONDS = 10.0
 SAME_SECONDS = 60.0
 """How often a line is said that says nothing new, so that people see that it goes on."""
 SHOWN_GAPS = 5
+SHOWN_BYSTANDERS = 3
 ACTIONS = {
     "note": "alerts rest, the evidence is of both",
     "reset": "the evidence begins afresh",
@@ -216,6 +219,11 @@ class TerminalSink:
             lines.append(among)
         return lines
 
+    @property
+    def _others(self) -> str:
+        """Who else was narrowed down, while the evidence is of one voice."""
+        return "" if self.doubt else also_narrowed_down(self.reading.get("bystanders"))
+
     def _whose(self) -> str:
         """Whose bits these are, as far as anybody can know."""
         if self.doubt:
@@ -268,6 +276,23 @@ def beyond_in_words(record: Mapping[str, Any]) -> str:
     if not alarms.get("beyond"):
         return ""
     return f"; later than the {length_in_words(alarms['horizon_seconds'])} this is known for"
+
+
+def also_narrowed_down(bystanders: Sequence[Mapping[str, Any]] | None) -> str:
+    """Who else became more probable; empty where nobody did.
+
+    Examples:
+        >>> also_narrowed_down([{"name": "bob", "probability": 1 / 30, "people": 10000}])
+        'also narrowed down: bob, 1 in 30'
+        >>> also_narrowed_down([])
+        ''
+    """
+    found = list(bystanders or ())
+    if not found:
+        return ""
+    shown = [f"{clean(each['name'], 20)}, {one_in(each['probability'])}" for each in found]
+    more = f"; and {len(found) - SHOWN_BYSTANDERS} more" if len(found) > SHOWN_BYSTANDERS else ""
+    return f"also narrowed down: {'; '.join(shown[:SHOWN_BYSTANDERS])}{more}"
 
 
 def bits_now(reading: Mapping[str, Any]) -> str:

@@ -73,7 +73,7 @@ _CARRIED = {
                     "time": _TEXT,
                     "seconds": _SECONDS,
                     "speech": _SECONDS,
-                    **_limits("bits"),
+                    **_limits("bits", "evidence_bits"),
                 },
                 "required": ["session", "time", "seconds", "speech", "bits"],
             },
@@ -82,6 +82,26 @@ _CARRIED = {
     "required": ["sessions", "speech", "history"],
 }
 
+_BYSTANDERS = {
+    "type": "array",
+    "items": {
+        "type": "object",
+        "properties": {
+            "name": _TEXT,
+            "probability": {"type": "number", "minimum": 0, "maximum": 1},
+            "people": _COUNT,
+        },
+        "required": ["name", "probability", "people"],
+    },
+}
+_LEVEL = {
+    "type": "object",
+    "properties": {
+        "above": {"type": "number", "minimum": 0, "maximum": 1},
+        "people": _COUNT,
+    },
+    "required": ["above", "people"],
+}
 _OTHERS = {
     "type": "object",
     "properties": {
@@ -157,6 +177,7 @@ _START = _record(
     {
         "carried": _CARRIED,
         "alarms": _ALARMS,
+        "bystanders": _LEVEL,
         "law_prior": {"type": "number", "minimum": 0, "maximum": 1},
         "among": {"type": "array", "items": _PEOPLE},
         "enrolled_prior": {"type": "number", "minimum": 0, "maximum": 1},
@@ -210,6 +231,7 @@ _READING = _record(
         "support_bits": _FIGURE,
         "at_least": _MAYBE_FLAG,
         "among": _AMONG,
+        "bystanders": _BYSTANDERS,
         "change": _OPEN,
         "enrolled_withheld": _TEXT,
         "withheld": _TEXT,
@@ -282,7 +304,7 @@ _END = _record(
         "watch": _MAYBE_TEXT,
         "top": _TOP,
     },
-    {"recordings": _TEXTS, "notices": _TEXTS},
+    {"recordings": _TEXTS, "notices": _TEXTS, "bystanders": _BYSTANDERS},
 )
 
 SCHEMA: dict[str, Any] = {

@@ -7,6 +7,7 @@ from typing import Any
 
 from monitor.phrases import another_voice, clock_time, enrolment, plural, voice_since
 from monitor.sinks.people import (
+    also_narrowed_down,
     among_enrolled,
     bits_now,
     clean,
@@ -88,6 +89,9 @@ def _bits(
         rows.append((f"by {clean(name, 17)}", f"{number(feature['usable'])} s usable{rank}"))
     likely = ", ".join(f"{clean(name, 20)} {p:.0%}" for name, p in last["top"][:5])
     rows.append(("most probable", likely))
+    if others := also_narrowed_down(None if doubt else last.get("bystanders")):
+        label, _, who_else = others.partition(": ")
+        rows.append((label, who_else))
     if enrolled := enrolment(last):
         rows.append(("one of them at all", clean(enrolled, 100)))
     return rows

@@ -101,7 +101,7 @@ class ReplayProgress(TerminalSink):
 
     def _last_words(self) -> str:
         gaps = f", {plural(self._gaps, 'gap')}" if self._gaps else ""
-        return self._line() + gaps
+        return ", ".join(part for part in (self._line() + gaps, self._others) if part)
 
     def _view(self) -> RenderableType:
         from rich.progress_bar import ProgressBar

@@ -19,6 +19,7 @@ from monitor.population.population import Population
 from monitor.protocols import Feature, Source
 from monitor.stream.alike import unlike
 from monitor.stream.background import background
+from monitor.stream.bystanders import Bystander, Bystanders
 from monitor.stream.change import Change, ChangeDetector, Open
 from monitor.stream.evidence import Evidence
 from monitor.stream.intake import Intake, Moments
@@ -66,6 +67,8 @@ class Monitor:
         among: sizes of crowds in which to say what the voice is worth, each at least N; None for
             the N enrolled and a million.
         enrolled_prior: probability, before anything is heard, that one of the N speaks.
+        bystanders: name everybody enrolled, but who is watched, whose probability in the largest of
+            these crowds lies above this level; None names nobody.
 
     Attributes:
         unheard: features of the population that could be listened for, and are not, since nobody
@@ -97,6 +100,7 @@ class Monitor:
         top: int = 5,
         among: Sequence[float] | None = None,
         enrolled_prior: float = 0.5,
+        bystanders: float | None = None,
     ) -> None:
         step = round(step_seconds * TICKS_PER_SECOND) if math.isfinite(step_seconds) else 0
         if step < 1 or abs(step_seconds * TICKS_PER_SECOND - step) > 1e-6:
@@ -128,6 +132,7 @@ class Monitor:
         )
         self._laws = population.laws if laws is None else laws
         self.watch = watch
+        self.bystanders = self._bystanders(bystanders)
         self.session = session
         shipped = self.recogniser.law.origin == "shipped"
         self.borrowed = population.borrowed or laws is not None or shipped
@@ -232,6 +237,21 @@ class Monitor:
         for feature in features:
             self._compare_feature(feature)
             self._made[feature.name] = feature
+
+    def _bystanders(self, level: float | None) -> Bystanders | None:
+        """What looks for them.
+
+        Raises:
+            UsageError: no probability, or nothing was learnt to tell it by.
+        """
+        recogniser = self.recogniser
+        if level is None:
+            return None
+        if recogniser.support_bits is None:
+            why = recogniser.withheld or recogniser.evidence_lacks
+            raise UsageError(f"bystanders cannot be told: {why}")
+        watched = self.watch if recogniser.watched else None
+        return Bystanders(recogniser.names, watched, recogniser.among[-1], level)
 
     def _make_detector(self) -> ChangeDetector:
         from monitor.features.channel import Channel
@@ -426,6 +446,9 @@ class Monitor:
             recogniser.ceiling,
         )
         both = list(zip(linear.tolist(), root.tolist(), strict=True))
+        others: list[tuple[Bystander, ...] | None] = [None] * len(made)
+        if self.bystanders is not None:
+            others = self.bystanders.each([each.told.ratios for each in made])
         for r, seconds in enumerate(speech.tolist()):
             self._follow(moments, r)
             self._intake.learn(moments, r)
@@ -438,7 +461,7 @@ class Monitor:
                     self._open = None
                 elif not afresh and self._open is None:
                     self._open = Open(change.since_seconds, change.features)
-            reading = self._reading(made[r], seconds, both[r])
+            reading = self._reading(made[r], seconds, both[r], others[r])
             if afresh:  # before the reading, after which a run may be stopped and resumed
                 self._begin_afresh()
             yield reading
@@ -465,7 +488,13 @@ class Monitor:
         if self.on_change == "split":
             self._stream, self._peak = self._stream + 1, 0.0
 
-    def _reading(self, made: Assessment, speech: float, lines: tuple[float, float]) -> Reading:
+    def _reading(
+        self,
+        made: Assessment,
+        speech: float,
+        lines: tuple[float, float],
+        others: tuple[Bystander, ...] | None,
+    ) -> Reading:
         self._read = self._intake.tick
         recogniser = self.recogniser
         headline = made.local if self.watch is not None else made.gain
@@ -499,6 +528,7 @@ class Monitor:
             posterior=made.posterior,
             top=made.top,
             **made.told._asdict(),
+            bystanders=others,
             enrolled=made.enrolled,
             enrolled_withheld=made.enrolled_withheld,
             withheld=recogniser.withheld,

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from monitor.stream.bystanders import Bystander
 from monitor.stream.change import Open
 from monitor.types import FloatArray
 
@@ -81,6 +82,8 @@ class Reading:
         among: what it means among so many people; None where nothing was learnt to tell it by.
         ratios: bits of everybody's likelihood ratio, lowered alike to what can be supported, shape
             (N,), or None.
+        bystanders: others than the watched speaker whose probability lies above the level that was
+            stated, the most probable first; None where none was, or nothing was learnt.
         enrolled: probability that the speaker is one of the N at all, at the odds before that the
             monitor was given; None as long as there is nothing to go by, or where it cannot be
             told. The closed-set figures assume it.
@@ -118,6 +121,7 @@ class Reading:
     at_least: bool | None = None
     among: Sequence[Among] | None = None
     ratios: FloatArray | None = None
+    bystanders: Sequence[Bystander] | None = None
     enrolled: float | None = None
     enrolled_withheld: str = ""
     withheld: str = ""
@@ -163,6 +167,8 @@ class Reading:
             },
             "top": [list(pair) for pair in self.top],
         }
+        if self.bystanders is not None:
+            record["bystanders"] = [each.record() for each in self.bystanders]
         if self.change is not None:
             record["change"] = self.change.record()
         if self.enrolled_withheld:

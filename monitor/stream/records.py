@@ -55,6 +55,7 @@ def start_record(monitor: Monitor, recordings: Sequence[str]) -> dict[str, Any]:
         "among": list(recogniser.among),
         "enrolled_prior": recogniser.enrolled_prior,
         "support_bits": recogniser.support_bits,
+        **_bystanders(monitor),
         "on_change": monitor.on_change,
         "recordings": list(recordings),
         "fingerprint": {
@@ -63,6 +64,12 @@ def start_record(monitor: Monitor, recordings: Sequence[str]) -> dict[str, Any]:
         },
         "notices": _notices(monitor),
     }
+
+
+def _bystanders(monitor: Monitor) -> dict[str, Any]:
+    """Whom the readings name; nothing where nobody asked."""
+    asked = monitor.bystanders
+    return {} if asked is None else {"bystanders": {"above": asked.level, "people": asked.people}}
 
 
 def _fingerprint(law: RankLaw) -> str:
@@ -99,6 +106,9 @@ def _notices(monitor: Monitor) -> list[str]:
             f"not used: {unheard}; an attacker who does may learn more (identity needs the extra "
             "'identity', and --ecapa DIR or MONITOR_ECAPA; `monitor doctor` looks)"
         )
+    if monitor.bystanders is not None and recogniser.support_bits is not None:
+        notice = monitor.bystanders.notice(recogniser.support_bits)
+        notices += [notice] if notice else []
     return notices + law_notices(monitor)
 
 
@@ -122,6 +132,7 @@ class Tally:
         failures: what could not be done with the run, a line each.
         silent: names of the recordings in which nobody spoke.
         notices: what a person should know of the recordings, a line each.
+        bystanders: the most that each of them came to, by name.
     """
 
     def __init__(self) -> None:
@@ -130,13 +141,22 @@ class Tally:
         self.failures: list[str] = []
         self.silent: list[str] = []
         self.notices: list[str] = []
+        self.bystanders: dict[str, dict[str, Any]] = {}
         self.last: Mapping[str, Any] = {}
+
+    def _look_for_bystanders(self, record: Mapping[str, Any]) -> None:
+        """Keep the most that anybody came to."""
+        for each in record.get("bystanders") or ():
+            before = self.bystanders.get(each["name"])
+            if before is None or each["probability"] > before["probability"]:
+                self.bystanders[each["name"]] = dict(each)
 
     def count(self, record: Mapping[str, Any]) -> None:
         """Take note of one record."""
         kind = record["type"]
         if kind == "reading":
             self.readings += 1
+            self._look_for_bystanders(record)
             self.last = {
                 key: record[key] for key in ("seconds", "speech", "bits", "peak_bits", "top")
             }
@@ -186,7 +206,15 @@ class Tally:
             "watch": monitor.watch,
             "recordings": list(recordings),
             "notices": self.notices,
+            **self._bystanders(monitor),
         }
+
+    def _bystanders(self, monitor: Monitor) -> dict[str, Any]:
+        """Each with the most they came to, the most probable first; nothing where nobody asked."""
+        if monitor.bystanders is None:
+            return {}
+        ranked = sorted(self.bystanders.values(), key=lambda each: -each["probability"])
+        return {"bystanders": ranked}
 
     def _look_at(self, monitor: Monitor, names: Sequence[str]) -> None:
         """What is to be said of the recordings."""

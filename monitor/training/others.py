@@ -54,6 +54,7 @@ def with_maxima(
     *,
     trained: Mapping[str, Collection[str]] | None = None,
     horizons: Sequence[float] = HORIZONS,
+    wanted: Callable[[RankLaw], bool] = lambda _: True,
     seed: int = 0,
     jobs: int = 1,
     progress: Callable[[int, int], None] = lambda _done, _all: None,
@@ -70,6 +71,7 @@ def with_maxima(
         voices: calibration speech, from ``collect``; of more than 100 speakers as many are drawn.
         trained: by feature, who trained its network: no stream of theirs counts with it.
         horizons: audio seconds.
+        wanted: which laws shall know it; the others stay as they are.
         seed: of who is watched.
         jobs: processes.
         progress: called with speakers done and in all.
@@ -86,8 +88,10 @@ def with_maxima(
         kept = [name for name in population.features if name in voice.sessions[0]]
         watch = rest[int(generator.integers(len(rest)))]
         streams.append(_Stream(voice.name, watch, stream_of(voice, kept, max(horizons))))
+    _ = population.cohort  # read once, not by every process
     light = population.with_laws(Laws(map(_light, population.laws)))
-    work = partial(_heard, light, tuple(horizons), trained or {})
+    places = [i for i, law in enumerate(population.laws) if wanted(law)]
+    work = partial(_heard, light, places, tuple(horizons), trained or {})
     found: list[dict[int, FloatArray]] = []
     with closing(each_in_order(work, streams, jobs)) as results:
         for each in results:
@@ -115,16 +119,17 @@ def with_maxima(
 
 def _light(law: RankLaw) -> RankLaw:
     """A law with one resample: nothing here asks for limits, which take most of the time."""
-    few = {
-        name: value[:2]
-        for name in ("alpha", "beta", "binomial", "weights", "floor")
-        if (value := getattr(law, name)) is not None
-    }
-    return replace(law, **few, rows=(), maxima=None)
+    names = ("alpha", "beta", "binomial", "weights", "floor")
+    few = {name: getattr(law, name)[:2] for name in names}
+    evidence = law.evidence
+    if evidence is not None:
+        evidence = replace(evidence, intercept=evidence.intercept[:2], slopes=evidence.slopes[:2])
+    return replace(law, **few, evidence=evidence, rows=(), maxima=None)
 
 
 def _heard(
     population: Population,
+    places: Collection[int],
     horizons: tuple[float, ...],
     trained: Mapping[str, Collection[str]],
     stream: _Stream,
@@ -135,7 +140,7 @@ def _heard(
     made = {}
     for i, law in enumerate(population.laws):
         knows = any(stream.speaker in trained.get(name, ()) for name in law.features)
-        if knows or not set(law.features) <= set(stream.frames.tracks):
+        if i not in places or knows or not set(law.features) <= set(stream.frames.tracks):
             continue
         try:
             monitor = Monitor(population, law.features, stream.watch, session=law.session)

@@ -2,8 +2,8 @@
 import { $, fill, make, share, text } from "./dom.js";
 import { bestMatch, headline, leftOf, people } from "./crowds.js";
 import {
-  capital, clock, count, featureName, fixed, isoTime, known, left, length, odds, percent, plural, verdict,
-  voiceSince, whoseBits,
+  capital, clock, count, featureName, fixed, isoTime, known, left, length, odds, oneIn, percent, plural,
+  verdict, voiceSince, whoseBits,
 } from "./words.js";
 
 const NOBODY = 0.2; // four to one against anybody enrolled
@@ -46,6 +46,13 @@ export function banners(run, reading) {
     if (reading.change) {
       made.push(banner("warn", `${capital(voiceSince(reading.change))}.`,
         `${capital(whoseBits(run.start.watch))}: what both said is in them. Alerts rest.`));
+    }
+    const others = reading.change ? [] : reading.bystanders || [];
+    if (others.length) {
+      const shown = others.slice(0, 5).map((each) => `${each.name}, ${oneIn(each.probability)}`).join("; ");
+      const more = others.length > 5 ? `; and ${others.length - 5} more` : "";
+      made.push(banner("warn", "Also narrowed down:",
+        `${shown}${more} (among ${people(others[0].people)} people)`));
     }
     if (known(reading.enrolled) && reading.enrolled < NOBODY) {
       made.push(banner("warn", "Probably nobody enrolled.",

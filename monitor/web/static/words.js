@@ -68,6 +68,9 @@ export function odds(bits, ceiling, assumed) {
   return k < 1 / 0.995 ? "over 99 % sure" : `${(100 / k).toFixed(0)} % sure`;
 }
 
+// A probability of one person.
+export const oneIn = (p) => (p * FEWEST > 1 ? `${(100 * p).toFixed(0)} % sure` : `1 in ${count(1 / p)}`);
+
 export function verdict(bits, ceiling, watch) {
   const k = left(bits, ceiling);
   const said = odds(bits, ceiling, !watch);

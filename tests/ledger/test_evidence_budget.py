@@ -1,0 +1,124 @@
+"""Bits of evidence over sessions: kept, shown, and a budget of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from monitor import Monitor
+from monitor.alerts import budget
+from monitor.ledger import Ledger, Session
+from monitor.stream.run import run
+from monitor.types import Frames, Track
+from tests.stream.streams import Listed, heard_by_both, telling, two_features, with_evidence
+
+FEATURES = ["f0", "style"]
+
+
+def like(name: str) -> Frames:
+    """Three seconds of a voice such as that template's."""
+    population, generator, ticks = with_evidence(), np.random.default_rng(4), 300
+    row = population.offsets[population.index(name)]
+    counts = population.features["f0"].slices[row]
+    bins = generator.choice(counts.size, ticks, p=counts / counts.sum())
+    late = np.arange(50, ticks + 1, 50)
+    near = np.tile(population.features["style"].slices[row], (late.size, 1))
+    return Frames(
+        np.ones(ticks, np.bool_),
+        {"f0": Track(np.arange(1, ticks + 1), bins), "style": Track(late, near)},
+    )
+
+
+def session(path, population, rules=(), watch="s1", stream=None):
+    """One session of that speaker: its readings and alerts."""
+    records: list[dict[str, Any]] = []
+    monitor = Monitor(population, FEATURES, watch)
+
+    class Kept:
+        def write(self, record):
+            records.append(dict(record))
+
+        def close(self):
+            pass
+
+    made = Session(Ledger(path), monitor, reading_seconds=1.0)
+    start = made.begin({**_start(monitor), "notices": []})
+    run(monitor, Listed([stream or heard_by_both()]), ["a"], sinks=[Kept()], rules=list(rules),
+        actions=[made], start=start)  # fmt: skip
+    made.close()
+    return records
+
+
+def _start(monitor):
+    from monitor.stream.records import start_record
+
+    return start_record(monitor, ["a"])
+
+
+def readings(records):
+    return [record for record in records if record["type"] == "reading"]
+
+
+def test_evidence_is_of_all_that_was_heard(tmp_path):
+    """As of one stream: its length is that of both sessions together."""
+    path = tmp_path / "me.db"
+    first, second = (session(path, with_evidence()) for _ in range(2))
+    monitor = Monitor(with_evidence(), FEATURES, "s1")
+    alone = list(monitor.push(heard_by_both()))
+    once = monitor.evidence
+    again = Monitor(with_evidence(), FEATURES, "s1")
+    again.begin_with(once)
+    both = again.push(heard_by_both())
+    for records, made in ((first, alone), (second, both)):
+        assert readings(records)[-1]["evidence_bits"] == made[-1].record()["evidence_bits"]
+    assert readings(second)[-1]["speech"] == pytest.approx(2 * readings(first)[-1]["speech"])
+    with Ledger(path) as ledger:
+        rows = ledger.sessions()
+        history = ledger.history("s1")
+    told = [readings(each)[-1] for each in (first, second)]
+    for name in ("evidence_bits", "evidence_bits_low", "evidence_bits_high"):
+        assert [row[name] for row in rows] == pytest.approx([r[name] for r in told], abs=1e-6)
+    assert history[-1]["evidence_bits"] == pytest.approx(told[-1]["evidence_bits"], abs=1e-6)
+
+
+def test_a_budget_of_evidence_is_spent_over_sessions(tmp_path):
+    """One that the first session alone leaves standing, and both together spend."""
+    population, own = telling(), like("s1")
+    for name in ("dry.db", "me.db"):
+        first = session(tmp_path / name, population, stream=own)
+    dry = session(tmp_path / "dry.db", population, stream=own)
+    most = max(r["evidence_bits"] for r in readings(first))
+    bits = (most + max(r["evidence_bits"] for r in readings(dry))) / 2
+    assert bits > most
+    once = budget(bits, "evidence_bits")
+    alone = session(tmp_path / "other.db", population, once, stream=own)
+    assert not [r for r in alone if r["type"] == "alert" and r["level"] == "alert"]
+    spent = budget(bits, "evidence_bits")
+    for rule in spent:
+        rule.hold_seconds = 0.0
+    both = session(tmp_path / "me.db", population, spent, stream=own)
+    raised = [r for r in both if r["type"] == "alert" and r["state"] == "raised"]
+    assert {r["field"] for r in raised} == {"evidence_bits"}
+    assert any(r["rule"].endswith("bits of evidence spent") for r in raised)
+
+
+def test_a_ledger_from_before_there_was_evidence_opens_and_goes_on(tmp_path):
+    """Sessions under laws without it: nothing to tell of them, and the next one has it."""
+    path = tmp_path / "me.db"
+    first = session(path, two_features())
+    assert readings(first)[-1]["evidence_bits"] is None
+    second = session(path, with_evidence())
+    with Ledger(path) as ledger:
+        rows = ledger.sessions()
+    assert rows[0]["evidence_bits"] is None
+    assert rows[1]["evidence_bits"] == pytest.approx(
+        readings(second)[-1]["evidence_bits"], abs=1e-6
+    )
+
+
+def test_the_rule_says_what_it_counts():
+    nearly, spent = budget(8.0, "evidence_bits")
+    assert nearly.rule == "budget of 8 bits of evidence nearly spent"
+    assert (spent.rule, spent.field) == ("budget of 8 bits of evidence spent", "evidence_bits")
