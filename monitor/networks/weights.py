@@ -17,7 +17,7 @@ from monitor.archives import read_arrays
 from monitor.errors import StoreError
 from monitor.types import AnyArray
 
-__all__ = ["int8", "read_weights"]
+__all__ = ["int8", "read_weights", "restored"]
 
 _MOST_BYTES = 16 << 20
 _SCALE = ".scale"
@@ -56,12 +56,13 @@ def read_weights(path: Path) -> tuple[dict[str, AnyArray], str]:
             held = file.read(_MOST_BYTES + 1)
         if len(held) > _MOST_BYTES:
             raise ValueError("far too large for it")
-        return _restored(read_arrays(BytesIO(held))), hashlib.sha256(held).hexdigest()
+        return restored(read_arrays(BytesIO(held))), hashlib.sha256(held).hexdigest()
     except Exception as error:  # zipfile and numpy raise what they like on a broken file
         raise StoreError(f"{path.name}: no weights ({type(error).__name__}: {error})") from None
 
 
-def _restored(weights: Mapping[str, AnyArray]) -> dict[str, AnyArray]:
+def restored(weights: Mapping[str, AnyArray]) -> dict[str, AnyArray]:
+    """What `int8` made, brought back to float32; the rest as it is."""
     made = {name: each for name, each in weights.items() if not name.endswith(_SCALE)}
     for name, scale in weights.items():
         if name.endswith(_SCALE):

@@ -23,6 +23,7 @@ from monitor.evaluation import ScoreMatrix, evaluate
 from monitor.features.ecapa import resolve
 from monitor.features.exported import exported_encoder
 from monitor.networks.voice import VoiceNetwork
+from monitor.networks.weights import restored
 from monitor.types import FloatArray
 from monitor.whole import written_whole
 from recipes.voice.augment import at_snr, telephone
@@ -57,7 +58,8 @@ def main() -> None:
         torch.set_num_threads(1)
         rows = measure(cache, "teacher", exported_encoder(resolve(given.ecapa)).embed)
     else:
-        network = VoiceNetwork(rounded(finished(cache, load_student(given.out))))
+        shipping = rounded(finished(cache, load_student(given.out)))
+        network = VoiceNetwork(restored(shipping))
         rows += measure(cache, "voice", network.embed)
     with written_whole(path) as file:
         file.write(orjson.dumps(rows, option=orjson.OPT_INDENT_2))

@@ -46,15 +46,15 @@ def export(cache: Cache, out: Path, target: Path) -> dict[str, Any]:
     results = out / RESULTS
     if not results.exists():
         raise StoreError(f"{out}: not evaluated: python -m recipes.voice.evaluate")
-    weights = rounded(finished(cache, load_student(out)))
-    held = packed(weights)
+    weights = finished(cache, load_student(out))
+    held = packed(rounded(weights))
     made: dict[str, Any] = {
         "name": "voice",
         "what": "speaker embedding: windows of 3 s at 16 kHz, log mel bands, to unit vectors",
         "sha256": hashlib.sha256(held).hexdigest(),
         "bytes": len(held),
         "parameters": sum(each.size for each in weights.values()),
-        "precision": "float16, computed in float32",
+        "precision": "int8 with a float16 scale a row, computed in float32",
         "bands": BANDS,
         "rate_hz": RATE,
         "embedding": EMBEDDING,

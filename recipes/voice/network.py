@@ -12,7 +12,8 @@ import torch
 from torch import Tensor, nn
 
 from monitor.networks.mel import BANDS
-from monitor.types import FloatArray
+from monitor.networks.weights import int8
+from monitor.types import AnyArray, FloatArray
 from recipes.folding import norm, separable
 
 __all__ = ["CHANNELS", "DILATIONS", "EMBEDDING", "WIDE", "Student", "folded", "rounded"]
@@ -116,6 +117,6 @@ def folded(student: Student) -> dict[str, FloatArray]:
     return {name: np.asarray(each, np.float32) for name, each in found.items()}
 
 
-def rounded(weights: dict[str, FloatArray]) -> dict[str, FloatArray]:
-    """What ships: half precision."""
-    return {name: each.astype(np.float16) for name, each in weights.items()}
+def rounded(weights: dict[str, FloatArray]) -> dict[str, AnyArray]:
+    """What ships: int8 with a scale a row, the rest in half precision."""
+    return int8({name: each.astype(np.float16) for name, each in weights.items()})
