@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -181,30 +181,35 @@ class LengthEvidence:
     support: FloatArray
     area: FloatArray
 
+    _table: FloatArray = field(init=False, repr=False)
+    _bounds: FloatArray = field(init=False, repr=False)
+    _logs: FloatArray = field(init=False, repr=False)
+    _gaps: FloatArray = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        # one table of all coefficients: a reading looks them up once
+        logs = np.log(self.lengths)
+        made = {
+            "_table": np.concatenate([self.intercept[..., None], self.slopes], axis=-1),
+            "_bounds": np.column_stack([self.support, self.area]),
+            "_logs": logs,
+            "_gaps": np.append(np.diff(logs), 1.0),
+        }
+        for name, value in made.items():
+            object.__setattr__(self, name, value)
+
     def at(self, seconds: FloatArray) -> EvidencePoint:
         """The law at T speech seconds, shape (R,); a moment does not depend on the others."""
         first, last = self.lengths[0], self.lengths[-1]
-        inside = np.clip(seconds, first, last)
-        right = np.clip(np.searchsorted(self.lengths, inside), 1, max(self.lengths.size - 1, 1))
-        right = np.minimum(right, self.lengths.size - 1)
-        left = np.maximum(right - 1, 0)
-        gap = np.log(self.lengths[right] / self.lengths[left])
-        ahead = np.log(inside / self.lengths[left])
-        w = np.divide(ahead, gap, out=np.zeros_like(ahead), where=gap > 0)
-        fade = np.clip(seconds / first, 0.0, 1.0)
-
-        def between(values: FloatArray, scale: FloatArray) -> FloatArray:
-            more = (slice(None), *[None] * (values.ndim - 1))
-            mixed = (1.0 - w[more]) * values[left] + w[more] * values[right]
-            return np.asarray(scale[more] * mixed)
-
-        whole = np.ones_like(fade)
-        return EvidencePoint(
-            between(self.intercept, fade),
-            between(self.slopes, fade),
-            between(self.support, whole),
-            between(self.area, whole),
-        )
+        inside = np.minimum(np.maximum(seconds, first), last)
+        left = np.maximum(np.searchsorted(self.lengths, inside) - 1, 0)
+        right = np.minimum(left + 1, self.lengths.size - 1)
+        w = (np.log(inside) - self._logs[left]) / self._gaps[left]
+        fade = np.minimum(seconds / first, 1.0)
+        near, far = (fade * (1.0 - w))[:, None, None], (fade * w)[:, None, None]
+        table = near * self._table[left] + far * self._table[right]
+        bounds = (1.0 - w)[:, None] * self._bounds[left] + w[:, None] * self._bounds[right]
+        return EvidencePoint(table[..., 0], table[..., 1:], bounds[:, 0], bounds[:, 1])
 
 
 def _is_share(values: FloatArray) -> bool:
