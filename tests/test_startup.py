@@ -73,3 +73,16 @@ def test_river_comes_alone_and_when_a_change_can_first_be_seen():
     # 4 units of 0.5 s to be warm, 3 held back, the 9 margins that ADWIN waits for
     program = VOICE + "hear(7); print(loaded()); hear(60); print(loaded())"
     assert ran(program) == "[]\n['river']\n"
+
+
+def test_spectra_load_nothing_of_numpy_that_is_not_used_and_leave_it_usable():
+    program = """
+from monitor.maths.spectra import fft
+import numpy as np
+idle = {"numpy.f2py.crackfortran", "numpy.testing._private.utils", "unittest"}
+print(sorted(idle & set(sys.modules)))
+np.testing.assert_allclose(fft.rfft(np.ones(4)).real, [4, 0, 0])
+from numpy.testing import assert_array_equal
+print(np.f2py.__version__ is not None)
+"""
+    assert ran(program) == "[]\nTrue\n"

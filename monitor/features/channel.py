@@ -6,10 +6,10 @@ Not a feature that tells speakers apart, and in no template: the change detector
 from __future__ import annotations
 
 import numpy as np
-import scipy.fft
 
 from monitor.features.framing import Framer
 from monitor.features.tracks import empty_track
+from monitor.maths.spectra import fft
 from monitor.types import TICKS_PER_SECOND, BoolArray, FloatArray, Track
 
 __all__ = ["BANDS_HZ", "Channel"]
@@ -87,7 +87,7 @@ class Channel:
 def _levels(pieces: FloatArray) -> tuple[FloatArray, BoolArray]:
     """Shape (n, samples) to levels (n, 20) and where there is speech, (n,)."""
     looks = np.lib.stride_tricks.sliding_window_view(pieces, _LENGTH, axis=1)[:, ::_HOP]
-    spectrum = scipy.fft.rfft(looks * _WINDOW)
+    spectrum = fft.rfft(looks * _WINDOW)
     power = spectrum.real**2 + spectrum.imag**2
     bands = np.add.reduceat(power[..., : _EDGES[-1]], _EDGES[:-1], axis=-1) / (_WIDTHS * _LENGTH)
     every = np.concatenate((bands, bands.sum(axis=-1, keepdims=True)), axis=-1)

@@ -8,10 +8,10 @@ parabolic interpolation. A lag is a bin of the histogram, and 104 lags are all t
 from __future__ import annotations
 
 import numpy as np
-import scipy.fft
 
 from monitor.features.framing import Framer
 from monitor.features.tracks import empty_track
+from monitor.maths.spectra import fft
 from monitor.types import FloatArray, IntArray, Track
 
 __all__ = ["F0", "FRAME", "HIGHEST_LAG", "HOP", "LOWEST_LAG", "RATE", "yin_lags"]
@@ -156,11 +156,11 @@ class _Yin:
         """384 times the autocorrelation: shape (lags, even); a row beyond the frames is stale."""
         padded, power = self._padded[:even], self._power[:even]
         padded[: len(frames), :FRAME] = frames
-        parts = scipy.fft.rfft(padded).view(np.float32)
+        parts = fft.rfft(padded).view(np.float32)
         np.square(parts, out=parts)
         np.add(parts[:, ::2], parts[:, 1::2], out=power)
         # The spectrum is real and even, so that its inverse transform is a cosine transform.
-        correlation: FloatArray = scipy.fft.dct(power, type=1, overwrite_x=True).T
+        correlation: FloatArray = fft.dct(power, type=1, overwrite_x=True).T
         return correlation
 
 

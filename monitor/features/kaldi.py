@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import cache
 
 import numpy as np
-import scipy.fft
 
+from monitor.maths.spectra import fft
 from monitor.types import FloatArray
 
 __all__ = ["Kaldi"]
@@ -55,7 +55,7 @@ class Kaldi:
         frames -= frames.mean(axis=1, keepdims=True)
         before = np.concatenate([frames[:, :1], frames[:, :-1]], axis=1)
         frames = (frames - _EMPHASIS * before) * self._window
-        spectra = scipy.fft.rfft(frames, _POINTS)[:, :-1]
+        spectra = fft.rfft(frames, _POINTS)[:, :-1]
         powers = spectra.real**2 + spectra.imag**2
         levels = np.log(np.maximum(powers @ _triangles(), _FLOOR))
         if self._centred:

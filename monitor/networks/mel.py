@@ -5,10 +5,10 @@ from __future__ import annotations
 from functools import cache
 
 import numpy as np
-import scipy.fft
 from numpy.lib.stride_tricks import sliding_window_view
 
 from monitor.errors import UsageError
+from monitor.maths.spectra import fft
 from monitor.types import FloatArray
 
 __all__ = ["BANDS", "FLOOR", "HOP", "RATE", "WIDTH", "frames_of", "log_mel"]
@@ -51,7 +51,7 @@ def log_mel(sound: FloatArray) -> FloatArray:
     if sound.shape[-1] < WIDTH:
         raise UsageError(f"a frame has {WIDTH} samples, not {sound.shape[-1]}")
     frames = sliding_window_view(np.asarray(sound, np.float32), WIDTH, axis=-1)[..., ::HOP, :]
-    spectrum = scipy.fft.rfft(frames * _window(), _FFT, axis=-1)
+    spectrum = fft.rfft(frames * _window(), _FFT, axis=-1)
     power = spectrum.real**2 + spectrum.imag**2
     return np.asarray(np.log(power @ _filters() + np.float32(FLOOR)), np.float32)
 
