@@ -21,13 +21,10 @@ from monitor.networks.separable import Separable, dense, product, relu
 from monitor.networks.weights import read_weights
 from monitor.types import AnyArray, FloatArray, IntArray
 
-__all__ = ["BLOCK", "MARK", "SHA256", "UnitNetwork", "UnitStream", "shipped"]
+__all__ = ["BLOCK", "SHA256", "UnitNetwork", "UnitStream", "shipped"]
 
 SHA256 = "1e89f192490800e5f6da9a445a57c71eee4e969c2a0c23601467cad7efb734d0"
-"""Of units.npz beside this file."""
-MARK = "f876fac8217dc1ba196afded50cb33ca2b0a42d5c7381d319d3c653545e7421a"
-"""Of its units, in templates and frames: the sha256 of the weights that they first came with. These
-are a part of those."""
+"""Of units.npz beside this file; it marks its units in templates and frames."""
 BLOCK = 640
 """Samples, 0.04 s, whose sums are taken together however a stream is cut: sums of floats depend on
 the shapes of what is summed."""
@@ -44,7 +41,7 @@ class UnitNetwork:
 
     Args:
         weights: arrays by name, as `recipes.phones.export` writes them.
-        mark: of its units, where it is not the file's sha256.
+        mark: the sha256 of the file.
 
     Attributes:
         size: codes there are.
@@ -110,7 +107,7 @@ def shipped() -> UnitNetwork:
         raise StoreError(
             "units.npz in the package is not the one that belongs to it: install again"
         )
-    return UnitNetwork(weights, MARK)
+    return UnitNetwork(weights, sha256)
 
 
 class UnitStream:

@@ -90,9 +90,7 @@ def export(spoken: Spoken, out: Path, target: Path) -> dict[str, Any]:
     return card
 
 
-def export_units(
-    spoken: Spoken, out: Path, target: Path, units: int = UNITS, mark: str | None = None
-) -> dict[str, Any]:
+def export_units(spoken: Spoken, out: Path, target: Path, units: int = UNITS) -> dict[str, Any]:
     """Write the first block, a codebook and a card; the card.
 
     Raises:
@@ -105,13 +103,11 @@ def export_units(
     made = {name: _half(each) for name, each in (layer(trained) | {"codebook": codes}).items()}
     held = packed(made)
     network = UnitNetwork(made)
-    common = _common(spoken, out, held, made)
     card = {
         "name": "units",
         "what": "codes (k-means) of the first block of a phone recogniser, 50 frames a second: "
         "what the feature `phones` counts",
-        **common,
-        "mark": mark or common["sha256"],
+        **_common(spoken, out, held, made),
         "precision": "float16, computed in float32",
         "layer": LAYER,
         "units": network.size,

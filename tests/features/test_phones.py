@@ -23,7 +23,7 @@ from monitor.features.extractor import Extractor
 from monitor.features.phones import Phones
 from monitor.features.tracks import join_tracks
 from monitor.features.vad import VoiceActivity
-from monitor.networks.units import MARK, UnitStream, shipped
+from monitor.networks.units import SHA256, UnitStream, shipped
 from monitor.types import Block, Track
 from tests.contracts import babble, voice
 
@@ -215,7 +215,7 @@ assert "monitor.networks.phones" not in sys.modules
 
 
 def test_the_network_is_marked():
-    assert Phones().network == shipped().mark == MARK
+    assert Phones().network == shipped().mark == SHA256
 
 
 if __name__ == "__main__":
