@@ -1,11 +1,12 @@
-"""The README's pictures of measured numbers: demo.png, reliability.png and evaluate.png of docs.
+"""The README's pictures of measured numbers: demo, crowds, reliability and evaluate.png of docs.
 
     python -m benchmarks.scores FRAMES SCORES
     python -m benchmarks.stills SCORES docs
 
-`monitor demo` leaves the first; the second is of the shipped laws of what every install hears; the
-third is the page of ``monitor evaluate SCORES/f0.npy SCORES/phones.npy SCORES/voice.npy --html``,
-seen by Chromium (extra dev, Debian: chromium fonts-dejavu).
+`monitor demo` leaves the first, and what the second is drawn from (``monitor plot --among``); the
+third is of the shipped laws of what every install hears; the fourth is the page of ``monitor
+evaluate SCORES/f0.npy SCORES/phones.npy SCORES/voice.npy --html``, seen by Chromium (extra dev,
+Debian: chromium fonts-dejavu).
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from monitor.figures.reliability import plot_reliability
 from monitor.population.population import Population
 from tests.web.conftest import ARGUMENTS
 
+CROWDS = "50,1e4,1e6"
 SEEN: ViewportSize = {"width": 1200, "height": 1260}
 
 
@@ -39,6 +41,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as driver:
         subprocess.run([*monitor, "demo", "--speed", "6000", "-o", folder], check=True)
         shutil.copyfile(Path(folder) / "demo.png", given.folder / "demo.png")
+        run, crowds = Path(folder) / "demo.jsonl", given.folder / "crowds.png"
+        subprocess.run([*monitor, "plot", run, "-o", crowds, "--among", CROWDS], check=True)
         page = Path(folder) / "report.html"
         files = [given.scores / f"{name}.npy" for name in OWN]
         labels = given.scores / "labels.npy"

@@ -182,8 +182,10 @@ export class Curve {
         layer: key === "danger" ? "above" : "below",
         line: { color: colour(key), width: 1.4, dash },
       });
+      const right = key === "danger"; // a threshold may lie beside the ceiling
       labels.push({
-        xref: "paper", x: 0.006, xanchor: "left", y, yanchor: place, text: name, showarrow: false,
+        xref: "paper", x: right ? 0.994 : 0.006, xanchor: right ? "right" : "left",
+        y, yanchor: place, text: name, showarrow: false,
         font: { size: 12, color: colour(key) }, bgcolor: colour("card-clear"), borderpad: 1,
       });
     };
