@@ -31,6 +31,9 @@ COLUMNS = (
     ("IdR", "identification_rate", ".2f"),
     ("expected calibration error of the best guess", "calibration_error", ".2f"),
     ("strangers told from enrolled readers (area under the ROC curve)", "open_set_area", ".2f"),
+    ("the same by the sum of all likelihood ratios", "enrolled_area", ".2f"),
+    ("mean evidence bits", "evidence_bits", ".1f"),
+    ("the most evidence bits that are supported", "support_bits", ".1f"),
 )
 
 
@@ -89,7 +92,8 @@ def print_tables(
         for session, feature in sorted(names):
             cells = {row["T"]: row for row in kept if row["feature"] == feature
                      and row["session"] == session}  # fmt: skip
-            texts = [format(cells[t][key], style) if t in cells else "" for t in lengths]
+            values = [cells[t].get(key) if t in cells else None for t in lengths]
+            texts = ["" if value is None else format(value, style) for value in values]
             print(f"| {session} | {feature} | " + " | ".join(texts) + " |")
     sizes = {
         (row["session"], row["T"], row["speakers"], row["candidates"]): row["feature"]
