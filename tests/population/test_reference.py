@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from benchmarks.build_reference import OWN, SETS
+from monitor import Monitor
 from monitor.features.registry import make
 from monitor.marks import network_of
 from monitor.population.population import Population
@@ -84,3 +85,16 @@ def test_the_best_guess_is_calibrated():
     for law in PEOPLE.laws:
         if "identity" in law.features:
             assert all(row["calibration_error"] < 0.08 for row in law.rows if row["T"] >= 3)
+
+
+def test_how_high_others_get_is_known_under_every_law():
+    """So that a rule may ask for 5 % false alarms in streams of ten minutes, as the docs do."""
+    for law in PEOPLE.laws:
+        assert law.maxima is not None
+        assert not set(law.maxima.speakers) & set(law.left_out)
+        assert law.maxima.template_seconds == PEOPLE.scoring().seconds
+    monitor = Monitor(PEOPLE, ("f0", "phones", "voice"), watch=PEOPLE.names[0])
+    for field in ("evidence_bits", "bits", "f0.local_bits"):
+        quote = monitor.false_alarms(field, 0.05, 600.0)
+        assert 0 < quote.bits < quote.most_bits
+        assert 19 <= quote.speakers <= len(PEOPLE)
