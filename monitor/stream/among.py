@@ -113,7 +113,8 @@ def among_each(
     # the limits of a figure that is held to the support, about one that keeps everybody's odds
     own = np.array([[0.0, b.low - b.value, b.high - b.value] for b in watched if b is not None])
     own += bits[:, place, None]
-    rest = total_bits(bits[:, np.arange(len(names)) != place])
+    # rows as they lie alone: a sum depends on the order in memory
+    rest = total_bits(np.ascontiguousarray(bits[:, np.arange(len(names)) != place]))
     found = crowd_bits(own[:, None], rest[:, None, None], len(names), np.array(crowds)[:, None])
     return [
         tuple(

@@ -251,3 +251,13 @@ def test_the_most_that_evidence_and_crowds_can_read():
     assert recogniser.most_bits("evidence_bits") == recogniser.support_bits
     assert recogniser.most_bits("among.1e6.bits") == np.inf
     assert Monitor(two_features()).recogniser.most_bits("evidence_bits") == np.inf
+
+
+@pytest.mark.parametrize("place", [None, 7])
+def test_a_moment_does_not_depend_on_the_others_to_the_last_bit(place):
+    bits = np.random.default_rng(0).normal(-3, 6, (32, 50))
+    own = [None if place is None else Bits(b, b - 1, b + 1) for b in bits[:, place or 0].tolist()]
+    names = [str(j) for j in range(50)]
+    whole = among_each(bits, own, place, [50, 1_000_000], names)
+    for r in range(32):
+        assert among_each(bits[[r]], own[r : r + 1], place, [50, 1_000_000], names) == [whole[r]]
