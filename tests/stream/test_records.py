@@ -150,6 +150,7 @@ def at_most(law: RankLaw, seconds: float) -> RankLaw:
         law,
         template_lengths=law.template_lengths[kept],
         open_set=law.open_set[:, kept],
+        evidence=None,  # of the whole grid
         **cells,
     )
 
