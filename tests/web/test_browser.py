@@ -267,6 +267,20 @@ def test_a_stranger_and_nobody_watched(page, visit):
     assert text(tab, "#hero-title") == "Attacker's confidence"
 
 
+def test_who_else_was_narrowed_down_and_an_alert_beyond_its_time(page, visit):
+    others = [{"name": "<b>bob</b>", "probability": 1 / 30, "people": 10_000}]
+    late = {"share": 0.05, "horizon_seconds": 5.0, "speakers": 22, "session": "cross"}
+    give(page, records.start(), records.reading(9, bystanders=others))
+    give(page, {**records.alert(9), "false_alarms": {**late, "beyond": True}})
+    tab = visit(page.url)
+    said = "Also narrowed down: <b>bob</b>, 1 in 30 (among ten thousand people)"
+    reads(tab, "#banners", said)
+    reads(tab, "#log", "later than the 5.0 s this is known for")
+    give(page, records.reading(10, bystanders=[]))
+    tab.wait_for_function("() => !document.querySelector('#banners').innerText.includes('Also')")
+    assert tab.problems == []
+
+
 def test_what_it_takes_to_know_whether_anybody_enrolled_speaks(page, visit):
     why = "f0+phones cannot tell strangers (0.53); it takes a speaker embedding (identity)"
     give(page, records.start(), records.reading(9, enrolled=None, enrolled_withheld=why))
