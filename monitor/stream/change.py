@@ -81,7 +81,7 @@ class Open:
 
 _F0 = Sensitivity(50, 200, 10.0, 0.01, back_units=20, held_units=4, min_units=3)
 _PHONES = Sensitivity(50, 300, 40.0, 0.05, back_units=20, held_units=3, min_units=3)
-_VOICE = Sensitivity(1, 3, 20.0, 3e-3, back_units=3, level=0.25)
+_VOICE = Sensitivity(1, 3, 20.0, 1e-2, back_units=3, level=0.25)
 _IDENTITY = Sensitivity(1, 2, 20.0, 3e-3, back_units=3, level=0.35)
 _CHANNEL = Sensitivity(1, 4, 3.0, 0.5, back_units=4, held_units=1, min_units=3, least_drop=0.4)
 SENSITIVITY: Mapping[str, Sensitivity] = {

@@ -13,9 +13,11 @@ from monitor.errors import StoreError, UsageError
 from monitor.features.extractor import Extractor
 from monitor.features.f0 import F0
 from monitor.features.tracks import join_frames
+from monitor.features.voice import Voice
 from monitor.population.population import Population
 from monitor.sources.file import File
 from monitor.stream import following as module
+from monitor.stream.background import background
 from monitor.stream.change import SENSITIVITY, ChangeDetector
 from monitor.types import Block
 from tests.contracts import KILOBYTE, growth
@@ -428,9 +430,9 @@ def test_the_state_of_other_features_is_refused():
 # ------------------------------------------------------------------------------------ real readers
 
 
-def listened(paths, seconds):
-    """Steps of one second of pitch, one recording after the other."""
-    extractor = Extractor([F0()])
+def listened(paths, seconds, feature=F0):
+    """Steps of one second, one recording after the other."""
+    extractor = Extractor([feature()])
     frames = None
     for number, path in enumerate(paths):
         for block in File(path, end_seconds=seconds):
@@ -438,9 +440,10 @@ def listened(paths, seconds):
             made = extractor.process(Block(block.samples, block.rate, number))
             frames = made if frames is None else join_frames(frames, made)
     assert frames is not None
-    track = frames.tracks["f0"]
+    track = frames.tracks[feature.name]
     ends = np.arange(100, frames.speech.size, 100)
-    return [{"f0": part} for part in np.split(track.values, np.searchsorted(track.ticks, ends))]
+    parts = np.split(track.values, np.searchsorted(track.ticks, ends))
+    return [{feature.name: part} for part in parts]
 
 
 def test_real_readers(shared):
@@ -454,3 +457,14 @@ def test_real_readers(shared):
     assert change.since_seconds == pytest.approx(90, abs=5)
     follower.reset()
     assert heard(follower, listened([man], 200)) == []
+
+
+def test_a_voice_of_the_same_sex_is_noticed_soon(shared):
+    """Of two men, by the network that ships and with the settings for it."""
+    men = [shared / f"speech/dev-clean/{each}.opus" for each in ("652/129742", "2803/154320")]
+    population = Population.reference()
+    templates = background(population, population.scoring(), ["voice"])
+    follower = ChangeDetector(templates, {"voice": "embedding"})
+    (change,) = heard(follower, listened(men, 30, Voice))
+    assert 30 < change.seconds <= 35
+    assert change.since_seconds == pytest.approx(30, abs=3)
