@@ -45,7 +45,7 @@ def law_notices(monitor: Monitor) -> list[str]:
         notices.append(
             "the rank law is borrowed: it was learnt without some of these speakers; another "
             "microphone makes a voice easier to tell from the rest, and of people who share it "
-            "some show up to 3 bits of evidence too much"
+            "some show a bit or two of evidence too much"
         )
     elif law.prior_share >= _WORTH_SAYING:
         notices.append(
