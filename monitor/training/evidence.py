@@ -39,6 +39,8 @@ ROW = (
 )
 """What a cell's line in the calibration table says of it, all null without a cohort."""
 
+_FLAT = 1e-6
+"""Bits between the best and the worst that tell nobody from anybody."""
 _MOST = 200_000
 """Comparisons behind the fit, evenly of all pairs; of more, those left out say the same."""
 _MOST_DRAWN = 6_000
@@ -212,6 +214,8 @@ def _among(found: Chosen, bits: FloatArray, support: float) -> tuple[float, dict
         for each, n in ((enrolled, count), (strangers, count - 1))
     ]
     area = min(told_apart(odds[0], odds[1], weight)[2], 1.0)
+    if np.nanmax(table) - np.nanmin(table) < _FLAT:
+        area = 0.5  # where all are alike, only how many there are would tell
     # candidates who are not to be compared are nobody
     n = int(count.max())
     whole = count == n
