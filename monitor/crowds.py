@@ -303,6 +303,8 @@ def best_match(reading: Mapping[str, Any], enrolled: int) -> str:
     if entry is None or not entry.get("favourite"):
         return ""
     name, share = entry["favourite"]
+    one_in = entry.get("favourite_one_in")
+    share = 1 / one_in if one_in else share
     found = f"that it is {name}, the best match of the {people(enrolled)} enrolled"
     return f"in {crowd_of(entry['people'])}: {found_among(share)} {found}"
 

@@ -314,7 +314,7 @@ def command(
             if not locked:
                 say(unlocked(output))
         else:
-            save_laws(output, made.laws)
+            save_laws(output, made.laws, made.cohort)
     if as_json:
         click.echo(json.dumps({"schema": 1, "cells": list(made.rows)}, allow_nan=False, indent=1))
     else:

@@ -12,6 +12,7 @@ from monitor.phrases import file_name, plural
 
 if TYPE_CHECKING:
     from monitor.ledger.ledger import Heard
+    from monitor.population.law import Laws
     from monitor.population.population import Population
     from monitor.protocols import Source
     from monitor.stream.monitor import Monitor
@@ -25,6 +26,7 @@ __all__ = [
     "offered",
     "open_all",
     "spare",
+    "with_laws_of",
 ]
 
 
@@ -53,6 +55,16 @@ def open_all(
             what = "frames, no audio" if has is None else plural(has, "channel")
             raise UsageError(f"--channel {channel}: {source.label} has {what}")
     return sources
+
+
+def with_laws_of(population: Population, law_file: str | None) -> tuple[Population, Laws | None]:
+    """The laws in a file, and the population with the cohort that they were learnt against."""
+    from monitor.population.lawfile import cohort_of_laws, load_laws
+
+    if law_file is None:
+        return population, None
+    laws, cohort = load_laws(Path(law_file)), cohort_of_laws(Path(law_file))
+    return population.with_laws(population.laws, cohort), laws
 
 
 def offered(sources: Iterable[Source], population: Population) -> tuple[str, ...] | None:

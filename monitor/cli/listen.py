@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import click
 
 from monitor.cli.alerting import Alerting, alert_options
@@ -80,9 +78,8 @@ def command(
     costs most hears less, and the records say so, before any audio is lost.
     """
     from monitor.alerts.forecast import Forecast
-    from monitor.cli.inputs import check_computed, check_model
+    from monitor.cli.inputs import check_computed, check_model, with_laws_of
     from monitor.errors import UsageError
-    from monitor.population.lawfile import load_laws
     from monitor.population.population import Population
     from monitor.sinks.live import LiveView
     from monitor.sources.microphone import Microphone
@@ -101,6 +98,7 @@ def command(
         token=web_token,
     ) as opening:
         population = Population.reference() if store is None else Population.load(store)
+        population, laws = with_laws_of(population, law_file)
         check_model(population, store)
         monitor = Monitor(
             population,
@@ -110,7 +108,7 @@ def command(
             enrolled_prior=enrolled_prior,
             bystanders=bystanders,
             step_seconds=step,
-            laws=None if law_file is None else load_laws(Path(law_file)),
+            laws=laws,
             template_seconds=template_seconds,
             channel=channel,
             on_change=on_change,

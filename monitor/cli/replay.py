@@ -101,9 +101,9 @@ def command(
         heard,
         offered,
         open_all,
+        with_laws_of,
     )
     from monitor.phrases import file_name
-    from monitor.population.lawfile import load_laws
     from monitor.population.population import Population
     from monitor.sinks.terminal import ReplayProgress
     from monitor.sources.chain import Chain
@@ -127,6 +127,7 @@ def command(
         known = fingerprints(recordings)
         parts = [Provenance(Path(name), start, end, hashes) for name, hashes in known.items()]
         population = Population.reference() if store is None else Population.load(store)
+        population, laws = with_laws_of(population, law_file)
         check_model(population, store)
         monitor = Monitor(
             population,
@@ -137,7 +138,7 @@ def command(
             bystanders=bystanders,
             step_seconds=step,
             session=session_of(population, parts, allow_overlap=allow_overlap),
-            laws=None if law_file is None else load_laws(Path(law_file)),
+            laws=laws,
             template_seconds=template_seconds,
             channel=channel,
             on_change=on_change,

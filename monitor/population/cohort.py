@@ -106,17 +106,18 @@ def noted_cohort(
     return partial(load_cohort, path, str(note["sha256"]))
 
 
-def load_cohort(path: Path, digest: str) -> Cohort:
+def load_cohort(path: Path, digest: str, kind: str = "population") -> Cohort:
     """Read a cohort from a store.
 
     Args:
         path: of the store.
         digest: of the cohort, from the store's header when it was first read.
+        kind: of the store.
 
     Raises:
         StoreError: the store holds another one by now, none, or one that no voices give.
     """
-    header, arrays = read_store(path, "population", without=("slices/", "law/"))
+    header, arrays = read_store(path, kind, without=("slices/", "law/"))
     arrays = {name: array for name, array in arrays.items() if name.startswith(COHORT)}
     try:
         note = header["cohort"]

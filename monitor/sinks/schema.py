@@ -144,6 +144,7 @@ _AMONG = {
                 "minItems": 2,
                 "maxItems": 2,
             },
+            "favourite_one_in": _MAYBE_COUNT,
         },
         "required": ["people", "bits"],
     },

@@ -36,7 +36,7 @@ _TOP = {
 }
 _LAST = {
     "type": ["object", "null"],
-    "properties": {"top": _TOP},
+    "properties": {"top": _TOP, "at_least": {"type": ["boolean", "null"]}},
     "additionalProperties": _FIGURE,
 }
 _HEADER: Mapping[str, Any] = {

@@ -140,6 +140,7 @@ def calibrate(
     if cohort == "shipped":
         cohort = Population.reference().cohort
     against = _against(cohort, shapes, scorers)
+    cohort = None if cohort is None else cohort.only(against)
     before = None if prior is None else Prior(prior, shapes, scorers, draws, cohort)
 
     def run(place: _Place) -> Cell:

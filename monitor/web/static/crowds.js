@@ -111,7 +111,8 @@ export function foundAmong(share) {
 export function bestMatch(reading, enrolled) {
   const entry = widest(reading);
   if (!entry || !entry.favourite) return "";
-  const [name, share] = entry.favourite;
+  const [name, probability] = entry.favourite;
+  const share = entry.favourite_one_in ? 1 / entry.favourite_one_in : probability;
   return `in ${crowdOf(entry.people)}: ${foundAmong(share)} that it is ${name}, ` +
     `the best match of the ${people(enrolled)} enrolled`;
 }
