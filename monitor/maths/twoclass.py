@@ -139,7 +139,7 @@ def fit_each(
         >>> z = np.array([[4.0], [5.0], [0.0], [1.0], [-1.0], [0.0]])
         >>> people = np.array([0, 1, 0, 1, 1, 0]), np.array([0, 1, 1, 0, 0, 1])
         >>> fit_each(Comparisons(z, *people)).round(2)
-        array([[-2.15,  0.94]])
+        array([[-2.06,  1.54]])
     """
     x = np.column_stack([np.ones(len(comparisons.z)), comparisons.z]).astype(np.float64)
     label = comparisons.mated.astype(np.float64)

@@ -47,10 +47,14 @@ def test_a_mean_ratio_of_one_keeps_every_promise(others):
     assert (exceeding(others, ones, steps) <= allowed * (1 + 1e-9) + 1e-12).all()
 
 
+# not where the search begins: there it is a matter of which side a tie falls to
+unequal = st.floats(-12, -0.05) | st.floats(0.05, 12)
+
+
 @settings(max_examples=60, deadline=None)
 @given(
-    st.lists(st.floats(-12, 12), min_size=3, max_size=60).map(np.array),
-    st.lists(st.floats(-12, 12), min_size=3, max_size=300).map(np.array),
+    st.lists(unequal, min_size=3, max_size=60).map(np.array),
+    st.lists(unequal, min_size=3, max_size=300).map(np.array),
 )
 def test_upper_bound_is_that_of_the_oracle(mated, others):
     bayeserror = pytest.importorskip("lir.algorithms.bayeserror")

@@ -39,7 +39,7 @@ def test_it_fits_and_can_be_read(browser, saved, name, size, scheme):
         assert len(asked) == 1, "nothing but the page itself"
         assert tab.evaluate("document.documentElement.scrollWidth") <= size[0]
         assert EVIL in re.sub(r"\s+", " ", tab.inner_text("body"))
-        assert tab.locator("svg").count() == 8
+        assert tab.locator("svg").count() == 9
         for picture in tab.locator("svg").all():
             box = picture.bounding_box()
             assert box["width"] > 250
