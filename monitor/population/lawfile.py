@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from monitor.errors import StoreError
 from monitor.phrases import printable
@@ -22,7 +23,7 @@ def save_laws(path: Path, laws: Laws, cohort: Cohort | None = None) -> None:
         cohort: that their evidence was learnt against; it means nothing without.
     """
     packed, arrays = laws.pack()
-    header = {"laws": packed}
+    header: dict[str, Any] = {"laws": packed}
     if cohort is not None:
         header["cohort"], more = pack_cohort(cohort)
         arrays |= more
