@@ -64,6 +64,7 @@ def test_bits_of_the_watched(bits, more, data):
 @given(ratios, crowds)
 def test_without_a_watched_speaker_it_is_a_relative_entropy(bits, more):
     people = bits.size + more
+    more = people - bits.size  # as far as floats hold it
     p = posterior_among(bits, people)
     rest = np.exp2(-total_bits(bits, people - bits.size))
     told = p > 0
