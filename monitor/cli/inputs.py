@@ -59,11 +59,11 @@ def open_all(
 
 def with_laws_of(population: Population, law_file: str | None) -> tuple[Population, Laws | None]:
     """The laws in a file, and the population with the cohort that they were learnt against."""
-    from monitor.population.lawfile import cohort_of_laws, load_laws
+    from monitor.population.lawfile import load_laws_and_cohort
 
     if law_file is None:
         return population, None
-    laws, cohort = load_laws(Path(law_file)), cohort_of_laws(Path(law_file))
+    laws, cohort = load_laws_and_cohort(Path(law_file))
     return population.with_laws(population.laws, cohort), laws
 
 

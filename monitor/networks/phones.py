@@ -20,7 +20,7 @@ from monitor.networks.centre import Centre
 from monitor.networks.likeliest import Trigram, likeliest
 from monitor.networks.mel import BANDS, HOP, RATE, WIDTH, log_mel
 from monitor.networks.separable import Separable, dense, relu
-from monitor.networks.weights import read_weights
+from monitor.networks.weights import read_weights, shipped_weights
 from monitor.types import AnyArray, FloatArray
 
 __all__ = [
@@ -176,12 +176,7 @@ def shipped() -> PhoneNetwork:
     Raises:
         StoreError: its file is missing or damaged.
     """
-    network = PhoneNetwork.load(Path(__file__).with_suffix(".npz"))
-    if network.sha256 != SHA256:
-        raise StoreError(
-            "phones.npz in the package is not the one that belongs to it: install again"
-        )
-    return network
+    return PhoneNetwork(*shipped_weights(Path(__file__).with_suffix(".npz"), SHA256))
 
 
 class PhoneStream:

@@ -18,7 +18,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from monitor.errors import StoreError, UsageError
 from monitor.networks.mel import BANDS, FLOOR, HOP, RATE, WIDTH, log_mel
 from monitor.networks.separable import Separable, dense, product, relu
-from monitor.networks.weights import read_weights
+from monitor.networks.weights import read_weights, shipped_weights
 from monitor.types import AnyArray, FloatArray, IntArray
 
 __all__ = ["BLOCK", "SHA256", "UnitNetwork", "UnitStream", "shipped"]
@@ -102,12 +102,7 @@ def shipped() -> UnitNetwork:
     Raises:
         StoreError: its file is missing or damaged.
     """
-    weights, sha256 = read_weights(Path(__file__).with_suffix(".npz"))
-    if sha256 != SHA256:
-        raise StoreError(
-            "units.npz in the package is not the one that belongs to it: install again"
-        )
-    return UnitNetwork(weights, sha256)
+    return UnitNetwork(*shipped_weights(Path(__file__).with_suffix(".npz"), SHA256))
 
 
 class UnitStream:

@@ -16,7 +16,7 @@ from scipy.special import expit
 
 from monitor.errors import StoreError, UsageError
 from monitor.networks.mel import BANDS, WIDTH, log_mel
-from monitor.networks.weights import read_weights
+from monitor.networks.weights import read_weights, shipped_weights
 from monitor.types import FloatArray
 
 __all__ = ["SHA256", "VoiceNetwork", "shipped"]
@@ -133,12 +133,7 @@ def shipped() -> VoiceNetwork:
     Raises:
         StoreError: its file is missing or damaged.
     """
-    network = VoiceNetwork.load(Path(__file__).with_suffix(".npz"))
-    if network.sha256 != SHA256:
-        raise StoreError(
-            "voice.npz in the package is not the one that belongs to it: install again"
-        )
-    return network
+    return VoiceNetwork(*shipped_weights(Path(__file__).with_suffix(".npz"), SHA256))
 
 
 def _relu(x: FloatArray) -> FloatArray:

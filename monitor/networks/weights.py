@@ -17,7 +17,7 @@ from monitor.archives import read_arrays
 from monitor.errors import StoreError
 from monitor.types import AnyArray
 
-__all__ = ["int8", "read_weights", "restored"]
+__all__ = ["int8", "read_weights", "restored", "shipped_weights"]
 
 _MOST_BYTES = 16 << 20
 _SCALE = ".scale"
@@ -43,6 +43,20 @@ def int8(weights: Mapping[str, AnyArray]) -> dict[str, AnyArray]:
             made[name] = np.clip(np.rint(steps), -127, 127).astype(np.int8).reshape(each.shape)
             made[name + _SCALE] = scale
     return made
+
+
+def shipped_weights(path: Path, sha256: str) -> tuple[dict[str, AnyArray], str]:
+    """As ``read_weights``, of a file of the package that must have this sha256.
+
+    Raises:
+        StoreError: it is missing, damaged or another one.
+    """
+    weights, found = read_weights(path)
+    if found != sha256:
+        raise StoreError(
+            f"{path.name} in the package is not the one that belongs to it: install again"
+        )
+    return weights, found
 
 
 def read_weights(path: Path) -> tuple[dict[str, AnyArray], str]:

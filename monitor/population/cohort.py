@@ -23,7 +23,7 @@ from monitor.population.storing import read_store
 from monitor.population.templates import FeatureTemplates, plain
 from monitor.types import AnyArray, FloatArray
 
-__all__ = ["COHORT", "Cohort", "load_cohort", "noted_cohort", "pack_cohort"]
+__all__ = ["COHORT", "Cohort", "load_cohort", "noted_cohort", "pack_cohort", "unpack_cohort"]
 
 COHORT = "cohort/"
 """What the names of its arrays in a store begin with."""
@@ -106,18 +106,33 @@ def noted_cohort(
     return partial(load_cohort, path, str(note["sha256"]))
 
 
-def load_cohort(path: Path, digest: str, kind: str = "population") -> Cohort:
+def load_cohort(path: Path, digest: str) -> Cohort:
     """Read a cohort from a store.
 
     Args:
         path: of the store.
         digest: of the cohort, from the store's header when it was first read.
-        kind: of the store.
 
     Raises:
         StoreError: the store holds another one by now, none, or one that no voices give.
     """
-    header, arrays = read_store(path, kind, without=("slices/", "law/"))
+    return unpack_cohort(path, digest, *read_store(path, "population", without=("slices/", "law/")))
+
+
+def unpack_cohort(
+    path: Path, digest: str, header: Mapping[str, Any], arrays: Mapping[str, AnyArray]
+) -> Cohort:
+    """The reverse of ``pack_cohort``.
+
+    Args:
+        path: what was read.
+        digest: of the cohort.
+        header: of the store.
+        arrays: of the store, others among them.
+
+    Raises:
+        StoreError: as `load_cohort`.
+    """
     arrays = {name: array for name, array in arrays.items() if name.startswith(COHORT)}
     try:
         note = header["cohort"]

@@ -9,6 +9,7 @@ import numpy as np
 
 from monitor.errors import StoreError
 from monitor.marks import is_mark
+from monitor.population.between import between
 from monitor.types import AnyArray, FloatArray
 
 __all__ = ["EvidenceLaw", "EvidencePoint", "LengthEvidence"]
@@ -120,15 +121,9 @@ class EvidenceLaw:
         """
         reached = np.isfinite(self.support)
         rows = np.flatnonzero(reached.any(axis=1))
-        logs, goal = np.log(self.template_lengths), np.log(max(seconds, 1e-9))
         parts = []
         for t in rows:
-            columns = np.flatnonzero(reached[t])
-            place = int(np.searchsorted(logs[columns], goal))
-            left = int(columns[max(place - 1, 0)])
-            right = int(columns[min(place, columns.size - 1)])
-            gap = logs[right] - logs[left]
-            w = float(np.clip((goal - logs[left]) / gap, 0.0, 1.0)) if gap > 0 else 0.0
+            left, right, w = between(self.template_lengths, reached[t], seconds)
             parts.append([
                 (1.0 - w) * each[..., left] + w * each[..., right]
                 for each in (

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from monitor.maths import betabinomial
+from monitor.population.between import between
 from monitor.population.law import RankLaw
 from monitor.types import BoolArray, FloatArray, IntArray
 
@@ -243,29 +244,22 @@ def at_template(law: RankLaw, seconds: float, additive: BoolArray) -> LengthLaw:
     """
     reached = np.isfinite(law.alpha[0])
     rows = np.flatnonzero(reached.any(axis=1))
-    log_d = np.log(law.template_lengths)
-    goal = np.log(max(seconds, 1e-9))
     parts = []
     for t in rows:
-        columns = np.flatnonzero(reached[t])
-        place = int(np.searchsorted(log_d[columns], goal))
-        left = int(columns[max(place - 1, 0)])
-        right = int(columns[min(place, columns.size - 1)])
-        gap = log_d[right] - log_d[left]
-        w = float(np.clip((goal - log_d[left]) / gap, 0.0, 1.0)) if gap > 0 else 0.0
+        left, right, w = between(law.template_lengths, reached[t], seconds)
         nearest = right if w > 0.5 else left
         stiff = law.binomial[:, t, left] | law.binomial[:, t, right]
-        between = [
-            _between(values[:, t, left], values[:, t, right], w)
+        mixed = [
+            _mixed(values[:, t, left], values[:, t, right], w)
             for values in (law.alpha, law.beta, law.weights, law.floor)
         ]
         parts.append(
             (
-                np.where(stiff, law.alpha[:, t, nearest], between[0]),
-                np.where(stiff, law.beta[:, t, nearest], between[1]),
+                np.where(stiff, law.alpha[:, t, nearest], mixed[0]),
+                np.where(stiff, law.beta[:, t, nearest], mixed[1]),
                 law.binomial[:, t, nearest],
-                between[2],
-                between[3],
+                mixed[2],
+                mixed[3],
             )
         )
     alpha, beta, binomial, weights, floor = (
@@ -274,7 +268,7 @@ def at_template(law: RankLaw, seconds: float, additive: BoolArray) -> LengthLaw:
     return LengthLaw(law.lengths[rows], alpha, beta, binomial, weights, floor, additive)
 
 
-def _between(low: FloatArray, high: FloatArray, w: float) -> FloatArray:
+def _mixed(low: FloatArray, high: FloatArray, w: float) -> FloatArray:
     if w == 0.0 or w == 1.0:
         return high if w else low
     with np.errstate(divide="ignore"):

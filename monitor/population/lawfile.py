@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from monitor.errors import StoreError
 from monitor.phrases import printable
-from monitor.population.cohort import COHORT, Cohort, load_cohort, pack_cohort
+from monitor.population.cohort import COHORT, Cohort, pack_cohort, unpack_cohort
 from monitor.population.law import Laws
 from monitor.population.storing import read_store, write_store
+from monitor.types import AnyArray
 
-__all__ = ["cohort_of_laws", "load_laws", "save_laws"]
+__all__ = ["load_laws", "load_laws_and_cohort", "save_laws"]
 
 
 def save_laws(path: Path, laws: Laws, cohort: Cohort | None = None) -> None:
@@ -32,24 +34,23 @@ def save_laws(path: Path, laws: Laws, cohort: Cohort | None = None) -> None:
 
 def load_laws(path: Path) -> Laws:
     """Read what ``save_laws`` wrote; StoreError or SchemaError where that is impossible."""
-    header, arrays = read_store(path, "law", without=(COHORT,))
+    return _unpacked(path, *read_store(path, "law", without=(COHORT,)))
+
+
+def load_laws_and_cohort(path: Path) -> tuple[Laws, Cohort | None]:
+    """As ``load_laws``, with the cohort that they were learnt against, if it came with them."""
+    header, arrays = read_store(path, "law")
+    laws, note = _unpacked(path, header, arrays), header.get("cohort")
+    if note is None:
+        return laws, None
     try:
-        return Laws.unpack(header["laws"], arrays)
-    except (KeyError, TypeError, ValueError, AttributeError, StoreError) as error:
+        return laws, unpack_cohort(path, str(note["sha256"]), header, arrays)
+    except (KeyError, TypeError) as error:
         raise StoreError(f"{path}: is incomplete ({printable(error)}); make it again") from error
 
 
-def cohort_of_laws(path: Path) -> Cohort | None:
-    """The cohort that laws in a file were learnt against, if it came with them.
-
-    Raises:
-        StoreError, SchemaError: it cannot be read.
-    """
-    header, _ = read_store(path, "law", without=("law/", COHORT))
-    note = header.get("cohort")
-    if note is None:
-        return None
+def _unpacked(path: Path, header: Mapping[str, Any], arrays: Mapping[str, AnyArray]) -> Laws:
     try:
-        return load_cohort(path, str(note["sha256"]), "law")
-    except (KeyError, TypeError) as error:
+        return Laws.unpack(header["laws"], arrays)
+    except (KeyError, TypeError, ValueError, AttributeError, StoreError) as error:
         raise StoreError(f"{path}: is incomplete ({printable(error)}); make it again") from error
