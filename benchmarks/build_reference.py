@@ -31,8 +31,8 @@ from monitor.marks import network_of
 from monitor.population.law import Laws, RankLaw
 from monitor.population.population import FeatureTemplates, Population, Speaker
 from monitor.population.reference import demo_frames
+from monitor.sources.fingerprints import recording_hashes
 from monitor.sources.frames import write_frames
-from monitor.sources.identity import recording_hashes
 from monitor.training.calibrating import LENGTHS, calibrate
 from monitor.training.cohort import cohort_of
 from monitor.training.enrolling import enrol

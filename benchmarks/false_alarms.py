@@ -50,7 +50,7 @@ from monitor.training.enrolling import enrol
 from monitor.training.listening import Shape
 from monitor.training.others import with_maxima
 from monitor.training.streams import stream_of
-from monitor.training.voices import Voice, collect
+from monitor.training.voices import SpeakerSpeech, collect
 from monitor.types import FloatArray, Frames
 from monitor.workers import cores, each_in_order
 
@@ -121,7 +121,7 @@ def main() -> None:
         tables(others, given.folds)
 
 
-def prepared(frames: Path, features: Sequence[str]) -> tuple[Population, list[Voice]]:
+def prepared(frames: Path, features: Sequence[str]) -> tuple[Population, list[SpeakerSpeech]]:
     """Everybody enrolled from a chapter, a cohort, and everybody's speech."""
     rows = [
         {"path": str(path.relative_to(frames)), "speaker": path.parent.name, "chapter": path.stem,
@@ -147,12 +147,14 @@ def prepared(frames: Path, features: Sequence[str]) -> tuple[Population, list[Vo
     return made, [_others_last(voice, rows, enrolled) for voice in voices]
 
 
-def _others_last(voice: Voice, rows: list[dict[str, str]], enrolled: dict[str, str]) -> Voice:
+def _others_last(
+    voice: SpeakerSpeech, rows: list[dict[str, str]], enrolled: dict[str, str]
+) -> SpeakerSpeech:
     """With the session that was enrolled first."""
     sessions = sorted({row["chapter"] for row in rows if row["speaker"] == voice.name})
     first = sessions.index(enrolled[voice.name])
     order = [first, *(i for i in range(len(voice.sessions)) if i != first)]
-    return Voice(
+    return SpeakerSpeech(
         voice.name,
         tuple(voice.sessions[i] for i in order),
         tuple(voice.speech[i] for i in order),
@@ -173,7 +175,7 @@ def heard_of(folder: Path | None, features: Sequence[str]) -> Iterator[tuple[str
 
 def part(
     population: Population,
-    voices: Sequence[Voice],
+    voices: Sequence[SpeakerSpeech],
     trained: dict[str, set[str]],
     features: tuple[str, ...],
     longer: dict[str, Frames],
@@ -211,7 +213,7 @@ def part(
             stream = longer[voice.name]
         judge(own, enrolled, features, stream, generator)
         if len(voice.sessions) > 1:
-            rest = Voice(voice.name, voice.sessions[1:], voice.speech[1:])
+            rest = SpeakerSpeech(voice.name, voice.sessions[1:], voice.speech[1:])
             with_them = population
             for name in out - {voice.name}:
                 with_them = with_them.without(name)
@@ -259,7 +261,7 @@ def wait(
     population: Population,
     name: str,
     features: tuple[str, ...],
-    rest: Voice,
+    rest: SpeakerSpeech,
 ) -> None:
     """The true speaker's stream: how long until each rule is exceeded."""
     monitor = Monitor(population, features, name)

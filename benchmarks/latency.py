@@ -129,7 +129,7 @@ def hear(recording: Path, seconds: float, features: list[str]) -> dict[str, Any]
     from monitor.sources import Microphone
     from monitor.sources.portaudio import rescan
     from monitor.stream.run import run
-    from monitor.stream.thinning import KeepingUp, timed
+    from monitor.stream.shedding import LoadShedding, timed
 
     rescan()  # where sound is to be heard has changed
     monitor = Monitor(Population.reference(), features, watch="1272")
@@ -145,7 +145,7 @@ def hear(recording: Path, seconds: float, features: list[str]) -> dict[str, Any]
             tap = Tap(microphone)
             began = time.monotonic(), time.process_time()
             run(
-                monitor, KeepingUp(tap, parts), [DEVICE], sinks=[arrivals],
+                monitor, LoadShedding(tap, parts), [DEVICE], sinks=[arrivals],
                 lag=microphone.behind_seconds,
             )  # fmt: skip
             share = (time.process_time() - began[1]) / (time.monotonic() - began[0])

@@ -27,7 +27,7 @@ from monitor.corpus.finding import find
 from monitor.features.registry import make
 from monitor.maths.bootstrap import limits
 from monitor.maths.logit import Trials
-from monitor.maths.posterior import gain_bits, local_bits
+from monitor.maths.posterior import confidence_bits, local_bits
 from monitor.maths.scores import similarity
 from monitor.population.interpolation import at_template
 from monitor.population.law import Laws
@@ -38,7 +38,7 @@ from monitor.training.calibrating import calibrate
 from monitor.training.cells import Cell, plans
 from monitor.training.keeping import Manner, hear
 from monitor.training.listening import Shape
-from monitor.training.voices import UNITS_PER_SECOND, Voice, collect
+from monitor.training.voices import UNITS_PER_SECOND, SpeakerSpeech, collect
 from monitor.types import FloatArray
 
 SHAPES = {"f0": Shape("histogram", SIZE, 0.01)}
@@ -53,8 +53,8 @@ class Case:
     """One draw of speakers: whose law is the prior, who learns, who judges."""
 
     prior: Population
-    own: Sequence[Voice]
-    judges: Sequence[Voice]
+    own: Sequence[SpeakerSpeech]
+    judges: Sequence[SpeakerSpeech]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,9 @@ class Verdict:
     beyond: bool
 
 
-def learn(voices: Sequence[Voice], prior: Population | None, test: float, template: float) -> Laws:
+def learn(
+    voices: Sequence[SpeakerSpeech], prior: Population | None, test: float, template: float
+) -> Laws:
     """Laws at one T and D."""
     made = calibrate(
         voices, SHAPES, lengths=(test,), template_lengths=(template,), draws=DRAWS, prior=prior
@@ -79,7 +81,9 @@ def learn(voices: Sequence[Voice], prior: Population | None, test: float, templa
     return made.laws
 
 
-def shifted(voices: Sequence[Voice], prior: Population, test: float, template: float) -> Laws:
+def shifted(
+    voices: Sequence[SpeakerSpeech], prior: Population, test: float, template: float
+) -> Laws:
     """In place of the prior's cross-session law: the own same-session law, moved as the prior's."""
     own = learn(voices, prior, test, template).find(("f0",), "same")
     same, cross = (prior.laws.find(("f0",), session) for session in ("same", "cross"))
@@ -98,7 +102,9 @@ def shifted(voices: Sequence[Voice], prior: Population, test: float, template: f
     )
 
 
-def others(voices: Sequence[Voice], test: float, template: float, fewest: int = 10) -> Population:
+def others(
+    voices: Sequence[SpeakerSpeech], test: float, template: float, fewest: int = 10
+) -> Population:
     """A population that has nothing but laws, of these voices."""
     calibrating.FEWEST_SPEAKERS = fewest  # a prior of very few is a hard test, not a product
     laws = learn(voices, None, test, template)
@@ -107,7 +113,7 @@ def others(voices: Sequence[Voice], test: float, template: float, fewest: int = 
     return Population((), np.zeros(1, np.int64), {"f0": nobody}, laws)
 
 
-def trials(voices: Sequence[Voice], session: str, test: float, template: float) -> Cell:
+def trials(voices: Sequence[SpeakerSpeech], session: str, test: float, template: float) -> Cell:
     """What the judges are judged on."""
     (plan,) = (p for s, _, _, p in plans(voices, (test,), (template,), 10) if s == session)
     units = [round(seconds * UNITS_PER_SECOND) for seconds in (test, template)]
@@ -126,12 +132,12 @@ def judge(laws: Laws, session: str, cell: Cell, test: float, template: float) ->
         weights, floor = point.weights[draw], point.spread[draw]
         return seen.posterior(np.tile(weights, (count, 1)), np.full(count, floor))
 
-    gains = np.array([gain_bits(posterior(b)).mean() for b in range(1 + DRAWS)])
+    gains = np.array([confidence_bits(posterior(b)).mean() for b in range(1 + DRAWS)])
     probability = posterior(0)
     own = probability[np.arange(len(cell.behind)), cell.own]
     true = local_bits(own, cell.candidates)
     excess = [
-        (gain_bits(probability) - true)[cell.behind_speaker == speaker].mean()
+        (confidence_bits(probability) - true)[cell.behind_speaker == speaker].mean()
         for speaker in np.unique(cell.behind_speaker)
     ]
     error = np.std(excess, ddof=1) / np.sqrt(len(excess)) if len(excess) > 1 else np.inf
@@ -162,14 +168,14 @@ def line(verdicts: Sequence[Verdict]) -> str:
     return f"{claim.mean():.2f} | {truth.mean():.2f} | {worst:.2f} | {over:.0f} %"
 
 
-def simulated(speakers: int, sessions: int, seed: int) -> list[Voice]:
+def simulated(speakers: int, sessions: int, seed: int) -> list[SpeakerSpeech]:
     """Readers with known truth."""
     with tempfile.TemporaryDirectory() as folder:
         write_corpus(Path(folder) / "c", Simulation(speakers, seed), speakers, sessions, 120.0)
         return collect(find(Path(folder) / "c"))[0]
 
 
-def heard(files: Sequence[tuple[Path, str, str]]) -> list[Voice]:
+def heard(files: Sequence[tuple[Path, str, str]]) -> list[SpeakerSpeech]:
     """Voices of files of frames: path, speaker, session."""
     with tempfile.TemporaryDirectory() as folder:
         manifest = Path(folder) / "all.csv"
@@ -178,7 +184,7 @@ def heard(files: Sequence[tuple[Path, str, str]]) -> list[Voice]:
         return collect(find(manifest))[0]
 
 
-def nonnative(folder: Path) -> list[Voice]:
+def nonnative(folder: Path) -> list[SpeakerSpeech]:
     """Speakers of speechocean762 who said enough, one session each."""
     with tempfile.TemporaryDirectory() as place:
         files = []
@@ -191,7 +197,7 @@ def nonnative(folder: Path) -> list[Voice]:
         return [v for v in heard(files) if v.length(0) >= LEAST * UNITS_PER_SECOND]
 
 
-def draw(pool: Sequence[Voice], seed: int) -> list[Voice]:
+def draw(pool: Sequence[SpeakerSpeech], seed: int) -> list[SpeakerSpeech]:
     """The pool in another order."""
     return [pool[i] for i in np.random.default_rng(seed).permutation(len(pool))]
 
@@ -258,7 +264,7 @@ def main() -> None:
             for r in repeats:
                 mixed = draw(made, r)
                 prior = others(mixed[:50], test, template)
-                own = [Voice(v.name, v.sessions[:kept]) for v in mixed[150 : 150 + size]]
+                own = [SpeakerSpeech(v.name, v.sessions[:kept]) for v in mixed[150 : 150 + size]]
                 yield Case(prior, own, mixed[50:150])
 
         table(name, (10, 15, 19, 30), session, test, template, known)

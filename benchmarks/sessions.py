@@ -18,7 +18,7 @@ import numpy as np
 
 from benchmarks.hear import chapters
 from benchmarks.template_length import LEARNT, collected, halves
-from monitor.maths.windows import Session
+from monitor.maths.windows import SessionFrames
 from monitor.population.population import (
     SLICE_SECONDS,
     FeatureTemplates,
@@ -29,7 +29,7 @@ from monitor.training import alike
 from monitor.training.alike import unlike_sessions
 from monitor.training.calibrating import calibrate
 from monitor.training.listening import Shape
-from monitor.training.voices import UNITS_PER_SECOND, Voice
+from monitor.training.voices import UNITS_PER_SECOND, SpeakerSpeech
 
 SESSION_SECONDS = (30.0, 60.0)
 LENGTHS = (10.0, 30.0, 60.0)
@@ -76,7 +76,9 @@ def main() -> None:
         print(f"| {seconds:g} s | {kind} | {share:.1%} ({len(pairs)}) |")
 
 
-def _sessions(voices: list[Voice], slices: int) -> list[tuple[str, dict[str, Session]]]:
+def _sessions(
+    voices: list[SpeakerSpeech], slices: int
+) -> list[tuple[str, dict[str, SessionFrames]]]:
     """The sessions that are long enough."""
     return [
         (voice.name, session)
@@ -87,7 +89,7 @@ def _sessions(voices: list[Voice], slices: int) -> list[tuple[str, dict[str, Ses
 
 
 def _joined(
-    sessions: list[dict[str, Session]], shapes: Mapping[str, Shape], slices: int
+    sessions: list[dict[str, SessionFrames]], shapes: Mapping[str, Shape], slices: int
 ) -> Population:
     """One speaker of these sessions, as many slices of each."""
     features = {}
@@ -99,7 +101,9 @@ def _joined(
     return Population([Speaker("x")], np.array([0, len(sessions) * slices]), features)
 
 
-def _population(voices: list[Voice], shapes: Mapping[str, Shape], slices: int) -> Population:
+def _population(
+    voices: list[SpeakerSpeech], shapes: Mapping[str, Shape], slices: int
+) -> Population:
     """Everybody whose longest session is long enough."""
     made = None
     for voice in voices:

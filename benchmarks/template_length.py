@@ -21,7 +21,7 @@ import numpy as np
 
 from monitor.corpus.finding import find
 from monitor.maths import logit
-from monitor.maths.posterior import gain_bits, local_bits
+from monitor.maths.posterior import confidence_bits, local_bits
 from monitor.maths.scores import default_similarity, similarity
 from monitor.population.interpolation import at_template
 from monitor.population.law import RankLaw
@@ -29,7 +29,7 @@ from monitor.training import fitted
 from monitor.training.calibrating import calibrate
 from monitor.training.cells import Cell, plans
 from monitor.training.listening import Shape
-from monitor.training.voices import UNITS_PER_SECOND, Voice, collect
+from monitor.training.voices import UNITS_PER_SECOND, SpeakerSpeech, collect
 
 CORPORA = ("train-clean-5", "train-clean-100", "dev-clean")
 LEARNT = (10.0, 30.0, 60.0, 100.0)
@@ -89,7 +89,9 @@ def main() -> None:
                 print(f"| {template:g} s | " + " | ".join(cells) + " |")
 
 
-def collected(frames: Path, features: Sequence[str]) -> tuple[list[Voice], dict[str, Shape]]:
+def collected(
+    frames: Path, features: Sequence[str]
+) -> tuple[list[SpeakerSpeech], dict[str, Shape]]:
     """The readers of a folder made by `benchmarks.hear`; a chapter is a session."""
     with tempfile.TemporaryDirectory() as folder:
         manifest = Path(folder) / "all.csv"
@@ -103,11 +105,11 @@ def collected(frames: Path, features: Sequence[str]) -> tuple[list[Voice], dict[
 
 
 def halves(
-    voices: Sequence[Voice], generator: np.random.Generator
-) -> tuple[list[Voice], list[Voice]]:
+    voices: Sequence[SpeakerSpeech], generator: np.random.Generator
+) -> tuple[list[SpeakerSpeech], list[SpeakerSpeech]]:
     """Two halves, each with half of the readers who have several sessions."""
-    ours: list[Voice] = []
-    theirs: list[Voice] = []
+    ours: list[SpeakerSpeech] = []
+    theirs: list[SpeakerSpeech] = []
     for several in (True, False):
         group = [voice for voice in voices if (len(voice.sessions) > 1) is several]
         order = generator.permutation(len(group))
@@ -132,7 +134,7 @@ def _bits(
     posterior = trials.posterior(
         np.repeat(point.weights[:1], count, axis=0), np.full(count, point.spread[0])
     )
-    claimed = gain_bits(posterior)
+    claimed = confidence_bits(posterior)
     actual = local_bits(posterior[np.arange(count), cell.own], cell.candidates)
     _, place = np.unique(cell.behind_speaker, return_inverse=True)
     share = 1.0 / np.bincount(place)[place]

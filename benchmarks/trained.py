@@ -28,7 +28,7 @@ from monitor.maths import logit
 from monitor.maths.scores import default_similarity, similarity
 from monitor.population.population import Population
 from monitor.training.cells import Cell, plans
-from monitor.training.voices import UNITS_PER_SECOND, Voice
+from monitor.training.voices import UNITS_PER_SECOND, SpeakerSpeech
 from monitor.types import BoolArray, FloatArray
 
 LENGTHS = (3.0, 10.0, 30.0)
@@ -80,7 +80,7 @@ def attraction(cell: Cell, feature: int, group: BoolArray) -> str:
     return f"{np.mean(means):+.2f} ± {np.std(means, ddof=1) / np.sqrt(len(means)):.2f}"
 
 
-def near(voices: Sequence[Voice], name: str) -> list[str]:
+def near(voices: Sequence[SpeakerSpeech], name: str) -> list[str]:
     """How near streams are to the cohort, and to the others."""
     units = round(COHORT_SECONDS * UNITS_PER_SECOND)
     long = [voice for voice in voices if voice.length(0) >= units]

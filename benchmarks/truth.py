@@ -31,16 +31,16 @@ from benchmarks.build_reference import BACKGROUND
 from benchmarks.hear import trainers
 from benchmarks.template_length import collected
 from monitor.corpus.finding import find
-from monitor.figures.canvas import BLUE, GREEN, GREY, ORANGE, PURPLE, draw
 from monitor.maths import calibrated
 from monitor.maths.bootstrap import limits, speaker_weights
 from monitor.maths.evidence import bits_among, held_to, levelled, posterior_among
 from monitor.maths.scores import default_similarity, similarity
+from monitor.plots.canvas import BLUE, GREEN, GREY, ORANGE, PURPLE, draw
 from monitor.population.normalising import Against
 from monitor.training.cells import Compared, plans
 from monitor.training.cohort import cohort_of
 from monitor.training.evidence import FittedEvidence, chosen, fit_evidence
-from monitor.training.voices import UNITS_PER_SECOND, Voice, collect
+from monitor.training.voices import UNITS_PER_SECOND, SpeakerSpeech, collect
 from monitor.types import BoolArray, FloatArray, IntArray
 from recipes.voice.corpus import recordings
 
@@ -148,7 +148,7 @@ def main() -> None:
 
 def judge(
     made: Compared,
-    voices: Sequence[Voice],
+    voices: Sequence[SpeakerSpeech],
     readers: int,
     features: Sequence[str],
     session: str,

@@ -93,7 +93,7 @@ def measure(speakers: int, seconds: int) -> dict[str, float | int]:
         (Monitor(population, watch="000001"), Threshold(field, 3.0))
         for population, field in ((with_evidence(plain), "evidence_bits"), (plain, "bits"))
     ]
-    assert watched[0][0].recogniser.support_bits is not None
+    assert watched[0][0].attacker.support_bits is not None
     frames = Simulation(speakers).frames(1, 0, seconds)
     prepare = similarity("log-likelihood").prepare
     prepared = prepare(plain.templates("f0", plain.scoring()))

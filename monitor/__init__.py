@@ -3,7 +3,7 @@
 >>> from monitor import Monitor, Population
 >>> population = Population.reference()
 >>> monitor = Monitor(population, features=["f0"])
->>> f"a speaker among {len(population)} is worth {monitor.recogniser.ceiling:.2f} bits"
+>>> f"a speaker among {len(population)} is worth {monitor.attacker.ceiling:.2f} bits"
 'a speaker among ... is worth ... bits'
 """
 

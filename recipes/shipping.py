@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import orjson
 
+from monitor.atomic import atomic_write
 from monitor.errors import StoreError
 from monitor.types import AnyArray
-from monitor.whole import written_whole
 
 __all__ = ["NON_NATIVE", "packed", "ship"]
 
@@ -45,6 +45,6 @@ def ship(target: Path, held: bytes, card: Mapping[str, Any]) -> None:
     beside = target.with_suffix(".json")
     described = orjson.dumps(card, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
     for path, content in ((target, held), (beside, described)):
-        with written_whole(path) as file:
+        with atomic_write(path) as file:
             file.write(content)
         path.chmod(0o644)  # to be published: nothing in it is of one person

@@ -12,8 +12,8 @@ from typing import Any
 import orjson
 import torch
 
+from monitor.atomic import atomic_write
 from monitor.errors import StoreError, UsageError
-from monitor.whole import written_whole
 
 __all__ = [
     "CHECKPOINT",
@@ -84,7 +84,7 @@ def kept(out: Path, setting: Mapping[str, Any]) -> dict[str, Any] | None:
 
 def keep(out: Path, checkpoint: Mapping[str, Any]) -> None:
     """Write it, whole."""
-    with written_whole(out / CHECKPOINT) as file:
+    with atomic_write(out / CHECKPOINT) as file:
         torch.save(checkpoint, file)
 
 

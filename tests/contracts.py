@@ -34,7 +34,7 @@ from monitor.features.network import Network
 from monitor.features.phones import Phones
 from monitor.features.voice import Voice
 from monitor.features.windows import SpeechWindows
-from monitor.ledger import Ledger, Session
+from monitor.ledger import Ledger, LedgerSession
 from monitor.maths.sketch import EmbeddingSum, Histogram
 from monitor.protocols import Feature, Sink, Sketch, Source
 from monitor.sinks.jsonl import JsonLines
@@ -482,11 +482,11 @@ def _view(view: type[ReplayProgress | LiveCurve], terminal: bool) -> SinkCase:
     return SinkCase(lambda _: view(3600.0, _console(terminal=terminal), clock=_clock()), most)
 
 
-def _session(folder: Path) -> Session:
+def _session(folder: Path) -> LedgerSession:
     """Of the first speaker of the shipped population."""
     population = Population.reference().only(["f0"])
     monitor = Monitor(population, watch=population.speakers[0].name)
-    return Session(Ledger(folder / "ledger.db"), monitor)
+    return LedgerSession(Ledger(folder / "ledger.db"), monitor)
 
 
 SINKS = {
@@ -502,6 +502,6 @@ SINKS = {
     "LiveCurve on a terminal": _view(LiveCurve, terminal=True),
     "Bell": SinkCase(lambda _: Bell()),
     "Courier": SinkCase(lambda _: Courier(Command("cat > /dev/null"))),
-    "Session": SinkCase(_session, growth=256 * KILOBYTE),
+    "LedgerSession": SinkCase(_session, growth=256 * KILOBYTE),
     "Page": SinkCase(lambda _: Page(), growth=12_000 * KILOBYTE),
 }

@@ -20,8 +20,8 @@ from monitor.features.extractor import Extractor
 from monitor.features.registry import FEATURES as REGISTERED
 from monitor.maths.scores import SIMILARITIES, similarity
 from monitor.protocols import Feature, Sink, Sketch, Source
-from monitor.stream.losses import GapEvent
-from monitor.stream.records import Tally, gap_record, start_record
+from monitor.stream.gaps import GapEvent
+from monitor.stream.records import RunTotals, gap_record, start_record
 from monitor.types import Block, Frames, Gap, Track
 from tests.contracts import (
     FEATURES,
@@ -387,7 +387,7 @@ def test_source_keeps_nothing_of_what_it_gave(name, tmp_path):
 def records() -> list[dict[str, Any]]:
     """Of every type, from a real run."""
     monitor = Monitor(Population.reference(), watch="19")
-    tally, rule = Tally(), Threshold("bits", -9.0, hold_seconds=0.0)
+    tally, rule = RunTotals(), Threshold("bits", -9.0, hold_seconds=0.0)
     frames = Frames(np.ones(400, bool), {"f0": Track(np.arange(1, 401), np.arange(400) % 104)})
     made = [start_record(monitor, ["a.flac"])]
     for reading in monitor.push(frames):
@@ -445,12 +445,12 @@ def test_assessing_changes_nothing():
     monitor.push(Frames(np.ones(150, bool), {"f0": Track(np.arange(1, 151), np.arange(150) % 60)}))
     plain, arrays = copy.deepcopy(monitor.state())
     sketches = monitor._intake.sketches
-    first = monitor.recogniser.assess(sketches, 1.5)
-    monitor.recogniser.assess(sketches, 77.0)
-    second = monitor.recogniser.assess(sketches, 1.5)
-    monitor.recogniser.rank_posterior(sketches["f0"], "f0", 1.5)
+    first = monitor.attacker.assess(sketches, 1.5)
+    monitor.attacker.assess(sketches, 77.0)
+    second = monitor.attacker.assess(sketches, 1.5)
+    monitor.attacker.rank_posterior(sketches["f0"], "f0", 1.5)
     assert first.local == second.local
-    assert first.gain == second.gain
+    assert first.confidence == second.confidence
     assert first.features == second.features
     assert np.array_equal(first.posterior, second.posterior)
     after, now = monitor.state()

@@ -13,8 +13,8 @@ ROOT = Path(monitor.__file__).parent
 LAYERS = [
     {"bounds", "types", "errors", "lazy", "managed", "marks", "phrases", "threads", "version"},
     {"archives", "crowds", "locks", "maths", "protocols", "workers"},
-    {"apart", "networks", "whole"},
-    {"corpus", "features", "population", "sources", "sinks", "figures"},
+    {"apart", "atomic", "networks"},
+    {"corpus", "features", "population", "sources", "sinks", "plots"},
     {"stream", "alerts", "evaluation"},
     {"training", "ledger", "web"},
     {"cli"},

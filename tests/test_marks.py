@@ -14,7 +14,7 @@ from monitor.errors import SourceError, StoreError, UsageError
 from monitor.features.given import Given
 from monitor.features.voice import Voice
 from monitor.ledger.ledger import Ledger
-from monitor.ledger.session import Session
+from monitor.ledger.session import LedgerSession
 from monitor.networks.voice import SHA256
 from monitor.population.law import Laws
 from monitor.population.population import FeatureTemplates, Population, Speaker
@@ -24,7 +24,7 @@ from monitor.sources.frames import FramesFile, write_frames
 from monitor.stream.monitor import Monitor
 from monitor.stream.records import start_record
 from monitor.stream.run import run
-from monitor.stream.thinning import Timed
+from monitor.stream.shedding import Timed
 from monitor.training.enrolling import enrol
 from monitor.training.keeping import Manner
 from monitor.training.listening import Listener
@@ -148,7 +148,7 @@ def test_frames_of_two_networks_are_not_enrolled_or_chained(tmp_path):
 def test_a_ledger_does_not_add_up_two_networks(tmp_path):
     features, ledger = population().features, Ledger(tmp_path / "l.db")
     monitor = Monitor(population(), ["voice"], "ann")
-    session = Session(ledger, monitor)
+    session = LedgerSession(ledger, monitor)
     try:
         start = session.begin(start_record(monitor, ["ann.npz"]))
         source = FramesFile(frames(tmp_path / "ann.npz"))

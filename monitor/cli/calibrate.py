@@ -194,6 +194,7 @@ def command(
     """
     import json
 
+    from monitor.atomic import alone
     from monitor.cli import INCOMPLETE
     from monitor.cli.inputs import check_model, load_identity
     from monitor.cli.plan import plan_of
@@ -201,9 +202,9 @@ def command(
     from monitor.cli.table import print_laws
     from monitor.corpus.finding import find
     from monitor.errors import UsageError
-    from monitor.figures.canvas import check_suffix
     from monitor.marks import unlike_networks
     from monitor.maths.scores import SIMILARITIES
+    from monitor.plots.canvas import check_suffix
     from monitor.population.lawfile import save_laws
     from monitor.population.population import Population
     from monitor.population.storing import kind_of
@@ -212,7 +213,6 @@ def command(
     from monitor.training.cohort import cohort_from
     from monitor.training.others import MOST_STREAMS, with_maxima
     from monitor.training.voices import collect
-    from monitor.whole import alone
     from monitor.workers import cores
 
     for picture in (plot, reliability):
@@ -320,11 +320,11 @@ def command(
     else:
         print_laws(made.rows)
     if plot is not None:
-        from monitor.figures.calibration import plot_laws
+        from monitor.plots.calibration import plot_laws
 
         plot_laws(made.rows, plot)
     if reliability is not None:
-        from monitor.figures.reliability import plot_reliability
+        from monitor.plots.reliability import plot_reliability
 
         plot_reliability(made.rows, reliability)
     if left_out:

@@ -47,7 +47,7 @@ def command(speed: float, folder: Path, among: tuple[int, ...] | None) -> int:
     """
     from monitor.alerts.rules import Threshold
     from monitor.errors import UsageError
-    from monitor.figures.curve import plot_run
+    from monitor.plots.curve import plot_run
     from monitor.population.population import Population
     from monitor.population.reference import DEMO_SPEAKER, demo_frames
     from monitor.sinks.jsonl import JsonLines
@@ -63,7 +63,7 @@ def command(speed: float, folder: Path, among: tuple[int, ...] | None) -> int:
     population = Population.reference()
     source = FramesFile(demo_frames())
     monitor = Monitor(population, tuple(source.features), watch=DEMO_SPEAKER, among=among)
-    told = monitor.recogniser.support_bits is not None
+    told = monitor.attacker.support_bits is not None
     rule = Threshold.parse(EVIDENCE_RULE if told else CLOSED_RULE)
     for line in _what_is_shown(source.features, DEMO_SPEAKER):
         say(line)

@@ -106,6 +106,7 @@ def command(
     A template is biometric data, even without the audio: keep the file private, and delete it when
     it is not needed any more. Nothing of the audio itself is stored.
     """
+    from monitor.atomic import alone
     from monitor.cli import INCOMPLETE
     from monitor.cli.enrolled import in_words
     from monitor.cli.inputs import check_model, load_identity
@@ -120,7 +121,6 @@ def command(
     from monitor.population.population import Population
     from monitor.training.alike import unlike_sessions
     from monitor.training.enrolling import enrol
-    from monitor.whole import alone
 
     if microphone and (paths or not speaker):
         raise UsageError("--microphone hears one speaker: give --speaker NAME and no DIR")

@@ -11,7 +11,7 @@ from monitor.errors import UsageError
 from monitor.phrases import file_name, plural
 
 if TYPE_CHECKING:
-    from monitor.ledger.ledger import Heard
+    from monitor.ledger.ledger import HeardPart
     from monitor.population.law import Laws
     from monitor.population.population import Population
     from monitor.protocols import Source
@@ -124,16 +124,16 @@ def check_model(population: Population, store: str | Path | None) -> None:
 
 def fingerprints(recordings: Sequence[str]) -> dict[str, tuple[str, ...]]:
     """What each recording is known again by; standard input cannot be."""
-    from monitor.sources.identity import recording_hashes
+    from monitor.sources.fingerprints import recording_hashes
 
     return {name: recording_hashes(name) for name in recordings if name != "-"}
 
 
-def heard(known: Mapping[str, tuple[str, ...]], start: float, end: float | None) -> list[Heard]:
+def heard(known: Mapping[str, tuple[str, ...]], start: float, end: float | None) -> list[HeardPart]:
     """The recordings of these fingerprints, as a ledger knows them."""
-    from monitor.ledger.ledger import Heard
+    from monitor.ledger.ledger import HeardPart
 
-    return [Heard(file_name(name), hashes, start, end) for name, hashes in known.items()]
+    return [HeardPart(file_name(name), hashes, start, end) for name, hashes in known.items()]
 
 
 def spare(output: Path, inputs: Sequence[str | None]) -> None:

@@ -14,8 +14,8 @@ from monitor.cli.options import Bits, Seconds, with_options
 
 if TYPE_CHECKING:
     from monitor.alerts import Threshold
-    from monitor.ledger import Session
-    from monitor.ledger.ledger import Heard
+    from monitor.ledger import LedgerSession
+    from monitor.ledger.ledger import HeardPart
     from monitor.stream.monitor import Monitor
 
 __all__ = ["Keeping", "ledger_options"]
@@ -80,8 +80,8 @@ class Keeping:
         ]
 
     def session(
-        self, monitor: Monitor, heard: Iterable[Heard] = (), *, resume: bool = False
-    ) -> Session | None:
+        self, monitor: Monitor, heard: Iterable[HeardPart] = (), *, resume: bool = False
+    ) -> LedgerSession | None:
         """Open the ledger, and make a fresh monitor go on from what it holds; None without one.
 
         Give what comes back to ``run``, among the ``actions`` and, with a checkpoint, in
@@ -90,13 +90,13 @@ class Keeping:
         """
         if self.path is None:
             return None
-        from monitor.ledger import Ledger, Session
+        from monitor.ledger import Ledger, LedgerSession
         from monitor.ledger.session import check
 
         check(monitor)
         ledger = Ledger(self.path, create=not resume)
         try:
-            return Session(ledger, monitor, reading_seconds=self.every, heard=heard)
+            return LedgerSession(ledger, monitor, reading_seconds=self.every, heard=heard)
         except BaseException:
             ledger.close()
             raise

@@ -84,7 +84,7 @@ def command(
     from monitor.sinks.live import LiveView
     from monitor.sources.microphone import Microphone
     from monitor.stream.monitor import Monitor
-    from monitor.stream.thinning import KeepingUp, timed
+    from monitor.stream.shedding import LoadShedding, timed
 
     if seconds == 0:
         raise UsageError("--for 0 hears nothing; leave it out to listen until Ctrl-C")
@@ -129,7 +129,7 @@ def command(
         monitor.compute_with(parts)
         view = LiveView(forecasts=[Forecast(bits, field) for field, bits in opening.thresholds])
         opening.run(
-            KeepingUp(microphone, parts),
+            LoadShedding(microphone, parts),
             view,
             stop=microphone.stop,
             lag=microphone.behind_seconds,

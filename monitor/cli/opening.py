@@ -19,13 +19,13 @@ from monitor.cli.saying import say
 if TYPE_CHECKING:
     from monitor.cli.alerting import Alerting
     from monitor.cli.keeping import Keeping
-    from monitor.ledger import Session
-    from monitor.ledger.ledger import Heard
+    from monitor.ledger import LedgerSession
+    from monitor.ledger.ledger import HeardPart
     from monitor.protocols import Sink, Source
     from monitor.sinks.jsonl import JsonLines
     from monitor.stream.checkpoint import Checkpoint, Stateful
     from monitor.stream.monitor import Monitor
-    from monitor.stream.records import Tally
+    from monitor.stream.records import RunTotals
 
 __all__ = ["Opening"]
 
@@ -74,7 +74,7 @@ class Opening(ExitStack):
         self._alerting, self._keeping = alerting, keeping
         self._log: JsonLines | None = None
         self._checkpoint: Checkpoint | None = None
-        self._session: Session | None = None
+        self._session: LedgerSession | None = None
         self.thresholds = alerting.thresholds  # not the budget's
         self._start: dict[str, Any] = {}
         self._of_files = False
@@ -96,7 +96,7 @@ class Opening(ExitStack):
         monitor: Monitor,
         labels: Sequence[str],
         *,
-        heard: Iterable[Heard] = (),
+        heard: Iterable[HeardPart] = (),
         configuration: Mapping[str, Any] | None = None,
     ) -> None:
         """See to it that everything fits the stream, and take up what the run goes on from.
@@ -112,9 +112,9 @@ class Opening(ExitStack):
             StoreError: the ledger or the checkpoint cannot be used.
         """
         from monitor.stream.checkpoint import Checkpoint, state_path
-        from monitor.stream.records import Tally, start_record
+        from monitor.stream.records import RunTotals, start_record
 
-        self._monitor, self._labels, self._tally = monitor, list(labels), Tally()
+        self._monitor, self._labels, self._tally = monitor, list(labels), RunTotals()
         self._of_files = configuration is not None
         start = start_record(monitor, labels)
         if worked_out := self._alerting.settle(monitor):
@@ -145,7 +145,7 @@ class Opening(ExitStack):
         *,
         stop: Callable[[], None] | None = None,
         lag: Callable[[float], float] | None = None,
-    ) -> Tally:
+    ) -> RunTotals:
         """Hear the source to its end.
 
         Args:
@@ -228,7 +228,7 @@ class Opening(ExitStack):
     def _open_files(self, reads: Sequence[str | None], *, replace: bool) -> None:
         from monitor.cli.inputs import spare
         from monitor.errors import UsageError
-        from monitor.figures.canvas import check_drawing, check_suffix
+        from monitor.plots.canvas import check_drawing, check_suffix
         from monitor.sinks.jsonl import JsonLines
 
         if self._resume and self._jsonl in (None, "-"):
@@ -276,7 +276,7 @@ class Opening(ExitStack):
 
     def _draw(self, path: Path) -> None:
         """Draw the run; a resumed one from its file, since only that has the beginning."""
-        from monitor.figures.curve import plot_run
+        from monitor.plots.curve import plot_run
         from monitor.sinks.schema import read_run
 
         plot_run(read_run(str(self._jsonl)) if self._resume else self._kept.records, path)

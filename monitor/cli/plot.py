@@ -38,9 +38,9 @@ def command(run: Path, output: Path, title: str | None, among: tuple[int, ...] |
     Evidence stands on a scale of crowds: so many bits leave one person of a town. Without any, the
     axis says 1 in k of the people an attacker would consider, and guides are drawn.
     """
-    from monitor.figures.canvas import check_suffix
-    from monitor.figures.crowds import plot_crowds
-    from monitor.figures.curve import plot_run
+    from monitor.plots.canvas import check_suffix
+    from monitor.plots.crowds import plot_crowds
+    from monitor.plots.curve import plot_run
     from monitor.sinks.schema import read_run
 
     check_suffix(output)

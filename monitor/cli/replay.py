@@ -153,7 +153,7 @@ def command(
             heard=() if keeping.path is None else heard(known, start, end),
             configuration={
                 "recordings": [[file_name(name), *known.get(name, ())] for name in recordings],
-                "session": monitor.recogniser.session,
+                "session": monitor.attacker.session,
                 "features": list(monitor.features),
                 "watch": watch,
                 # a run that was begun before there were these is resumed without them
@@ -165,7 +165,7 @@ def command(
                 "channel": channel,
                 "on_change": on_change,
                 "raw": None if raw is None else list(raw),
-                "template_seconds": monitor.recogniser.scoring.seconds,
+                "template_seconds": monitor.attacker.scoring.seconds,
                 "top": most_named(top, web),
             },
         )

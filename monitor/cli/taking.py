@@ -42,7 +42,7 @@ def enrol_from_microphone(
     from monitor.features.registry import defaults
     from monitor.population.population import SLICE_SECONDS
     from monitor.sources.microphone import Microphone
-    from monitor.stream.thinning import timed
+    from monitor.stream.shedding import timed
     from monitor.training.enrolling import enrol
     from monitor.training.taking import Take
     from monitor.types import Block

@@ -15,10 +15,10 @@ import numpy as np
 from monitor.evaluation.extrapolation import FAR, FEWEST, NARROW, RANKED, Extrapolation
 from monitor.evaluation.figure import Figure
 from monitor.evaluation.limits import limited
-from monitor.figures.crowd import Crowd
-from monitor.figures.evaluation import Line
 from monitor.maths.crowd import FORMS
 from monitor.phrases import plural
+from monitor.plots.crowd import Crowd
+from monitor.plots.evaluation import Line
 from monitor.types import FloatArray
 
 __all__ = ["curve", "figures", "keys", "notes"]

@@ -12,8 +12,8 @@ from monitor.evaluation.error_rates import det_points
 from monitor.evaluation.linkage import pi_link_curve
 from monitor.evaluation.matrix import ScoreMatrix
 from monitor.evaluation.tally import Tally
-from monitor.figures.evaluation import Curves, Line
 from monitor.maths.fitting import RankFit
+from monitor.plots.evaluation import Curves, Line
 from monitor.types import FloatArray
 
 __all__ = ["binned_ranks", "exceeding", "law_line", "rank_curves", "roc_line", "score_curves"]

@@ -42,10 +42,10 @@ from monitor.evaluation.separation import d_sys_figure
 from monitor.evaluation.speaker_sums import FEWEST
 from monitor.evaluation.srd import LossFit, loss_fits, mean_bits_by_speaker, rank_law
 from monitor.evaluation.tally import Tally
-from monitor.figures.evaluation import Curves
 from monitor.maths.bootstrap import DRAWS
 from monitor.maths.privacyloss import DELTA
 from monitor.phrases import plural
+from monitor.plots.evaluation import Curves
 from monitor.types import FloatArray
 
 __all__ = ["STEPS", "evaluate"]

@@ -6,8 +6,8 @@ import numpy as np
 
 from monitor.evaluation.figure import Figure
 from monitor.evaluation.longitudinal import LongitudinalCurve
-from monitor.figures.evaluation import Line
 from monitor.phrases import plural
+from monitor.plots.evaluation import Line
 from monitor.types import FloatArray
 
 __all__ = ["RULE", "figures", "lines"]

@@ -7,6 +7,7 @@ from dataclasses import replace
 from html import escape
 from pathlib import Path
 
+from monitor.atomic import atomic_write, not_written
 from monitor.errors import UsageError
 from monitor.evaluation.catalogue import MAIN, families, main_keys
 from monitor.evaluation.comparing import Comparison
@@ -23,9 +24,8 @@ from monitor.evaluation.wording import (
     meaning,
     tie_rules,
 )
-from monitor.figures.evaluation import pictures
+from monitor.plots.evaluation import pictures
 from monitor.version import __version__
-from monitor.whole import not_written, written_whole
 
 __all__ = ["page", "save_page"]
 
@@ -45,7 +45,7 @@ def save_page(
     """
     text = page(reports, comparison, groups, pairs)
     try:
-        with written_whole(path) as file:
+        with atomic_write(path) as file:
             file.write(text.encode())
     except OSError as error:
         raise not_written(path, error) from error

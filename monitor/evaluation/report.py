@@ -12,8 +12,8 @@ import numpy as np
 from monitor.evaluation.catalogue import families, needs_ranks, short_name
 from monitor.evaluation.comparisons import Usage
 from monitor.evaluation.figure import Figure
-from monitor.figures.crowd import Crowd
-from monitor.figures.evaluation import Curves, Line
+from monitor.plots.crowd import Crowd
+from monitor.plots.evaluation import Curves, Line
 
 __all__ = ["Report", "figure_json"]
 

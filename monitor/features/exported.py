@@ -15,11 +15,11 @@ from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
 
+from monitor.atomic import atomic_write, sweep
 from monitor.errors import StoreError
 from monitor.features.ecapa import HUB, WEIGHTS, encoder, file_digest
 from monitor.features.network import Network, network_bytes
 from monitor.features.windows import Embedder
-from monitor.whole import sweep, written_whole
 
 __all__ = ["VERSION", "at_hand", "cache_folder", "exported_encoder", "is_sealed", "sealed"]
 
@@ -122,7 +122,7 @@ def _keep(path: Path, data: bytes) -> None:
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     if _is_private(path.parent):
         sweep(path)
-        with written_whole(path) as file:
+        with atomic_write(path) as file:
             file.write(data)
 
 

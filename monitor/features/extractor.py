@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from monitor.errors import UsageError
+from monitor.features.bad_samples import BadSamples
 from monitor.features.blocks import columns_of
-from monitor.features.losses import Losses
 from monitor.features.resampling import Resampler
 from monitor.features.tracks import empty_track, join_frames, join_tracks, shift_track
 from monitor.features.vad import DECISION_TICKS, VAD_RATE, VoiceActivity
@@ -108,7 +108,7 @@ class _Recording:
         self.key = (block.recording, block.rate)
         self._features = features
         self._first_tick = first_tick
-        self._losses = Losses(block.rate, block.recording, first_tick)
+        self._bad_samples = BadSamples(block.rate, block.recording, first_tick)
         self._vad = VoiceActivity()
         rates = {VAD_RATE, *(feature.rate for feature in features)}
         self._resamplers = {rate: Resampler(block.rate, rate) for rate in rates}
@@ -126,13 +126,13 @@ class _Recording:
             feature.skip_to(max(0, tick - self._first_tick))
 
     def process(self, samples: FloatArray) -> Frames:
-        mono = _mean(self._losses.silence(samples))
+        mono = _mean(self._bad_samples.silence(samples))
         self._source_heard += mono.size
         sounds = {rate: each.process(mono) for rate, each in self._resamplers.items()}
         tracks = self._feed(sounds)
         complete = min(heard * TICKS_PER_SECOND // rate for rate, heard in self._heard.items())
         speech = self._due(min(complete, self._ticks + self._waiting.size))
-        return Frames(speech, tracks, self._losses.report(self._ticks))
+        return Frames(speech, tracks, self._bad_samples.report(self._ticks))
 
     def flush(self) -> Frames:
         tracks = self._feed({rate: each.flush() for rate, each in self._resamplers.items()})
@@ -144,7 +144,7 @@ class _Recording:
         decided = -(-total // DECISION_TICKS) * DECISION_TICKS
         silence = decided * VAD_RATE // TICKS_PER_SECOND - self._heard[VAD_RATE]
         self._decide(np.zeros(silence, np.float32))
-        return Frames(self._due(total), tracks, self._losses.finish())
+        return Frames(self._due(total), tracks, self._bad_samples.finish())
 
     def _feed(self, sounds: Mapping[int, FloatArray]) -> dict[str, Track]:
         """Let the detector and every feature hear what has come out of the resamplers."""

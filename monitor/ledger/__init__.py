@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from monitor.ledger.ledger import Ledger
-from monitor.ledger.session import Session
+from monitor.ledger.session import LedgerSession
 
-__all__ = ["Ledger", "Session"]
+__all__ = ["Ledger", "LedgerSession"]

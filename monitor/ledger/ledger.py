@@ -22,7 +22,7 @@ from monitor.population.population import FeatureTemplates
 from monitor.stream.evidence import Evidence
 from monitor.types import TICKS_PER_SECOND, AnyArray
 
-__all__ = ["Carried", "Heard", "Ledger"]
+__all__ = ["Carried", "HeardPart", "Ledger"]
 
 HISTORY_POINTS = 300
 _LIMITED = ("bits", "bits_low", "bits_high")
@@ -47,7 +47,7 @@ class Carried:
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
+class HeardPart:
     """A recording, or a part of one, as a ledger knows it again.
 
     Attributes:
@@ -207,7 +207,9 @@ class Ledger(Managed):
                         record = record_of(self.path.name, number, row["record"])
                         yield {**record, "session": number}
 
-    def refuse_twice(self, speaker: str, parts: Iterable[Heard], own: int | None = None) -> None:
+    def refuse_twice(
+        self, speaker: str, parts: Iterable[HeardPart], own: int | None = None
+    ) -> None:
         """Refuse audio that an earlier session heard: its evidence would count twice.
 
         Args:
@@ -224,7 +226,7 @@ class Ledger(Managed):
             raise UsageError(twice)
 
     def heard_before(
-        self, speaker: str, parts: Iterable[Heard], own: int | None = None
+        self, speaker: str, parts: Iterable[HeardPart], own: int | None = None
     ) -> str | None:
         """As ``refuse_twice``: what is wrong, None where nothing is."""
         parts = list(parts)

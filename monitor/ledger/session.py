@@ -12,11 +12,11 @@ from typing import Any
 
 from monitor.errors import StoreError, UsageError
 from monitor.ledger.database import reason_of, transaction, translated
-from monitor.ledger.ledger import Heard, Ledger, blob
+from monitor.ledger.ledger import HeardPart, Ledger, blob
 from monitor.sinks.jsonl import line_of
 from monitor.stream.monitor import Monitor
 
-__all__ = ["Session", "check"]
+__all__ = ["LedgerSession", "check"]
 
 READING_SECONDS = 10.0
 FLUSH_SECONDS = 1.0
@@ -49,7 +49,7 @@ def check(monitor: Monitor) -> str:
     return monitor.watch
 
 
-class Session:
+class LedgerSession:
     """Takes the records of a run and keeps, of what its monitor heard, what the ledger keeps.
 
     Makes the monitor begin with the evidence of the earlier sessions. It is an action of the run
@@ -80,7 +80,7 @@ class Session:
         monitor: Monitor,
         *,
         reading_seconds: float = READING_SECONDS,
-        heard: Iterable[Heard] = (),
+        heard: Iterable[HeardPart] = (),
         clock: Callable[[], float] = time.monotonic,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from monitor.errors import UsageError
-from monitor.maths import thinning
+from monitor.maths import quadrature
 
 __all__ = [
     "binomial_log_pmf",
@@ -297,8 +297,8 @@ def _thinned_entropy(a: _Doubles, b: _Doubles, last: int) -> _Doubles:
     """Entropies through nodes that are dense at both ends; NaN where a law is too narrow."""
     lower = (last + 2) // 2
     upper = last + 1 - lower
-    j = np.concatenate([thinning.nodes(lower), last - thinning.nodes(upper)])
-    weight = np.concatenate([thinning.weights(lower), thinning.weights(upper)])
+    j = np.concatenate([quadrature.nodes(lower), last - quadrature.nodes(upper)])
+    weight = np.concatenate([quadrature.weights(lower), quadrature.weights(upper)])
     entropy = np.empty(a.shape)
     few = a.size < _FEW and max(a.max(), b.max()) + last < _LARGE
     at, near = (_log_at_small, 1e-8) if few else (_log_at, 1e-9)

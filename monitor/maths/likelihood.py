@@ -2,7 +2,7 @@
 
 In the corrected equation (3) log gamma_k is a sum of log(alpha + i) over i < j and of log(beta + i)
 over i < n - j. A histogram therefore enters the likelihood only through how many of its trials lie
-above each i and how many below, and those sums thin well (`monitor.maths.thinning`): 11696 ranks
+above each i and how many below, and those sums thin well (`monitor.maths.quadrature`): 11696 ranks
 cost about what 200 do.
 """
 
@@ -14,7 +14,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from monitor.maths import thinning
+from monitor.maths import quadrature
 from monitor.maths.descent import descend
 from monitor.types import FloatArray
 
@@ -78,10 +78,10 @@ def _tails(shares: _Doubles) -> _Tails:
     below = np.cumsum(shares[:, :-1], axis=1)[:, ::-1]
     last = above.shape[1]
     return _Tails(
-        thinning.gather(above),
-        thinning.gather(below),
-        thinning.gather(np.ones(last)),
-        thinning.nodes(last),
+        quadrature.gather(above),
+        quadrature.gather(below),
+        quadrature.gather(np.ones(last)),
+        quadrature.nodes(last),
     )
 
 

@@ -11,9 +11,9 @@ from monitor.types import FloatArray
 __all__ = [
     "Candidates",
     "condense",
+    "confidence_bits",
     "draw_bits",
     "evidence_of",
-    "gain_bits",
     "local_bits",
     "score_posterior",
 ]
@@ -62,7 +62,7 @@ def local_bits(probability: float | FloatArray, speakers: int) -> FloatArray:
     return np.asarray(np.log2(np.asarray(probability) / (1.0 / speakers)))
 
 
-def gain_bits(posterior: FloatArray) -> FloatArray:
+def confidence_bits(posterior: FloatArray) -> FloatArray:
     """The attacker's confidence ``log2 N - H(p)``, in [0, log2 N]; shape (..., N) to (...)."""
     speakers = posterior.shape[-1]
     terms = np.maximum(posterior, 1e-300)
@@ -99,7 +99,7 @@ class Candidates:
     def bits(
         self, weights: FloatArray, floors: FloatArray, target: FloatArray | None
     ) -> tuple[FloatArray | None, FloatArray]:
-        """Local and gain bits under each draw.
+        """Local and confidence bits under each draw.
 
         Args:
             weights: lambda, shape (..., B, F).
@@ -107,9 +107,9 @@ class Candidates:
             target: raw scores of the watched speaker, shape (..., F), or None.
 
         Returns:
-            local bits, shape (..., B), or None; gain bits, shape (..., B).
+            local bits, shape (..., B), or None; confidence bits, shape (..., B).
         """
-        mass, top, gain = self._under(weights, floors)
+        mass, top, confidence = self._under(weights, floors)
         local = None
         if target is not None:
             own = np.exp(_evidence(weights, target - self.best) - top)
@@ -117,14 +117,14 @@ class Candidates:
             local = np.log((1.0 - floors) * own * (self.speakers / mass) + floors)
             local = np.minimum(local / np.log(2.0), np.log2(self.speakers))
         if lost := self.speakers - self.counts.sum():
-            gain += lost * floors * np.log(np.maximum(floors, 1e-300))
-        gain /= self.speakers * np.log(2.0)
-        return local, np.clip(gain, 0.0, np.log2(self.speakers))
+            confidence += lost * floors * np.log(np.maximum(floors, 1e-300))
+        confidence /= self.speakers * np.log(2.0)
+        return local, np.clip(confidence, 0.0, np.log2(self.speakers))
 
     def _under(
         self, weights: FloatArray, floors: FloatArray
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Sum of masses, largest evidence and N times the gain in nats, shape (..., B) each."""
+        """Sum of masses, largest evidence, N times the confidence in nats, shape (..., B) each."""
         if self.scores.ndim == 2:
             return self._few(slice(None), weights, floors)
         # a few readings at a time
@@ -133,8 +133,8 @@ class Candidates:
             self._few(slice(start, start + step), weights, floors)
             for start in range(0, len(floors), step)
         ]
-        mass, top, gain = (np.concatenate(each) for each in zip(*parts, strict=True))
-        return mass, top, gain
+        mass, top, confidence = (np.concatenate(each) for each in zip(*parts, strict=True))
+        return mass, top, confidence
 
     def _few(
         self, some: slice, weights: FloatArray, floors: FloatArray
@@ -214,7 +214,7 @@ def condense(scores: FloatArray, weights: FloatArray) -> Candidates:
 def draw_bits(
     scores: FloatArray, weights: FloatArray, floors: FloatArray, target: int | None
 ) -> tuple[FloatArray | None, FloatArray]:
-    """Local and gain bits of R readings under each draw; a reading does not depend on the others.
+    """Local and confidence bits of R readings under each draw, reading by reading.
 
     Args:
         scores: raw scores, shape (R, F, N).
@@ -223,7 +223,7 @@ def draw_bits(
         target: the watched speaker, or None.
 
     Returns:
-        local bits, shape (R, B), or None; gain bits, shape (R, B).
+        local bits, shape (R, B), or None; confidence bits, shape (R, B).
     """
     own = None if target is None else scores[..., target]
     if scores.shape[2] <= EXACT_CANDIDATES:
@@ -235,10 +235,10 @@ def draw_bits(
         )
         for r in range(len(scores))
     ]
-    gain = np.stack([found for _, found in each])
+    confidence = np.stack([found for _, found in each])
     if own is None:
-        return None, gain
-    return np.stack([found for found, _ in each if found is not None]), gain
+        return None, confidence
+    return np.stack([found for found, _ in each if found is not None]), confidence
 
 
 def evidence_of(scores: FloatArray, weights: FloatArray) -> FloatArray:

@@ -9,7 +9,7 @@ import numpy as np
 from monitor.errors import UsageError
 from monitor.types import AnyArray, IntArray
 
-__all__ = ["Session", "window_starts"]
+__all__ = ["SessionFrames", "window_starts"]
 
 
 def window_starts(start: int, test: int, template: int, available: int) -> tuple[int, int]:
@@ -33,7 +33,7 @@ def window_starts(start: int, test: int, template: int, available: int) -> tuple
 
 
 @dataclass(frozen=True, slots=True)
-class Session:
+class SessionFrames:
     """The usable frames of one feature in one session, placed on the speech clock.
 
     Attributes:

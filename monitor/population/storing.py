@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 
 from monitor.archives import read_arrays
+from monitor.atomic import atomic_write, sweep
 from monitor.errors import SchemaError, StoreError
 from monitor.phrases import printable
 from monitor.types import AnyArray
-from monitor.whole import sweep, written_whole
 
 __all__ = ["SCHEMA", "kind_of", "read_store", "write_store"]
 
@@ -67,7 +67,7 @@ def write_store(
     if tidy:
         sweep(path)
     try:
-        with written_whole(path) as file:
+        with atomic_write(path) as file:
             np.savez_compressed(file, **content)  # type: ignore[arg-type]
     except OSError as error:
         reason = error.strerror or str(error)

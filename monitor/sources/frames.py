@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 
 from monitor.archives import read_arrays
+from monitor.atomic import atomic_write, not_written
 from monitor.errors import SourceError, UsageError
 from monitor.managed import Managed
 from monitor.phrases import file_name
 from monitor.sources.given import MOST_TICKS, RESERVED, SCHEMA, SUFFIXES, Given, Header, read_header
 from monitor.sources.jsonframes import read_json_lines
 from monitor.types import TICKS_PER_SECOND, AnyArray, BoolArray, Frames, Track
-from monitor.whole import not_written, written_whole
 
 __all__ = ["FramesFile", "header_of", "write_frames"]
 
@@ -188,7 +188,7 @@ def write_frames(
         if track.spans is not None:
             arrays[f"{name}_spans"] = track.spans
     try:
-        with written_whole(path) as file:
+        with atomic_write(path) as file:
             np.savez_compressed(file, **arrays)  # type: ignore[arg-type]
     except OSError as error:
         raise not_written(path, error) from None

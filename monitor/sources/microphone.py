@@ -52,8 +52,8 @@ class Microphone(Managed):
 
     Whatever keeps Python's lock for longer than a sound card's buffer lasts (0.2 s) makes it
     overflow. Where features take too long, a script had better say
-    ``monitor.compute_with(timed(monitor.features))`` and wrap the microphone in a `KeepingUp`, both
-    of `monitor.stream.thinning`, as `monitor listen` does.
+    ``monitor.compute_with(timed(monitor.features))`` and wrap the microphone in a `LoadShedding`,
+    both of `monitor.stream.shedding`, as `monitor listen` does.
 
     Args:
         device: a number, a name or part of one, as `monitor devices` lists them; None for the

@@ -30,7 +30,7 @@ from typing import Any
 import numpy as np
 
 from monitor.errors import StoreError, UsageError
-from monitor.stream.following import VOICES, Sensitivity, Voice
+from monitor.stream.following import VOICES, FollowedVoice, Sensitivity
 from monitor.types import TICKS_PER_SECOND, AnyArray
 
 __all__ = ["SENSITIVITY", "Change", "ChangeDetector", "Open"]
@@ -148,7 +148,7 @@ class ChangeDetector:
         self._one_is_enough = False
         self._embeddings = tuple(name for name in sorted(background) if kinds[name] == "embedding")
         self._levels = {name for name in background if kinds[name] == "levels"}
-        self._voices: dict[str, Voice] = {}
+        self._voices: dict[str, FollowedVoice] = {}
         for name in sorted(background):
             kind = kinds[name]
             if kind not in VOICES:

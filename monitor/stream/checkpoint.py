@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+from monitor.atomic import sweep
 from monitor.errors import MonitorError, StoreError
 from monitor.phrases import printable
 from monitor.population.storing import kind_of, read_store, write_store
 from monitor.stream.monitor import Monitor
-from monitor.stream.records import Tally
+from monitor.stream.records import RunTotals
 from monitor.stream.remembered import check_state
-from monitor.whole import sweep
 
 __all__ = ["Checkpoint", "Stateful", "state_path"]
 
@@ -51,7 +51,9 @@ class Checkpoint:
     path: Path
     configuration: Mapping[str, Any]
 
-    def save(self, monitor: Monitor, tally: Tally, rules: Sequence[Stateful], offset: int) -> None:
+    def save(
+        self, monitor: Monitor, tally: RunTotals, rules: Sequence[Stateful], offset: int
+    ) -> None:
         """Remember the run as of ``offset`` bytes of its JSON lines."""
         plain, arrays = monitor.state()
         header = {
@@ -63,7 +65,7 @@ class Checkpoint:
         }
         write_store(self.path, _KIND, header, arrays, tidy=False)  # once a second
 
-    def load(self, monitor: Monitor, tally: Tally, rules: Sequence[Stateful]) -> int:
+    def load(self, monitor: Monitor, tally: RunTotals, rules: Sequence[Stateful]) -> int:
         """Take the run up again.
 
         Returns:

@@ -29,8 +29,8 @@ __all__ = [
     "MOST_TEMPLATES",
     "VOICES",
     "Fall",
+    "FollowedVoice",
     "Sensitivity",
-    "Voice",
     "adwin",
 ]
 
@@ -126,7 +126,7 @@ def adwin() -> type[ADWIN]:
     return detector
 
 
-class Voice:
+class FollowedVoice:
     """One feature of the voice since the last change.
 
     Args:
@@ -339,7 +339,7 @@ class Voice:
             self._left = Left(arrays["left_own"], int(frames), level, recent)
 
 
-class _HistogramVoice(Voice):
+class _FollowedHistogram(FollowedVoice):
     LEAST = 0.0
 
     def __init__(self, templates: AnyArray, how: Sensitivity) -> None:
@@ -364,7 +364,7 @@ class _HistogramVoice(Voice):
         return histogram_margin(unit, own, self._others, self._average, independent)
 
 
-class _EmbeddingVoice(Voice):
+class _FollowedEmbedding(FollowedVoice):
     def __init__(self, templates: AnyArray, how: Sensitivity) -> None:
         some = templates[:: -(-len(templates) // MOST_TEMPLATES)] if len(templates) else templates
         self._others: FloatArray = _unit(some.astype(np.float64))
@@ -407,7 +407,7 @@ class _EmbeddingVoice(Voice):
         return min(self._how.level, float(margins.mean()))
 
 
-class _LevelsVoice(Voice):
+class _FollowedLevels(FollowedVoice):
     def __init__(self, templates: AnyArray, how: Sensitivity) -> None:
         super().__init__(templates.shape[1], how)
 
@@ -423,10 +423,10 @@ class _LevelsVoice(Voice):
         return level_margin(unit / self._how.unit_frames, own / frames)
 
 
-VOICES: dict[str, Callable[[AnyArray, Sensitivity], Voice]] = {
-    "histogram": _HistogramVoice,
-    "embedding": _EmbeddingVoice,
-    "levels": _LevelsVoice,
+VOICES: dict[str, Callable[[AnyArray, Sensitivity], FollowedVoice]] = {
+    "histogram": _FollowedHistogram,
+    "embedding": _FollowedEmbedding,
+    "levels": _FollowedLevels,
 }
 
 

@@ -12,9 +12,9 @@ from monitor.errors import StoreError
 from monitor.features.tracks import join_tracks
 from monitor.maths.sketch import AnySketch, make_sketch
 from monitor.population.population import FeatureTemplates
+from monitor.stream.attacker import RunningTotals
 from monitor.stream.checking import check_frames
 from monitor.stream.evidence import Evidence
-from monitor.stream.recogniser import Heard
 from monitor.types import TICKS_PER_SECOND, AnyArray, BoolArray, Frames, IntArray, Track
 
 __all__ = ["Intake", "Moments"]
@@ -37,7 +37,7 @@ class Moments:
 
     ticks: list[int]
     speech: IntArray
-    heard: dict[str, Heard]
+    heard: dict[str, RunningTotals]
     usable: dict[str, IntArray]
     fresh: dict[str, tuple[AnyArray, IntArray]]
 
@@ -150,7 +150,7 @@ class Intake:
         """
         ahead = self._ahead[: ticks[-1] - self.tick]
         speech = self._speech + np.concatenate(([0], np.cumsum(ahead)))
-        heard: dict[str, Heard] = {}
+        heard: dict[str, RunningTotals] = {}
         usable: dict[str, IntArray] = {}
         fresh: dict[str, tuple[AnyArray, IntArray]] = {}
         for name in self._followed:
@@ -170,7 +170,7 @@ class Intake:
                     more = np.concatenate(([0], np.cumsum(spans[:, 1] - spans[:, 0])))[counts]
                 usable[name] = self._usable.get(name, 0) + more
                 seconds = usable[name] / TICKS_PER_SECOND
-            heard[name] = Heard(totals, frames, seconds)
+            heard[name] = RunningTotals(totals, frames, seconds)
         return Moments(ticks, speech[np.array(ticks) - self.tick], heard, usable, fresh)
 
     def _due(self, name: str, ticks: list[int], everything: bool) -> tuple[Track, slice, IntArray]:

@@ -13,24 +13,24 @@ _WORTH_SAYING = 0.05
 
 def law_notices(monitor: Monitor) -> list[str]:
     """One line each: where the law comes from, and by how much it may flatter the attacker."""
-    recogniser, notices = monitor.recogniser, []
-    law = recogniser.law
+    attacker, notices = monitor.attacker, []
+    law = attacker.law
 
     def told() -> str:
-        templates = {name: monitor.population.features[name] for name in recogniser.features}
-        return flattery(templates, recogniser.speakers, recogniser.scoring.seconds)
+        templates = {name: monitor.population.features[name] for name in attacker.features}
+        return flattery(templates, attacker.speakers, attacker.scoring.seconds)
 
-    if recogniser.flatters:
+    if attacker.flatters:
         notices.append(
             "no cross-session law could be learnt: the same-session law used here flatters the "
             f"attacker, {told()}; calibrate on 10 speakers or more with two sessions each"
         )
-    elif recogniser.session == "same":
+    elif attacker.session == "same":
         notices.append(
             "this recording was enrolled too: the same-session law is used; another day's "
             f"recording discloses less, {told()}"
         )
-    if monitor.session == "same" and recogniser.session == "cross":
+    if monitor.session == "same" and attacker.session == "cross":
         notices.append(
             "this recording was enrolled too, but there is no same-session law: the cross-session "
             "law used here makes light of what it discloses"
@@ -52,14 +52,14 @@ def law_notices(monitor: Monitor) -> list[str]:
             f"of the rank law {100 * law.prior_share:.0f} % is the shipped readers', which keeps "
             f"the rest, learnt from {plural(law.speakers, 'speaker')}, from claiming too much"
         )
-    if recogniser.evidence_lacks:
+    if attacker.evidence_lacks:
         notices.append(
-            f"nothing can be said beyond the {recogniser.speakers} enrolled: "
-            f"{recogniser.evidence_lacks} (monitor calibrate)"
+            f"nothing can be said beyond the {attacker.speakers} enrolled: "
+            f"{attacker.evidence_lacks} (monitor calibrate)"
         )
-    if recogniser.speakers > 10 * law.candidates:
+    if attacker.speakers > 10 * law.candidates:
         notices.append(
-            f"{recogniser.speakers} speakers are more than ten times the "
+            f"{attacker.speakers} speakers are more than ten times the "
             f"{law.candidates} that the rank law was learnt on"
         )
     return notices

@@ -18,14 +18,14 @@ from monitor.population.law import Laws
 from monitor.population.population import Population
 from monitor.protocols import Feature, Source
 from monitor.stream.alike import unlike
+from monitor.stream.attacker import Assessment, Attacker
 from monitor.stream.background import background
 from monitor.stream.bystanders import Bystander, Bystanders
 from monitor.stream.change import Change, ChangeDetector, Open
 from monitor.stream.evidence import Evidence
+from monitor.stream.gaps import GapEvent, GapOrder
 from monitor.stream.intake import Intake, Moments
-from monitor.stream.losses import GapEvent, Losses
 from monitor.stream.reading import Reading
-from monitor.stream.recogniser import Assessment, Recogniser
 from monitor.stream.recordings import Recordings
 from monitor.threads import one_thread
 from monitor.types import TICKS_PER_SECOND, AnyArray, Block, Frames, Gap
@@ -119,7 +119,7 @@ class Monitor:
             rest = [name for name in population.features if name not in features]
             self.unheard = tuple(name for name in rest if not superseded(name, features))
         self._made = {each.name: each for each in features if not isinstance(each, str)}
-        self.recogniser = Recogniser(
+        self.attacker = Attacker(
             population,
             [each if isinstance(each, str) else each.name for each in features],
             watch,
@@ -134,9 +134,9 @@ class Monitor:
         self.watch = watch
         self.bystanders = self._bystanders(bystanders)
         self.session = session
-        shipped = self.recogniser.law.origin == "shipped"
+        shipped = self.attacker.law.origin == "shipped"
         self.borrowed = population.borrowed or laws is not None or shipped
-        self.features = self.recogniser.features
+        self.features = self.attacker.features
         for feature in self._made.values():
             self._compare_feature(feature)
         self.step_seconds = step / TICKS_PER_SECOND
@@ -169,12 +169,12 @@ class Monitor:
         return false_alarms(
             self._laws,
             self.features,
-            self.recogniser.session,
+            self.attacker.session,
             field,
             share,
             horizon_seconds,
             watch=self.watch,
-            most_bits=self.recogniser.most_bits(field),
+            most_bits=self.attacker.most_bits(field),
         )
 
     def reset(self) -> None:
@@ -189,7 +189,7 @@ class Monitor:
         self._step: list[dict[str, AnyArray]] = []  # frames since the last reading
         self._detector = self._make_detector() if follow else None
         self._open: Open | None = None
-        self._losses = Losses()
+        self._gaps = GapOrder()
         self._hearing: Hearing | None = None
         alone = self.on_change in ("reset", "split")  # then nothing adds up over recordings
         self.recordings = Recordings(
@@ -244,19 +244,19 @@ class Monitor:
         Raises:
             UsageError: no probability, or nothing was learnt to tell it by.
         """
-        recogniser = self.recogniser
+        attacker = self.attacker
         if level is None:
             return None
-        if recogniser.support_bits is None:
-            why = recogniser.withheld or recogniser.evidence_lacks
+        if attacker.support_bits is None:
+            why = attacker.withheld or attacker.evidence_lacks
             raise UsageError(f"bystanders cannot be told: {why}")
-        watched = self.watch if recogniser.watched else None
-        return Bystanders(recogniser.names, watched, recogniser.among[-1], level)
+        watched = self.watch if attacker.watched else None
+        return Bystanders(attacker.names, watched, attacker.among[-1], level)
 
     def _make_detector(self) -> ChangeDetector:
         from monitor.features.channel import Channel
 
-        scoring, features = self.recogniser.scoring, self.population.features
+        scoring, features = self.attacker.scoring, self.population.features
         others = background(self.population, scoring, self.features)
         kinds = {name: features[name].kind for name in self.features}
         others["channel"] = np.empty((0, Channel.size))  # needs nobody to compare with
@@ -374,8 +374,8 @@ class Monitor:
     def _take(self, block: Block | Frames | Gap) -> Iterator[Event]:
         if isinstance(block, Gap):
             place = self._intake.arrived if self._hearing is None else self._hearing.ticks
-            self._losses.add(place, block)
-            yield from self._losses.due(self._intake.tick)
+            self._gaps.add(place, block)
+            yield from self._gaps.due(self._intake.tick)
         elif isinstance(block, Frames):
             if self._hearing is not None:
                 raise UsageError("a stream is of audio or of ready-made frames, not of both")
@@ -402,7 +402,7 @@ class Monitor:
     def _end(self) -> Iterator[Event]:
         if self._hearing is not None:
             yield from self._advance(self._hearing.flush(), self.recordings.number)
-        yield from self._losses.due(self._intake.tick, last=True)
+        yield from self._gaps.due(self._intake.tick, last=True)
         intake = self._intake
         if intake.tick > self._read:  # with what came after its tick, at the very end
             moments = intake.moments([intake.tick], everything=True)
@@ -416,9 +416,9 @@ class Monitor:
         self.recordings.turn(recording, lambda: self.own_evidence)
         self.recordings.hear(int(np.count_nonzero(frames.speech)))
         for tick, gap in frames.gaps:
-            self._losses.add(max(tick, start), gap)
-        yield from self._losses.due(intake.tick)
-        most = max(1, min(_MOST_READINGS, _MOST_SCORES // self.recogniser.speakers))
+            self._gaps.add(max(tick, start), gap)
+        yield from self._gaps.due(intake.tick)
+        most = max(1, min(_MOST_READINGS, _MOST_SCORES // self.attacker.speakers))
         while intake.waiting:
             due = (intake.tick + intake.waiting - self._read) // self._every
             if due:
@@ -429,21 +429,21 @@ class Monitor:
                 moments = intake.moments([intake.tick + intake.waiting])
                 self._follow(moments, 0)
                 intake.learn(moments, 0)
-                yield from self._losses.due(intake.tick)
+                yield from self._gaps.due(intake.tick)
         intake.tidy()
 
     def _readings(self, moments: Moments) -> Iterator[Event]:
         """Work out these readings together, then give and learn them one by one."""
-        recogniser = self.recogniser
+        attacker = self.attacker
         speech = moments.speech / TICKS_PER_SECOND
         with one_thread():
-            made = recogniser.assess_each(moments.heard, speech)
+            made = attacker.assess_each(moments.heard, speech)
         frames = np.sum([each.frames for each in moments.heard.values()], axis=0)
         linear, root = guides(
             np.where(frames > 0, speech, 0.0),
-            float(recogniser.joint.law.lengths[0]),
-            recogniser.joint.expected.first_bits,
-            recogniser.ceiling,
+            float(attacker.joint.law.lengths[0]),
+            attacker.joint.expected.first_bits,
+            attacker.ceiling,
         )
         both = list(zip(linear.tolist(), root.tolist(), strict=True))
         others: list[tuple[Bystander, ...] | None] = [None] * len(made)
@@ -452,7 +452,7 @@ class Monitor:
         for r, seconds in enumerate(speech.tolist()):
             self._follow(moments, r)
             self._intake.learn(moments, r)
-            yield from self._losses.due(self._intake.tick)
+            yield from self._gaps.due(self._intake.tick)
             change = self._changed()
             afresh = change is not None and self.on_change != "note"
             if change is not None:
@@ -496,12 +496,12 @@ class Monitor:
         others: tuple[Bystander, ...] | None,
     ) -> Reading:
         self._read = self._intake.tick
-        recogniser = self.recogniser
-        headline = made.local if self.watch is not None else made.gain
+        attacker = self.attacker
+        headline = made.local if self.watch is not None else made.confidence
         if self.watch is not None:
             parts = [feature.local for feature in made.features.values()]
         else:
-            parts = [feature.gain for feature in made.features.values()]
+            parts = [feature.confidence for feature in made.features.values()]
         total = None if any(p is None for p in parts) else sum(p.value for p in parts if p)
         if headline is not None:
             self._peak = max(self._peak, headline.value)
@@ -512,26 +512,26 @@ class Monitor:
             bits=value,
             bits_low=low,
             bits_high=high,
-            gain=made.gain,
+            confidence=made.confidence,
             local=made.local,
             expected=made.expected,
             sum_bits=total,
             peak_bits=None if headline is None else self._peak,
-            ceiling=recogniser.ceiling,
-            plateau=recogniser.joint.expected.plateau_bits,
+            ceiling=attacker.ceiling,
+            plateau=attacker.joint.expected.plateau_bits,
             guides=lines,
-            session=recogniser.session,
+            session=attacker.session,
             assumes_enrolled=self.watch is None,
             beyond_grid=made.beyond_grid,
             features=made.features,
-            names=recogniser.names,
+            names=attacker.names,
             posterior=made.posterior,
             top=made.top,
             **made.told._asdict(),
             bystanders=others,
             enrolled=made.enrolled,
             enrolled_withheld=made.enrolled_withheld,
-            withheld=recogniser.withheld,
+            withheld=attacker.withheld,
             stream=self._stream,
             change=self._open,
             recording=self.recordings.number,
@@ -544,7 +544,7 @@ class Monitor:
             "read": self._read,
             "peak": self._peak,
             "stream": self._stream,
-            "losses": self._losses.count,
+            "losses": self._gaps.count,
             "open": None if self._open is None else self._open.record(),
         }
         if self._detector is not None:
@@ -573,7 +573,7 @@ class Monitor:
         self._open = (
             None if opened is None else Open(opened["since_seconds"], tuple(opened["features"]))
         )
-        self._losses.told = int(plain["losses"])
+        self._gaps.told = int(plain["losses"])
 
 
 def _under(prefix: str, arrays: Mapping[str, AnyArray]) -> dict[str, AnyArray]:

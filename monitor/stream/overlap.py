@@ -9,7 +9,7 @@ from pathlib import Path
 
 from monitor.errors import OverlapError
 from monitor.population.population import Population, SourceNote, Speaker
-from monitor.sources.identity import recording_hashes
+from monitor.sources.fingerprints import recording_hashes
 
 __all__ = ["Provenance", "session_of"]
 

@@ -38,7 +38,7 @@ class FeatureReading:
         expected: what a voice of this length discloses on average.
         rank_bits: ``log2(N gamma_rank)``, or None.
         local: ``log2(N p)`` of the watched speaker, or None.
-        gain: the attacker's confidence, assuming that the speaker is enrolled.
+        confidence: the attacker's confidence, assuming that the speaker is enrolled.
     """
 
     usable_seconds: float
@@ -46,7 +46,7 @@ class FeatureReading:
     expected: Bits
     rank_bits: Bits | None
     local: Bits | None
-    gain: Bits
+    confidence: Bits
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class Reading:
         bits: the headline. Local bits of the joint posterior where somebody is watched, gain bits
             (the attacker's confidence) where nobody is. None where withheld.
         bits_low, bits_high: its limits.
-        gain, local, expected: the joint figures with limits.
+        confidence, local, expected: the joint figures with limits.
         sum_bits: sum over features, as if they were independent.
         peak_bits: the largest headline so far; None where it is withheld.
         ceiling: log2 N.
@@ -101,7 +101,7 @@ class Reading:
     bits: float | None
     bits_low: float | None
     bits_high: float | None
-    gain: Bits
+    confidence: Bits
     local: Bits | None
     expected: Bits
     sum_bits: float | None
@@ -140,7 +140,7 @@ class Reading:
             "bits_low": self.bits_low,
             "bits_high": self.bits_high,
             "sum_bits": self.sum_bits,
-            **_spelled("gain_bits", self.gain),
+            **_spelled("gain_bits", self.confidence),
             "peak_bits": self.peak_bits,
             **_spelled("expected_bits", self.expected),
             "ceiling": self.ceiling,
@@ -161,7 +161,7 @@ class Reading:
                     **_spelled("expected_bits", feature.expected),
                     **_spelled("rank_bits", feature.rank_bits),
                     **_spelled("local_bits", feature.local),
-                    **_spelled("gain_bits", feature.gain),
+                    **_spelled("gain_bits", feature.confidence),
                 }
                 for name, feature in self.features.items()
             },

@@ -12,13 +12,13 @@ from typing import Any
 from monitor.population.law import RankLaw
 from monitor.stream.alike import comparable, judged_by
 from monitor.stream.change import Change
+from monitor.stream.gaps import GapEvent
 from monitor.stream.law_notices import law_notices
-from monitor.stream.losses import GapEvent
 from monitor.stream.monitor import Event, Monitor
 from monitor.stream.reading import Reading
 from monitor.version import __version__
 
-__all__ = ["RUN_SCHEMA", "Tally", "gap_record", "record_of", "start_record"]
+__all__ = ["RUN_SCHEMA", "RunTotals", "gap_record", "record_of", "start_record"]
 
 RUN_SCHEMA = 1
 
@@ -29,32 +29,32 @@ def _now() -> str:
 
 def start_record(monitor: Monitor, recordings: Sequence[str]) -> dict[str, Any]:
     """Everything a reader of the run needs to know before its first reading."""
-    recogniser, population = monitor.recogniser, monitor.population
-    law = recogniser.law
+    attacker, population = monitor.attacker, monitor.population
+    law = attacker.law
     return {
         "type": "start",
         "schema": RUN_SCHEMA,
         "version": __version__,
         "time": _now(),
         "features": list(monitor.features),
-        "speakers": recogniser.speakers,
-        "ceiling": recogniser.ceiling,
-        "plateau": recogniser.joint.expected.plateau_bits,
+        "speakers": attacker.speakers,
+        "ceiling": attacker.ceiling,
+        "plateau": attacker.joint.expected.plateau_bits,
         "watch": monitor.watch,
         "headline": "gain" if monitor.watch is None else "local",
         "assumes_enrolled": monitor.watch is None,
         "step_seconds": monitor.step_seconds,
-        "template_seconds": recogniser.scoring.seconds,
+        "template_seconds": attacker.scoring.seconds,
         "similarity": dict(zip(law.features, law.similarities, strict=True)),
         "ties": "spread",
         "law": "borrowed" if monitor.borrowed else "own",
         "law_prior": law.prior_share,
-        "law_session": recogniser.session,
+        "law_session": attacker.session,
         "law_speakers": law.speakers,
         "law_candidates": law.candidates,
-        "among": list(recogniser.among),
-        "enrolled_prior": recogniser.enrolled_prior,
-        "support_bits": recogniser.support_bits,
+        "among": list(attacker.among),
+        "enrolled_prior": attacker.enrolled_prior,
+        "support_bits": attacker.support_bits,
         **_bystanders(monitor),
         "on_change": monitor.on_change,
         "recordings": list(recordings),
@@ -84,16 +84,14 @@ def _fingerprint(law: RankLaw) -> str:
 
 
 def _notices(monitor: Monitor) -> list[str]:
-    recogniser = monitor.recogniser
+    attacker = monitor.attacker
     notices = []
-    if recogniser.withheld:
-        notices.append(recogniser.withheld)
-    if recogniser.length_notice:
-        notices.append(recogniser.length_notice)
-    if recogniser.left_out:
-        some = ", ".join(recogniser.left_out[:5]) + (
-            ", ..." if len(recogniser.left_out) > 5 else ""
-        )
+    if attacker.withheld:
+        notices.append(attacker.withheld)
+    if attacker.length_notice:
+        notices.append(attacker.length_notice)
+    if attacker.left_out:
+        some = ", ".join(attacker.left_out[:5]) + (", ..." if len(attacker.left_out) > 5 else "")
         cure = "" if monitor.watch else " (--watch one of them, and all are cut to that length)"
         notices.append(f"not compared with, far less of their speech is enrolled{cure}: {some}")
     for name in monitor.features:
@@ -106,8 +104,8 @@ def _notices(monitor: Monitor) -> list[str]:
             f"not used: {unheard}; an attacker who does may learn more (identity needs the extra "
             "'identity', and --ecapa DIR or MONITOR_ECAPA; `monitor doctor` looks)"
         )
-    if monitor.bystanders is not None and recogniser.support_bits is not None:
-        notice = monitor.bystanders.notice(recogniser.support_bits)
+    if monitor.bystanders is not None and attacker.support_bits is not None:
+        notice = monitor.bystanders.notice(attacker.support_bits)
         notices += [notice] if notice else []
     return notices + law_notices(monitor)
 
@@ -125,7 +123,7 @@ def gap_record(event: GapEvent, recordings: Sequence[str]) -> dict[str, Any]:
     }
 
 
-class Tally:
+class RunTotals:
     """Counts what went by, for the ``end`` record; survives a checkpoint.
 
     Attributes:

@@ -11,7 +11,7 @@ from monitor.protocols import Sink, Source
 from monitor.stream.checkpoint import Checkpoint, Stateful
 from monitor.stream.monitor import Monitor
 from monitor.stream.reading import Reading
-from monitor.stream.records import Tally, record_of, start_record
+from monitor.stream.records import RunTotals, record_of, start_record
 
 __all__ = ["Action", "Log", "Rule", "run"]
 
@@ -52,14 +52,14 @@ def run(
     actions: Sequence[Action] = (),
     until: Callable[[Mapping[str, Any]], bool] | None = None,
     stateful: Sequence[Stateful] = (),
-    tally: Tally | None = None,
+    tally: RunTotals | None = None,
     start: Mapping[str, Any] | None = None,
     resumed: bool = False,
     log: Log | None = None,
     checkpoint: Checkpoint | None = None,
     lag: Callable[[float], float] | None = None,
     clock: Callable[[], float] = time.monotonic,
-) -> Tally:
+) -> RunTotals:
     """Hear a source to its end.
 
     Args:
@@ -83,7 +83,7 @@ def run(
     Returns:
         the counts of the whole run.
     """
-    tally = tally or Tally()
+    tally = tally or RunTotals()
     outlets = [*sinks, *actions] if log is None else [log, *sinks, *actions]
     stopped: list[str] = []
 

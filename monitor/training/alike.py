@@ -15,7 +15,7 @@ import numpy as np
 
 from monitor.errors import StoreError, UsageError
 from monitor.population.population import SLICE_SECONDS, Population, Speaker
-from monitor.stream.recogniser import Heard, Recogniser
+from monitor.stream.attacker import Attacker, RunningTotals
 from monitor.types import AnyArray, IntArray
 
 __all__ = ["LEAST_SECONDS", "UNLIKE_BITS", "Unlike", "unlike_sessions"]
@@ -107,15 +107,15 @@ def _bits(
         np.array([0, template.size]),
         {key: replace(each, slices=slices[key][template]) for key, each in made.features.items()},
     )
-    recogniser = Recogniser(others.joined(alone), tuple(made.features), name)
-    if not recogniser.watched:
-        raise UsageError(recogniser.withheld)
+    attacker = Attacker(others.joined(alone), tuple(made.features), name)
+    if not attacker.watched:
+        raise UsageError(attacker.withheld)
     heard = {}
     for key, each in made.features.items():
         total = slices[key][test].astype(float).sum(axis=0)[None]
         frames = np.abs(total).sum(axis=1).round().astype(np.int64)
-        heard[key] = Heard(total, frames, frames * each.frame_seconds)
+        heard[key] = RunningTotals(total, frames, frames * each.frame_seconds)
     seconds = np.array([test.size * SLICE_SECONDS])
-    local = recogniser.assess_each(heard, seconds)[0].local
+    local = attacker.assess_each(heard, seconds)[0].local
     assert local is not None
     return local.value

@@ -28,7 +28,7 @@ from monitor.training.fitted import FittedCell, fit_cell
 from monitor.training.listening import Shape
 from monitor.training.prior import Prior
 from monitor.training.shrinking import Known, choose_worth, held_out_nats
-from monitor.training.voices import UNITS_PER_SECOND, Voice
+from monitor.training.voices import UNITS_PER_SECOND, SpeakerSpeech
 from monitor.types import BoolArray, FloatArray
 
 __all__ = ["FEWEST_SPEAKERS", "LENGTHS", "TEMPLATE_LENGTHS", "TRIALS", "Calibration", "calibrate"]
@@ -69,7 +69,7 @@ class Calibration:
 
 
 def calibrate(
-    voices: Sequence[Voice],
+    voices: Sequence[SpeakerSpeech],
     shapes: Mapping[str, Shape],
     *,
     lengths: Sequence[float] = LENGTHS,
@@ -240,7 +240,7 @@ def _sets(wanted: Sequence[Sequence[str]] | None, names: tuple[str, ...]) -> lis
 
 
 def _testers(
-    voices: Sequence[Voice],
+    voices: Sequence[SpeakerSpeech],
     sets: Sequence[tuple[str, ...]],
     trained: Mapping[str, Collection[str]],
 ) -> dict[tuple[str, ...], BoolArray]:

@@ -9,10 +9,10 @@ import numpy as np
 
 from monitor.maths.ranks import rank_bounds, score_gaps
 from monitor.maths.scores import Similarity
-from monitor.maths.windows import Session, window_starts
+from monitor.maths.windows import SessionFrames, window_starts
 from monitor.population.normalising import Against, normalised
 from monitor.population.population import SLICE_SECONDS
-from monitor.training.voices import UNITS_PER_SECOND, Voice, join
+from monitor.training.voices import UNITS_PER_SECOND, SpeakerSpeech, join
 from monitor.types import BoolArray, FloatArray, IntArray
 
 __all__ = ["MOST_SCORES", "Cell", "Compared", "Plan", "plans"]
@@ -104,15 +104,15 @@ class Plan:
         self.candidates, self.mated, self.shifts = candidates, mated, shifts
         self.strays = np.zeros(0, np.int64) if strays is None else strays
 
-    def template(self, voice: int, shift: int) -> tuple[dict[str, Session], int]:
+    def template(self, voice: int, shift: int) -> tuple[dict[str, SessionFrames], int]:
         """The session a template is drawn from, and its first unit."""
         raise NotImplementedError
 
-    def test(self, voice: int, shift: int) -> tuple[dict[str, Session], int]:
+    def test(self, voice: int, shift: int) -> tuple[dict[str, SessionFrames], int]:
         """The session a test is drawn from, and its first unit."""
         raise NotImplementedError
 
-    def stray(self, voice: int, shift: int) -> tuple[dict[str, Session], int]:
+    def stray(self, voice: int, shift: int) -> tuple[dict[str, SessionFrames], int]:
         """The session a stray's stream is drawn from, and its first unit."""
         raise NotImplementedError
 
@@ -183,7 +183,7 @@ class Plan:
 
     @staticmethod
     def _windows(
-        where: Callable[[int, int], tuple[dict[str, Session], int]],
+        where: Callable[[int, int], tuple[dict[str, SessionFrames], int]],
         voices: IntArray,
         shift: int,
         units: int,
@@ -249,7 +249,9 @@ class _Comparing:
 class _Same(Plan):
     """Template and test from one session: eq. (6) within each voice's longest session."""
 
-    def __init__(self, voices: Sequence[Voice], test: int, template: int, shifts: int) -> None:
+    def __init__(
+        self, voices: Sequence[SpeakerSpeech], test: int, template: int, shifts: int
+    ) -> None:
         self._sessions = [max(v.sessions, key=_length) for v in voices]
         self._test, self._template = test, template
         # a long frame of the one may have begun in the other: keep them that far apart
@@ -263,17 +265,19 @@ class _Same(Plan):
         first = shift * available // self.shifts
         return window_starts(first, self._test, self._template, available)
 
-    def template(self, voice: int, shift: int) -> tuple[dict[str, Session], int]:
+    def template(self, voice: int, shift: int) -> tuple[dict[str, SessionFrames], int]:
         return self._sessions[voice], self._starts(voice, shift)[1]
 
-    def test(self, voice: int, shift: int) -> tuple[dict[str, Session], int]:
+    def test(self, voice: int, shift: int) -> tuple[dict[str, SessionFrames], int]:
         return self._sessions[voice], self._starts(voice, shift)[0]
 
 
 class _Cross(Plan):
     """Template from one session, test from the speaker's others; the sessions take turns."""
 
-    def __init__(self, voices: Sequence[Voice], test: int, template: int, shifts: int) -> None:
+    def __init__(
+        self, voices: Sequence[SpeakerSpeech], test: int, template: int, shifts: int
+    ) -> None:
         self._voices = voices
         self._long = [
             [i for i in range(len(v.sessions)) if v.length(i) >= template] for v in voices
@@ -283,14 +287,14 @@ class _Cross(Plan):
             [i for i in long if sum(v.length(j) for j in range(len(v.sessions)) if j != i) >= test]
             for v, long in zip(voices, self._long, strict=True)
         ]
-        self._rests: dict[tuple[int, int], dict[str, Session]] = {}
+        self._rests: dict[tuple[int, int], dict[str, SessionFrames]] = {}
         candidates = np.flatnonzero([len(long) > 0 for long in self._long])
         mated = np.flatnonzero([len(self._paired[voice]) > 0 for voice in candidates])
         longest = [max(v.length(i) for i in range(len(v.sessions))) for v in voices]
         strays = np.setdiff1d(np.flatnonzero(np.array(longest) >= test), candidates[mated])
         super().__init__(candidates, mated, shifts, strays)
 
-    def stray(self, voice: int, shift: int) -> tuple[dict[str, Session], int]:
+    def stray(self, voice: int, shift: int) -> tuple[dict[str, SessionFrames], int]:
         session = max(self._voices[voice].sessions, key=_length)
         return session, shift * _length(session) // self.shifts
 
@@ -298,11 +302,11 @@ class _Cross(Plan):
         choices = self._paired[voice] or self._long[voice]
         return choices[shift % len(choices)]
 
-    def template(self, voice: int, shift: int) -> tuple[dict[str, Session], int]:
+    def template(self, voice: int, shift: int) -> tuple[dict[str, SessionFrames], int]:
         session = self._voices[voice].sessions[self._turn(voice, shift)]
         return session, shift * _length(session) // self.shifts
 
-    def test(self, voice: int, shift: int) -> tuple[dict[str, Session], int]:
+    def test(self, voice: int, shift: int) -> tuple[dict[str, SessionFrames], int]:
         turn = self._turn(voice, shift)
         if (voice, turn) not in self._rests:
             rest = [s for i, s in enumerate(self._voices[voice].sessions) if i != turn]
@@ -311,12 +315,12 @@ class _Cross(Plan):
         return session, shift * _length(session) // self.shifts
 
 
-def _length(session: dict[str, Session]) -> int:
+def _length(session: dict[str, SessionFrames]) -> int:
     return next(iter(session.values())).length
 
 
 def plans(
-    voices: Sequence[Voice],
+    voices: Sequence[SpeakerSpeech],
     lengths: Sequence[float],
     template_lengths: Sequence[float],
     shifts: int,

@@ -20,7 +20,7 @@ from monitor.population.population import Population
 from monitor.population.storing import kind_of
 from monitor.population.templates import FeatureTemplates
 from monitor.training.hearing import hear_in_order
-from monitor.training.listening import Heard, Listener, Shape
+from monitor.training.listening import Listener, Shape, SpeechFrames
 from monitor.types import TICKS_PER_SECOND, AnyArray
 
 __all__ = ["FEWEST", "cohort_from", "cohort_of"]
@@ -116,7 +116,7 @@ def cohort_of(
     return Cohort(np.array(seconds), made, about), tuple(problems)
 
 
-def _sketched(heard: Sequence[Heard], name: str, shape: Shape) -> AnyArray:
+def _sketched(heard: Sequence[SpeechFrames], name: str, shape: Shape) -> AnyArray:
     """Counts, or the mean of embeddings."""
     sketch: AnySketch = make_sketch(shape.kind, shape.size)
     for each in heard:

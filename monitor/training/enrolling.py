@@ -22,7 +22,7 @@ from monitor.population.population import (
 )
 from monitor.protocols import Feature
 from monitor.training.hearing import SLICE_TICKS, hear_in_order
-from monitor.training.listening import Heard, Listener, Shape
+from monitor.training.listening import Listener, Shape, SpeechFrames
 from monitor.types import AnyArray
 
 __all__ = ["Enrolment", "enrol"]
@@ -86,7 +86,7 @@ def enrol(
             count = 0
             counts: list[tuple[str, int]] = []
             for session, group in groupby(of_speaker, key=lambda o: o.recording.session):
-                heard: list[Heard] = []
+                heard: list[SpeechFrames] = []
                 found: list[tuple[str, tuple[str, ...]]] = []
                 for outcome in group:
                     if outcome.heard is not None:
@@ -128,7 +128,7 @@ def enrol(
 
 
 def _notes(
-    session: str, found: list[tuple[str, tuple[str, ...]]], heard: list[Heard], used: int
+    session: str, found: list[tuple[str, tuple[str, ...]]], heard: list[SpeechFrames], used: int
 ) -> list[SourceNote]:
     """What the first ``used`` ticks of speech came from; nothing of a file is an empty interval."""
     notes = []
@@ -140,7 +140,7 @@ def _notes(
     return notes
 
 
-def _slices(heard: list[Heard], feature: str, shape: Shape, count: int) -> list[AnyArray]:
+def _slices(heard: list[SpeechFrames], feature: str, shape: Shape, count: int) -> list[AnyArray]:
     """The first ``count`` slices of one session's speech, recording after recording."""
     sketches = [make_sketch(shape.kind, shape.size) for _ in range(count)]
     before = 0

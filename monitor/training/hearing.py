@@ -11,9 +11,9 @@ from itertools import groupby
 from monitor.corpus.recordings import Recording
 from monitor.errors import MonitorError, UsageError
 from monitor.population.population import SLICE_SECONDS
-from monitor.sources.identity import recording_hashes
+from monitor.sources.fingerprints import recording_hashes
 from monitor.sources.opening import is_frames
-from monitor.training.listening import Heard, Listener, Shape
+from monitor.training.listening import Listener, Shape, SpeechFrames
 from monitor.types import TICKS_PER_SECOND
 from monitor.workers import each_in_order
 
@@ -34,7 +34,7 @@ class Outcome:
     """
 
     recording: Recording
-    heard: Heard | None = None
+    heard: SpeechFrames | None = None
     hashes: tuple[str, ...] = ()
     problem: str = ""
 

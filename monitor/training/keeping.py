@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from monitor.atomic import atomic_write, not_written, sweep
 from monitor.corpus.recordings import Corpus
 from monitor.errors import SourceError, UsageError
 from monitor.features.extractor import Extractor
@@ -25,12 +26,11 @@ from monitor.marks import network_of
 from monitor.phrases import file_name
 from monitor.protocols import Feature
 from monitor.sources.file import File
+from monitor.sources.fingerprints import recording_hashes
 from monitor.sources.frames import FramesFile, write_frames
-from monitor.sources.identity import recording_hashes
 from monitor.sources.opening import is_frames
 from monitor.types import TICKS_PER_SECOND, Block, Frames
 from monitor.version import __version__
-from monitor.whole import not_written, sweep, written_whole
 from monitor.workers import each_in_order
 
 __all__ = ["Kept", "Manner", "Order", "hear", "keep", "orders", "write_manifest"]
@@ -142,7 +142,7 @@ def write_manifest(folder: Path, listed: Sequence[Order]) -> None:
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         sweep(path)
-        with written_whole(path) as file:
+        with atomic_write(path) as file:
             file.write(text.getvalue().encode())
     except OSError as error:
         raise not_written(path, error) from None

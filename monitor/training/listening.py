@@ -17,7 +17,7 @@ from monitor.sources.frames import FramesFile
 from monitor.sources.opening import open_recording
 from monitor.types import TICKS_PER_SECOND, AnyArray, BoolArray, Frames, Gap, IntArray
 
-__all__ = ["Heard", "HeardTrack", "Listener", "Shape"]
+__all__ = ["Listener", "Shape", "SpeechFrames", "SpeechTrack"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class Shape:
 
 
 @dataclass(frozen=True, slots=True)
-class HeardTrack:
+class SpeechTrack:
     """The frames of one feature.
 
     Attributes:
@@ -52,7 +52,7 @@ class HeardTrack:
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
+class SpeechFrames:
     """One recording, heard.
 
     Attributes:
@@ -62,7 +62,7 @@ class Heard:
     """
 
     speech: BoolArray
-    tracks: dict[str, HeardTrack]
+    tracks: dict[str, SpeechTrack]
     lost: str = ""
 
     @property
@@ -97,7 +97,7 @@ class Listener:
         named = tuple(each for each in chosen if isinstance(each, str))
         return named if len(named) == len(chosen) else None
 
-    def hear(self, path: Path, *, speech_seconds: float | None = None) -> Heard:
+    def hear(self, path: Path, *, speech_seconds: float | None = None) -> SpeechFrames:
         """Hear a recording.
 
         Args:
@@ -164,7 +164,7 @@ class Listener:
                     "give the same sizes in their headers"
                 )
 
-    def _join(self, path: Path, runs: list[Frames]) -> Heard:
+    def _join(self, path: Path, runs: list[Frames]) -> SpeechFrames:
         if not runs:
             raise SourceError(f"{path.name}: nothing could be heard")
         speech = np.concatenate([run.speech for run in runs])
@@ -178,10 +178,10 @@ class Listener:
             if all(part.spans is not None for part in parts):
                 begins = np.concatenate([part.spans[:, 0] for part in parts])  # type: ignore[index]
                 since = clock[np.minimum(begins, speech.size)]
-            tracks[name] = HeardTrack(values, clock[np.minimum(ticks, speech.size)], since)
+            tracks[name] = SpeechTrack(values, clock[np.minimum(ticks, speech.size)], since)
         gaps = [gap for run in runs for _, gap in run.gaps]
         lost = sum(gap.lost_seconds or 0.0 for gap in gaps)
-        return Heard(
+        return SpeechFrames(
             speech, tracks, f"{lost:.3g} s of {path.name}: {gaps[0].reason}" if gaps else ""
         )
 

@@ -18,7 +18,7 @@ from monitor.population.maxima import HORIZONS, Maxima, rounded_up
 from monitor.population.population import Population
 from monitor.stream.monitor import Monitor
 from monitor.training.streams import stream_of
-from monitor.training.voices import Voice
+from monitor.training.voices import SpeakerSpeech
 from monitor.types import TICKS_PER_SECOND, FloatArray, Frames, Track
 from monitor.workers import each_in_order
 
@@ -50,7 +50,7 @@ class _Stream:
 
 def with_maxima(
     population: Population,
-    voices: Sequence[Voice],
+    voices: Sequence[SpeakerSpeech],
     *,
     trained: Mapping[str, Collection[str]] | None = None,
     horizons: Sequence[float] = HORIZONS,

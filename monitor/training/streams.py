@@ -6,8 +6,8 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from monitor.maths.windows import Session
-from monitor.training.voices import UNITS_PER_SECOND, Voice
+from monitor.maths.windows import SessionFrames
+from monitor.training.voices import UNITS_PER_SECOND, SpeakerSpeech
 from monitor.types import TICKS_PER_SECOND, AnyArray, BoolArray, Frames, IntArray, Track
 
 __all__ = ["stream_of"]
@@ -15,7 +15,7 @@ __all__ = ["stream_of"]
 _UNIT_TICKS = TICKS_PER_SECOND // UNITS_PER_SECOND
 
 
-def stream_of(voice: Voice, features: Iterable[str], most_seconds: float) -> Frames:
+def stream_of(voice: SpeakerSpeech, features: Iterable[str], most_seconds: float) -> Frames:
     """A stream of a speaker: the session with most speech, then the others.
 
     Frames come with the tenth of a second of speech in which they were complete.
@@ -39,13 +39,13 @@ def stream_of(voice: Voice, features: Iterable[str], most_seconds: float) -> Fra
     return Frames(np.concatenate(decisions)[:most], tracks)
 
 
-def _decisions(voice: Voice, session: int) -> BoolArray:
+def _decisions(voice: SpeakerSpeech, session: int) -> BoolArray:
     if voice.speech:
         return voice.speech[session]
     return np.ones(voice.length(session) * _UNIT_TICKS, np.bool_)
 
 
-def _ticks(session: Session, decisions: BoolArray, start: int) -> IntArray:
+def _ticks(session: SessionFrames, decisions: BoolArray, start: int) -> IntArray:
     """When each frame was complete, on the clock of the audio."""
     spoken = (session.units.astype(np.int64) + 1) * _UNIT_TICKS
     ticks: AnyArray = np.searchsorted(np.cumsum(decisions), spoken) + 1

@@ -10,12 +10,12 @@ from itertools import groupby
 import numpy as np
 
 from monitor.corpus.recordings import Corpus, Recording
-from monitor.maths.windows import Session
+from monitor.maths.windows import SessionFrames
 from monitor.training.hearing import hear_in_order
-from monitor.training.listening import Heard, Listener, Shape
+from monitor.training.listening import Listener, Shape, SpeechFrames
 from monitor.types import BoolArray
 
-__all__ = ["UNITS_PER_SECOND", "Voice", "collect", "join"]
+__all__ = ["UNITS_PER_SECOND", "SpeakerSpeech", "collect", "join"]
 
 UNITS_PER_SECOND = 10
 """Calibration windows begin and end on tenths of a speech second."""
@@ -23,7 +23,7 @@ _UNIT_TICKS = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Voice:
+class SpeakerSpeech:
     """One calibration speaker.
 
     Attributes:
@@ -34,7 +34,7 @@ class Voice:
     """
 
     name: str
-    sessions: tuple[dict[str, Session], ...]
+    sessions: tuple[dict[str, SessionFrames], ...]
     speech: tuple[BoolArray, ...] = ()
 
     def length(self, session: int) -> int:
@@ -48,7 +48,7 @@ def collect(
     features: Sequence[str] | None = None,
     progress: Callable[[Recording], None] = lambda _: None,
     jobs: int = 1,
-) -> tuple[list[Voice], dict[str, Shape], tuple[str, ...]]:
+) -> tuple[list[SpeakerSpeech], dict[str, Shape], tuple[str, ...]]:
     """Hear a whole corpus, by so many processes; what is heard does not depend on ``jobs``.
 
     Returns:
@@ -76,11 +76,11 @@ def collect(
                     sessions.append(session)
                     speech.append(np.concatenate([each.speech for each in heard]))
             if sessions:
-                voices.append(Voice(name, tuple(sessions), tuple(speech)))
+                voices.append(SpeakerSpeech(name, tuple(sessions), tuple(speech)))
     return voices, listener.shapes, tuple(problems)
 
 
-def _session(heard: Sequence[Heard], feature: str, shape: Shape) -> Session:
+def _session(heard: Sequence[SpeechFrames], feature: str, shape: Shape) -> SessionFrames:
     values, units, begins, before = [], [], [], 0
     for each in heard:
         track = each.tracks[feature]
@@ -91,13 +91,15 @@ def _session(heard: Sequence[Heard], feature: str, shape: Shape) -> Session:
         before += each.speech_ticks
     length = before // _UNIT_TICKS
     if not values:
-        return Session(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64), 0, shape.size)
+        return SessionFrames(
+            np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64), 0, shape.size
+        )
     all_units = np.concatenate(units)
     keep = slice(0, int(np.searchsorted(all_units, length)))
     all_values = np.concatenate(values)[keep]
     if all_values.dtype.kind in "iu":
         all_values = all_values.astype(np.min_scalar_type(max(shape.size - 1, 1)))
-    return Session(
+    return SessionFrames(
         all_values,
         all_units[keep].astype(np.int32),
         length,
@@ -113,14 +115,14 @@ def _span(shape: Shape) -> int:
     return units if shape.kind == "embedding" and units > 1 else 0
 
 
-def join(sessions: Sequence[Session]) -> Session:
+def join(sessions: Sequence[SessionFrames]) -> SessionFrames:
     """Several sessions one after the other."""
     if len(sessions) == 1:
         return sessions[0]
     starts = np.cumsum([0] + [session.length for session in sessions])
     placed = list(zip(sessions, starts[:-1], strict=True))
     begins = [s.begins + start for s, start in placed if s.begins is not None]
-    return Session(
+    return SessionFrames(
         np.concatenate([session.values for session in sessions]),
         np.concatenate([s.units + start for s, start in placed]),
         int(starts[-1]),

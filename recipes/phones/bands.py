@@ -13,9 +13,9 @@ from pathlib import Path
 import numpy as np
 import scipy.fft
 
+from monitor.atomic import atomic_write
 from monitor.networks.mel import BANDS, frames_of, log_mel
 from monitor.types import AnyArray, FloatArray
-from monitor.whole import written_whole
 from recipes.phones.prepare import Spoken, Utterance
 from recipes.voice.augment import stretched
 
@@ -55,7 +55,7 @@ class Bands:
         return np.memmap(path, np.float16, "r", shape=shape)
 
     def _write(self, path: Path) -> None:
-        with written_whole(path) as file:
+        with atomic_write(path) as file:
             for done, index in enumerate(self._indices, 1):
                 file.write(log_mel(self._sound(index)).astype(np.float16).tobytes())
                 if done % 50 == 0:

@@ -21,11 +21,11 @@ import torch
 
 from monitor.maths import logit
 from monitor.maths.scores import default_similarity, similarity
-from monitor.maths.windows import Session
+from monitor.maths.windows import SessionFrames
 from monitor.networks.mel import RATE
 from monitor.training.cells import Cell, Plan, plans
 from monitor.training.shrinking import trials_of
-from monitor.training.voices import UNITS_PER_SECOND, Voice
+from monitor.training.voices import UNITS_PER_SECOND, SpeakerSpeech
 from monitor.types import BoolArray, FloatArray, IntArray
 from recipes.phones.codebook import codebook, heard
 from recipes.phones.counting import Books, counted
@@ -100,9 +100,9 @@ def readers(
     books: Books,
     roles: Sequence[str],
     change: Callable[[FloatArray], FloatArray] = lambda sound: sound,
-) -> list[tuple[Voice, str]]:
+) -> list[tuple[SpeakerSpeech, str]]:
     """Readers who trained nothing, with what each is for."""
-    by_voice: dict[str, list[dict[str, Session]]] = {}
+    by_voice: dict[str, list[dict[str, SessionFrames]]] = {}
     peer = spoken.peer()
     heard_all = all(
         i in peer for i, each in enumerate(spoken.utterances) if spoken.piece(each).role in roles
@@ -115,7 +115,7 @@ def readers(
         tokens = _tokens(spoken, piece, peer) if heard_all else None
         made = counted(network, sound, _speech(path), books, tokens)
         by_voice.setdefault(piece.voice, []).append(made)
-    return [(Voice(name, tuple(each)), role[name]) for name, each in by_voice.items()]
+    return [(SpeakerSpeech(name, tuple(each)), role[name]) for name, each in by_voice.items()]
 
 
 def _speech(frames: Path) -> BoolArray:
@@ -137,7 +137,7 @@ def beside(
     audio: Path,
     frames: Path,
     books: Books,
-    voices: Sequence[Voice],
+    voices: Sequence[SpeakerSpeech],
     tested: BoolArray,
 ) -> dict[str, list[float]]:
     """Mean local bits of one further voice, by fits of the tested readers; its own recording.
@@ -157,8 +157,10 @@ def beside(
         for i in range(len(sound) // (_CUT * RATE))
     ]
     names = set(parts[0])
-    own = [Voice(v.name, tuple({n: s[n] for n in names} for s in v.sessions)) for v in voices]
-    everybody = [*own, Voice(audio.parent.name, tuple(parts))]
+    own = [
+        SpeakerSpeech(v.name, tuple({n: s[n] for n in names} for s in v.sessions)) for v in voices
+    ]
+    everybody = [*own, SpeakerSpeech(audio.parent.name, tuple(parts))]
     return bits(everybody, np.append(tested, False), judged=np.arange(len(everybody)) == len(own))
 
 
@@ -171,9 +173,9 @@ class _Elsewhere(Plan):
 
 
 def bits(
-    voices: Sequence[Voice],
+    voices: Sequence[SpeakerSpeech],
     tested: BoolArray,
-    templates: Sequence[Voice] | None = None,
+    templates: Sequence[SpeakerSpeech] | None = None,
     judged: BoolArray | None = None,
 ) -> dict[str, list[float]]:
     """Mean local bits of each feature at each length, across sessions.

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 import torch
 
-from monitor.maths.windows import Session
+from monitor.maths.windows import SessionFrames
 from monitor.training.voices import UNITS_PER_SECOND
 from monitor.types import AnyArray, BoolArray, FloatArray, IntArray
 from recipes.phones.codebook import coded, hidden
@@ -28,7 +28,7 @@ def counted(
     speech: BoolArray,
     books: Books,
     peer: IntArray | None = None,
-) -> dict[str, Session]:
+) -> dict[str, SessionFrames]:
     """What is counted of a sound, on its clock of speech.
 
     Args:
@@ -42,7 +42,7 @@ def counted(
     logits = torch.log_softmax(torch.from_numpy(layers["logits"]), dim=1).numpy()
     speech = speech[: 2 * len(logits)]
     clock: IntArray = np.cumsum(speech)
-    made: dict[str, Session] = {}
+    made: dict[str, SessionFrames] = {}
     for name, codes in books.items():
         values = coded(layers[name.split()[0]], codes)
         made[f"units, {name}"] = _placed(values, 2, speech, clock, len(codes))
@@ -63,7 +63,9 @@ def counted(
     return made
 
 
-def _placed(values: AnyArray, ticks: int, speech: BoolArray, clock: IntArray, size: int) -> Session:
+def _placed(
+    values: AnyArray, ticks: int, speech: BoolArray, clock: IntArray, size: int
+) -> SessionFrames:
     """Frames that follow each other, so many ticks each."""
     ends = np.arange(1, len(values) + 1) * ticks - 1
     inside = ends < len(speech)
@@ -72,10 +74,10 @@ def _placed(values: AnyArray, ticks: int, speech: BoolArray, clock: IntArray, si
 
 def _located(
     values: AnyArray, ends: IntArray, speech: BoolArray, clock: IntArray, size: int
-) -> Session:
+) -> SessionFrames:
     """Those that end in speech, by the speech until then."""
     inside = speech[ends]
     units = np.maximum(clock[ends[inside]] - 1, 0) // _TICKS
     length = int(clock[-1]) // _TICKS
     held = units < length
-    return Session(values[inside][held], units[held], length, size)
+    return SessionFrames(values[inside][held], units[held], length, size)

@@ -20,10 +20,10 @@ import numpy as np
 import orjson
 import torch
 
+from monitor.atomic import atomic_write
 from monitor.networks.likeliest import Trigram, likeliest
 from monitor.networks.phones import PHONES, tokens
 from monitor.types import FloatArray
-from monitor.whole import written_whole
 from recipes.phones.network import Recogniser, listened
 from recipes.phones.prepare import Spoken, Utterance
 from recipes.phones.train import load_recogniser
@@ -46,13 +46,13 @@ def main() -> None:
     spoken, network = Spoken(given.cache), load_recogniser(given.out)
     heard = cache(partial(posteriors, spoken, network))
     use = chosen(spoken, heard)
-    with written_whole(given.out / USE) as file:
+    with atomic_write(given.out / USE) as file:
         file.write(orjson.dumps({"weight": use.weight, "bonus": use.bonus}))
     rows = measure(spoken, "best path", lambda i: [each.phone for each in tokens(heard(i))])
     rows += measure(spoken, "with trigram", lambda i: with_trigram(heard(i), use))
     if peer := spoken.peer():
         rows += measure(spoken, "pocketsphinx", lambda i: [PHONES[t - 1] for t in peer[i][:, 0]])
-    with written_whole(given.out / RESULTS) as file:
+    with atomic_write(given.out / RESULTS) as file:
         file.write(orjson.dumps(rows, option=orjson.OPT_INDENT_2))
     print(f"weight {use.weight}, bonus {use.bonus}\n\n{table(rows)}")
 

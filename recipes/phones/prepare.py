@@ -14,11 +14,11 @@ from pathlib import Path
 import numpy as np
 import orjson
 
+from monitor.atomic import atomic_write
 from monitor.errors import CorpusError
 from monitor.networks.mel import RATE
 from monitor.networks.phones import PHONES
 from monitor.types import FloatArray, IntArray
-from monitor.whole import written_whole
 from recipes.phones.corpus import Line, lines, recordings
 from recipes.phones.words import Words
 from recipes.voice.cache import Cache, Piece
@@ -85,7 +85,7 @@ def utterances(listed: list[Recording], cache: Cache, words: Words) -> list[Utte
 
 def write(folder: Path, found: list[Utterance]) -> None:
     """Keep what is said beside what was heard."""
-    with written_whole(folder / _UTTERANCES) as file:
+    with atomic_write(folder / _UTTERANCES) as file:
         file.write(orjson.dumps([asdict(each) for each in found]))
 
 

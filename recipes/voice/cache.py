@@ -9,10 +9,10 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 
+from monitor.atomic import atomic_write
 from monitor.errors import CorpusError
 from monitor.networks.mel import RATE
 from monitor.types import AnyArray, FloatArray
-from monitor.whole import written_whole
 
 __all__ = ["PSEUDO_SAMPLES", "Cache", "Piece", "Pseudo"]
 
@@ -104,7 +104,7 @@ class Cache:
 
     def keep_teacher(self, centroids: dict[str, AnyArray]) -> None:
         """Write them, whole."""
-        with written_whole(self.folder / _TEACHER) as file:
+        with atomic_write(self.folder / _TEACHER) as file:
             np.savez(file, **centroids)  # type: ignore[arg-type]  # its own keywords are others
 
     def pseudo(self) -> Pseudo:
@@ -131,16 +131,16 @@ class Cache:
         if len(before.voices):
             named = np.concatenate([before.voices, named])
             said = np.concatenate([before.teacher, said])
-        with written_whole(self.folder / _PSEUDO_SAID) as whole:
+        with atomic_write(self.folder / _PSEUDO_SAID) as whole:
             np.savez(whole, voices=named, teacher=said)
 
     @staticmethod
     def write(folder: Path, pieces: list[Piece], audio: list[NDArray[np.int16]]) -> Cache:
         """Keep a corpus that has been decoded."""
         folder.mkdir(parents=True, exist_ok=True)
-        with written_whole(folder / _AUDIO) as file:
+        with atomic_write(folder / _AUDIO) as file:
             for each in audio:
                 file.write(each.tobytes())
-        with written_whole(folder / _INDEX) as file:
+        with atomic_write(folder / _INDEX) as file:
             file.write(orjson.dumps([asdict(piece) for piece in pieces]))
         return Cache(folder)

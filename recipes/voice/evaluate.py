@@ -19,13 +19,13 @@ from typing import Any
 import numpy as np
 import orjson
 
+from monitor.atomic import atomic_write
 from monitor.evaluation import ScoreMatrix, evaluate
 from monitor.features.ecapa import resolve
 from monitor.features.exported import exported_encoder
 from monitor.networks.voice import VoiceNetwork
 from monitor.networks.weights import restored
 from monitor.types import FloatArray
-from monitor.whole import written_whole
 from recipes.voice.augment import at_snr, telephone
 from recipes.voice.cache import Cache
 from recipes.voice.network import rounded
@@ -61,7 +61,7 @@ def main() -> None:
         shipping = rounded(finished(cache, load_student(given.out)))
         network = VoiceNetwork(restored(shipping))
         rows += measure(cache, "voice", network.embed)
-    with written_whole(path) as file:
+    with atomic_write(path) as file:
         file.write(orjson.dumps(rows, option=orjson.OPT_INDENT_2))
     print(table(rows))
 

@@ -20,7 +20,7 @@ from monitor.population.population import Population
 from monitor.sinks.schema import SCHEMA, read_run
 from monitor.stream import run as running
 from monitor.stream.checkpoint import state_path
-from monitor.stream.records import Tally
+from monitor.stream.records import RunTotals
 from tests.sounds import synthetic
 
 RATE = 16_000
@@ -406,7 +406,7 @@ def test_a_law_that_has_changed_is_another_run(run, talk, population, tmp_path):
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(running, "CHECKPOINT_SECONDS", -1.0)
-        patch.setattr(Tally, "end_record", stop)
+        patch.setattr(RunTotals, "end_record", stop)
         assert run(*command).code == 1
     assert state_path(path).exists()
     loaded = Population.load(us)

@@ -6,8 +6,8 @@ import numpy as np
 
 from monitor.evaluation.figure import Figure
 from monitor.evaluation.report import Report
-from monitor.figures.crowd import Crowd
-from monitor.figures.evaluation import Curves, Line
+from monitor.plots.crowd import Crowd
+from monitor.plots.evaluation import Curves, Line
 
 EVIL = '<script>alert("x")</script> & $x$ [/bold] :smile:'
 

@@ -11,7 +11,7 @@ from monitor.evaluation.comparing import Difference, compare
 from monitor.evaluation.figure import Figure
 from monitor.evaluation.matrix import ScoreMatrix
 from monitor.evaluation.report import Report
-from monitor.figures.evaluation import Curves
+from monitor.plots.evaluation import Curves
 from tests.evaluation.matrices import with_limits
 
 

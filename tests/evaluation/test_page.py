@@ -11,7 +11,7 @@ import pytest
 from monitor.errors import StoreError, UsageError
 from monitor.evaluation.comparing import compare
 from monitor.evaluation.page import page, save_page
-from monitor.figures.evaluation import Curves, pictures
+from monitor.plots.evaluation import Curves, pictures
 from tests.evaluation.made import EVIL, curves, report
 
 

@@ -22,7 +22,7 @@ from monitor.features.voice import Voice
 from monitor.features.windows import RATE
 from monitor.networks import voice as network
 from monitor.networks.voice import SHA256, VoiceNetwork, shipped
-from monitor.stream.thinning import Timed
+from monitor.stream.shedding import Timed
 from monitor.types import FloatArray, Track
 from tests.sounds import synthetic
 

@@ -24,7 +24,7 @@ from monitor.evaluation.reading.attributes import read_attribute
 from monitor.evaluation.reading.embeddings import read_embeddings
 from monitor.evaluation.reading.labels import read_labels
 from monitor.evaluation.reading.scores import read_scores
-from monitor.ledger import Ledger, Session
+from monitor.ledger import Ledger, LedgerSession
 from monitor.population.lawfile import load_laws, save_laws
 from monitor.sinks.jsonl import JsonLines
 from monitor.sinks.schema import read_run
@@ -32,7 +32,7 @@ from monitor.sources.file import File
 from monitor.sources.frames import FramesFile, write_frames
 from monitor.sources.pipe import Pipe
 from monitor.stream.checkpoint import Checkpoint
-from monitor.stream.records import Tally, start_record
+from monitor.stream.records import RunTotals, start_record
 from tests.fuzz.mutations import bytes_of, json_of, npz_of, sqlite_of, text_of
 from tests.ledger.test_ledger import listen
 from tests.stream.streams import two_features
@@ -98,9 +98,9 @@ def _use_law(path: Path) -> None:
     _one_reading(Monitor(two_features(), ("f0", "style"), laws=load_laws(path), watch="s1"))
 
 
-def _parts() -> tuple[Monitor, Tally, list[Threshold]]:
+def _parts() -> tuple[Monitor, RunTotals, list[Threshold]]:
     monitor = Monitor(two_features(), ("f0", "style"), watch="s1", on_change="note")
-    return monitor, Tally(), [Threshold("bits", -9.0, 1.0)]
+    return monitor, RunTotals(), [Threshold("bits", -9.0, 1.0)]
 
 
 def _make_checkpoint(path: Path) -> None:
@@ -135,7 +135,7 @@ def _use_ledger(path: Path) -> None:
         for speaker in ("s1", "s2"):
             ledger.history(speaker)
     monitor = Monitor(two_features(), ("f0", "style"), watch="s1")
-    session = Session(Ledger(path), monitor)
+    session = LedgerSession(Ledger(path), monitor)
     try:
         session.begin(start_record(monitor, ["talk"]))
         _one_reading(monitor)
@@ -166,7 +166,7 @@ def _make_run(path: Path) -> None:
 
 
 def _use_run(path: Path) -> None:
-    from monitor.figures.curve import plot_run
+    from monitor.plots.curve import plot_run
     from monitor.web.hub import Hub
     from monitor.web.metrics import exposition
 

@@ -9,7 +9,7 @@ import pytest
 
 from monitor import Monitor
 from monitor.alerts import budget
-from monitor.ledger import Ledger, Session
+from monitor.ledger import Ledger, LedgerSession
 from monitor.stream.run import run
 from monitor.types import Frames, Track
 from tests.stream.streams import Listed, heard_by_both, telling, two_features, with_evidence
@@ -43,7 +43,7 @@ def session(path, population, rules=(), watch="s1", stream=None):
         def close(self):
             pass
 
-    made = Session(Ledger(path), monitor, reading_seconds=1.0)
+    made = LedgerSession(Ledger(path), monitor, reading_seconds=1.0)
     start = made.begin({**_start(monitor), "notices": []})
     run(monitor, Listed([stream or heard_by_both()]), ["a"], sinks=[Kept()], rules=list(rules),
         actions=[made], start=start)  # fmt: skip

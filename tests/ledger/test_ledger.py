@@ -14,9 +14,9 @@ import pytest
 from monitor import Monitor
 from monitor.alerts import Threshold
 from monitor.errors import SchemaError, StoreError, UsageError
-from monitor.ledger import Ledger, Session
+from monitor.ledger import Ledger, LedgerSession
 from monitor.ledger.database import MIGRATIONS, open_database
-from monitor.ledger.ledger import Heard
+from monitor.ledger.ledger import HeardPart
 from monitor.sinks.kept import Kept
 from monitor.stream.records import start_record
 from monitor.stream.run import run
@@ -37,11 +37,11 @@ def listen(
     seconds: float = 30.0,
     watch: str = "s1",
     features: tuple[str, ...] = ("f0", "style"),
-    heard: tuple[Heard, ...] = (),
+    heard: tuple[HeardPart, ...] = (),
 ) -> tuple[Monitor, Kept]:
     """One session, as a command runs it."""
     monitor, kept = Monitor(POPULATION, features, watch=watch), Kept()
-    session = Session(Ledger(path), monitor, heard=heard)
+    session = LedgerSession(Ledger(path), monitor, heard=heard)
     try:
         start = session.begin(start_record(monitor, ["talk"]))
         tracks = both(seconds, seed)
@@ -182,7 +182,7 @@ def named(monkeypatch) -> Iterator[str]:
 
 def test_forgetting_leaves_no_byte(path, named):
     name = next(named)
-    part = Heard("secret-talk.flac", ("hush-hash",))
+    part = HeardPart("secret-talk.flac", ("hush-hash",))
     listen(path, 7, watch="s2")
     monitor, _ = listen(path, 1, watch=name, heard=(part,))
     found = needles(monitor)
@@ -249,7 +249,7 @@ def test_forgetting_while_somebody_reads_says_what_is_left_to_do(path):
 
 def test_a_session_forgotten_while_it_goes_on_stays_forgotten(path):
     monitor = Monitor(POPULATION, ["f0", "style"], watch="s1")
-    session = Session(Ledger(path), monitor)
+    session = LedgerSession(Ledger(path), monitor)
     session.write(session.begin(start_record(monitor, ["talk"])))
     (first, *rest) = [reading.record() for reading in monitor.push(both(5.0, 1))]
     session.write(first)
@@ -266,11 +266,11 @@ def test_a_session_forgotten_while_it_goes_on_stays_forgotten(path):
 
 
 def test_audio_is_not_counted_twice(path):
-    one = Heard("talk.flac", ("a", "b"), 0.0, 60.0)
+    one = HeardPart("talk.flac", ("a", "b"), 0.0, 60.0)
     listen(path, 1, heard=(one,))
     with pytest.raises(UsageError, match=r"copy.wav: was heard as talk.flac in session 1 of"):
-        listen(path, 1, heard=(Heard("copy.wav", ("c", "b"), 30.0, None),))
-    listen(path, 2, heard=(Heard("copy.wav", ("c", "b"), 60.0, None),))  # another part of it
+        listen(path, 1, heard=(HeardPart("copy.wav", ("c", "b"), 30.0, None),))
+    listen(path, 2, heard=(HeardPart("copy.wav", ("c", "b"), 60.0, None),))  # another part of it
     listen(path, 3, watch="s2", heard=(one,))  # of somebody else
     with Ledger(path) as ledger:
         assert len(ledger.sessions()) == 3
@@ -278,9 +278,9 @@ def test_audio_is_not_counted_twice(path):
 
 def test_who_must_be_known_and_begun_once(path):
     with pytest.raises(UsageError, match="name them with --watch"):
-        Session(Ledger(path), Monitor(POPULATION))
+        LedgerSession(Ledger(path), Monitor(POPULATION))
     with pytest.raises(UsageError, match="use --on-change note"):
-        Session(Ledger(path), Monitor(POPULATION, watch="s1", on_change="reset"))
+        LedgerSession(Ledger(path), Monitor(POPULATION, watch="s1", on_change="reset"))
 
 
 def test_sketches_of_another_make_are_not_added(path):

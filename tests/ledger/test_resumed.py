@@ -16,18 +16,18 @@ import pytest
 from monitor import Monitor
 from monitor.alerts import Threshold
 from monitor.errors import StoreError
-from monitor.ledger import Ledger, Session
-from monitor.ledger.ledger import Heard
+from monitor.ledger import Ledger, LedgerSession
+from monitor.ledger.ledger import HeardPart
 from monitor.sinks.jsonl import JsonLines
 from monitor.sinks.kept import Kept
 from monitor.stream.checkpoint import Checkpoint, state_path
-from monitor.stream.records import Tally, start_record
+from monitor.stream.records import RunTotals, start_record
 from monitor.stream.run import run
 from tests.stream.streams import WATCHED, Listed, reference, simulated
 
 ROOT = Path(__file__).resolve().parents[2]
 SECONDS = 40
-HEARD = (Heard("talk", ("a",)),)
+HEARD = (HeardPart("talk", ("a",)),)
 
 
 class Killing(Kept):
@@ -45,9 +45,9 @@ class Killing(Kept):
 
 def go(folder: Path, flush: float, save: float, kill: int | None) -> None:
     """Start or resume a run as a command does; a clock's steps say how often things are written."""
-    monitor, tally = Monitor(reference(), watch=WATCHED), Tally()
+    monitor, tally = Monitor(reference(), watch=WATCHED), RunTotals()
     rules = [Threshold("f0.gain_bits", bits, 0.0, 0.0) for bits in (0.4, 0.6, 0.8, 1.0)]
-    session = Session(
+    session = LedgerSession(
         Ledger(folder / "me.db"), monitor, reading_seconds=1, heard=HEARD,
         clock=itertools.count(step=flush).__next__,
     )  # fmt: skip
@@ -124,7 +124,7 @@ def test_two_sessions_that_hear_the_same_at_once_count_once(tmp_path):
     made = []
     for _ in range(2):
         monitor = Monitor(reference(), watch=WATCHED)
-        session = Session(
+        session = LedgerSession(
             Ledger(tmp_path / "me.db"), monitor, heard=HEARD, clock=itertools.count(step=9).__next__
         )
         session.begin(start_record(monitor, ["talk"]))  # nobody has spoken in the other one yet
@@ -144,7 +144,7 @@ def test_two_sessions_that_hear_the_same_at_once_count_once(tmp_path):
 
 def test_a_session_that_was_forgotten_while_it_went_on_is_not_resumed(tmp_path):
     monitor = Monitor(reference(), watch=WATCHED)
-    session = Session(Ledger(tmp_path / "me.db"), monitor)
+    session = LedgerSession(Ledger(tmp_path / "me.db"), monitor)
     with pytest.raises(StoreError, match="was forgotten; run with --replace"):
         session.restore(json.loads(json.dumps({**session.state(), "session": None})))
     session.close()

@@ -84,14 +84,15 @@ WRITER = """
 import itertools, sys
 import numpy as np
 from monitor import Monitor
-from monitor.ledger import Ledger, Session
+from monitor.ledger import Ledger, LedgerSession
 from monitor.stream.records import start_record
 from monitor.types import Frames, Track
 from tests.stream.streams import WATCHED, reference
 
 count = itertools.count()
 monitor = Monitor(reference(), watch=WATCHED)
-session = Session(Ledger("me.db"), monitor, reading_seconds=1, clock=lambda: 10.0 * next(count))
+clock = lambda: 10.0 * next(count)
+session = LedgerSession(Ledger("me.db"), monitor, reading_seconds=1, clock=clock)
 session.write(session.begin(start_record(monitor, ["talk"])))
 second = Frames(np.ones(100, bool), {"f0": Track(np.arange(2, 101, 2), np.full(50, 30))})
 for number in range(10**9):

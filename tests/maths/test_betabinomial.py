@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 from monitor.errors import UsageError
-from monitor.maths import thinning
+from monitor.maths import quadrature
 from monitor.maths.betabinomial import (
     binomial_log_pmf,
     binomial_log_pmf_at,
@@ -147,7 +147,7 @@ def test_mean_disclosure_of_many_laws_at_once():
 @given(st.floats(1e-9, 1e9), st.integers(1, 20000))
 def test_thinned_sums(offset, count):
     i = np.arange(count)
-    at, weights = thinning.nodes(count), thinning.gather(np.linspace(1, 0, count) ** 2)
+    at, weights = quadrature.nodes(count), quadrature.gather(np.linspace(1, 0, count) ** 2)
     assert at.shape == weights.shape
     for f in (np.log, np.reciprocal, lambda x: x**-2.0):
         full = np.linspace(1, 0, count) ** 2 @ f(offset + i)

@@ -9,9 +9,9 @@ from numpy.testing import assert_allclose
 from monitor.maths.posterior import (
     EXACT_CANDIDATES,
     condense,
+    confidence_bits,
     draw_bits,
     evidence_of,
-    gain_bits,
     local_bits,
     score_posterior,
 )
@@ -40,7 +40,7 @@ def test_local_and_gain_stay_within_their_bounds(evidence, floor):
     p = score_posterior(evidence, floor)
     for each in p:
         assert np.log2(floor) - 1e-12 <= local_bits(float(each), n) <= np.log2(n) + 1e-12
-    gain = gain_bits(p)
+    gain = confidence_bits(p)
     assert 0 <= gain <= np.log2(n)
     assert gain == pytest.approx(np.log2(n) + (p * np.log2(p)).sum(), abs=1e-9)
 
@@ -57,19 +57,19 @@ def test_no_evidence_is_exactly_even(n, value, floor):
     p = score_posterior(np.full(n, value), floor)
     assert (p == 1 / n).all()
     assert local_bits(float(p[0]), n) == 0.0
-    assert gain_bits(p) == 0.0
+    assert confidence_bits(p) == 0.0
 
 
 @given(evidences)
 def test_a_floor_of_one_is_exactly_even(evidence):
     p = score_posterior(evidence, 1.0)
     assert local_bits(float(p[-1]), evidence.size) == 0.0
-    assert gain_bits(p) == 0.0
+    assert confidence_bits(p) == 0.0
 
 
 def test_certainty_is_the_ceiling():
     assert local_bits(1.0, 64) == 6.0
-    assert gain_bits(np.eye(1, 64)[0]) == 6.0
+    assert confidence_bits(np.eye(1, 64)[0]) == 6.0
     assert local_bits(1 / 4, 64) == 4.0
 
 
@@ -166,7 +166,7 @@ def test_readings_worked_out_together_are_what_each_is_alone(features, speakers,
     scores = generator.normal(size=(13, features, speakers)) / weights[:, :1].swapaxes(1, 2) * 5
     together = draw_bits(scores, weights, floors, target)
     p = score_posterior(evidence_of(scores, weights[:, 0]), floors[:, 0])
-    gain = gain_bits(p)
+    gain = confidence_bits(p)
     for r in range(13):
         some = slice(r, r + 1)
         alone = draw_bits(scores[some], weights[some], floors[some], target)
@@ -177,4 +177,4 @@ def test_readings_worked_out_together_are_what_each_is_alone(features, speakers,
                 assert np.array_equal(one[0], other[r])
         single = score_posterior(evidence_of(scores[r], weights[r, 0]), floors[r, 0])
         assert np.array_equal(single, p[r])
-        assert gain_bits(single) == gain[r]
+        assert confidence_bits(single) == gain[r]

@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from monitor.errors import UsageError
 from monitor.maths.sketch import EmbeddingSum, Histogram
-from monitor.maths.windows import Session, window_starts
+from monitor.maths.windows import SessionFrames, window_starts
 
 LONGEST = 20
 
@@ -72,7 +72,7 @@ def sessions(draw, embeddings=False):
     generator = np.random.default_rng(draw(st.integers(0, 2**31)))
     shape = (len(where), 4) if embeddings else (len(where),)
     values = generator.normal(size=shape) if embeddings else generator.integers(0, 4, shape)
-    return Session(values, np.array(where, dtype=np.int64), length, 4)
+    return SessionFrames(values, np.array(where, dtype=np.int64), length, 4)
 
 
 def naive(session, start, length, sketch):
@@ -110,18 +110,20 @@ def test_a_test_and_the_rest_make_the_whole(session, start):
 
 def test_embeddings_without_direction_are_dropped():
     values = np.array([[0.0, 0], [np.nan, 1], [np.inf, 1], [3, 4]])
-    session = Session(values, np.arange(4), 4, 2)
+    session = SessionFrames(values, np.arange(4), 4, 2)
     assert_allclose(session.total(0, 4), [0.6, 0.8])
 
 
 def test_a_window_longer_than_the_session_is_refused():
-    session = Session(np.array([0, 1]), np.array([0, 1]), 2, 2)
+    session = SessionFrames(np.array([0, 1]), np.array([0, 1]), 2, 2)
     with pytest.raises(UsageError, match="2 units has no window of 3"):
         session.total(0, 3)
 
 
 def test_a_frame_that_began_before_the_window_is_not_heard():
-    session = Session(np.array([0, 1, 2, 3]), np.array([2, 5, 5, 8]), 9, 4, np.array([0, 1, 4, 6]))
+    session = SessionFrames(
+        np.array([0, 1, 2, 3]), np.array([2, 5, 5, 8]), 9, 4, np.array([0, 1, 4, 6])
+    )
     assert_array_equal(session.total(0, 9), [1, 1, 1, 1])
     assert_array_equal(session.total(4, 5), [0, 0, 1, 1])
     assert_array_equal(session.total(4, 2), [0, 0, 1, 0])
@@ -131,7 +133,7 @@ def test_a_frame_that_began_before_the_window_is_not_heard():
 @given(st.integers(0, 89), st.integers(0, 90))
 def test_long_frames_are_as_many_as_a_listener_would_have(start, length):
     ends = np.arange(29, 90, 30)
-    session = Session(np.eye(3), ends, 90, 3, span=30)
+    session = SessionFrames(np.eye(3), ends, 90, 3, span=30)
     total = session.total(start, length)
     assert total.sum() == length // 30
     assert total.max(initial=0) <= 1

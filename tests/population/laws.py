@@ -1,4 +1,4 @@
-"""Laws and populations made by hand, for the tests of the population and of the recogniser."""
+"""Laws and populations made by hand, for the tests of the population and of the attacker."""
 
 from __future__ import annotations
 

@@ -116,7 +116,10 @@ def test_at_most_the_share_of_exchangeable_speakers_exceeds_it(share, reached, p
     [
         ({"share": 0.03}, "need the streams of 33 other speakers, there are 25: allow 3.9 %"),
         ({"share": 0.01, "seconds": 600.0}, "streams of 10 minutes need the streams of 99 other"),
-        ({"field": "sum_bits"}, "how high sum_bits gets.*: use one of bits, gain_bits, f0.gain"),
+        (
+            {"field": "sum_bits"},
+            "how high sum_bits gets.*: use one of bits, gain_bits, f0.gain_bits",
+        ),
         ({"field": "bits_low"}, "how high bits_low gets"),
         ({"seconds": 601.0}, "heard for 10 minutes at most, not 601 seconds"),
         ({"seconds": 0.0}, "must be a positive number of seconds"),

@@ -16,11 +16,11 @@ import soundfile
 import torch
 
 from monitor.errors import CorpusError, StoreError
-from monitor.maths.windows import Session
+from monitor.maths.windows import SessionFrames
 from monitor.networks.mel import RATE, log_mel
 from monitor.networks.phones import PHONES, PhoneNetwork, tokens
 from monitor.networks.units import UnitNetwork
-from monitor.training.voices import Voice
+from monitor.training.voices import SpeakerSpeech
 from recipes.phones.batches import UNKNOWN, Batches
 from recipes.phones.bits import bits
 from recipes.phones.codebook import codebook, coded, hidden
@@ -462,11 +462,11 @@ def test_units_of_a_voice_of_its_own_tell_and_others_do_not():
         for _ in "12":
             units = np.repeat(np.arange(700), 5)
             made = {
-                "telling": Session(generator.choice(16, len(units), p=own), units, 700, 16),
-                "empty": Session(generator.choice(16, len(units)), units, 700, 16),
+                "telling": SessionFrames(generator.choice(16, len(units), p=own), units, 700, 16),
+                "empty": SessionFrames(generator.choice(16, len(units)), units, 700, 16),
             }
             sessions.append(made)
-        voices.append(Voice(f"v{number}", tuple(sessions)))
+        voices.append(SpeakerSpeech(f"v{number}", tuple(sessions)))
     found = bits(voices, np.ones(12, bool))
     assert min(found["telling"]) > 0.9 * np.log2(12)
     assert max(np.abs(found["empty"])) < 0.2

@@ -21,8 +21,8 @@ from monitor.errors import SourceError, UsageError
 from monitor.protocols import Source
 from monitor.sources import Chain, File, FramesFile, Paced, Pipe
 from monitor.sources.cutting import cut_frames
+from monitor.sources.fingerprints import recording_hashes
 from monitor.sources.frames import write_frames
-from monitor.sources.identity import recording_hashes
 from monitor.sources.opening import open_recording
 from monitor.types import Block, Frames, Gap, Track
 

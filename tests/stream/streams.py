@@ -19,7 +19,7 @@ from monitor.population.cohort import Cohort
 from monitor.population.law import Laws, RankLaw
 from monitor.population.population import FeatureTemplates, SourceNote, Speaker
 from monitor.stream.change import Change
-from monitor.stream.losses import GapEvent
+from monitor.stream.gaps import GapEvent
 from monitor.stream.reading import Reading
 from monitor.stream.records import record_of
 from monitor.types import Block, FloatArray, Frames, Gap, Track

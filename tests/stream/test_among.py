@@ -247,10 +247,10 @@ def test_all_enrolled_have_a_ratio_at_every_reading():
 
 
 def test_the_most_that_evidence_and_crowds_can_read():
-    recogniser = Monitor(with_evidence(), watch="s2").recogniser
-    assert recogniser.most_bits("evidence_bits") == recogniser.support_bits
-    assert recogniser.most_bits("among.1e6.bits") == np.inf
-    assert Monitor(two_features()).recogniser.most_bits("evidence_bits") == np.inf
+    attacker = Monitor(with_evidence(), watch="s2").attacker
+    assert attacker.most_bits("evidence_bits") == attacker.support_bits
+    assert attacker.most_bits("among.1e6.bits") == np.inf
+    assert Monitor(two_features()).attacker.most_bits("evidence_bits") == np.inf
 
 
 @pytest.mark.parametrize("place", [None, 7])

@@ -12,7 +12,7 @@ from monitor import Monitor
 from monitor.errors import UsageError
 from monitor.sinks.schema import SCHEMA
 from monitor.stream.bystanders import Bystanders
-from monitor.stream.records import Tally, record_of, start_record
+from monitor.stream.records import RunTotals, record_of, start_record
 from tests.stream.streams import Listed, heard_by_both, telling, two_features, with_evidence
 
 NAMES = ("ann", "ben", "cyd", "dee")
@@ -59,7 +59,7 @@ def test_a_level_that_makes_no_sense(level):
 
 def heard(watch: str | None = "s0", level: float = 0.04, among=(30,)):
     monitor = Monitor(telling(), ["f0", "style"], watch, among=list(among), bystanders=level)
-    tally = Tally()
+    tally = RunTotals()
     records = [start_record(monitor, ["a"])]
     records += [record_of(e, ["a"]) for e in monitor.events(Listed([heard_by_both()]))]
     for record in records:
@@ -98,7 +98,7 @@ def test_records_name_them_and_the_end_their_peaks():
 
 def test_peaks_survive_a_checkpoint():
     _, records = heard()
-    tally, again = Tally(), Tally()
+    tally, again = RunTotals(), RunTotals()
     for record in records[1:-1]:
         tally.count(record)
     again.restore(tally.state())
@@ -111,12 +111,12 @@ def test_unless_asked_for_nobody_is_named():
     (*_, last) = monitor.push(heard_by_both())
     assert last.bystanders is None
     assert "bystanders" not in last.record()
-    assert "bystanders" not in Tally().end_record(monitor, ["a"], complete=True)
+    assert "bystanders" not in RunTotals().end_record(monitor, ["a"], complete=True)
 
 
 def test_where_calibration_supports_too_little_it_is_said_beforehand():
     monitor, (start, *_) = heard(level=0.5, among=(6, 1_000_000))
-    assert monitor.recogniser.support_bits is not None
+    assert monitor.attacker.support_bits is not None
     (said,) = [notice for notice in start["notices"] if "bystander" in notice]
     assert "no bystander can come to a probability of 1 in 2 among a million" in said
     enough = float(said.partition("--among ")[2].partition(")")[0])

@@ -16,14 +16,14 @@ from monitor.errors import SchemaError, StoreError
 from monitor.population import storing
 from monitor.population.storing import read_store, write_store
 from monitor.stream.checkpoint import Checkpoint, state_path
-from monitor.stream.records import Tally
+from monitor.stream.records import RunTotals
 from tests.stream.streams import WATCHED, reference, simulated, two_features
 
 CONFIGURATION = {"recordings": [["a.flac", 123]], "step": 1.0, "interval": (0.0, None), "raw": None}
 
 
-def parts() -> tuple[Monitor, Tally, list[Threshold]]:
-    return Monitor(reference(), watch=WATCHED), Tally(), [Threshold("bits", -9.0, 2.0)]
+def parts() -> tuple[Monitor, RunTotals, list[Threshold]]:
+    return Monitor(reference(), watch=WATCHED), RunTotals(), [Threshold("bits", -9.0, 2.0)]
 
 
 @pytest.fixture
@@ -268,7 +268,7 @@ def test_a_number_that_no_run_remembers_is_refused(saved, where, value):
 @pytest.mark.parametrize("number", [np.nan, np.inf, -1e300])
 def test_sums_that_are_no_numbers_are_refused(tmp_path, number):
     checkpoint = Checkpoint(tmp_path / "run.jsonl.state", CONFIGURATION)
-    tally = Tally()
+    tally = RunTotals()
     checkpoint.save(Monitor(two_features(), watch="s1"), tally, [], 0)
     header, arrays = read_store(checkpoint.path, "checkpoint")
     arrays["sketch/style"][0] = number

@@ -275,15 +275,15 @@ def test_the_headline_is_local_bits_of_the_watched_else_the_attackers_confidence
     for one, other in zip(watched, nobody, strict=True):
         assert one.local is not None
         assert (one.bits, one.bits_low, one.bits_high) == one.local
-        assert (other.bits, other.bits_low, other.bits_high) == other.gain
+        assert (other.bits, other.bits_low, other.bits_high) == other.confidence
         assert other.local is None
-        assert one.gain == other.gain
+        assert one.confidence == other.confidence
         assert one.expected == other.expected
         assert (one.assumes_enrolled, other.assumes_enrolled) == (False, True)
         assert np.array_equal(one.posterior, other.posterior)
         place = one.names.index(WATCHED)
         assert one.bits == pytest.approx(np.log2(50 * one.posterior[place]))
-        assert other.gain.value == pytest.approx(
+        assert other.confidence.value == pytest.approx(
             np.log2(50) + (other.posterior * np.log2(other.posterior)).sum()
         )
     assert any(one.bits != other.bits for one, other in zip(watched, nobody, strict=True))
@@ -305,7 +305,7 @@ def test_the_demo_of_the_reference():
         assert reading.local.low <= reading.local.high <= reading.ceiling + 1e-9
         assert 0 <= reading.expected.low <= reading.expected.value <= reading.expected.high
         assert reading.expected.value <= reading.plateau + 1e-9 < reading.ceiling
-        assert 0 <= reading.gain.low <= reading.gain.high <= reading.ceiling + 1e-9
+        assert 0 <= reading.confidence.low <= reading.confidence.high <= reading.ceiling + 1e-9
         assert reading.session == "cross"
     assert (made[-1].bits or 0) > 1  # the right speaker is disclosed
     assert not made[100].beyond_grid

@@ -9,8 +9,8 @@ import soundfile
 from monitor import Population
 from monitor.errors import OverlapError, SourceError
 from monitor.population.population import SourceNote
+from monitor.sources.fingerprints import recording_hashes
 from monitor.sources.frames import write_frames
-from monitor.sources.identity import recording_hashes
 from monitor.stream.overlap import Provenance, session_of
 from tests.stream.streams import RATE, reference, simulated, sounds, voice_file, with_speakers
 

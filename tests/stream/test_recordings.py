@@ -16,7 +16,7 @@ from monitor.sources.frames import write_frames
 from monitor.stream.alike import alike, cohort, judged_by, unlike
 from monitor.stream.checkpoint import Checkpoint
 from monitor.stream.evidence import Evidence
-from monitor.stream.records import Tally
+from monitor.stream.records import RunTotals
 from monitor.stream.run import run
 from monitor.types import Block, Frames, Track
 from tests.stream.streams import (
@@ -136,9 +136,9 @@ def test_resumed_the_same_is_said(tmp_path):
             if getattr(event, "recording", None) is not None and event.seconds >= stop:
                 break
         checkpoint = Checkpoint(tmp_path / "state", {})
-        checkpoint.save(first, Tally(), [], 0)
+        checkpoint.save(first, RunTotals(), [], 0)
         again, kept = Monitor(reference(), on_change="note"), Kept()
-        tally = Tally()
+        tally = RunTotals()
         checkpoint.load(again, tally, [])
         run(again, Listed(items), names, sinks=[kept], tally=tally, resumed=True)
         assert kept.records[-1]["notices"] == whole["notices"], stop

@@ -11,8 +11,8 @@ from monitor import Monitor, Population
 from monitor.population.law import Laws, RankLaw
 from monitor.population.population import FeatureTemplates
 from monitor.sinks.schema import SCHEMA
-from monitor.stream.losses import GapEvent
-from monitor.stream.records import RUN_SCHEMA, Tally, gap_record, record_of, start_record
+from monitor.stream.gaps import GapEvent
+from monitor.stream.records import RUN_SCHEMA, RunTotals, gap_record, record_of, start_record
 from monitor.types import Frames, Gap
 from monitor.version import __version__
 from tests.stream.streams import (
@@ -250,8 +250,8 @@ def test_a_gap_names_its_recording():
     assert record_of(event, ["a.flac", "b.flac"]) == record
 
 
-def tallied(*records: dict[str, Any]) -> Tally:
-    tally = Tally()
+def tallied(*records: dict[str, Any]) -> RunTotals:
+    tally = RunTotals()
     for record in records:
         tally.count(record)
     return tally
@@ -301,7 +301,7 @@ def simulated_small() -> Frames:
 
 
 def test_the_end_of_a_run_in_which_nothing_was_heard():
-    end = Tally().end_record(Monitor(reference()), complete=True)
+    end = RunTotals().end_record(Monitor(reference()), complete=True)
     VALIDATOR.validate(end)
     assert (end["seconds"], end["readings"], end["bits"], end["top"]) == (0.0, 0, 0.0, [])
 
@@ -310,7 +310,7 @@ def test_the_tally_survives_a_checkpoint():
     made = [r.record() for r in Monitor(reference()).stream(Listed([simulated(3.0)]))]
     whole = tallied(*made, *GAPS, *ALERTS)
     first = tallied(*made, GAPS[0])
-    second = Tally()
+    second = RunTotals()
     second.restore(first.state())
     for record in (*GAPS[1:], *ALERTS):
         second.count(record)

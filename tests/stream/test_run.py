@@ -21,7 +21,7 @@ from monitor.sinks.schema import SCHEMA, read_run
 from monitor.sources import Chain, File, FramesFile
 from monitor.sources.frames import write_frames
 from monitor.stream.checkpoint import Checkpoint, state_path
-from monitor.stream.records import Tally
+from monitor.stream.records import RunTotals
 from monitor.stream.run import run
 from monitor.types import Frames, Gap
 from tests.stream.streams import (
@@ -234,7 +234,7 @@ class Dying(Kept):
 
 def go(path: Path, source: Source, kill: int | None, seconds: float) -> None:
     """Start or resume a run as `monitor replay` does, and perhaps die at a record."""
-    monitor, tally, watching = fresh(), Tally(), rules()
+    monitor, tally, watching = fresh(), RunTotals(), rules()
     checkpoint = Checkpoint(state_path(path), {"a": 1})
     resume = checkpoint.path.exists()
     offset = checkpoint.load(monitor, tally, watching) if resume else None
@@ -283,7 +283,7 @@ def test_a_resumed_run_shows_people_its_start_but_writes_none(tmp_path):
     path = tmp_path / "run.jsonl"
     with pytest.raises(KilledError):
         go(path, Listed(items()), 12, 2.0)
-    kept, monitor, tally, watching = Kept(), fresh(), Tally(), rules()
+    kept, monitor, tally, watching = Kept(), fresh(), RunTotals(), rules()
     checkpoint = Checkpoint(state_path(path), {"a": 1})
     log = JsonLines(path, checkpoint.load(monitor, tally, watching))
     before = tally.readings

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from benchmarks.simulation import SIZE, Simulation
-from monitor.maths.windows import Session
+from monitor.maths.windows import SessionFrames
 from monitor.sources.frames import write_frames
 from monitor.training import fitted
-from monitor.training.voices import Voice
+from monitor.training.voices import SpeakerSpeech
 from monitor.types import Frames, Track
 from tests.sounds import RATE, synthetic
 
@@ -23,7 +23,7 @@ def quick(monkeypatch):
     monkeypatch.setattr(fitted, "LOSSES", ("LL",))
 
 
-def _session(frames: Frames, size: int) -> dict[str, Session]:
+def _session(frames: Frames, size: int) -> dict[str, SessionFrames]:
     """One session on the speech clock, worked out tick by tick."""
     units, values, spoken = [], [], np.cumsum(frames.speech)
     for tick, value in zip(frames.tracks["f0"].ticks, frames.tracks["f0"].values, strict=True):
@@ -31,17 +31,17 @@ def _session(frames: Frames, size: int) -> dict[str, Session]:
         values.append(value)
     length = int(spoken[-1]) // 10
     inside = np.array(units) < length
-    return {"f0": Session(np.array(values)[inside], np.array(units)[inside], length, size)}
+    return {"f0": SessionFrames(np.array(values)[inside], np.array(units)[inside], length, size)}
 
 
 @pytest.fixture(scope="session")
-def simulated() -> Callable[..., list[Voice]]:
+def simulated() -> Callable[..., list[SpeakerSpeech]]:
     """Voices of a simulation: ``simulated(speakers, sessions, seconds, seed=0)``."""
 
-    def make(speakers: int, sessions: int, seconds: float, seed: int = 0) -> list[Voice]:
+    def make(speakers: int, sessions: int, seconds: float, seed: int = 0) -> list[SpeakerSpeech]:
         simulation = Simulation(speakers, seed)
         return [
-            Voice(
+            SpeakerSpeech(
                 f"{speaker:03d}",
                 tuple(
                     _session(simulation.frames(speaker, session, seconds), SIZE)

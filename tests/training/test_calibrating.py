@@ -7,14 +7,14 @@ import pytest
 
 from monitor.errors import CalibrationError, UsageError
 from monitor.maths.betabinomial import mean_disclosure_bits
-from monitor.maths.windows import Session
+from monitor.maths.windows import SessionFrames
 from monitor.population.lawfile import load_laws, save_laws
 from monitor.training import calibrating
 from monitor.training.calibrating import calibrate
 from monitor.training.evidence import ROW
 from monitor.training.listening import Shape
 from monitor.training.shrinking import held_out_nats
-from monitor.training.voices import Voice
+from monitor.training.voices import SpeakerSpeech
 from tests.population.laws import population
 
 F0 = {"f0": Shape("histogram", 104, 0.01)}
@@ -152,7 +152,7 @@ def test_similarities(voices):
         small(voices, similarities={"f0": "embedding-cosine"})
 
 
-def embedded(speakers: int, spread: float, seed: int = 0) -> list[Voice]:
+def embedded(speakers: int, spread: float, seed: int = 0) -> list[SpeakerSpeech]:
     """Two sessions of 20 s each, an embedding every half second, and 5 bins that say nothing."""
     generator = np.random.default_rng(seed)
     voices = []
@@ -164,11 +164,11 @@ def embedded(speakers: int, spread: float, seed: int = 0) -> list[Voice]:
             noise = generator.integers(0, 5, 200)
             sessions.append(
                 {
-                    "identity": Session(values, 5 * np.arange(40), 200, 8),
-                    "noise": Session(noise, np.arange(200), 200, 5),
+                    "identity": SessionFrames(values, 5 * np.arange(40), 200, 8),
+                    "noise": SessionFrames(noise, np.arange(200), 200, 5),
                 }
             )
-        voices.append(Voice(f"{j:02d}", tuple(sessions)))
+        voices.append(SpeakerSpeech(f"{j:02d}", tuple(sessions)))
     return voices
 
 
@@ -192,7 +192,7 @@ def test_two_features_have_laws_of_their_own_and_together():
 def test_speakers_who_are_all_alike_read_nothing(simulated):
     """Zero information: every voice is a recording of the same person."""
     (person,) = simulated(1, 60, 25.0)
-    voices = [Voice(f"{j:02d}", person.sessions[3 * j : 3 * j + 3]) for j in range(20)]
+    voices = [SpeakerSpeech(f"{j:02d}", person.sessions[3 * j : 3 * j + 3]) for j in range(20)]
     for row in small(voices, lengths=[2.0], trials=6, draws=40).rows:
         if row["session"] == "cross":  # within a session even one person is easier to know again
             assert row["null_low"] <= row["mean_bits_model"] <= row["null_high"]
@@ -224,7 +224,7 @@ def test_a_prior_keeps_few_speakers_from_claiming_too_much(simulated):
     """Session by session of a dozen: without a prior their law is of one session, and flatters."""
     everybody = simulated(80, 2, 25.0, 3)
     elsewhere = population(features=("f0",), size=104).with_laws(small(everybody[12:62]).laws)
-    single = [Voice(voice.name, voice.sessions[:1]) for voice in everybody[:12]]
+    single = [SpeakerSpeech(voice.name, voice.sessions[:1]) for voice in everybody[:12]]
     alone, made = small(single), small(single, prior=elsewhere)
     assert alone.laws.find(("f0",), "cross") is None
     law, stand_in = (made.laws.find(("f0",), session) for session in ("same", "cross"))
@@ -264,9 +264,9 @@ def test_a_feature_that_no_test_is_long_enough_for_has_no_say(simulated, tmp_pat
         f0 = session["f0"]
         ends = np.arange(29, f0.length, 30)  # an embedding every three seconds
         values = np.random.default_rng(0).normal(size=(ends.size, 4))
-        return {"f0": f0, "voice": Session(values, ends, f0.length, 4, ends - 29, 30)}
+        return {"f0": f0, "voice": SessionFrames(values, ends, f0.length, 4, ends - 29, 30)}
 
-    voices = [Voice(v.name, tuple(map(heard, v.sessions))) for v in simulated(12, 2, 30.0)]
+    voices = [SpeakerSpeech(v.name, tuple(map(heard, v.sessions))) for v in simulated(12, 2, 30.0)]
     made = small(voices, F0 | {"voice": Shape("embedding", 4, 3.0)}, lengths=[0.3, 1.0])
     assert {law.features for law in made.laws} == {("f0",), ("f0", "voice")}
     save_laws(tmp_path / "law.npz", made.laws)
@@ -290,10 +290,10 @@ class TestTrainedOn:
             if voice.name not in cls.TRAINERS:
                 return {"f0": f0, "net": f0}
             values = np.full_like(f0.values, 5 * int(voice.name))
-            return {"f0": f0, "net": Session(values, f0.units, f0.length, f0.size)}
+            return {"f0": f0, "net": SessionFrames(values, f0.units, f0.length, f0.size)}
 
         return [
-            Voice(voice.name, tuple(heard(voice, session) for session in voice.sessions))
+            SpeakerSpeech(voice.name, tuple(heard(voice, session) for session in voice.sessions))
             for voice in simulated(26, 2, 30.0)
         ]
 

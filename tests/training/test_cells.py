@@ -6,20 +6,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from monitor.maths.scores import similarity
-from monitor.maths.windows import Session
+from monitor.maths.windows import SessionFrames
 from monitor.training import cells
 from monitor.training.cells import plans
-from monitor.training.voices import Voice
+from monitor.training.voices import SpeakerSpeech
 
 
-def marked(lengths: list[list[int]]) -> list[Voice]:
+def marked(lengths: list[list[int]]) -> list[SpeakerSpeech]:
     """Voices with one frame a unit, whose bin says which session and which unit it is."""
     size = 1000 * max(len(sessions) for sessions in lengths)
     return [
-        Voice(
+        SpeakerSpeech(
             str(v),
             tuple(
-                {"f0": Session(1000 * s + np.arange(n), np.arange(n), n, size)}
+                {"f0": SessionFrames(1000 * s + np.arange(n), np.arange(n), n, size)}
                 for s, n in enumerate(sessions)
             ),
         )
@@ -83,7 +83,7 @@ def test_tests_wander_and_sessions_take_turns():
 def slow_windows(kind, own, test: int, template: int, shift: int, shifts: int):
     """METHOD section 4, unit by unit: (template frames, test frames), one list of frames each."""
 
-    def frames(session: Session) -> list[list[int]]:
+    def frames(session: SessionFrames) -> list[list[int]]:
         rows: list[list[int]] = [[] for _ in range(session.length)]
         for unit, value in zip(session.units, session.values, strict=True):
             rows[unit].append(value)
@@ -179,8 +179,8 @@ def test_equal_templates_tie(kind):
         values = generator.integers(0, size, 200) if kind == "histogram" else None
         if values is None:
             values = generator.normal(size=(200, size)).astype(np.float32)
-        session = {"x": Session(values, np.arange(200), 200, size)}
-        voices = [Voice(str(v), (session, session)) for v in range(speakers)]
+        session = {"x": SessionFrames(values, np.arange(200), 200, size)}
+        voices = [SpeakerSpeech(str(v), (session, session)) for v in range(speakers)]
         name = "log-likelihood" if kind == "histogram" else "embedding-cosine"
         for _, _, _, plan in plans(voices, [3.0], [10.0], 3):
             cell = plan.run({"x": similarity(name, kind)}, 30, 100)

@@ -8,8 +8,8 @@ from benchmarks.simulation import SIZE, Simulation, write_corpus
 from monitor.corpus.finding import find
 from monitor.corpus.recordings import Corpus, Recording
 from monitor.errors import CorpusError, UsageError
+from monitor.sources.fingerprints import recording_hashes
 from monitor.sources.frames import write_frames
-from monitor.sources.identity import recording_hashes
 from monitor.training.enrolling import enrol
 from monitor.types import Track
 

@@ -11,8 +11,8 @@ import pytest
 from monitor.corpus.finding import find
 from monitor.corpus.recordings import Corpus, Recording
 from monitor.errors import OverlapError, UsageError
+from monitor.sources.fingerprints import recording_hashes
 from monitor.sources.frames import FramesFile, write_frames
-from monitor.sources.identity import recording_hashes
 from monitor.stream.overlap import Provenance, session_of
 from monitor.training import keeping
 from monitor.training.enrolling import enrol

@@ -8,7 +8,7 @@ from monitor.errors import SourceError, UsageError
 from monitor.features.extractor import Extractor
 from monitor.features.registry import make
 from monitor.sources.frames import write_frames
-from monitor.training.listening import Heard, Listener
+from monitor.training.listening import Listener, SpeechFrames
 from monitor.types import Block, Track
 
 
@@ -43,7 +43,7 @@ def test_stopping_early_changes_nothing_of_what_was_wanted(tmp_path, voice):
 
 
 def test_where_speech_lies_in_the_audio():
-    heard = Heard(np.array([0, 1, 1, 0, 1, 0], bool), {})
+    heard = SpeechFrames(np.array([0, 1, 1, 0, 1, 0], bool), {})
     assert [heard.audio_seconds_at(n) for n in range(4)] == [0.01, 0.02, 0.04, 0.06]
 
 

@@ -74,7 +74,7 @@ def test_they_are_what_the_monitor_says_of_a_stranger(found, made):
             readings = Monitor(alone, ["f0"], name, session="same").push(stream)
             ten = [reading for reading in readings if reading.seconds <= 10.0]
             bits.append(max(reading.bits or 0.0 for reading in ten))
-            gain.append(max(reading.gain.value for reading in ten))
+            gain.append(max(reading.confidence.value for reading in ten))
         mine = found.values[:2, place, 0].astype(float)
         assert np.abs(np.array(bits) - mine[0]).min() < 3e-3
         assert gain[0] == pytest.approx(mine[1], abs=3e-3)
@@ -91,7 +91,7 @@ def test_a_short_stream_is_heard_again(found, made):
     ticks = stream.tracks["f0"].ticks
     again = replace(stream.tracks["f0"], ticks=ticks + 4000)
     second = monitor.push(replace(stream, tracks={"f0": again}))
-    gain = max(r.gain.value for r in [*first, *second] if r.seconds <= 60.0)
+    gain = max(r.confidence.value for r in [*first, *second] if r.seconds <= 60.0)
     assert gain == pytest.approx(float(found.values[1, 0, 2]), abs=4e-3)
 
 

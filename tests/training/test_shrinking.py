@@ -11,7 +11,7 @@ from monitor.maths import logit
 from monitor.maths.betabinomial import log_pmf
 from monitor.maths.bootstrap import limits, speaker_weights
 from monitor.maths.fitting import mean_bits_of
-from monitor.maths.posterior import gain_bits, local_bits
+from monitor.maths.posterior import confidence_bits, local_bits
 from monitor.training.cells import Cell
 from monitor.training.fitted import FittedCell, fit_cell
 from monitor.training.shrinking import WORTHS, Known, choose_worth, held_out_nats
@@ -50,7 +50,7 @@ def excess(law: FittedCell, judges: Cell) -> tuple[float, float]:
     def posterior(draw: int) -> np.ndarray:
         return trials.posterior(np.tile(law.weights[draw], (n, 1)), np.full(n, law.floor[draw]))
 
-    claims = np.array([gain_bits(posterior(b)).mean() for b in range(1 + DRAWS)])
+    claims = np.array([confidence_bits(posterior(b)).mean() for b in range(1 + DRAWS)])
     truth = local_bits(posterior(0)[np.arange(n), judges.own], judges.candidates).mean()
     return claims[0] - truth, limits(claims[1:])[0] - truth
 

@@ -5,10 +5,10 @@ import pytest
 
 from benchmarks.simulation import Simulation, write_corpus
 from monitor.corpus.finding import find
-from monitor.maths.windows import Session
+from monitor.maths.windows import SessionFrames
 from monitor.sources.frames import FramesFile
 from monitor.training.streams import stream_of
-from monitor.training.voices import Voice, collect
+from monitor.training.voices import SpeakerSpeech, collect
 
 
 @pytest.fixture(scope="module")
@@ -36,14 +36,18 @@ def test_a_stream_is_what_was_heard_pauses_included(corpus):
 
 def test_the_session_with_most_speech_comes_first():
     sessions = [np.array([1, 1]), np.array([2, 2, 2]), np.array([3])]
-    made = [{"f0": Session(values, np.arange(values.size), values.size, 9)} for values in sessions]
+    made = [
+        {"f0": SessionFrames(values, np.arange(values.size), values.size, 9)} for values in sessions
+    ]
     speech = tuple(np.repeat([True, False], [10 * s.size, 5]) for s in sessions)
-    stream = stream_of(Voice("ann", tuple(made), speech), ["f0"], 600.0)
+    stream = stream_of(SpeakerSpeech("ann", tuple(made), speech), ["f0"], 600.0)
     assert stream.tracks["f0"].values.tolist() == [2, 2, 2, 1, 1, 3]
     assert stream.tracks["f0"].ticks.tolist() == [10, 20, 30, 45, 55, 70]
     assert stream.speech.size == 75
     assert np.diff(stream.tracks["f0"].ticks).min() > 0
-    short = stream_of(Voice("ann", tuple(made), speech), ["f0"], 0.45)
+    short = stream_of(SpeakerSpeech("ann", tuple(made), speech), ["f0"], 0.45)
     assert (short.speech.size, short.tracks["f0"].ticks.tolist()) == (45, [10, 20, 30, 45])
-    silent = stream_of(Voice("ann", tuple(made)), ["f0"], 600.0)  # nobody kept the decisions
+    silent = stream_of(
+        SpeakerSpeech("ann", tuple(made)), ["f0"], 600.0
+    )  # nobody kept the decisions
     assert silent.speech.tolist() == [True] * 60

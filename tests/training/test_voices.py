@@ -9,8 +9,8 @@ from benchmarks.simulation import SIZE, Simulation, write_corpus
 from monitor.corpus.finding import find
 from monitor.corpus.recordings import Corpus
 from monitor.errors import UsageError
-from monitor.maths.windows import Session
-from monitor.training.voices import Voice, collect, join
+from monitor.maths.windows import SessionFrames
+from monitor.training.voices import SpeakerSpeech, collect, join
 
 
 def test_frames_lie_in_tenths_of_a_speech_second(tmp_path, frames_file):
@@ -80,7 +80,9 @@ def test_an_unknown_feature_stops_at_once(tmp_path, flac):
 
 @given(st.lists(st.lists(st.integers(0, 9), max_size=8), min_size=1, max_size=4))
 def test_joined_sessions_hold_the_same_frames_further_on(parts):
-    sessions = [Session(np.arange(len(p)) % 5, np.sort(np.array(p, int)), 10, 5) for p in parts]
+    sessions = [
+        SessionFrames(np.arange(len(p)) % 5, np.sort(np.array(p, int)), 10, 5) for p in parts
+    ]
     whole = join(sessions)
     assert whole.length == 10 * len(parts)
     for i, session in enumerate(sessions):
@@ -89,8 +91,8 @@ def test_joined_sessions_hold_the_same_frames_further_on(parts):
 
 
 def test_a_voice_knows_its_lengths():
-    def session(length: int) -> dict[str, Session]:
-        return {"f0": Session(np.zeros(0, int), np.zeros(0, int), length, 5)}
+    def session(length: int) -> dict[str, SessionFrames]:
+        return {"f0": SessionFrames(np.zeros(0, int), np.zeros(0, int), length, 5)}
 
-    voice = Voice("ann", (session(4), session(9)))
+    voice = SpeakerSpeech("ann", (session(4), session(9)))
     assert [voice.length(i) for i in range(2)] == [4, 9]

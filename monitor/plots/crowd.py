@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from monitor.figures.axes import legend, percents
-from monitor.figures.inline import MUTED
+from monitor.plots.axes import legend, percents
+from monitor.plots.inline import MUTED
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from monitor.figures.evaluation import Curves, Line
+    from monitor.plots.evaluation import Curves, Line
 
 __all__ = ["Crowd", "paint_crowd"]
 

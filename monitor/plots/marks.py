@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from monitor.crowds import SCALE
-from monitor.figures.canvas import BLACK, BLUE, GREY, ORANGE, PURPLE, RED
-from monitor.figures.series import Run, in_words
-from monitor.figures.words import in_bits
 from monitor.phrases import voice_since
+from monitor.plots.canvas import BLACK, BLUE, GREY, ORANGE, PURPLE, RED
+from monitor.plots.series import Run, in_words
+from monitor.plots.words import in_bits
 from monitor.types import BoolArray, FloatArray
 
 if TYPE_CHECKING:

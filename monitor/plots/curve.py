@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from monitor.crowds import at_least, axis_top, left_of
-from monitor.figures.canvas import (
+from monitor.plots.canvas import (
     BLACK,
     BLUE,
     GREEN,
@@ -24,7 +24,7 @@ from monitor.figures.canvas import (
     nice_seconds,
     spread_apart,
 )
-from monitor.figures.marks import (
+from monitor.plots.marks import (
     CHARACTER_WIDTH,
     across,
     draw_scale,
@@ -34,8 +34,8 @@ from monitor.figures.marks import (
     mark_gaps,
     mark_peak,
 )
-from monitor.figures.series import Run, in_words, read_run, thin
-from monitor.figures.words import caption, heading, in_bits, one_in, summary
+from monitor.plots.series import Run, in_words, read_run, thin
+from monitor.plots.words import caption, heading, in_bits, one_in, summary
 from monitor.types import BoolArray, FloatArray
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from monitor.errors import UsageError
-from monitor.figures.canvas import (
+from monitor.plots.canvas import (
     BLACK,
     BLUE,
     GREEN,

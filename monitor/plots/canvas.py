@@ -7,8 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from monitor.atomic import atomic_write, not_written
 from monitor.errors import StoreError, UsageError
-from monitor.whole import not_written, written_whole
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -99,7 +99,7 @@ def draw(path: Path, paint: Callable[[Figure], None], inches: tuple[float, float
         FigureCanvasAgg(figure)
         paint(figure)
         try:
-            with written_whole(path) as file:
+            with atomic_write(path) as file:
                 figure.savefig(file, format=suffix[1:], dpi=100, metadata=SUFFIXES[suffix])
         except OSError as error:
             raise not_written(path, error) from error

@@ -1,4 +1,4 @@
-"""Files that appear whole, and what is left of writers that were killed: real processes."""
+"""Files that appear atomic, and what is left of writers that were killed: real processes."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from monitor import whole
+from monitor import atomic
+from monitor.atomic import alone, atomic_write, sweep
 from monitor.errors import StoreError
 from monitor.population.storing import read_store, write_store
-from monitor.whole import alone, sweep, written_whole
 
 KILLED = """
 import os, signal, sys
@@ -30,10 +30,10 @@ write_store(Path(sys.argv[1]), "population", {}, {"template": np.arange(9)})
 SLOW = """
 import sys
 from pathlib import Path
-from monitor.whole import alone, written_whole
+from monitor.atomic import alone, atomic_write
 
 path = Path(sys.argv[1])
-with alone(path), written_whole(path) as file:
+with alone(path), atomic_write(path) as file:
     file.write(b"slow")
     file.flush()
     print("half", flush=True)
@@ -118,7 +118,7 @@ def test_one_at_a_time_in_a_folder(tmp_path, monkeypatch):
     ) as slow:  # fmt: skip
         assert slow.stdout is not None
         slow.stdout.readline()
-        monkeypatch.setattr(whole, "PATIENCE_SECONDS", 0.1)
+        monkeypatch.setattr(atomic, "PATIENCE_SECONDS", 0.1)
         with pytest.raises(StoreError, match="another process is writing in its folder") as caught:
             alone(path).__enter__()
         assert "\n" not in str(caught.value)
@@ -132,7 +132,7 @@ def test_a_block_that_fails_leaves_the_old_file(tmp_path):
     path.write_bytes(b"old")
 
     def interrupted() -> None:
-        with written_whole(path) as file:
+        with atomic_write(path) as file:
             file.write(b"new")
             raise KeyboardInterrupt
 
@@ -145,6 +145,6 @@ def test_a_block_that_fails_leaves_the_old_file(tmp_path):
 def test_a_device_is_not_replaced(tmp_path):
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
-    with pytest.raises(OSError, match="no plain file"), written_whole(pipe) as file:
+    with pytest.raises(OSError, match="no plain file"), atomic_write(pipe) as file:
         file.write(b"x")
     assert stat.S_ISFIFO(pipe.stat().st_mode)

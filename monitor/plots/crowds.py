@@ -10,7 +10,7 @@ import numpy as np
 
 from monitor.crowds import crowd_of, people, rounded
 from monitor.errors import UsageError
-from monitor.figures.canvas import (
+from monitor.plots.canvas import (
     BLACK,
     BLUE,
     GREEN,
@@ -23,7 +23,7 @@ from monitor.figures.canvas import (
     nice_seconds,
     spread_apart,
 )
-from monitor.figures.series import Run, in_words, read_run, thin
+from monitor.plots.series import Run, in_words, read_run, thin
 from monitor.types import FloatArray
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from monitor.features.f0 import F0
 from monitor.features.given import Given
 from monitor.features.phones import Phones
 from monitor.managed import Managed
-from monitor.stream.thinning import LATE_SECONDS, KeepingUp, Timed, timed
+from monitor.stream.shedding import LATE_SECONDS, LoadShedding, Timed, timed
 from monitor.types import Block, Gap, Track
 from tests.contracts import babble, heard, voice
 from tests.stream.streams import reference, told
@@ -67,7 +67,7 @@ def run(
     parts = [Timed(Slow(now, cost, name), lambda: now[0]) for name, cost in costs.items()]
     source = Piling(now, seconds)
     gaps = []
-    for item in KeepingUp(source, parts, lambda: now[0]):
+    for item in LoadShedding(source, parts, lambda: now[0]):
         if isinstance(item, Gap):
             gaps.append(item)
         else:
@@ -115,7 +115,7 @@ def test_a_cheap_feature_is_spared():
     parts[1]._spent = 30.0  # it has become slow, and once it took nine seconds
     source._now[0] += 9.0
     now = source._now
-    keeping = KeepingUp(source, parts, lambda: now[0])
+    keeping = LoadShedding(source, parts, lambda: now[0])
 
     def thinned(waiting: list[float]) -> list[str]:
         found = []

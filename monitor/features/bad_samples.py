@@ -6,13 +6,13 @@ import numpy as np
 
 from monitor.types import TICKS_PER_SECOND, FloatArray, Gap
 
-__all__ = ["Losses"]
+__all__ = ["BadSamples"]
 
 _LARGEST = 1e12
 """Larger samples come from broken memory, and their squares would leave float32."""
 
 
-class Losses:
+class BadSamples:
     """Watches one recording.
 
     Args:
@@ -22,10 +22,10 @@ class Losses:
 
     Example:
         >>> import numpy as np
-        >>> losses = Losses(rate=8000, recording=0, first_tick=0)
-        >>> losses.silence(np.array([[0.5], [np.nan], [np.inf]])).ravel()
+        >>> bad = BadSamples(rate=8000, recording=0, first_tick=0)
+        >>> bad.silence(np.array([[0.5], [np.nan], [np.inf]])).ravel()
         array([0.5, 0. , 0. ], dtype=float32)
-        >>> losses.report(ticks=100)
+        >>> bad.report(ticks=100)
         ((1, Gap(reason='not finite', lost_seconds=0.00025, recording=0, detail='2 samples')),)
     """
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from monitor.figures.canvas import BLACK, GREY, draw, format_seconds, nice_seconds
+from monitor.plots.canvas import BLACK, GREY, draw, format_seconds, nice_seconds
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -21,7 +21,7 @@ from monitor.errors import StoreError
 from monitor.locks import is_still_at, lock
 from monitor.phrases import file_name
 
-__all__ = ["alone", "not_written", "sweep", "written_whole"]
+__all__ = ["alone", "atomic_write", "not_written", "sweep"]
 
 _SUFFIX = ".unfinished"
 PATIENCE_SECONDS = 60.0
@@ -29,7 +29,7 @@ _LOOK_SECONDS = 0.02
 
 
 @contextmanager
-def written_whole(path: Path) -> Iterator[IO[bytes]]:
+def atomic_write(path: Path) -> Iterator[IO[bytes]]:
     """A file, mode 0600, that takes the place of ``path`` when the block has ended well.
 
     Raises:
@@ -38,7 +38,7 @@ def written_whole(path: Path) -> Iterator[IO[bytes]]:
     Example:
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     path = Path(folder, "a")
-        ...     with written_whole(path) as file:
+        ...     with atomic_write(path) as file:
         ...         _ = file.write(b"all of it")
         ...     path.read_bytes(), len(list(path.parent.iterdir()))
         (b'all of it', 1)
@@ -66,7 +66,7 @@ def not_written(path: Path, error: OSError) -> StoreError:
 def sweep(path: Path) -> None:
     """Remove what writers of this file have left behind that were killed.
 
-    Only what is surely that: named as `written_whole` names it, a plain file of this user's, and
+    Only what is surely that: named as `atomic_write` names it, a plain file of this user's, and
     locked by nobody. Where the file system knows no locks, nothing is.
     """
     me = os.geteuid() if hasattr(os, "geteuid") else None

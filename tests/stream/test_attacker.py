@@ -12,8 +12,8 @@ from monitor.maths.bootstrap import limits
 from monitor.maths.sketch import EmbeddingSum, Histogram
 from monitor.population.law import Laws
 from monitor.population.population import FeatureTemplates, Population, Speaker
+from monitor.stream.attacker import Attacker, RunningTotals
 from monitor.stream.reading import ZERO
-from monitor.stream.recogniser import Heard, Recogniser
 from tests.population.laws import LENGTHS, population, rank_law
 
 SIZE = 12
@@ -73,9 +73,9 @@ def gain(p):
 
 def bits_of(assessment):
     """Every figure of an assessment that is in bits."""
-    figures = [assessment.local, assessment.gain, assessment.expected]
+    figures = [assessment.local, assessment.confidence, assessment.expected]
     for feature in assessment.features.values():
-        figures += [feature.expected, feature.rank_bits, feature.local, feature.gain]
+        figures += [feature.expected, feature.rank_bits, feature.local, feature.confidence]
     return figures
 
 
@@ -83,7 +83,7 @@ def bits_of(assessment):
 @pytest.mark.parametrize("watch", ["s3", None])
 @pytest.mark.parametrize("seconds", [0.0, 0.2, 7.0, 1000.0])
 def test_no_frames_no_bits(features, watch, seconds):
-    made = Recogniser(people(), features, watch)
+    made = Attacker(people(), features, watch)
     nothing = made.assess(heard(*[np.zeros(SIZE, int)] * len(features)), seconds)
     for figure in bits_of(nothing):
         assert figure == (ZERO if watch or figure is not None else None)
@@ -95,16 +95,16 @@ def test_no_frames_no_bits(features, watch, seconds):
 
 def test_frames_but_no_speech_no_bits():
     sketches = heard(np.arange(SIZE), np.arange(SIZE))
-    for figure in bits_of(Recogniser(people(), BOTH, "s3").assess(sketches, 0.0)):
+    for figure in bits_of(Attacker(people(), BOTH, "s3").assess(sketches, 0.0)):
         assert figure == ZERO
 
 
 def test_one_feature_heard_the_other_not():
     made = people()
     counts = voice(made, "phones", 2, 40)
-    assessment = Recogniser(made, BOTH, "s2").assess(heard(np.zeros(SIZE, int), counts), 8.0)
+    assessment = Attacker(made, BOTH, "s2").assess(heard(np.zeros(SIZE, int), counts), 8.0)
     silent, spoken = assessment.features["f0"], assessment.features["phones"]
-    assert [silent.expected, silent.rank_bits, silent.local, silent.gain] == [ZERO] * 4
+    assert [silent.expected, silent.rank_bits, silent.local, silent.confidence] == [ZERO] * 4
     assert silent.rank is None
     assert spoken.local is not None
     assert only(spoken.local) > 0
@@ -123,8 +123,8 @@ def test_one_feature_heard_the_other_not():
 def test_posteriors_by_brute_force(seconds, watched):
     made = people()
     counts = [voice(made, name, 4, 60) for name in BOTH]
-    recogniser = Recogniser(made, BOTH, f"s{watched}")
-    assessment = recogniser.assess(heard(*counts), seconds)
+    attacker = Attacker(made, BOTH, f"s{watched}")
+    assessment = attacker.assess(heard(*counts), seconds)
     raw = np.stack([log_likelihoods(made, name, c) for name, c in zip(BOTH, counts, strict=True)])
 
     def check(features, scores, local, attacker, full=None):
@@ -148,10 +148,10 @@ def test_posteriors_by_brute_force(seconds, watched):
         assert local == pytest.approx((locals_[0], *limits(np.array(locals_[1:]))), abs=1e-5)
         assert attacker == pytest.approx((gains[0], *limits(np.array(gains[1:]))), abs=1e-5)
 
-    check(BOTH, raw, assessment.local, assessment.gain, assessment.posterior)
+    check(BOTH, raw, assessment.local, assessment.confidence, assessment.posterior)
     for f, name in enumerate(BOTH):
         feature = assessment.features[name]
-        check((name,), raw[f : f + 1], feature.local, feature.gain)
+        check((name,), raw[f : f + 1], feature.local, feature.confidence)
     assert assessment.posterior.sum() == pytest.approx(1)
     assert assessment.beyond_grid == (seconds > 60)
 
@@ -160,7 +160,7 @@ def test_local_bits_are_those_of_the_posterior():
     made = people()
     counts = [voice(made, name, 4, 60) for name in BOTH]
     for watched in range(9):
-        assessment = Recogniser(made, BOTH, f"s{watched}").assess(heard(*counts), 10.0)
+        assessment = Attacker(made, BOTH, f"s{watched}").assess(heard(*counts), 10.0)
         expected = np.log2(9 * assessment.posterior[watched])
         assert only(assessment.local) == pytest.approx(expected, abs=1e-12)
 
@@ -171,8 +171,8 @@ def test_ranks_and_rank_bits_by_brute_force():
     scores = log_likelihoods(made, "f0", counts)
     law = made.laws.find(("f0",), "cross")
     for watched in range(9):
-        recogniser = Recogniser(made, ["f0"], f"s{watched}")
-        feature = recogniser.assess(heard(counts), 10.0).features["f0"]
+        attacker = Attacker(made, ["f0"], f"s{watched}")
+        feature = attacker.assess(heard(counts), 10.0).features["f0"]
         rank = 1 + int((scores > scores[watched]).sum())
         assert feature.rank == rank
         bits = []
@@ -196,7 +196,7 @@ def test_tied_speakers_share_their_ranks():
     counts = voice(made, "f0", 1, 200)
     law = made.laws.find(("f0",), "cross")
     readings = [
-        Recogniser(made, ["f0"], f"s{j}").assess(heard(counts), 10.0).features["f0"]
+        Attacker(made, ["f0"], f"s{j}").assess(heard(counts), 10.0).features["f0"]
         for j in (1, 2, 5)
     ]
     assert readings[0] == readings[1] == readings[2]
@@ -210,83 +210,83 @@ def test_tied_speakers_share_their_ranks():
 def test_frames_that_tell_nobody_apart_are_no_evidence():
     made = people(features=("f0",))
     made.features["f0"].slices[:] = 5
-    assessment = Recogniser(made, ["f0"], "s3").assess(heard(np.arange(SIZE)), 10.0)
+    assessment = Attacker(made, ["f0"], "s3").assess(heard(np.arange(SIZE)), 10.0)
     feature = assessment.features["f0"]
     assert (feature.rank, feature.rank_bits) == (5.0, ZERO)
-    assert (assessment.local, assessment.gain) == (ZERO, ZERO)
+    assert (assessment.local, assessment.confidence) == (ZERO, ZERO)
     assert assessment.expected.value > 0
 
 
 def test_nobody_watched():
     made = people()
     counts = [voice(made, name, 4, 60) for name in BOTH]
-    alone = Recogniser(made, BOTH)
-    watching = Recogniser(made, BOTH, "s4")
+    alone = Attacker(made, BOTH)
+    watching = Attacker(made, BOTH, "s4")
     assert (alone.watched, watching.watched) == (False, True)
     one, other = alone.assess(heard(*counts), 10.0), watching.assess(heard(*counts), 10.0)
     assert one.local is None
-    assert one.gain == other.gain
+    assert one.confidence == other.confidence
     assert one.expected == other.expected
     assert_array_equal(one.posterior, other.posterior)
     for name in BOTH:
         feature = one.features[name]
         assert (feature.rank, feature.rank_bits, feature.local) == (None, None, None)
-        assert feature.gain == other.features[name].gain
+        assert feature.confidence == other.features[name].confidence
 
 
 @pytest.mark.parametrize("seconds", [0.2, 10.0, 500.0])
 def test_the_rank_posterior_is_gamma_at_everybodys_rank(seconds):
     made = people(features=("f0",))
-    recogniser = Recogniser(made, ["f0"])
+    attacker = Attacker(made, ["f0"])
     counts = voice(made, "f0", 4, 60)
-    p = recogniser.rank_posterior(heard(counts)["f0"], "f0", seconds)
+    p = attacker.rank_posterior(heard(counts)["f0"], "f0", seconds)
     assert p.sum() == pytest.approx(1)
-    pmf = recogniser.joint.law.at(seconds).pmf(9, slice(0, 1), floor=True)[0]
+    pmf = attacker.joint.law.at(seconds).pmf(9, slice(0, 1), floor=True)[0]
     order = np.argsort(-log_likelihoods(made, "f0", counts))
     assert_allclose(p[order], pmf, rtol=1e-9)
-    watched = Recogniser(made, ["f0"], "s4").assess(heard(counts), seconds).features["f0"]
+    watched = Attacker(made, ["f0"], "s4").assess(heard(counts), seconds).features["f0"]
     assert only(watched.rank_bits) == pytest.approx(np.log2(9 * p[4]), abs=1e-9)
 
 
 def test_the_rank_posterior_of_twins_and_of_nothing():
     made = twins()
-    recogniser = Recogniser(made, ["f0"])
+    attacker = Attacker(made, ["f0"])
     sketch = heard(voice(made, "f0", 1, 200))["f0"]
-    p = recogniser.rank_posterior(sketch, "f0", 10.0)
+    p = attacker.rank_posterior(sketch, "f0", 10.0)
     assert p.sum() == pytest.approx(1)
     assert p[1] == p[2] == p[5] == p.max()
-    pmf = recogniser.joint.law.at(10.0).pmf(9, slice(0, 1), floor=True)[0]
+    pmf = attacker.joint.law.at(10.0).pmf(9, slice(0, 1), floor=True)[0]
     assert p[1] == pytest.approx(pmf[:3].mean())
-    even = recogniser.rank_posterior(Histogram(SIZE), "f0", 10.0)
+    even = attacker.rank_posterior(Histogram(SIZE), "f0", 10.0)
     assert_allclose(even, 1 / 9, rtol=1e-12)
 
 
 def test_the_watched_speakers_length_decides():
     made = people((100, 100, 75, 100, 80), template_lengths=(10, 100))
-    recogniser = Recogniser(made, BOTH, "s2")
-    assert (recogniser.withheld, recogniser.left_out) == ("", ())
-    assert (recogniser.speakers, recogniser.scoring.seconds) == (5, 75.0)
-    same = Recogniser(made, BOTH, "s2", template_seconds=75)
+    attacker = Attacker(made, BOTH, "s2")
+    assert (attacker.withheld, attacker.left_out) == ("", ())
+    assert (attacker.speakers, attacker.scoring.seconds) == (5, 75.0)
+    same = Attacker(made, BOTH, "s2", template_seconds=75)
     counts = heard(*[voice(made, name, 2, 300) for name in BOTH])
-    one, other = (each.assess(counts, 10.0) for each in (recogniser, same))
+    one, other = (each.assess(counts, 10.0) for each in (attacker, same))
     assert one.local == other.local
     assert_allclose(one.posterior, other.posterior, rtol=0)
-    assert "of 10 and 100 s is interpolated" in recogniser.length_notice
+    assert "of 10 and 100 s is interpolated" in attacker.length_notice
 
 
 def test_a_watched_template_too_short_for_the_law_is_withheld():
     made = people((100, 100, 75, 100, 80), template_lengths=(100,))
-    recogniser = Recogniser(made, BOTH, "s2")
-    assert not recogniser.watched
-    assert recogniser.withheld == (
+    attacker = Attacker(made, BOTH, "s2")
+    assert not attacker.watched
+    assert attacker.withheld == (
         "template_mismatch: s2 has 75 s of enrolled speech, too little: the rank law knows no "
         "templates under 100 s; enrol more"
     )
-    assert recogniser.names == ("s0", "s1", "s3", "s4")
-    assert recogniser.left_out == ("s2",)
-    assert recogniser.speakers == 4
-    assert recogniser.ceiling == 2.0
-    assessment = recogniser.assess(heard(np.arange(SIZE), np.arange(SIZE)), 10.0)
+    assert attacker.names == ("s0", "s1", "s3", "s4")
+    assert attacker.left_out == ("s2",)
+    assert attacker.speakers == 4
+    assert attacker.ceiling == 2.0
+    assessment = attacker.assess(heard(np.arange(SIZE), np.arange(SIZE)), 10.0)
     assert assessment.local is None
     assert assessment.posterior.shape == (4,)
     for feature in assessment.features.values():
@@ -295,12 +295,12 @@ def test_a_watched_template_too_short_for_the_law_is_withheld():
 
 def test_another_short_template_is_left_out():
     made = people((100, 100, 75, 100, 80))
-    recogniser = Recogniser(made, BOTH, "s3")
-    assert (recogniser.watched, recogniser.withheld) == (True, "")
-    assert recogniser.left_out == ("s2",)
+    attacker = Attacker(made, BOTH, "s3")
+    assert (attacker.watched, attacker.withheld) == (True, "")
+    assert attacker.left_out == ("s2",)
     counts = [voice(made, name, 3, 300) for name in BOTH]
-    assessment = recogniser.assess(heard(*counts), 10.0)
-    assert recogniser.names[int(assessment.posterior.argmax())] == "s3"
+    assessment = attacker.assess(heard(*counts), 10.0)
+    assert attacker.names[int(assessment.posterior.argmax())] == "s3"
     assert only(assessment.local) == pytest.approx(np.log2(4 * assessment.posterior[2]))
     kept = [j for j in range(5) if j != 2]
     single = assessment.features["f0"]
@@ -310,36 +310,36 @@ def test_another_short_template_is_left_out():
 
 def test_cutting_all_templates_brings_everybody_in():
     made = people((100, 100, 75, 100, 80), template_lengths=(10, 100))
-    recogniser = Recogniser(made, BOTH, "s2", template_seconds=75)
-    assert (recogniser.withheld, recogniser.left_out) == ("", ())
-    assert (recogniser.speakers, recogniser.scoring.seconds) == (5, 75.0)
-    longer = Recogniser(made, BOTH, "s0", template_seconds=80)
+    attacker = Attacker(made, BOTH, "s2", template_seconds=75)
+    assert (attacker.withheld, attacker.left_out) == ("", ())
+    assert (attacker.speakers, attacker.scoring.seconds) == (5, 75.0)
+    longer = Attacker(made, BOTH, "s0", template_seconds=80)
     assert longer.left_out == ("s2",)
     # the law is taken at that D, at that N
     law = made.laws.find(BOTH, "cross")
     w = np.log(75 / 10) / np.log(100 / 10)
     alpha = np.exp((1 - w) * np.log(law.alpha[0, 2, 0]) + w * np.log(law.alpha[0, 2, 1]))
-    assert recogniser.joint.law.at(10.0).alpha[0, 0] == pytest.approx(alpha)
+    assert attacker.joint.law.at(10.0).alpha[0, 0] == pytest.approx(alpha)
 
 
 def test_without_a_law():
     made = people(features=("f0",))
     bare = Population(made.speakers, made.offsets, made.features)
     with pytest.raises(StoreError, match="no rank law for f0; learn one with: monitor calibrate"):
-        Recogniser(bare, ["f0"])
+        Attacker(bare, ["f0"])
     # the joint law alone is not enough: every feature has figures of its own
     made = people()
     joint = Laws([made.laws.find(BOTH, "cross")])
     with pytest.raises(StoreError, match="no rank law for f0;"):
-        Recogniser(made, BOTH, laws=joint)
+        Attacker(made, BOTH, laws=joint)
     with pytest.raises(StoreError, match="no rank law for f0"):
-        Recogniser(made, ["f0"], laws=Laws())
+        Attacker(made, ["f0"], laws=Laws())
 
 
 def test_other_laws_than_the_populations_own():
     made = people(features=("f0",))
     other = rank_law(seed=9)
-    assert Recogniser(made, ["f0"], laws=Laws([other])).law is other
+    assert Attacker(made, ["f0"], laws=Laws([other])).law is other
 
 
 @pytest.mark.parametrize(
@@ -355,22 +355,22 @@ def test_other_laws_than_the_populations_own():
 def test_which_session_is_used_and_whether_it_flatters(there, asked, used, flatters):
     made = people(sessions=there)
     for features in (("f0",), BOTH):
-        recogniser = Recogniser(made, features, session=asked)
-        assert (recogniser.session, recogniser.flatters) == (used, flatters)
-        assert recogniser.law.session == used
+        attacker = Attacker(made, features, session=asked)
+        assert (attacker.session, attacker.flatters) == (used, flatters)
+        assert attacker.law.session == used
 
 
 def test_a_feature_whose_own_law_flatters_says_so():
     laws = Laws([rank_law(BOTH), rank_law(("f0",), "same"), rank_law(("phones",))])
-    recogniser = Recogniser(people(), BOTH, laws=laws)
-    assert (recogniser.session, recogniser.flatters) == ("cross", True)
+    attacker = Attacker(people(), BOTH, laws=laws)
+    assert (attacker.session, attacker.flatters) == ("cross", True)
 
 
 def test_features_in_any_order():
     made = people()
     counts = [voice(made, name, 4, 60) for name in BOTH]
-    one = Recogniser(made, BOTH, "s4").assess(heard(*counts), 10.0)
-    turned = Recogniser(made, BOTH[::-1], "s4")
+    one = Attacker(made, BOTH, "s4").assess(heard(*counts), 10.0)
+    turned = Attacker(made, BOTH[::-1], "s4")
     assert turned.features == BOTH
     assert turned.assess(heard(*counts), 10.0).local == one.local
 
@@ -386,7 +386,7 @@ def test_features_in_any_order():
 )
 def test_what_makes_no_sense(features, watch, message):
     with pytest.raises(UsageError, match=message):
-        Recogniser(people(), features, watch)
+        Attacker(people(), features, watch)
 
 
 def test_laws_of_different_scores_do_not_mix():
@@ -394,22 +394,22 @@ def test_laws_of_different_scores_do_not_mix():
         rank_law(BOTH), rank_law(("f0",), similarities=("l1",)), rank_law(("phones",)),
     ])  # fmt: skip
     with pytest.raises(StoreError, match="law of f0 alone is for l1 scores"):
-        Recogniser(people(), BOTH, laws=laws)
+        Attacker(people(), BOTH, laws=laws)
 
 
 def test_the_law_names_the_similarity():
     made = people(features=("f0",))
     law = replace(made.laws.find(("f0",), "cross"), similarities=("l1",))
-    recogniser = Recogniser(made, ["f0"], "s0", laws=Laws([law]))
+    attacker = Attacker(made, ["f0"], "s0", laws=Laws([law]))
     counts = voice(made, "f0", 4, 60)
     scores = []
     for j in range(9):
         c = made.features["f0"].slices[4 * j : 4 * j + 4].sum(axis=0) + 0.5
         scores.append(-np.abs(c / c.sum() - counts / 60).sum())
-    feature = recogniser.assess(heard(counts), 10.0).features["f0"]
+    feature = attacker.assess(heard(counts), 10.0).features["f0"]
     assert feature.rank == 1 + (np.array(scores) > scores[0]).sum()
     # not additive: nothing is scaled beyond the grid
-    beyond = recogniser.joint.law.at(600.0)
+    beyond = attacker.joint.law.at(600.0)
     assert_array_equal(beyond.weights, law.weights[:, -1, 0])
 
 
@@ -421,26 +421,26 @@ def test_embeddings():
         {"identity": FeatureTemplates("embedding", 3, 1.5, vectors)},
         Laws([rank_law(("identity",), similarities=("embedding-cosine",))]),
     )
-    recogniser = Recogniser(made, ["identity"], "s2")
+    attacker = Attacker(made, ["identity"], "s2")
     sketch = EmbeddingSum(3)
     sketch.learn_many(vectors[2:3] * [[2.0], [7.0]])
-    feature = recogniser.assess({"identity": sketch}, 10.0).features["identity"]
+    feature = attacker.assess({"identity": sketch}, 10.0).features["identity"]
     assert feature.rank == 1
     assert feature.usable_seconds == 3.0
     unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
-    law = recogniser.law
+    law = attacker.law
     expected = posterior(law.weights[0, 2, 0, 0] * unit @ unit[2], law.floor[0, 2, 0])
     assert only(feature.local) == pytest.approx(np.log2(5 * expected[2]))
 
 
 def test_assessing_changes_nothing():
     made = people()
-    recogniser = Recogniser(made, BOTH, "s4")
+    attacker = Attacker(made, BOTH, "s4")
     sketches = heard(*[voice(made, name, 4, 60) for name in BOTH])
-    first = recogniser.assess(sketches, 10.0)
-    recogniser.assess(sketches, 90.0)
-    recogniser.rank_posterior(sketches["f0"], "f0", 3.0)
-    again = recogniser.assess(sketches, 10.0)
+    first = attacker.assess(sketches, 10.0)
+    attacker.assess(sketches, 90.0)
+    attacker.rank_posterior(sketches["f0"], "f0", 3.0)
+    again = attacker.assess(sketches, 10.0)
     assert bits_of(first) == bits_of(again)
     assert_array_equal(first.posterior, again.posterior)
     assert sketches["f0"].frames == 60
@@ -450,7 +450,7 @@ def test_limits_hold_the_figure():
     made = people()
     counts = [voice(made, name, 4, 60) for name in BOTH]
     for seconds in (0.3, 3.0, 30.0):
-        for figure in bits_of(Recogniser(made, BOTH, "s4").assess(heard(*counts), seconds)):
+        for figure in bits_of(Attacker(made, BOTH, "s4").assess(heard(*counts), seconds)):
             assert figure.low <= figure.value <= figure.high
 
 
@@ -465,10 +465,10 @@ def test_limits_hold_the_figure():
 def test_whether_anybody_enrolled_speaks_is_told_only_where_that_can_be_known(area, says):
     rows = tuple({"T": t, "D": 10.0, "open_set_area": area} for t in LENGTHS)
     made = people(rows=rows if area is not None else ())
-    recogniser = Recogniser(made, BOTH, "s4")
-    nothing = recogniser.assess(heard(voice(made, "f0", 4, 0), voice(made, "phones", 4, 0)), 0.0)
+    attacker = Attacker(made, BOTH, "s4")
+    nothing = attacker.assess(heard(voice(made, "f0", 4, 0), voice(made, "phones", 4, 0)), 0.0)
     assert (nothing.enrolled, nothing.enrolled_withheld) == (None, "")
-    found = recogniser.assess(heard(*[voice(made, name, 4, 60) for name in BOTH]), 10.0)
+    found = attacker.assess(heard(*[voice(made, name, 4, 60) for name in BOTH]), 10.0)
     assert (found.enrolled is None) == bool(says)
     assert says in found.enrolled_withheld
     assert found.enrolled_withheld.startswith("f0+phones cannot tell strangers" if says else "")
@@ -477,32 +477,32 @@ def test_whether_anybody_enrolled_speaks_is_told_only_where_that_can_be_known(ar
 @pytest.mark.parametrize("watched", [True, False])
 def test_a_pause_costs_nothing(watched, monkeypatch):
     made = people()
-    recogniser = Recogniser(made, BOTH, made.names[3] if watched else None)
+    attacker = Attacker(made, BOTH, made.names[3] if watched else None)
     counts = {name: voice(made, name, 3, 400) for name in BOTH}
     # f0 and the clock go on once, then phones does; the rest is a pause
     scale = {"f0": np.array([1, 1, 2, 2, 2]), "phones": np.array([1, 1, 1, 2, 2])}
     seconds = np.array([6.0, 6.0, 9.0, 9.0, 9.0])
     heard_by = {
-        name: Heard(times[:, None] * counts[name], 400 * times, 4.0 * times)
+        name: RunningTotals(times[:, None] * counts[name], 400 * times, 4.0 * times)
         for name, times in scale.items()
     }
     weighed = []
-    scores = Recogniser._scores
+    scores = Attacker._scores
 
     def counted(self, name, totals):
         weighed.append(len(totals))
         return scores(self, name, totals)
 
-    monkeypatch.setattr(Recogniser, "_scores", counted)
-    together = recogniser.assess_each(heard_by, seconds)
+    monkeypatch.setattr(Attacker, "_scores", counted)
+    together = attacker.assess_each(heard_by, seconds)
     assert weighed == [3, 3]
     assert together[1] is together[0]
     assert together[4] is together[3]
     for r, found in enumerate(together):
         row = {
-            name: Heard(h.totals[[r]], h.frames[[r]], h.usable_seconds[[r]])
+            name: RunningTotals(h.totals[[r]], h.frames[[r]], h.usable_seconds[[r]])
             for name, h in heard_by.items()
         }
-        (alone,) = recogniser.assess_each(row, seconds[r : r + 1])
+        (alone,) = attacker.assess_each(row, seconds[r : r + 1])
         assert_array_equal(found.posterior, alone.posterior)
         assert replace(found, posterior=alone.posterior) == alone

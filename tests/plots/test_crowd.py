@@ -7,8 +7,8 @@ import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from monitor.figures.crowd import paint_crowd
-from monitor.figures.inline import COLOURS
+from monitor.plots.crowd import paint_crowd
+from monitor.plots.inline import COLOURS
 from tests.evaluation.made import crowd, curves
 
 

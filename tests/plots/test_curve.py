@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from matplotlib.figure import Figure
 
 from monitor.errors import StoreError, UsageError
-from monitor.figures.calibration import plot_laws
-from monitor.figures.canvas import BLUE, spread_apart
-from monitor.figures.crowds import bits_in, plot_crowds
-from monitor.figures.curve import plot_run
-from monitor.figures.series import read_run, thin
-from monitor.figures.words import caption, heading, summary
+from monitor.plots.calibration import plot_laws
+from monitor.plots.canvas import BLUE, spread_apart
+from monitor.plots.crowds import bits_in, plot_crowds
+from monitor.plots.curve import plot_run
+from monitor.plots.series import read_run, thin
+from monitor.plots.words import caption, heading, summary
 
 CEILING = math.log2(50)
 
@@ -189,7 +189,7 @@ def test_the_curve_of_evidence_goes_on_above_the_ceiling(tmp_path: Path) -> None
         assert words in text, words
     assert "guide" not in text
     drawn: list[Any] = []
-    with mock.patch("monitor.figures.curve.draw", lambda _, paint, __: drawn.append(paint)):
+    with mock.patch("monitor.plots.curve.draw", lambda _, paint, __: drawn.append(paint)):
         plot_run(evidence_run(), path)
     figure = Figure()
     drawn[0](figure)
@@ -377,7 +377,7 @@ def test_the_line_breaks_at_a_split(speech: float, tmp_path: Path) -> None:
     assert run.columns["speech"][41] == pytest.approx(0.8 * 41 + speech)
     assert heading(run).startswith("The voice since 0:35: after ")
     drawn: list[Any] = []
-    with mock.patch("monitor.figures.curve.draw", lambda _, paint, __: drawn.append(paint)):
+    with mock.patch("monitor.plots.curve.draw", lambda _, paint, __: drawn.append(paint)):
         plot_run(split(speech), tmp_path / "run.png")
     figure = Figure()
     drawn[0](figure)

@@ -15,9 +15,9 @@ from monitor.marks import unlike_networks
 from monitor.maths.bootstrap import limits, limits_of_each
 from monitor.maths.evidence import enrolled_share
 from monitor.maths.posterior import (
+    confidence_bits,
     draw_bits,
     evidence_of,
-    gain_bits,
     local_bits,
     score_posterior,
 )
@@ -35,7 +35,7 @@ from monitor.stream.ratios import Evidence, Ratios, ratios_lack
 from monitor.stream.reading import ZERO, Bits, FeatureReading
 from monitor.types import AnyArray, BoolArray, FloatArray, IntArray
 
-__all__ = ["Assessment", "Heard", "Recogniser"]
+__all__ = ["Assessment", "Attacker", "RunningTotals"]
 
 _MOST_RANKS = 1000
 _SORTED = 64
@@ -44,7 +44,7 @@ _EXACT = "log-likelihood"
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
+class RunningTotals:
     """What was heard of one feature by each of R moments of a stream.
 
     Attributes:
@@ -64,7 +64,7 @@ class Assessment:
 
     Attributes:
         features: by name.
-        local, gain, expected: of the joint posterior.
+        local, confidence, expected: of the joint posterior.
         posterior: shape (N,).
         top: the most probable speakers, best first; of equals, the first enrolled.
         told: what the evidence says in any crowd.
@@ -76,7 +76,7 @@ class Assessment:
 
     features: Mapping[str, FeatureReading]
     local: Bits | None
-    gain: Bits
+    confidence: Bits
     expected: Bits
     posterior: FloatArray
     top: Sequence[tuple[str, float]]
@@ -123,15 +123,15 @@ class _Judgement:
         return bits
 
     def weigh(self, seconds: FloatArray, scores: FloatArray, watched: int | None) -> _Weighed:
-        """Posteriors, local and gain bits for T, shape (R,), and raw scores, shape (R, F, N)."""
+        """Posteriors, local and confidence bits: T, shape (R,), raw scores, shape (R, F, N)."""
         weights, spread = self.law.weighing(seconds)
         posterior = score_posterior(evidence_of(scores, weights[:, 0]), spread[:, 0])
-        local, gain = draw_bits(scores, weights, spread[:, 1:], watched)
-        gained = _with_limits(gain_bits(posterior), gain)
+        local, drawn = draw_bits(scores, weights, spread[:, 1:], watched)
+        confidence = _with_limits(confidence_bits(posterior), drawn)
         if watched is None or local is None:
-            return _Weighed(posterior, [None] * len(seconds), gained)
+            return _Weighed(posterior, [None] * len(seconds), confidence)
         own = local_bits(posterior[:, watched], scores.shape[2])
-        return _Weighed(posterior, list(_with_limits(own, local)), gained)
+        return _Weighed(posterior, list(_with_limits(own, local)), confidence)
 
     def enrolled(
         self, seconds: FloatArray, scores: FloatArray, frames: IntArray, posterior: FloatArray
@@ -150,7 +150,7 @@ class _Weighed(NamedTuple):
 
     posterior: FloatArray
     local: list[Bits | None]
-    gain: list[Bits]
+    confidence: list[Bits]
 
 
 _NOTHING = Told()
@@ -169,7 +169,7 @@ def _with_limits(values: FloatArray, draws: FloatArray) -> list[Bits]:
     return [Bits(value, *pair) for value, pair in zip(values.tolist(), both, strict=True)]
 
 
-class Recogniser:
+class Attacker:
     """Scores a stream against N templates and turns the scores into bits.
 
     Args:
@@ -315,11 +315,11 @@ class Recogniser:
         for name in self.features:
             frames = np.array([sketches[name].frames])
             usable = frames * self.frame_seconds[name]
-            heard[name] = Heard(sketches[name].total[None], frames, usable)
+            heard[name] = RunningTotals(sketches[name].total[None], frames, usable)
         return self.assess_each(heard, np.array([speech_seconds]))[0]
 
     def assess_each(
-        self, heard: Mapping[str, Heard], speech_seconds: FloatArray
+        self, heard: Mapping[str, RunningTotals], speech_seconds: FloatArray
     ) -> list[Assessment]:
         """As ``assess``, at each of R moments; a moment does not depend on the others.
 
@@ -335,14 +335,14 @@ class Recogniser:
         # a pause says nothing new
         new = np.concatenate(([True], more))
         few = {
-            name: Heard(one.totals[new], one.frames[new], one.usable_seconds[new])
+            name: RunningTotals(one.totals[new], one.frames[new], one.usable_seconds[new])
             for name, one in zip(self.features, each, strict=True)
         }
         found = self._assess_each(few, speech_seconds[new])
         return [found[i] for i in (np.cumsum(new) - 1).tolist()]
 
     def _assess_each(
-        self, heard: Mapping[str, Heard], speech_seconds: FloatArray
+        self, heard: Mapping[str, RunningTotals], speech_seconds: FloatArray
     ) -> list[Assessment]:
         moments = speech_seconds.size
         scores = np.empty((moments, len(self.features), self.speakers))
@@ -354,7 +354,7 @@ class Recogniser:
         frames = np.stack([heard[name].frames for name in self.features], axis=1)
         posterior = np.full((moments, self.speakers), 1.0 / self.speakers)
         local: list[Bits | None] = [ZERO if self.watched else None] * moments
-        gain, expected = [ZERO] * moments, [ZERO] * moments
+        confidence, expected = [ZERO] * moments, [ZERO] * moments
         told = [self._unheard] * moments
         enrolled: list[float | None] = [None] * moments
         unable = [""] * moments
@@ -381,7 +381,8 @@ class Recogniser:
                 evidence = self._told(found)
             posterior[some] = weighed.posterior
             for i, r in enumerate(some.tolist()):
-                local[r], gain[r], told[r] = weighed.local[i], weighed.gain[i], evidence[i]
+                local[r], told[r] = weighed.local[i], evidence[i]
+                confidence[r] = weighed.confidence[i]
                 if np.isnan(odds[i]):
                     unable[r] = self._unable(judgement, float(areas[i]))
                 else:
@@ -393,7 +394,7 @@ class Recogniser:
             for each in zip(
                 readings,
                 local,
-                gain,
+                confidence,
                 expected,
                 [row.copy() for row in posterior],  # none keeps the others alive
                 self._top(posterior),
@@ -490,7 +491,7 @@ class Recogniser:
         name: str,
         scores: FloatArray,
         speech_seconds: FloatArray,
-        heard: Heard,
+        heard: RunningTotals,
         readings: list[dict[str, FeatureReading]],
     ) -> _Weighed | None:
         """Fill in the readings of one feature; what it says at the moments at which it has any."""
@@ -515,7 +516,7 @@ class Recogniser:
         for i, r in enumerate(some.tolist()):
             expected, (rank, rank_bits) = judgement.expected.at(seconds[i]), ranks[i]
             readings[r][name] = FeatureReading(
-                usable[i], rank, expected, rank_bits, weighed.local[i], weighed.gain[i]
+                usable[i], rank, expected, rank_bits, weighed.local[i], weighed.confidence[i]
             )
         return weighed
 
@@ -535,7 +536,7 @@ class Recogniser:
         best = np.full((1, self.speakers), spread / self.speakers)
         best[0, 0] += 1.0 - spread
         if last == "gain_bits" or (last == "bits" and not self.watched):
-            return float(gain_bits(best)[0])
+            return float(confidence_bits(best)[0])
         return float(local_bits(best[:, 0], self.speakers)[0])
 
     def rank_posterior(self, sketch: AnySketch, feature: str, speech_seconds: float) -> FloatArray:

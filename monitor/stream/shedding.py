@@ -12,7 +12,7 @@ from monitor.marks import network_of
 from monitor.protocols import Feature, Source
 from monitor.types import TICKS_PER_SECOND, Block, FloatArray, Frames, Gap, Track
 
-__all__ = ["KeepingUp", "Timed", "timed"]
+__all__ = ["LoadShedding", "Timed", "timed"]
 
 LATE_SECONDS = 2.0
 """Audio that may wait before a feature is thinned."""
@@ -95,7 +95,7 @@ class Live(Source, Protocol):
         """Audio that was heard and not yet taken."""
 
 
-class KeepingUp(Managed):
+class LoadShedding(Managed):
     """A live source; when the listener falls behind, the slowest feature is thinned.
 
     More than two seconds of audio that waits, for three seconds on end, are too much: the feature

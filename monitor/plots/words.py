@@ -7,9 +7,9 @@ import math
 import numpy as np
 
 from monitor.crowds import at_least, best_match, headline
-from monitor.figures.canvas import format_seconds
-from monitor.figures.series import Run, in_words
 from monitor.phrases import clock_time, odds, plural, verdict
+from monitor.plots.canvas import format_seconds
+from monitor.plots.series import Run, in_words
 
 __all__ = ["caption", "heading", "in_bits", "one_in", "summary"]
 
@@ -18,7 +18,7 @@ def heading(run: Run) -> str:
     """The last headline figure as one sentence.
 
     Examples:
-        >>> from monitor.figures.series import read_run
+        >>> from monitor.plots.series import read_run
         >>> reading = {"type": "reading", "seconds": 20.0, "speech": 15.0, "bits": 2.0}
         >>> heading(read_run([{"type": "start", "speakers": 40, "watch": "ann"}, reading]))
         'After 15 s of speech, an attacker gives ann a chance of 1 in 10'
@@ -112,7 +112,7 @@ def one_in(run: Run, bits: float) -> str:
     """What these bits mean among the N of the run.
 
     Examples:
-        >>> from monitor.figures.series import read_run
+        >>> from monitor.plots.series import read_run
         >>> run = read_run([{"type": "start", "speakers": 3000}])
         >>> one_in(run, 0.0), one_in(run, 8.0), one_in(run, 11.0)
         ('1 in 3,000', '1 in 12', '1 or 2 left')

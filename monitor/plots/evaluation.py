@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from monitor.figures.axes import legend, numbers, percents
-from monitor.figures.crowd import Crowd, paint_crowd
-from monitor.figures.inline import COLOURS, MUTED, inline_svg
+from monitor.plots.axes import legend, numbers, percents
+from monitor.plots.crowd import Crowd, paint_crowd
+from monitor.plots.inline import COLOURS, MUTED, inline_svg
 from monitor.types import FloatArray
 
 if TYPE_CHECKING:

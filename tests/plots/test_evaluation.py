@@ -8,8 +8,8 @@ import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from monitor.figures.evaluation import _PICTURES, Curves, Line
-from monitor.figures.inline import COLOURS
+from monitor.plots.evaluation import _PICTURES, Curves, Line
+from monitor.plots.inline import COLOURS
 from tests.evaluation.made import crowd, curves
 
 

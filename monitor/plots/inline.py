@@ -12,7 +12,7 @@ import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from monitor.figures.canvas import STYLE
+from monitor.plots.canvas import STYLE
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -1,4 +1,4 @@
-"""Losses on their way to being told, each between the readings it belongs between."""
+"""Orders gap events among the readings of a stream."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from monitor.types import TICKS_PER_SECOND, Gap
 
-__all__ = ["GapEvent", "Losses"]
+__all__ = ["GapEvent", "GapOrder"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,16 +18,16 @@ class GapEvent:
     gap: Gap
 
 
-class Losses:
+class GapOrder:
     """Tells every loss once, in order, at the same place for any cutting of the stream.
 
     Attributes:
         told: how many were told before the stop that the stream is resumed from.
 
     Example:
-        >>> losses = Losses()
-        >>> losses.add(250, Gap("not finite", 0.01))
-        >>> [len(list(losses.due(tick))) for tick in (200, 300, 400)]
+        >>> gaps = GapOrder()
+        >>> gaps.add(250, Gap("not finite", 0.01))
+        >>> [len(list(gaps.due(tick))) for tick in (200, 300, 400)]
         [0, 1, 0]
     """
 
