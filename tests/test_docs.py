@@ -14,7 +14,7 @@ import soundfile
 from markdown_it import MarkdownIt
 
 from monitor.cli import COMMANDS, cli
-from monitor.sinks.schema import SCHEMA
+from monitor.records.schema import SCHEMA
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted(ROOT.glob("*/*.md"))]

@@ -12,7 +12,7 @@ import monitor
 ROOT = Path(monitor.__file__).parent
 LAYERS = [
     {"bounds", "types", "errors", "lazy", "managed", "marks", "phrases", "threads", "version"},
-    {"archives", "crowds", "locks", "maths", "protocols", "workers"},
+    {"archives", "crowds", "locks", "maths", "protocols", "records", "workers"},
     {"apart", "atomic", "networks"},
     {"corpus", "features", "population", "sources", "sinks", "plots"},
     {"stream", "alerts", "evaluation"},

@@ -277,6 +277,6 @@ class Opening(ExitStack):
     def _draw(self, path: Path) -> None:
         """Draw the run; a resumed one from its file, since only that has the beginning."""
         from monitor.plots.curve import plot_run
-        from monitor.sinks.schema import read_run
+        from monitor.records.schema import read_run
 
         plot_run(read_run(str(self._jsonl)) if self._resume else self._kept.records, path)

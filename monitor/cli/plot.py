@@ -41,7 +41,7 @@ def command(run: Path, output: Path, title: str | None, among: tuple[int, ...] |
     from monitor.plots.canvas import check_suffix
     from monitor.plots.crowds import plot_crowds
     from monitor.plots.curve import plot_run
-    from monitor.sinks.schema import read_run
+    from monitor.records.schema import read_run
 
     check_suffix(output)
     check_output(output)

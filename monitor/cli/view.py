@@ -35,7 +35,7 @@ def command(run: Path, web: tuple[str, int], web_token: str | None, no_browser: 
     import webbrowser
 
     from monitor.cli.web import open_page
-    from monitor.sinks.schema import read_run
+    from monitor.records.schema import read_run
 
     records = read_run(run)
     with open_page(web, web_token, recorded=True) as page:

@@ -11,8 +11,8 @@ import orjson
 
 from monitor.errors import StoreError
 from monitor.population.checking import is_name
-from monitor.sinks.fitting import misfit
-from monitor.sinks.schema import wrong_in
+from monitor.records.fitting import misfit
+from monitor.records.schema import wrong_in
 from monitor.types import AnyArray
 
 __all__ = ["TYPES", "record_of", "session_of", "total_of"]

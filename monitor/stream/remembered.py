@@ -9,7 +9,7 @@ import orjson
 
 from monitor.errors import StoreError
 from monitor.phrases import printable
-from monitor.sinks.fitting import misfit
+from monitor.records.fitting import misfit
 from monitor.types import AnyArray
 
 __all__ = ["check_state"]

@@ -10,7 +10,7 @@ from monitor.crowds import headline
 from monitor.features.registry import ready
 from monitor.population.population import Population
 from monitor.population.reference import DEMO_SPEAKER
-from monitor.sinks.schema import SCHEMA, read_run
+from monitor.records.schema import SCHEMA, read_run
 
 OWN = ("f0", "phones", "voice")
 

@@ -13,7 +13,7 @@ from monitor import Monitor
 from monitor.alerts import Conformal
 from monitor.corpus.finding import find
 from monitor.population.population import Population
-from monitor.sinks.schema import wrong_in
+from monitor.records.schema import wrong_in
 from monitor.sources.frames import FramesFile, write_frames
 from monitor.training.others import with_maxima
 from monitor.training.voices import collect

@@ -14,7 +14,7 @@ import jsonschema
 import pytest
 
 from monitor.population.population import Population
-from monitor.sinks.schema import SCHEMA
+from monitor.records.schema import SCHEMA
 from tests.virtual_microphone import DEVICE, VirtualMicrophone, missing, virtual_microphone
 
 __all__ = ["virtual_microphone"]

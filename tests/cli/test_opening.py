@@ -13,7 +13,7 @@ import pytest
 import soundfile
 
 from monitor.population.storing import write_store
-from monitor.sinks.schema import read_run
+from monitor.records.schema import read_run
 from monitor.stream.checkpoint import state_path
 from tests.sounds import RATE
 

@@ -17,7 +17,7 @@ from jsonschema import Draft202012Validator
 
 from monitor.errors import SourceError
 from monitor.population.population import Population
-from monitor.sinks.schema import SCHEMA, read_run
+from monitor.records.schema import SCHEMA, read_run
 from monitor.stream import run as running
 from monitor.stream.checkpoint import state_path
 from monitor.stream.records import RunTotals

@@ -26,8 +26,8 @@ from monitor.evaluation.reading.labels import read_labels
 from monitor.evaluation.reading.scores import read_scores
 from monitor.ledger import Ledger, LedgerSession
 from monitor.population.lawfile import load_laws, save_laws
+from monitor.records.schema import read_run
 from monitor.sinks.jsonl import JsonLines
-from monitor.sinks.schema import read_run
 from monitor.sources.file import File
 from monitor.sources.frames import FramesFile, write_frames
 from monitor.sources.pipe import Pipe

@@ -17,7 +17,7 @@ from monitor import Monitor
 from monitor.errors import UsageError
 from monitor.population.law import Laws
 from monitor.population.population import Population
-from monitor.sinks.schema import SCHEMA, read_run
+from monitor.records.schema import SCHEMA, read_run
 from monitor.stream.among import among_each, crowds_for
 from monitor.stream.reading import Bits
 from monitor.stream.records import start_record

@@ -11,8 +11,8 @@ import pytest
 
 from monitor.alerts.rules import Threshold
 from monitor.errors import UsageError
+from monitor.records.schema import SCHEMA
 from monitor.sinks.kept import Kept
-from monitor.sinks.schema import SCHEMA
 from monitor.stream.change import Change
 from monitor.stream.following import adwin
 from monitor.stream.monitor import Monitor

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 import soundfile
 
-from monitor.sinks.schema import read_run
+from monitor.records.schema import read_run
 from tests.stream.streams import RATE, sounds
 
 ROOT = Path(__file__).resolve().parents[2]

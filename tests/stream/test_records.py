@@ -10,7 +10,7 @@ import numpy as np
 from monitor import Monitor, Population
 from monitor.population.law import Laws, RankLaw
 from monitor.population.population import FeatureTemplates
-from monitor.sinks.schema import SCHEMA
+from monitor.records.schema import SCHEMA
 from monitor.stream.gaps import GapEvent
 from monitor.stream.records import RUN_SCHEMA, RunTotals, gap_record, record_of, start_record
 from monitor.types import Frames, Gap

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from monitor import Monitor
 from monitor.alerts import Threshold
 from monitor.protocols import Source
+from monitor.records.schema import SCHEMA, read_run
 from monitor.sinks.jsonl import JsonLines
 from monitor.sinks.kept import Kept
-from monitor.sinks.schema import SCHEMA, read_run
 from monitor.sources import Chain, File, FramesFile
 from monitor.sources.frames import write_frames
 from monitor.stream.checkpoint import Checkpoint, state_path

@@ -8,8 +8,8 @@ import jsonschema
 import pytest
 
 from monitor.errors import SchemaError, StoreError
+from monitor.records.schema import SCHEMA, SCHEMA_VERSION, read_run
 from monitor.sinks.jsonl import JsonLines
-from monitor.sinks.schema import SCHEMA, SCHEMA_VERSION, read_run
 
 
 def limits(name: str, value: float | None = 1.0) -> dict[str, float | None]:

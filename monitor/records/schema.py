@@ -11,7 +11,7 @@ import orjson
 
 from monitor.errors import SchemaError, StoreError
 from monitor.phrases import file_name, printable
-from monitor.sinks.fitting import misfit
+from monitor.records.fitting import misfit
 
 __all__ = ["SCHEMA", "SCHEMA_VERSION", "read_run", "wrong_in"]
 
