@@ -25,10 +25,10 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.studies import EVIDENCE, Design
-from monitor.evaluation import srd
-from monitor.evaluation.extrapolation import Extrapolation
+from monitor.evaluation.among.extrapolation import Extrapolation
 from monitor.evaluation.limits import Sample, no_evidence
-from monitor.evaluation.resampling import leaving_out, resamples
+from monitor.evaluation.scores.resampling import leaving_out, resamples
+from monitor.evaluation.srd import figures as srd
 from monitor.maths.crowd import FORMS, fit_rates
 from monitor.types import FloatArray
 

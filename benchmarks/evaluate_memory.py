@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from monitor.evaluation.evaluating import evaluate
-from monitor.evaluation.reading.scores import read_scores
+from monitor.evaluation.input.scores import read_scores
 
 BLOCK = 1000
 

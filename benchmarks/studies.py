@@ -14,12 +14,19 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from monitor.evaluation import anonymity, growth, lid, linkage, membership, srd, verification, zebra
-from monitor.evaluation.lid import LidBits
-from monitor.evaluation.longitudinal import longitudinal
-from monitor.evaluation.matrix import ScoreMatrix
-from monitor.evaluation.separation import d_sys_figure
-from monitor.evaluation.tally import Tally
+from monitor.evaluation.anonymity import figures as anonymity
+from monitor.evaluation.lid import figures as lid
+from monitor.evaluation.lid.figures import LidBits
+from monitor.evaluation.linkage import figures as linkage
+from monitor.evaluation.linkage.separation import d_sys_figure
+from monitor.evaluation.longitudinal import figures as growth
+from monitor.evaluation.longitudinal.curve import longitudinal
+from monitor.evaluation.membership import figures as membership
+from monitor.evaluation.scores.counts import Tally
+from monitor.evaluation.scores.matrix import ScoreMatrix
+from monitor.evaluation.srd import figures as srd
+from monitor.evaluation.verification import figures as verification
+from monitor.evaluation.zebra import figures as zebra
 from monitor.types import FloatArray, IntArray
 
 __all__ = ["EVIDENCE", "SIZES", "Crowd", "Design", "truth"]

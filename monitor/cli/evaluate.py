@@ -220,15 +220,15 @@ def command(
     from monitor.cli.progress import progress_over
     from monitor.cli.systems import dev_of, systems_of
     from monitor.errors import UsageError
-    from monitor.evaluation.anonymity import Roles
-    from monitor.evaluation.catalogue import MAIN, chosen
-    from monitor.evaluation.comparing import compare
-    from monitor.evaluation.crowd import keys
+    from monitor.evaluation.among.figures import keys
+    from monitor.evaluation.anonymity.figures import Roles
     from monitor.evaluation.evaluating import STEPS, evaluate
-    from monitor.evaluation.exporting import figures_csv, latex_table, pairs_csv
-    from monitor.evaluation.grouping import by_group
-    from monitor.evaluation.pairwise import all_pairs
-    from monitor.evaluation.reading.attributes import read_attribute
+    from monitor.evaluation.input.attributes import read_attribute
+    from monitor.evaluation.report.catalogue import MAIN, chosen
+    from monitor.evaluation.report.comparing import compare
+    from monitor.evaluation.report.exporting import figures_csv, latex_table, pairs_csv
+    from monitor.evaluation.report.grouping import by_group
+    from monitor.evaluation.report.pairwise import all_pairs
 
     if figures == ("help",):
         print_catalogue()
@@ -285,7 +285,7 @@ def command(
     within = shown if as_json or as_csv or every else shown or MAIN
     couples = all_pairs(reports, within) if pairs or (as_json and len(reports) > 1) else ()
     if html is not None:
-        from monitor.evaluation.page import save_page
+        from monitor.evaluation.report.page import save_page
 
         save_page(reports, html, comparison, parts, couples if pairs else ())
         say(f"the page is {html}")

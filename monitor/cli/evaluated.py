@@ -12,11 +12,11 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from monitor.evaluation.comparing import Comparison, Row
     from monitor.evaluation.figure import Figure
-    from monitor.evaluation.grouping import Grouped
-    from monitor.evaluation.pairwise import Pair
-    from monitor.evaluation.report import Report
+    from monitor.evaluation.report.comparing import Comparison, Row
+    from monitor.evaluation.report.grouping import Grouped
+    from monitor.evaluation.report.pairwise import Pair
+    from monitor.evaluation.report.report import Report
 
 __all__ = ["print_catalogue", "print_comparison", "print_groups", "print_pairs", "print_report"]
 
@@ -34,7 +34,7 @@ def print_report(report: Report, shown: Sequence[str] | None = None, every: bool
         shown: keys of the figures of the first table; those that matter by default.
         every: whether all others follow, a table for each family.
     """
-    from monitor.evaluation.wording import facts, meaning
+    from monitor.evaluation.report.wording import facts, meaning
 
     console = made_console(_WIDE)
     console.print(f"{report.name}: {facts(report)}", style="bold")
@@ -56,7 +56,7 @@ def _warn(console: Console, report: Report) -> None:
 
 
 def _print_figures(console: Console, title: str, figures: Sequence[Figure]) -> None:
-    from monitor.evaluation.wording import format_limits, format_value, tie_rules
+    from monitor.evaluation.report.wording import format_limits, format_value, tie_rules
 
     notes = _Notes()
     columns = [("value", 9), ("95 % limits", 17), ("ceiling", 7)]
@@ -86,7 +86,7 @@ def print_comparison(
         shown: as `print_report`.
         every: likewise.
     """
-    from monitor.evaluation.wording import facts, meaning
+    from monitor.evaluation.report.wording import facts, meaning
 
     console = made_console(_WIDE)
     for report in comparison.reports:
@@ -117,7 +117,7 @@ def print_comparison(
 
 def _print_rows(console: Console, title: str, comparison: Comparison, rows: Sequence[Row]) -> None:
     """As many systems side by side as there is room for, then the others."""
-    from monitor.evaluation.wording import tie_rules
+    from monitor.evaluation.report.wording import tie_rules
 
     names = comparison.names
     room = console.width - 34
@@ -146,7 +146,7 @@ def _print_rows(console: Console, title: str, comparison: Comparison, rows: Sequ
 
 
 def _cell(row: Row, index: int, limits: bool) -> str:
-    from monitor.evaluation.wording import format_limits, format_value
+    from monitor.evaluation.report.wording import format_limits, format_value
 
     figure = row.figures[index]
     if figure is None:
@@ -181,8 +181,8 @@ def print_groups(
 def print_pairs(pairs: Sequence[Pair], reports: Sequence[Report]) -> None:
     """Print the differences of pairs of systems to stdout, a line each."""
     from monitor.evaluation.figure import Figure
-    from monitor.evaluation.pairwise import p_text, said_of
-    from monitor.evaluation.wording import format_limits, format_value
+    from monitor.evaluation.report.pairwise import p_text, said_of
+    from monitor.evaluation.report.wording import format_limits, format_value
 
     if not pairs:
         return
@@ -218,7 +218,7 @@ def print_catalogue() -> None:
     """Print the name of every figure to stdout, with what it says."""
     from rich.table import Table
 
-    from monitor.evaluation.catalogue import AMONG, CATALOGUE
+    from monitor.evaluation.report.catalogue import AMONG, CATALOGUE
 
     table = Table.grid(padding=(0, 1, 0, 0))
     for entry in CATALOGUE:
@@ -271,8 +271,8 @@ def _tables(
     keys: Iterable[str], shown: Sequence[str] | None, every: bool
 ) -> Iterable[tuple[str, list[str]]]:
     """Title and keys of each table."""
-    from monitor.evaluation.catalogue import families, main_keys
-    from monitor.evaluation.wording import TITLES
+    from monitor.evaluation.report.catalogue import families, main_keys
+    from monitor.evaluation.report.wording import TITLES
 
     have = list(keys)
     if shown is not None:

@@ -11,7 +11,7 @@ from monitor.errors import UsageError
 from monitor.phrases import plural
 
 if TYPE_CHECKING:
-    from monitor.evaluation.reading.input import Input
+    from monitor.evaluation.input.input import Input
 
 __all__ = ["dev_of", "systems_of"]
 
@@ -27,8 +27,8 @@ def systems_of(
     unmated: str,
 ) -> list[Callable[[], Input]]:
     """How each system is read, one after the other."""
-    from monitor.evaluation.reading.embeddings import read_embeddings
-    from monitor.evaluation.reading.scores import read_scores
+    from monitor.evaluation.input.embeddings import read_embeddings
+    from monitor.evaluation.input.scores import read_scores
 
     if bool(scores) == bool(trials):
         raise UsageError("give SCORES, or embeddings with --trials and --enrolment")
@@ -77,7 +77,7 @@ def dev_of(
     count: int, dev: Sequence[Path], labels: Sequence[Path]
 ) -> list[Callable[[], Input] | None]:
     """How the development scores of each system are read, if it has any."""
-    from monitor.evaluation.reading.scores import read_scores
+    from monitor.evaluation.input.scores import read_scores
 
     if labels and not dev:
         raise UsageError("--dev-labels goes with --dev")

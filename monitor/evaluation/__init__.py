@@ -7,28 +7,28 @@ from typing import TYPE_CHECKING
 from monitor.lazy import lazily
 
 if TYPE_CHECKING:
-    from monitor.evaluation.accounting import account
-    from monitor.evaluation.anonymity import Roles, speaker_mean_ranks
-    from monitor.evaluation.comparing import compare
-    from monitor.evaluation.comparisons import Comparisons
-    from monitor.evaluation.ece import ece_profile
-    from monitor.evaluation.error_rates import det_curve, eer
+    from monitor.evaluation.accounting.account import account
+    from monitor.evaluation.anonymity.figures import Roles, speaker_mean_ranks
     from monitor.evaluation.evaluating import evaluate
     from monitor.evaluation.figure import Figure
-    from monitor.evaluation.linkage import pi_link
-    from monitor.evaluation.matrix import ScoreMatrix
+    from monitor.evaluation.input.embeddings import read_embeddings
+    from monitor.evaluation.input.scores import read_scores
+    from monitor.evaluation.linkage.figures import pi_link
+    from monitor.evaluation.linkage.separation import d_sys
+    from monitor.evaluation.linkage.singling import pi_sing
+    from monitor.evaluation.membership.operating import operating_point
     from monitor.evaluation.online import OnlineLID, OnlineSRD
-    from monitor.evaluation.operating import operating_point
-    from monitor.evaluation.page import save_page
-    from monitor.evaluation.rank_laws import loss_fits, rank_law
-    from monitor.evaluation.reading.embeddings import read_embeddings
-    from monitor.evaluation.reading.scores import read_scores
-    from monitor.evaluation.report import Report
-    from monitor.evaluation.score_list import ScoreList
-    from monitor.evaluation.separation import d_sys
-    from monitor.evaluation.singling import pi_sing
-    from monitor.evaluation.verification import cllr, min_cllr
-    from monitor.evaluation.zebra import d_ece, log10_l, tag
+    from monitor.evaluation.report.comparing import compare
+    from monitor.evaluation.report.page import save_page
+    from monitor.evaluation.report.report import Report
+    from monitor.evaluation.scores.comparisons import Comparisons
+    from monitor.evaluation.scores.matrix import ScoreMatrix
+    from monitor.evaluation.scores.score_list import ScoreList
+    from monitor.evaluation.srd.rank_laws import loss_fits, rank_law
+    from monitor.evaluation.verification.error_rates import det_curve, eer
+    from monitor.evaluation.verification.figures import cllr, min_cllr
+    from monitor.evaluation.zebra.ece import ece_profile
+    from monitor.evaluation.zebra.figures import d_ece, log10_l, tag
 
 __all__ = [
     "Comparisons",
@@ -63,35 +63,35 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Comparisons": "comparisons",
+    "Comparisons": "scores.comparisons",
     "Figure": "figure",
     "OnlineLID": "online",
     "OnlineSRD": "online",
-    "Report": "report",
-    "Roles": "anonymity",
-    "ScoreList": "score_list",
-    "ScoreMatrix": "matrix",
-    "account": "accounting",
-    "cllr": "verification",
-    "compare": "comparing",
-    "d_ece": "zebra",
-    "d_sys": "separation",
-    "det_curve": "error_rates",
-    "ece_profile": "ece",
-    "eer": "error_rates",
+    "Report": "report.report",
+    "Roles": "anonymity.figures",
+    "ScoreList": "scores.score_list",
+    "ScoreMatrix": "scores.matrix",
+    "account": "accounting.account",
+    "cllr": "verification.figures",
+    "compare": "report.comparing",
+    "d_ece": "zebra.figures",
+    "d_sys": "linkage.separation",
+    "det_curve": "verification.error_rates",
+    "ece_profile": "zebra.ece",
+    "eer": "verification.error_rates",
     "evaluate": "evaluating",
-    "log10_l": "zebra",
-    "loss_fits": "rank_laws",
-    "min_cllr": "verification",
-    "operating_point": "operating",
-    "pi_link": "linkage",
-    "pi_sing": "singling",
-    "rank_law": "rank_laws",
-    "read_embeddings": "reading.embeddings",
-    "read_scores": "reading.scores",
-    "save_page": "page",
-    "speaker_mean_ranks": "anonymity",
-    "tag": "zebra",
+    "log10_l": "zebra.figures",
+    "loss_fits": "srd.rank_laws",
+    "min_cllr": "verification.figures",
+    "operating_point": "membership.operating",
+    "pi_link": "linkage.figures",
+    "pi_sing": "linkage.singling",
+    "rank_law": "srd.rank_laws",
+    "read_embeddings": "input.embeddings",
+    "read_scores": "input.scores",
+    "save_page": "report.page",
+    "speaker_mean_ranks": "anonymity.figures",
+    "tag": "zebra.figures",
 }
 
 

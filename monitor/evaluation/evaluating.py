@@ -9,39 +9,37 @@ import numpy as np
 
 from monitor import crowds
 from monitor.errors import UsageError
-from monitor.evaluation import (
-    anonymity,
-    crowd,
-    growth,
-    lid,
-    linkage,
-    membership,
-    srd,
-    verification,
-    zebra,
-)
-from monitor.evaluation.accounting import account
-from monitor.evaluation.anonymity import Roles
-from monitor.evaluation.comparisons import (
+from monitor.evaluation.accounting.account import account
+from monitor.evaluation.among import figures as crowd
+from monitor.evaluation.among.extrapolation import Extrapolation
+from monitor.evaluation.anonymity import figures as anonymity
+from monitor.evaluation.anonymity.figures import Roles
+from monitor.evaluation.figure import Figure
+from monitor.evaluation.lid import figures as lid
+from monitor.evaluation.lid.figures import LidBits
+from monitor.evaluation.limits import Sample, limited, no_evidence
+from monitor.evaluation.linkage import figures as linkage
+from monitor.evaluation.linkage.separation import d_sys_figure
+from monitor.evaluation.longitudinal import figures as growth
+from monitor.evaluation.longitudinal.curve import LongitudinalCurve, longitudinal
+from monitor.evaluation.longitudinal.speaker_sums import FEWEST
+from monitor.evaluation.membership import figures as membership
+from monitor.evaluation.report.curves import rank_curves, score_curves
+from monitor.evaluation.report.report import Report
+from monitor.evaluation.scores.comparisons import (
     Comparisons,
     Usage,
     pooled_leaving_out,
     pooled_resamples,
 )
-from monitor.evaluation.curves import rank_curves, score_curves
-from monitor.evaluation.direction import list_warning, warning
-from monitor.evaluation.extrapolation import Extrapolation
-from monitor.evaluation.figure import Figure
-from monitor.evaluation.lid import LidBits
-from monitor.evaluation.limits import Sample, limited, no_evidence
-from monitor.evaluation.longitudinal import LongitudinalCurve, longitudinal
-from monitor.evaluation.matrix import ScoreMatrix
-from monitor.evaluation.report import Report
-from monitor.evaluation.resampling import leaving_out, resamples
-from monitor.evaluation.separation import d_sys_figure
-from monitor.evaluation.speaker_sums import FEWEST
-from monitor.evaluation.srd import LossFit, loss_fits, mean_bits_by_speaker, rank_law
-from monitor.evaluation.tally import Tally
+from monitor.evaluation.scores.counts import Tally
+from monitor.evaluation.scores.direction import list_warning, warning
+from monitor.evaluation.scores.matrix import ScoreMatrix
+from monitor.evaluation.scores.resampling import leaving_out, resamples
+from monitor.evaluation.srd import figures as srd
+from monitor.evaluation.srd.figures import LossFit, loss_fits, mean_bits_by_speaker, rank_law
+from monitor.evaluation.verification import figures as verification
+from monitor.evaluation.zebra import figures as zebra
 from monitor.maths.bootstrap import DRAWS
 from monitor.maths.privacyloss import DELTA
 from monitor.phrases import plural
@@ -89,7 +87,7 @@ def evaluate(
         epsilon: declared for one trial, nats: adds what several amount to.
         delta: chance with which bounds on epsilon may fail.
         among: numbers of people: adds IdR and MeanD among so many, see
-            `monitor.evaluation.crowd.figures`.
+            `monitor.evaluation.among.figures.figures`.
         notes: what to say beside the figures.
         progress: called `STEPS` times, with what comes next.
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from monitor.evaluation.figure import Figure
-from monitor.evaluation.resampling import resampled
+from monitor.evaluation.scores.resampling import resampled
 from monitor.maths.estimate import Estimate
 from monitor.maths.privacyloss import epsilon_nats
 from monitor.types import FloatArray

@@ -17,9 +17,9 @@ import numpy as np
 from river.metrics.base import MultiClassMetric
 
 from monitor.errors import UsageError
-from monitor.evaluation.lid import LidStatistics
-from monitor.evaluation.lid_calibration import LidCalibration
-from monitor.evaluation.rank_laws import RankLaw
+from monitor.evaluation.lid.calibration import LidCalibration
+from monitor.evaluation.lid.figures import LidStatistics
+from monitor.evaluation.srd.rank_laws import RankLaw
 from monitor.maths.disclosure import rank_statistics
 from monitor.maths.fitting import fit
 from monitor.maths.ranks import TIE_RULES, rank_histogram
@@ -194,7 +194,7 @@ class OnlineLID(_Online):
     LID is ``log2(N p)`` with p at least 1e-15.
 
     Args:
-        calibration: as from `monitor.evaluation.lid.calibrate`; None for probabilities.
+        calibration: as from `monitor.evaluation.lid.figures.calibrate`; None for probabilities.
         speakers: as `OnlineSRD`.
         figure: what `get` gives: ``"alid_bits"``, ``"pdr"``, ``"ndr"``, ``"positive_bits"``,
             ``"negative_bits"`` or ``"max_bits"``.
@@ -235,7 +235,7 @@ class OnlineLID(_Online):
             self._largest = math.nan
 
     def statistics(self) -> LidStatistics:
-        """As `monitor.evaluation.lid.statistics` of the trials so far.
+        """As `monitor.evaluation.lid.figures.statistics` of the trials so far.
 
         Raises:
             UsageError: no trial yet.

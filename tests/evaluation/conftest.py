@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from monitor.evaluation.matrix import ScoreMatrix
+from monitor.evaluation.scores.matrix import ScoreMatrix
 
 REGIMES = ("plain", "mid", "weak", "random")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from monitor.evaluation.figure import Figure
-from monitor.evaluation.report import Report
+from monitor.evaluation.report.report import Report
 from monitor.plots.crowd import Crowd
 from monitor.plots.evaluation import Curves, Line
 

@@ -9,15 +9,15 @@ from scipy import stats
 
 from benchmarks.coverage import measured
 from benchmarks.studies import EVIDENCE, Design
-from monitor.evaluation.catalogue import is_bracket
-from monitor.evaluation.comparisons import Comparisons, pooled_leaving_out
 from monitor.evaluation.evaluating import evaluate
 from monitor.evaluation.figure import Figure
 from monitor.evaluation.limits import RULES, Sample, limited, rule_of
-from monitor.evaluation.page import page
-from monitor.evaluation.report import figure_json
-from monitor.evaluation.resampling import leaving_out, resampled, resamples
-from monitor.evaluation.score_list import ScoreList
+from monitor.evaluation.report.catalogue import is_bracket
+from monitor.evaluation.report.page import page
+from monitor.evaluation.report.report import figure_json
+from monitor.evaluation.scores.comparisons import Comparisons, pooled_leaving_out
+from monitor.evaluation.scores.resampling import leaving_out, resampled, resamples
+from monitor.evaluation.scores.score_list import ScoreList
 from monitor.maths.proportion import clopper_pearson
 from tests.evaluation.matrices import chance, ends, matrices, perfect, separated
 

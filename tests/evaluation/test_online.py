@@ -7,10 +7,10 @@ import pytest
 from river import compose, evaluate, metrics, naive_bayes, preprocessing, utils
 
 from monitor.errors import UsageError
-from monitor.evaluation.lid import calibrate, information_bits, statistics
-from monitor.evaluation.matrix import ScoreMatrix
+from monitor.evaluation.lid.figures import calibrate, information_bits, statistics
 from monitor.evaluation.online import OnlineLID, OnlineSRD
-from monitor.evaluation.srd import rank_law
+from monitor.evaluation.scores.matrix import ScoreMatrix
+from monitor.evaluation.srd.figures import rank_law
 
 CALIBRATION = calibrate(
     ScoreMatrix(

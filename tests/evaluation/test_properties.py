@@ -11,19 +11,17 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
-from monitor.evaluation import (
-    anonymity,
-    lid,
-    linkage,
-    membership,
-    srd,
-    verification,
-    zebra,
-)
-from monitor.evaluation import matrix as module
+from monitor.evaluation.anonymity import figures as anonymity
 from monitor.evaluation.figure import Figure
-from monitor.evaluation.matrix import ScoreMatrix
-from monitor.evaluation.resampling import resamples
+from monitor.evaluation.lid import figures as lid
+from monitor.evaluation.linkage import figures as linkage
+from monitor.evaluation.membership import figures as membership
+from monitor.evaluation.scores import matrix as module
+from monitor.evaluation.scores.matrix import ScoreMatrix
+from monitor.evaluation.scores.resampling import resamples
+from monitor.evaluation.srd import figures as srd
+from monitor.evaluation.verification import figures as verification
+from monitor.evaluation.zebra import figures as zebra
 from monitor.types import FloatArray
 from tests.evaluation.matrices import (
     SEEDS,

@@ -5,19 +5,19 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from monitor.evaluation.ece import ece_profile
-from monitor.evaluation.error_rates import det_curve, eer
 from monitor.evaluation.evaluating import evaluate
-from monitor.evaluation.lid_calibration import calibrate
-from monitor.evaluation.longitudinal import longitudinal
-from monitor.evaluation.matrix import ScoreMatrix
+from monitor.evaluation.input.embeddings import read_embeddings
+from monitor.evaluation.lid.calibration import calibrate
+from monitor.evaluation.linkage.separation import d_sys
+from monitor.evaluation.longitudinal.curve import longitudinal
+from monitor.evaluation.membership.operating import half_trials, operating_point
 from monitor.evaluation.online import OnlineLID
-from monitor.evaluation.operating import half_trials, operating_point
-from monitor.evaluation.reading.embeddings import read_embeddings
-from monitor.evaluation.separation import d_sys
-from monitor.evaluation.verification import cllr, min_cllr
-from monitor.evaluation.wording import format_value
-from monitor.evaluation.zebra import d_ece, log10_l
+from monitor.evaluation.report.wording import format_value
+from monitor.evaluation.scores.matrix import ScoreMatrix
+from monitor.evaluation.verification.error_rates import det_curve, eer
+from monitor.evaluation.verification.figures import cllr, min_cllr
+from monitor.evaluation.zebra.ece import ece_profile
+from monitor.evaluation.zebra.figures import d_ece, log10_l
 from monitor.maths.lid import normalise_rows
 from monitor.maths.platt import platt
 

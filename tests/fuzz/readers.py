@@ -20,10 +20,10 @@ from monitor import Monitor, Population
 from monitor.alerts import Threshold
 from monitor.corpus.finding import find
 from monitor.evaluation.evaluating import evaluate
-from monitor.evaluation.reading.attributes import read_attribute
-from monitor.evaluation.reading.embeddings import read_embeddings
-from monitor.evaluation.reading.labels import read_labels
-from monitor.evaluation.reading.scores import read_scores
+from monitor.evaluation.input.attributes import read_attribute
+from monitor.evaluation.input.embeddings import read_embeddings
+from monitor.evaluation.input.labels import read_labels
+from monitor.evaluation.input.scores import read_scores
 from monitor.ledger import Ledger, LedgerSession
 from monitor.population.lawfile import load_laws, save_laws
 from monitor.records.schema import read_run

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from monitor.evaluation.verification import cllr, min_cllr
+from monitor.evaluation.verification.figures import cllr, min_cllr
 from monitor.maths.calibrated import (
     cost_bits,
     exceeding,

@@ -6,8 +6,8 @@ import re
 
 import pytest
 
-from monitor.evaluation.comparing import compare
-from monitor.evaluation.page import save_page
+from monitor.evaluation.report.comparing import compare
+from monitor.evaluation.report.page import save_page
 from tests.evaluation.made import EVIL, report
 
 DESKTOP, PHONE = (1280, 900), (390, 844)

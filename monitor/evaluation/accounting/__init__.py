@@ -1,0 +1,1 @@
+"""What a declared epsilon amounts to over several trials."""

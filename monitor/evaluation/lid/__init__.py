@@ -1,0 +1,1 @@
+"""Local information disclosure (LID): bits that each trial gives a calibrated attacker."""

@@ -1,0 +1,343 @@
+"""Local information disclosure (LID): what each trial gives away, and how much of it hurts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from monitor.errors import UsageError
+from monitor.evaluation.figure import Figure
+from monitor.evaluation.lid.calibration import (
+    FOLDS,
+    STYLES,
+    CrossCalibration,
+    LidCalibration,
+    LidStyle,
+    RowScores,
+    calibrate,
+    cross_calibrate,
+    style_of,
+)
+from monitor.evaluation.lid.replicates import bits_slopes, weight_shifts
+from monitor.evaluation.scores.matrix import ScoreMatrix
+from monitor.evaluation.scores.resampling import resampled, resamples
+from monitor.phrases import plural
+from monitor.types import FloatArray
+
+__all__ = [
+    "LidBits",
+    "LidStatistics",
+    "calibrate",
+    "ccdf",
+    "cross_calibrate",
+    "cross_fitted_bits",
+    "figures",
+    "information_bits",
+    "statistics",
+]
+
+
+_FEWEST = 10
+_TOO_FEW = f"no limits: fewer than {_FEWEST} speakers have such trials"
+_DEV_SEED = 1
+"""Speakers of a dev matrix are drawn apart from those of the trials."""
+
+
+@dataclass(frozen=True, slots=True)
+class LidStatistics:
+    """The figures of LID's Table 3; ``alid = pdr * positive + ndr * negative``.
+
+    Attributes:
+        trials: n.
+        alid: mean LID, bits.
+        pdr: share of the trials with LID above 0.
+        ndr: share of the others: LID = 0 counts as negative.
+        positive: LID+, mean of those above 0; None where there is none.
+        negative: LID-, mean of the others; None where there is none.
+        largest: LIDmax.
+    """
+
+    trials: int
+    alid: float
+    pdr: float
+    ndr: float
+    positive: float | None
+    negative: float | None
+    largest: float
+
+
+@dataclass(frozen=True)
+class LidBits:
+    """LID of every trial by each published style.
+
+    Attributes:
+        calibrations: by name of the style.
+        bits: by name of the style, shape (T,).
+    """
+
+    calibrations: Mapping[str, LidCalibration | CrossCalibration]
+    bits: Mapping[str, FloatArray]
+
+    @classmethod
+    def of(cls, matrix: ScoreMatrix, dev: ScoreMatrix | None = None, folds: int = FOLDS) -> LidBits:
+        """Calibrate and score.
+
+        Args:
+            matrix: the trials.
+            dev: what to calibrate on; without it each speaker goes by the others' calibration.
+            folds: of the cross-calibration.
+
+        Raises:
+            UsageError: trials of one speaker and no dev matrix.
+        """
+        scores = RowScores(matrix, folds) if dev is None else RowScores(dev)
+        made: dict[str, LidCalibration | CrossCalibration] = {
+            name: cross_calibrate(matrix, name, folds, scores)
+            if dev is None
+            else scores.calibrate(style)
+            for name, style in STYLES.items()
+        }
+        return cls(made, dict(zip(made, _all_bits(matrix, list(made.values())), strict=True)))
+
+
+def information_bits(
+    matrix: ScoreMatrix, calibration: LidCalibration | CrossCalibration
+) -> FloatArray:
+    """LID of every trial: ``log2(N p)``, p the posterior of its true speaker.
+
+    Args:
+        matrix: the trials.
+        calibration: of a dev matrix, or crosswise.
+
+    Returns:
+        shape (T,), bits.
+
+    Raises:
+        UsageError: a score is not finite, or a cross-calibration of other trials.
+
+    Example:
+        >>> matrix = ScoreMatrix(np.array([[0.9, 0.7, 0.4, 1.1, 1.2, 0.4]]), np.array([3]))
+        >>> calibration = LidCalibration(1.5, -1.0, 0.2, 0, "paper")
+        >>> information_bits(matrix, calibration).round(3)
+        array([0.9])
+    """
+    bits: FloatArray = _all_bits(matrix, [calibration])[0]
+    return bits
+
+
+def cross_fitted_bits(
+    matrix: ScoreMatrix, style: str | LidStyle = "paper", folds: int = FOLDS
+) -> FloatArray:
+    """LID of every trial where there is no dev matrix: calibrated on other speakers' trials.
+
+    Args:
+        matrix: the trials.
+        style: ``"paper"``, ``"repo"`` or another `LidStyle`.
+        folds: the speakers are dealt into so many.
+
+    Returns:
+        shape (T,), bits.
+
+    Raises:
+        UsageError: as `cross_calibrate`.
+    """
+    return information_bits(matrix, cross_calibrate(matrix, style, folds))
+
+
+def _all_bits(
+    matrix: ScoreMatrix, calibrations: list[LidCalibration | CrossCalibration]
+) -> FloatArray:
+    bits = np.empty((len(calibrations), matrix.trials))
+    for part, scores in matrix.blocks():
+        target = matrix.target[part]
+        for row, calibration in zip(bits, calibrations, strict=True):
+            if isinstance(calibration, LidCalibration):
+                row[part] = calibration.bits(scores, target)
+                continue
+            if len(calibration.fold) != matrix.trials:
+                raise UsageError(
+                    f"{matrix.name}: a cross-calibration goes with the trials that it was made on"
+                )
+            fold, found = calibration.fold[part], row[part]
+            for index, one in enumerate(calibration.calibrations):
+                rows = fold == index
+                found[rows] = one.bits(scores[rows], target[rows])
+    return bits
+
+
+def statistics(bits: FloatArray) -> LidStatistics:
+    """Summarise the LID of some trials.
+
+    Args:
+        bits: shape (n,).
+
+    Returns:
+        the figures of Table 3.
+
+    Raises:
+        UsageError: no trial.
+
+    Example:
+        >>> found = statistics(np.array([1.0, 2.0, 0.0, -1.0]))
+        >>> found.alid, found.pdr, found.positive, found.negative, found.largest
+        (0.5, 0.5, 1.5, -0.5, 2.0)
+    """
+    bits = np.asarray(bits, dtype=np.float64).ravel()
+    if not bits.size:
+        raise UsageError("there is no trial to summarise")
+    above = bits > 0
+    share = float(above.mean())
+    return LidStatistics(
+        trials=bits.size,
+        alid=float(bits.mean()),
+        pdr=share,
+        ndr=1.0 - share,
+        positive=float(bits[above].mean()) if above.any() else None,
+        negative=float(bits[~above].mean()) if not above.all() else None,
+        largest=float(bits.max()),
+    )
+
+
+def ccdf(bits: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """The complementary distribution of LID fig. 4: the share of trials that disclose more.
+
+    Args:
+        bits: shape (n,).
+
+    Returns:
+        different values of LID, ascending, and the share of trials strictly above each.
+
+    Example:
+        >>> value, share = ccdf(np.array([2.0, -1.0, 2.0, 0.5]))
+        >>> value.tolist(), share.tolist()
+        ([-1.0, 0.5, 2.0], [0.75, 0.5, 0.0])
+    """
+    value, count = np.unique(np.asarray(bits, dtype=np.float64), return_counts=True)
+    return value, 1.0 - np.cumsum(count) / count.sum()
+
+
+def figures(
+    matrix: ScoreMatrix,
+    weights: FloatArray | None = None,
+    dev: ScoreMatrix | None = None,
+    style: str = "paper",
+    folds: int = FOLDS,
+    found: LidBits | None = None,
+) -> tuple[Figure, ...]:
+    """Every figure of LID: of the chosen style as ``lid.*``, then ``lid.paper.*``, ``lid.repo.*``.
+
+    Resamples weigh the trials' bits, and move the calibration as `weight_shifts` says, and with it
+    which trials lie above 0: with a dev matrix over its speakers, without one over those of the
+    trials. LIDmax is not resampled: one trial decides it.
+
+    Args:
+        matrix: the trials.
+        weights: shape (B, S), from `resamples`; without them nothing is resampled.
+        dev: what to calibrate on; without it each speaker goes by the others' calibration.
+        style: of the figures without a style in their name.
+        folds: of the cross-calibration.
+        found: of this matrix and `dev`, where it was calibrated already.
+
+    Returns:
+        ALID, PDR, NDR, LID+, LID- and LIDmax of each style.
+
+    Raises:
+        UsageError: unknown style, or trials of one speaker and no dev matrix.
+    """
+    style_of(style)
+    found = LidBits.of(matrix, dev, folds) if found is None else found
+    made = {
+        name: _figures(
+            f"lid.{name}",
+            matrix,
+            found.calibrations[name],
+            found.bits[name],
+            _draws(matrix, dev, found, STYLES[name], weights),
+        )
+        for name in STYLES
+    }
+    chosen = tuple(
+        replace(one, key=one.key.replace(f"lid.{style}.", "lid.")) for one in made[style]
+    )
+    return chosen + tuple(one for name in STYLES for one in made[name])
+
+
+def _figures(
+    stem: str,
+    matrix: ScoreMatrix,
+    calibration: LidCalibration | CrossCalibration,
+    bits: FloatArray,
+    draws: Mapping[str, FloatArray],
+) -> tuple[Figure, ...]:
+    found = statistics(bits)
+    notes = []
+    if isinstance(calibration, CrossCalibration):
+        notes.append(f"cross-fitted over speakers, {plural(len(calibration.calibrations), 'fold')}")
+    if calibration.bounded:
+        notes.append("mated and non-mated scores separate: weight held by an L2 penalty, C = 1")
+    note = "; ".join(notes)
+    most = calibration.ceiling_bits(matrix.population)
+    above, below = (
+        "" if not draws or len(np.unique(matrix.owner[some])) >= _FEWEST else _TOO_FEW
+        for some in (bits > 0, bits <= 0)
+    )
+    rows: tuple[tuple[str, str, float | None, str, str], ...] = (
+        ("alid_bits", "ALID", found.alid, "bits", note),
+        ("pdr", "PDR", found.pdr, "share", ""),
+        ("ndr", "NDR", found.ndr, "share", "a trial that discloses 0 bits counts here"),
+        ("positive_bits", "LID+", found.positive, "bits", above if found.pdr else "no such trial"),
+        ("negative_bits", "LID-", found.negative, "bits", below if found.ndr else "no such trial"),
+        ("max_bits", "LIDmax", found.largest, "bits", "of one trial; the ceiling is what row "
+         "normalisation allows"),
+    )  # fmt: skip
+    return tuple(
+        Figure(
+            f"{stem}.{key}",
+            label,
+            value,
+            unit,
+            draws=None if said is _TOO_FEW else draws.get(key),
+            ceiling=1.0 if unit == "share" else 0.0 if key == "negative_bits" else most,
+            floor=0.0 if key in ("alid_bits", "max_bits") else None,
+            note=said,
+        )
+        for key, label, value, unit, said in rows
+    )
+
+
+def _draws(
+    matrix: ScoreMatrix,
+    dev: ScoreMatrix | None,
+    found: LidBits,
+    style: LidStyle,
+    weights: FloatArray | None,
+) -> dict[str, FloatArray]:
+    """The statistics of each resample: its trials as the calibration moves them."""
+    if weights is None:
+        return {}
+    calibration, bits = found.calibrations[style.name], found.bits[style.name]
+    if dev is None:
+        shifts = weight_shifts(matrix, calibration, style, weights)
+    else:
+        others = resamples(dev, len(weights), _DEV_SEED)
+        shifts = weight_shifts(dev, calibration, style, others) * resampled(weights)
+    slopes = bits_slopes(matrix, calibration, style)
+    most = matrix.ceiling_bits  # a step of the weight may go beyond it
+    sums = np.empty((len(weights), 4))  # trials, those above 0, and the bits of both kinds
+    for row, by_speaker, shift in zip(sums, weights, shifts, strict=True):
+        weight = by_speaker[matrix.owner]
+        moved = np.minimum(bits + shift * slopes, most)
+        above = moved > 0
+        mass = weight * moved
+        row[:] = weight.sum(), weight[above].sum(), mass[above].sum(), mass[~above].sum()
+    trials, positive, gained, lost = sums.T
+    with np.errstate(invalid="ignore"):
+        return {
+            "alid_bits": (gained + lost) / trials,
+            "pdr": positive / trials,
+            "ndr": 1.0 - positive / trials,
+            "positive_bits": gained / positive,
+            "negative_bits": np.minimum(lost / (trials - positive), 0.0),
+        }

@@ -1,0 +1,1 @@
+"""Linkability: D_sys, the chance to link two recordings, the chance to single somebody out."""

@@ -1,0 +1,1 @@
+"""What several trials of one speaker disclose together, against their number."""

@@ -1,0 +1,1 @@
+"""Membership inference: true positives at low false positive rates, and epsilon from them."""

@@ -1,0 +1,1 @@
+"""Reports of one system or several: figures chosen, compared, worded, exported and drawn."""

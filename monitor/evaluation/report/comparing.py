@@ -1,0 +1,304 @@
+"""Several systems side by side, and which of their differences are more than chance."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from monitor.errors import UsageError
+from monitor.evaluation.figure import Figure
+from monitor.evaluation.report.report import Report, figure_json
+from monitor.maths.estimate import Estimate, apart
+from monitor.phrases import plural
+
+__all__ = ["ERROR", "Comparison", "Difference", "Row", "between", "compare", "paired"]
+
+ERROR = 0.05
+"""Chance with which the limits of a row of differences may fail."""
+_EXTREMES = frozenset(("anonymity.mean_rank_p1", "lid.negative_bits", "lid.repo.negative_bits"))
+"""Few speakers decide them: too many of systems that are alike would be told apart."""
+
+_ROUNDING = 1e-9
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A system less the first one.
+
+    Attributes:
+        value: None where one of the two figures does not exist.
+        low: lower limit; None where either figure has no limits, or too seldom existed.
+        high: upper limit.
+        significant: the limits leave zero out.
+    """
+
+    value: float | None
+    low: float | None = None
+    high: float | None = None
+
+    @property
+    def significant(self) -> bool:
+        """Whether zero lies outside the limits."""
+        return (
+            self.low is not None and self.high is not None and (self.low > 0.0 or self.high < 0.0)
+        )
+
+
+@dataclass(frozen=True)
+class Row:
+    """One figure of every system.
+
+    Attributes:
+        key: of the figure.
+        figures: one a system; None where a system has it not.
+        differences: to the first system; None for the first.
+        most_private: index of the system nearest to no evidence; None where no floor is known, or
+            where several are.
+    """
+
+    key: str
+    figures: tuple[Figure | None, ...]
+    differences: tuple[Difference | None, ...]
+    most_private: int | None
+
+    @property
+    def first(self) -> Figure:
+        """That of the first system that has it: label, unit, note."""
+        return next(figure for figure in self.figures if figure is not None)
+
+    @property
+    def differs(self) -> tuple[bool, ...]:
+        """Which systems differ significantly from the first."""
+        return tuple(each is not None and each.significant for each in self.differences)
+
+    def note(self, names: Sequence[str]) -> str:
+        """What is to be said of the figures; by name where it differs between the systems."""
+        said: dict[str, list[str]] = {}
+        for name, figure in zip(names, self.figures, strict=True):
+            if figure is not None:
+                said.setdefault(figure.note, []).append(name)
+        if len(said) == 1:
+            return self.first.note
+        return " ".join(
+            f"{', '.join(who)}: {note.rstrip('.')}." for note, who in said.items() if note
+        )
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A table of several systems; the first is the one that others are compared with.
+
+    Attributes:
+        reports: of the systems.
+        paired: whether a system was tested on the same speakers as the first, so that both were
+            resampled together.
+        confidence: of the limits of each difference. Those of one row hold together in 95 % of
+            cases (Bonferroni over the systems); rows are not corrected for each other.
+        rows: in the order of the reports.
+        notes: how to read it, one sentence each.
+    """
+
+    reports: tuple[Report, ...]
+    paired: tuple[bool, ...]
+    confidence: float
+    rows: tuple[Row, ...]
+    notes: tuple[str, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of the systems."""
+        return tuple(report.name for report in self.reports)
+
+    def to_json(self, shown: Collection[str] | None = None) -> dict[str, Any]:
+        """The differences, ready for ``json.dumps(..., allow_nan=False)``.
+
+        Args:
+            shown: keys of figures, where not all are wanted.
+        """
+        return {
+            "reference": self.names[0],
+            "confidence": self.confidence,
+            "paired": dict(zip(self.names, self.paired, strict=True)),
+            "notes": list(self.notes),
+            "differences": {
+                row.key: {
+                    name: {
+                        **figure_json(Figure("", "", d.value, "", low=d.low, high=d.high)),
+                        "significant": d.significant,
+                    }
+                    for name, d in zip(self.names, row.differences, strict=True)
+                    if d is not None
+                }
+                for row in self.rows
+                if shown is None or row.key in shown
+            },
+        }
+
+
+def compare(reports: Sequence[Report]) -> Comparison:
+    """Compare systems with the first of them.
+
+    Systems that were tested on the same speakers, by name, were resampled together (equal seed and
+    draws), in whatever order their columns and rows stand: their difference is taken in every
+    resample, and its limits are Student's with the spread of these. Spreads of systems with other
+    speakers add up (Welch, 1947), and what they have in common is said. Figures without limits of
+    their own are not compared: docs/coverage.md has how often equal systems are told apart.
+
+    Args:
+        reports: two or more, of different names.
+
+    Returns:
+        the table.
+
+    Raises:
+        UsageError: fewer than two reports, or two of one name.
+    """
+    if len(reports) < 2:
+        raise UsageError("a comparison needs at least two systems")
+    names = [report.name for report in reports]
+    if len(set(names)) != len(names):
+        raise UsageError("two systems have one name: give each its own")
+    first, *others = reports
+    alike = tuple(paired(first, each) for each in reports)
+    error = ERROR / len(others)
+    rows = []
+    for key in dict.fromkeys(key for report in reports for key in report.figures):
+        figures = tuple(report.figures.get(key) for report in reports)
+        differences = (None, *(between(first, other, key, error) for other in others))
+        rows.append(Row(key, figures, differences, _most_private(figures)))
+    return Comparison(tuple(reports), alike, 1 - error, tuple(rows), _notes(reports, alike, error))
+
+
+def paired(first: Report, other: Report) -> bool:
+    """Whether two systems were tested on the same speakers and resampled together."""
+    one, two = ((each.tested, each.draws, each.seed) for each in (first, other))
+    return one == two
+
+
+def between(first: Report, other: Report, key: str, error: float = ERROR) -> Difference:
+    """A figure of one system less that of the first.
+
+    Args:
+        first: what is taken off.
+        other: what it is taken off from.
+        key: of the figure.
+        error: chance with which the limits may fail.
+    """
+    figures = first.figures.get(key), other.figures.get(key)
+    speakers = len(first.tested), len(other.tested)
+    return _difference(*figures, paired(first, other), error, *speakers)
+
+
+def _difference(
+    first: Figure | None, other: Figure | None, paired: bool, error: float, *speakers: int
+) -> Difference:
+    if first is None or other is None or first.value is None or other.value is None:
+        return Difference(None)
+    value = other.value - first.value
+    if np.isnan(value):  # both infinite
+        return Difference(None)
+    a, b = _estimate(first, speakers[0]), _estimate(other, speakers[1])
+    if a is None or b is None:
+        return Difference(value)
+    if paired and a.left_out.shape == b.left_out.shape:
+        gap = replace(b, value=value, draws=b.draws - a.draws, left_out=b.left_out - a.left_out)
+        if not gap.exists:
+            return Difference(value)
+        reach = gap.reach(error / 2)
+    else:
+        reach = apart(a, b, error / 2)
+    if reach > _ROUNDING * max(abs(first.value), abs(other.value)):
+        return Difference(value, value - reach, value + reach)
+    # neither varies, as at the edges of shares: what their own limits allow
+    (low, high), (other_low, other_high) = first.limits, other.limits
+    if low is None or high is None or other_low is None or other_high is None:
+        return Difference(value)
+    return Difference(value, other_low - high, other_high - low)
+
+
+def _estimate(figure: Figure, speakers: int) -> Estimate | None:
+    """None where it has no limits that hold."""
+    if figure.draws is None or figure.left_out is None or figure.value is None:
+        return None
+    if None in figure.limits or figure.key in _EXTREMES:
+        return None
+    found = Estimate(figure.value, figure.draws, figure.left_out, speakers, speakers)
+    return found if found.exists else None
+
+
+def _most_private(figures: Sequence[Figure | None]) -> int | None:
+    far = [
+        abs(figure.value - figure.floor)
+        if figure is not None and figure.value is not None and figure.floor is not None
+        else None
+        for figure in figures
+    ]
+    known = [(distance, i) for i, distance in enumerate(far) if distance is not None]
+    if len(known) < len(figures):
+        return None
+    least, index = min(known)
+    return index if sum(distance == least for distance, _ in known) == 1 else None
+
+
+def _notes(reports: Sequence[Report], paired: Sequence[bool], error: float) -> tuple[str, ...]:
+    first = reports[0]
+    notes = [
+        f"* differs from {first.name}: the {100 * (1 - error):.4g} % limits of the difference "
+        "leave zero out"
+        + (f" (95 % for all {len(reports) - 1} together, Bonferroni)" if len(reports) > 2 else "")
+        + "; rows are not corrected for each other, so that one in twenty that do not differ is "
+        "marked by chance.",
+        "Figures without limits, LID- and the mean rank of the most exposed are not compared so: "
+        "few trials or speakers decide them.",
+    ]
+    for each, same in zip(reports[1:], paired[1:], strict=True):
+        notes += _set_apart(first, each, same)
+    if all(same and _numbered(each) for each, same in zip(reports, paired, strict=True)):
+        notes.append("Speakers have no names: equal columns are taken for the same people.")
+    if any(report.speakers != first.speakers for report in reports):
+        notes.append(
+            "The systems have different numbers of speakers N: bits, ranks and ceilings do not "
+            "compare."
+        )
+    draws = min(report.draws for report in reports)
+    if draws and error / 2 * (draws - 1) < 0.5:
+        notes.append(
+            f"{draws} resamples are few for so many systems: give {int(4 / error)} or more draws."
+        )
+    if not draws:
+        notes.append("Nothing was resampled: no difference can be called significant.")
+    return tuple(notes)
+
+
+def _set_apart(first: Report, other: Report, paired: bool) -> list[str]:
+    """How the speakers and trials of a system differ from those of the first."""
+    here, there = set(first.tested), set(other.tested)
+    if not paired:
+        same = here & there
+        whom = (
+            "the same speakers, but with other resamples"
+            if here == there
+            else f"{len(same)} of the {plural(len(here), 'speaker')} of {first.name} and on "
+            f"{plural(len(there - here), 'other')}"
+        )
+        return [
+            f"{other.name}: tested on {whom}; the difference is of independent resamples. With the "
+            "same speakers it would be of pairs."
+        ]
+    if first.heard and other.heard and first.heard != other.heard:
+        both = len(first.heard & other.heard)
+        return [
+            f"{other.name}: {both} of its {plural(len(other.heard), 'trial')} are among the "
+            f"{len(first.heard)} of {first.name}: speakers are compared in pairs, trials are not "
+            "all the same."
+        ]
+    return []
+
+
+def _numbered(report: Report) -> bool:
+    """Whether speakers are no more than numbers of columns."""
+    columns = set(map(str, range(report.speakers)))
+    return set(report.tested) <= columns

@@ -1,0 +1,312 @@
+"""One page of an evaluation: a file by itself, without scripts, fonts or anything to fetch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from html import escape
+from pathlib import Path
+
+from monitor.atomic import atomic_write, not_written
+from monitor.errors import UsageError
+from monitor.evaluation.figure import Figure
+from monitor.evaluation.report.catalogue import MAIN, families, main_keys
+from monitor.evaluation.report.comparing import Comparison
+from monitor.evaluation.report.grouping import Grouped
+from monitor.evaluation.report.pairwise import Pair, p_text, said_of
+from monitor.evaluation.report.report import Report
+from monitor.evaluation.report.wording import (
+    CAVEATS,
+    TITLES,
+    fact_list,
+    format_limits,
+    format_value,
+    meaning,
+    tie_rules,
+)
+from monitor.plots.evaluation import pictures
+from monitor.version import __version__
+
+__all__ = ["page", "save_page"]
+
+
+def save_page(
+    reports: Sequence[Report],
+    path: Path,
+    comparison: Comparison | None = None,
+    groups: Sequence[Grouped] = (),
+    pairs: Sequence[Pair] = (),
+) -> None:
+    """Write `page` to a file (mode 0600), at once or not at all.
+
+    Raises:
+        UsageError: as `page`.
+        StoreError: the place cannot be written.
+    """
+    text = page(reports, comparison, groups, pairs)
+    try:
+        with atomic_write(path) as file:
+            file.write(text.encode())
+    except OSError as error:
+        raise not_written(path, error) from error
+
+
+def page(
+    reports: Sequence[Report],
+    comparison: Comparison | None = None,
+    groups: Sequence[Grouped] = (),
+    pairs: Sequence[Pair] = (),
+) -> str:
+    """The page as HTML: what it means, pictures, all figures, and where each misleads.
+
+    Args:
+        reports: of one system, or of several.
+        comparison: of the same systems; needed where there are several.
+        groups: of each system, where speakers have any.
+        pairs: differences of all pairs of systems, where they are wanted.
+
+    Returns:
+        the text; every name in it is escaped. It holds figures and names of systems, no scores;
+        notes may name a trial or a speaker.
+
+    Raises:
+        UsageError: no report, or several without a comparison.
+    """
+    if not reports or (len(reports) > 1) != (comparison is not None):
+        raise UsageError("a page needs one report, or several and their comparison")
+    names = [report.name for report in reports]
+    title = f"Disclosure of {names[0]}" if len(names) == 1 else " · ".join(names)
+    style = (Path(__file__).parent / "page.css").read_text(encoding="utf-8").replace("\n", "")
+    parts = [
+        "<!doctype html>",
+        '<html lang="en"><head><meta charset="utf-8">',
+        '<meta name="viewport" content="width=device-width, initial-scale=1">',
+        '<meta name="color-scheme" content="light dark">',
+        f"<title>{escape(title)}</title><style>{style}</style></head><body>",
+        f"<header><h1>{escape(title)}</h1>{_facts(reports)}</header><main>",
+        _warnings(reports),
+        _meaning(reports),
+        _main(reports, comparison),
+        _pairs(reports, pairs),
+        *map(_groups, groups),
+        _pictures(reports),
+        _tables(reports, comparison),
+        _caveats(reports),
+        f"</main><footer>Made by monitor {escape(__version__)}. Limits are 95 %, over resampled "
+        "speakers. This page holds no voice and no score; notes may name a trial or a speaker."
+        "</footer>",
+        "</body></html>\n",
+    ]
+    return "\n".join(parts)
+
+
+def _facts(reports: Sequence[Report]) -> str:
+    lines = []
+    for report in reports:
+        lines.append(" · ".join(fact_list(report)))
+    if len(set(lines)) == 1:
+        return f"<p>{escape(lines[0])}</p>"
+    named = zip(reports, lines, strict=True)
+    return "".join(f"<p><b>{escape(r.name)}</b> {escape(line)}</p>" for r, line in named)
+
+
+def _warnings(reports: Sequence[Report]) -> str:
+    said = [text for report in reports for text in report.warnings]
+    return "".join(f'<p class="card warning" role="alert">{escape(text)}</p>' for text in said)
+
+
+def _meaning(reports: Sequence[Report]) -> str:
+    blocks = []
+    shared = [note for note in reports[0].notes if all(note in r.notes for r in reports)]
+    for index, report in enumerate(reports, start=1):
+        text = "".join(f"<p>{_words(paragraph)}</p>" for paragraph in meaning(report))
+        own = [note for note in report.notes if note not in shared]
+        head = f"<h3>{_swatch(index)}{escape(report.name)}</h3>" if len(reports) > 1 else ""
+        blocks.append(f"<div>{head}{text}{_list(own, 'notes')}</div>")
+    return (
+        '<section class="card"><h2>What it means</h2>'
+        f'<div class="columns">{"".join(blocks)}</div>{_list(shared, "notes")}</section>'
+    )
+
+
+def _pictures(reports: Sequence[Report]) -> str:
+    legend = ""
+    if len(reports) > 1:
+        named = enumerate(reports, start=1)
+        items = "".join(f"<li>{_swatch(i)}{escape(r.name)}</li>" for i, r in named)
+        legend = f'<ul class="legend">{items}</ul>'
+    made = "".join(
+        f'<figure class="card"><h2>{escape(each.title)}</h2>{legend}{each.svg}'
+        f"<figcaption>{escape(each.caption)}</figcaption></figure>"
+        for each in pictures([report.curves for report in reports])
+    )
+    return f'<div class="pictures">{made}</div>'
+
+
+def _main(reports: Sequence[Report], comparison: Comparison | None) -> str:
+    """The few to look at first."""
+    have = main_keys(dict.fromkeys(key for report in reports for key in report.figures))
+    if not have:
+        return ""
+    parts = ['<section class="card"><h2>The figures that matter</h2>']
+    if comparison is not None:
+        parts.append(_list(comparison.notes, "notes"))
+        parts.append(
+            '<p class="key"><b class="differs">*</b> differs from the first system · '
+            '<b class="private">°</b> nearest to no evidence</p>'
+        )
+    return "".join([*parts, _figures(reports, comparison, have), "</section>"])
+
+
+def _pairs(reports: Sequence[Report], pairs: Sequence[Pair]) -> str:
+    """Differences of all pairs, of the figures that matter."""
+    if not pairs:
+        return ""
+    labels = {key: figure for report in reports for key, figure in report.figures.items()}
+    draws = min(report.draws for report in reports)
+    least = len(pairs) / max(draws, 1)
+    rows = []
+    for key in MAIN:
+        for pair in pairs:
+            each = pair.differences.get(key)
+            if each is None or each.low is None:
+                continue
+            figure = replace(
+                labels[key], value=each.value, low=each.low, high=each.high, draws=None
+            )
+            star = '<b class="differs">*</b>' if each.significant else ""
+            rows.append(
+                f'<tr><th scope="row">{escape(figure.label)}</th>'
+                f"<td>{escape(pair.other)} \N{MINUS SIGN} {escape(pair.first)}</td>"
+                f'<td class="number">{_value(figure)}{star}</td>'
+                f"<td>{escape(_unit(figure))}</td>"
+                f'<td class="limits">{_minus(format_limits(figure))}</td>'
+                f'<td class="number">{p_text(pair.p[key], least)}</td></tr>'
+            )
+    said = said_of(pairs, draws)
+    return (
+        f'<section class="card"><h2>Differences of all pairs</h2>{_list(said, "notes")}'
+        '<div class="scroll"><table><thead><tr><th>Figure</th><th>Pair</th>'
+        '<th class="number">Difference</th><th>Unit</th><th>Limits</th><th class="number">p</th>'
+        "</tr></thead>"
+        f"<tbody>{''.join(rows)}</tbody></table></div></section>"
+    )
+
+
+def _groups(part: Grouped) -> str:
+    """One system, group by group."""
+    keys = main_keys(row.key for row in part.comparison.rows)
+    return (
+        f'<section class="card"><h2>{escape(part.name)}, group by group</h2>'
+        f"{_list(part.notes, 'notes')}"
+        '<p class="key"><b class="differs">*</b> differs from the first group · '
+        '<b class="private">°</b> nearest to no evidence</p>'
+        f"{_comparison_table(part.comparison, keys, swatches=False)}</section>"
+    )
+
+
+def _figures(reports: Sequence[Report], comparison: Comparison | None, keys: Sequence[str]) -> str:
+    if comparison is None:
+        return _table([reports[0].figures[key] for key in keys])
+    return _comparison_table(comparison, keys)
+
+
+def _tables(reports: Sequence[Report], comparison: Comparison | None) -> str:
+    parts = ['<section class="card"><h2>All figures</h2>']
+    keys = dict.fromkeys(key for report in reports for key in report.figures)
+    for family, members in families(keys).items():
+        parts.append(f"<h3>{escape(TITLES.get(family, family))}</h3>")
+        parts.append(_figures(reports, comparison, members))
+        firsts = (next(r.figures[key] for r in reports if key in r.figures) for key in members)
+        parts.append(f'<p class="key">{escape(tie_rules(list(firsts)))}</p>')
+    return "".join([*parts, "</section>"])
+
+
+def _table(figures: Sequence[Figure]) -> str:
+    rows = "".join(
+        f'<tr><th scope="row">{escape(figure.label)}</th>'
+        f'<td class="number">{_value(figure)} <small>{escape(_unit(figure))}</small></td>'
+        f'<td class="limits" data-name="95 %:">{_minus(format_limits(figure))}</td>'
+        f'<td class="limits" data-name="ceiling">{_ceiling(figure)}</td>'
+        f'<td class="note">{escape(figure.note)}</td></tr>'
+        for figure in figures
+    )
+    return (
+        '<div class="scroll"><table class="single"><thead><tr><th>Figure</th>'
+        '<th class="number">Value</th><th>95 % limits</th><th>Ceiling</th><th>Note</th></tr>'
+        f"</thead><tbody>{rows}</tbody></table></div>"
+    )
+
+
+def _comparison_table(comparison: Comparison, keys: Sequence[str], swatches: bool = True) -> str:
+    heads = "".join(
+        f'<th class="number">{_swatch(i) if swatches else ""}{escape(name)}</th>'
+        for i, name in enumerate(comparison.names, start=1)
+    )
+    by_key = {row.key: row for row in comparison.rows}
+    rows = []
+    for row in map(by_key.__getitem__, keys):
+        cells = "".join(
+            _cell(figure, differs, i == row.most_private)
+            for i, (figure, differs) in enumerate(zip(row.figures, row.differs, strict=True))
+        )
+        rows.append(
+            f'<tr><th scope="row">{escape(row.first.label)}</th>{cells}'
+            f"<td>{escape(_unit(row.first))}</td>"
+            f'<td class="note">{escape(row.note(comparison.names))}</td></tr>'
+        )
+    return (
+        f'<div class="scroll"><table><thead><tr><th>Figure</th>{heads}<th>Unit</th><th>Note</th>'
+        f"</tr></thead><tbody>{''.join(rows)}</tbody></table></div>"
+    )
+
+
+def _cell(figure: Figure | None, differs: bool, private: bool) -> str:
+    if figure is None:
+        return '<td class="number">–</td>'
+    marks = '<b class="private" title="nearest to no evidence">°</b>' if private else ""
+    if differs:
+        marks += '<b class="differs" title="differs from the first system">*</b>'
+    limits = _minus(format_limits(figure))
+    return f'<td class="number">{_value(figure)}{marks}<small>{limits}</small></td>'
+
+
+def _caveats(reports: Sequence[Report]) -> str:
+    shown = families(dict.fromkeys(key for report in reports for key in report.figures))
+    items = "".join(
+        f"<dt>{escape(TITLES.get(family, family))}</dt><dd>{escape(CAVEATS[family])}</dd>"
+        for family in shown
+        if family in CAVEATS
+    )
+    return f'<section class="card"><h2>Where each metric misleads</h2><dl>{items}</dl></section>'
+
+
+def _words(text: str) -> str:
+    return escape(text).replace(" %", "\N{NO-BREAK SPACE}%")
+
+
+def _list(items: Iterable[str], name: str) -> str:
+    made = "".join(f"<li>{escape(item)}</li>" for item in items)
+    return f'<ul class="{name}">{made}</ul>' if made else ""
+
+
+def _swatch(index: int) -> str:
+    return f'<i class="swatch" style="background:var(--s{(index - 1) % 6 + 1})"></i>'
+
+
+def _value(figure: Figure) -> str:
+    return _minus(format_value(figure.value, figure.unit, figure.text))
+
+
+def _ceiling(figure: Figure) -> str:
+    value = figure.ceiling
+    return "" if value is None else _minus(format_value(value, figure.unit))
+
+
+def _minus(text: str) -> str:
+    made = escape(text)
+    return made.replace("-", "\N{MINUS SIGN}") if text.strip("-0123456789., %tonif") == "" else made
+
+
+def _unit(figure: Figure) -> str:
+    return "" if figure.unit in ("share", "count") else figure.unit

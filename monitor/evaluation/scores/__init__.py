@@ -1,0 +1,1 @@
+"""What is evaluated: score matrices, lists of comparisons, and the counts and resamples of them."""

@@ -1,0 +1,149 @@
+"""One pass over all scores: the counts that verification figures and ZEBRA stand on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from monitor.evaluation.scores.comparisons import Pool
+from monitor.maths.pav import Blocks, pool
+from monitor.maths.roc import Counts, cell_counts, cuts_around
+from monitor.types import FloatArray
+
+__all__ = ["Tally", "cost_bits", "speaker_cells"]
+
+_Doubles: TypeAlias = NDArray[np.float64]
+_CELLS = 1 << 22
+"""Most speakers x cells that are kept for resampling."""
+_FACTORS = 512
+"""Numbers up to 2 whose product stays finite."""
+
+
+@dataclass(frozen=True)
+class Tally:
+    """Counts of a pool of scores, and of its resamples.
+
+    Attributes:
+        counts: at and between the distinct mated scores, exact.
+        drawn: the same for each resample, shape (B, G); None without weights.
+        coarse: whether the resamples use wider cells than `counts`, because there are too many
+            speakers and scores to keep; a cell's scores are then tied.
+        costs: shape (2,): mean of ``log2(1 + exp(-s))`` over mated scores and of
+            ``log2(1 + exp(s))`` over non-mated ones, in bits.
+        drawn_costs: the same for each resample, shape (B, 2).
+        low: the lowest score.
+        high: the highest.
+
+    Example:
+        >>> from monitor.evaluation.scores.matrix import ScoreMatrix
+        >>> matrix = ScoreMatrix(np.array([[0.9, 0.1], [0.4, 0.6]]), np.array([0, 1]))
+        >>> tally = Tally.of(matrix)
+        >>> tally.counts.non_mated.tolist(), tally.low, tally.high
+        ([2.0, 0.0, 0.0, 0.0, 0.0], 0.1, 0.9)
+    """
+
+    counts: Counts
+    drawn: Counts | None
+    coarse: bool
+    costs: FloatArray
+    drawn_costs: FloatArray | None
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, scores: Pool, weights: FloatArray | None = None) -> Tally:
+        """Count all scores.
+
+        Args:
+            scores: read once in blocks, and once more where there are weights.
+            weights: shape (B, S), how often each person counts.
+        """
+        own = np.sort(scores.mated)
+        levels = own[np.concatenate([[True], own[1:] > own[:-1]])]
+        cuts = cuts_around(levels)
+        cells = np.zeros(len(cuts) + 1, dtype=np.intp)
+        people = len(scores.non_mated_counts)
+        sums = np.zeros((people, 2))
+        low, high = float(own[0]), float(own[-1])
+        sums[:, 0] = np.bincount(scores.owner, cost_bits(-scores.mated[:, None]), people)
+        for owner, block in scores.non_mated_blocks():
+            sums[:, 1] += np.bincount(owner, cost_bits(block), people)
+            ordered = np.sort(block, axis=None)
+            cells += cell_counts(ordered, cuts)
+            low, high = min(low, float(ordered[0])), max(high, float(ordered[-1]))
+        mated = cell_counts(own, cuts)
+        counts = Counts(cuts, mated.astype(np.float64), cells.astype(np.float64))
+        sizes = np.stack([np.bincount(scores.owner, minlength=people), scores.non_mated_counts], 1)
+        mean = sums.sum(axis=0) / sizes.sum(axis=0)
+        if weights is None:
+            return cls(counts, None, False, mean, None, low, high)
+        most = max(_CELLS // people, 3)
+        coarse = len(cuts) > most
+        if coarse:
+            cuts = levels[np.linspace(0, len(levels) - 1, most).astype(np.intp)]
+        by_speaker = speaker_cells(scores, cuts)
+        drawn = Counts(cuts, weights @ by_speaker[0], weights @ by_speaker[1])
+        shares = weights @ sums / (weights @ sizes)
+        return cls(counts, drawn, coarse, mean, shares, low, high)
+
+    @cached_property
+    def blocks(self) -> Blocks:
+        """Cells of `counts` after pool-adjacent-violators."""
+        return pool(self.counts.mated, self.counts.non_mated)
+
+    @cached_property
+    def drawn_blocks(self) -> Blocks | None:
+        """The same for each resample."""
+        return pool(self.drawn.mated, self.drawn.non_mated) if self.drawn else None
+
+
+def cost_bits(scores: FloatArray) -> _Doubles:
+    """Sum of ``log2(1 + exp(s))`` over the last axis: what scores cost that should be negative.
+
+    One logarithm for hundreds of scores: ``1 + exp(-|s|)`` lies between 1 and 2, and their product
+    is summed. Terms below 1e-16 bits are lost.
+
+    Args:
+        scores: shape (..., n), nats.
+
+    Returns:
+        shape (...).
+
+    Example:
+        >>> cost_bits(np.array([[0.0, -800.0], [800.0, 0.0]])).round(3).tolist()
+        [1.0, 1155.156]
+    """
+    factors: _Doubles = np.abs(scores)
+    np.negative(factors, out=factors)
+    np.exp(factors, out=factors)
+    factors += 1.0
+    positive: _Doubles = np.maximum(scores, 0.0)
+    starts = np.arange(0, scores.shape[-1], _FACTORS)
+    products = np.multiply.reduceat(factors, starts, axis=-1)
+    return np.asarray(np.log2(products).sum(axis=-1) + positive.sum(axis=-1) / np.log(2.0))
+
+
+def speaker_cells(scores: Pool, cuts: FloatArray) -> tuple[_Doubles, _Doubles]:
+    """Mated and non-mated scores of each person's trials in each cell.
+
+    Args:
+        scores: read once, in blocks.
+        cuts: shape (G - 1,), ascending, as `Counts.cuts`.
+
+    Returns:
+        two of shape (S, G).
+    """
+    shape = (len(scores.non_mated_counts), len(cuts) + 1)
+    place = np.searchsorted(cuts, scores.mated, side="right")
+    mated = np.bincount(scores.owner * shape[1] + place, minlength=shape[0] * shape[1])
+    others = np.zeros(shape)
+    for owner, block in scores.non_mated_blocks():
+        order = np.argsort(owner, kind="stable")
+        firsts = np.flatnonzero(np.diff(owner[order], prepend=-1))
+        for rows in np.split(order, firsts[1:]):
+            others[owner[rows[0]]] += cell_counts(np.sort(block[rows], axis=None), cuts)
+    return mated.reshape(shape).astype(np.float64), others

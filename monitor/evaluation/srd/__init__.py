@@ -1,0 +1,1 @@
+"""Similarity rank disclosure (SRD): bits that the rank of the true speaker gives away."""

@@ -1,0 +1,1 @@
+"""Speaker verification: equal error rate and cost of pooled scores."""

@@ -1,0 +1,1 @@
+"""ZEBRA: expected and worst-case disclosure of pooled scores for any prior belief."""

@@ -1,0 +1,48 @@
+"""The samples of docs/evaluate-input.md are what is read."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from monitor.evaluation.input.labels import read_labels
+from monitor.evaluation.input.layout import layout_of
+from monitor.evaluation.input.vectors import read_vectors
+
+PAGE = Path(__file__).resolve().parents[3] / "docs" / "evaluate-input.md"
+SECTIONS = dict(re.findall(r"^## (.*?)\n(.*?)(?=^## |\Z)", PAGE.read_text(), re.M | re.S))
+
+
+def samples(section):
+    return re.findall(r"```text\n(.*?)```", SECTIONS[section], re.S)
+
+
+def test_scores():
+    table, headed, kaldi = (layout_of("s", *text.splitlines()[:2]) for text in samples("Scores"))
+    assert not table.list
+    assert table.speakers == ("ann", "bob", "cid")
+    assert headed.list
+    assert headed.certain
+    assert (headed.trial, headed.speaker, headed.score) == (0, 1, 2)
+    assert kaldi.list
+    assert not kaldi.certain
+    assert (kaldi.trial, kaldi.speaker, kaldi.score) == (1, 0, 2)
+
+
+@pytest.mark.parametrize("number", [0, 1, 2])
+def test_labels(tmp_path, number):
+    (tmp_path / "l").write_text(samples("Labels")[number])
+    labels = read_labels(tmp_path / "l")
+    assert labels.trials == [(), ("a-1", "a-2", "b-1"), ("a-1", "b-1")][number]
+    assert labels.names == [("ann", "ann", "bob"), ("ann", "ann", "bob"), ("ann", "bob")][number]
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_embeddings(tmp_path, number):
+    (tmp_path / "e").write_text(samples("Embeddings")[number])
+    vectors = read_vectors(tmp_path / "e")
+    assert vectors.values.shape == ((3, 3), (2, 3))[number]
+    assert vectors.speakers == (("ann", "ann", "bob"), ("ann", "bob"))[number]
+    assert vectors.sessions == (("1", "2", "1"), ("1", "1"))[number]

@@ -1,0 +1,275 @@
+"""Every format gives the same matrix."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from monitor.errors import UsageError
+from monitor.evaluation.input.scores import read_scores
+from monitor.evaluation.scores.matrix import ScoreMatrix
+
+SPEAKERS = ("ann", "bob", "cid")
+TRIALS = ("a-1", "a-2", "b-1", "c-1")
+TARGET = [0, 0, 1, 2]
+SCORES = np.array([[0.9, 0.125, -0.25], [0.5, 0.75, 0.0], [0.1, 0.8, 0.3], [1e-3, -2.5, 0.4]])
+
+
+@pytest.fixture
+def file(tmp_path):
+    """Writes a file and gives its path."""
+
+    def write(name, content):
+        path = tmp_path / name
+        if isinstance(content, str):
+            path.write_text(content, encoding="utf-8")
+        elif isinstance(content, bytes):
+            path.write_bytes(content)
+        elif isinstance(content, dict):
+            np.savez(path, **content)
+        else:
+            np.save(path, content, allow_pickle=True)
+        return path
+
+    return write
+
+
+def table(separator=",", corner="trial", label=None):
+    """A table with names in its first column."""
+    lines = [[corner, *([label] if label else []), *SPEAKERS]]
+    for trial, own, row in zip(TRIALS, TARGET, SCORES, strict=True):
+        lines.append([trial, *([SPEAKERS[own]] if label else []), *map(repr, row.tolist())])
+    return "".join(separator.join(line) + "\n" for line in lines)
+
+
+def pairs(form, header="", order=None):
+    """A list; the form has t, s, x (score) and w (word) in it."""
+    lines = []
+    for i in range(len(TRIALS)):
+        for j in range(len(SPEAKERS)):
+            word = "target" if TARGET[i] == j else "nontarget"
+            x = repr(float(SCORES[i, j]))
+            lines.append(form.format(t=TRIALS[i], s=SPEAKERS[j], x=x, w=word) + "\n")
+    if order is not None:
+        lines = [lines[i] for i in order]
+    return header + "".join(lines)
+
+
+UTT2SPK = "".join(f"{t} {SPEAKERS[j]}\n" for t, j in zip(TRIALS, TARGET, strict=True))
+NAMES = "".join(f"{SPEAKERS[j]}\n" for j in TARGET)
+KEY = pairs("{s} {t} {w}")
+LABELS = {
+    "utt2spk": UTT2SPK,
+    "shuffled": "".join(sorted(UTT2SPK.splitlines(keepends=True), reverse=True)),
+    "csv": "trial,speaker\n" + UTT2SPK.replace(" ", ","),
+    "turned.csv": "speaker,trial\n"
+    + "".join(f"{SPEAKERS[j]},{t}\n" for t, j in zip(TRIALS, TARGET, strict=True)),
+    "key": KEY,
+    "key.csv": pairs("{t},{s},{w}", "trial,speaker,target\n"),
+    "01": pairs("{s} {t} {w}").replace("nontarget", "0").replace("target", "1"),
+    "targets": "".join(line for line in KEY.splitlines(keepends=True) if " target" in line),
+}
+FORMS = {
+    "kaldi": pairs("{s} {t} {x}"),
+    "tabs": pairs("{s}\t{t}\t{x}"),
+    "crlf": pairs("{s} {t} {x}").replace("\n", "\r\n"),
+    "turned": pairs("{t} {s} {x}"),
+    "blank lines": "\n" + pairs("{s}  {t}   {x} ").replace("\n", "\n\n"),
+    "bom": "\ufeff" + pairs("{s} {t} {x}"),
+    "list.csv": pairs("{t},{s},{x}", "trial,speaker,score\n"),
+    "listed.csv": pairs("{x}, {s}, {t}", "score,model,utterance\n"),
+    "quoted.csv": pairs('"{t}","{s}",{x}', "trial,speaker,score\n"),
+    "bare.csv": pairs("{t},{s},{x}"),
+    "bare-turned.csv": pairs("{s},{t},{x}"),
+    "vpc": pairs("{s} {t} {x}", "enroll_id trial_id score\n"),
+    "more columns": pairs("{s}\t{t}\ta\t{x}", "modelid\tsegment\tside\tLLR\n"),
+    "wide.csv": table(),
+    "wide.tsv": table("\t"),
+    "wide.txt": table(" "),
+    "corner.csv": table(corner=""),
+}
+
+
+def same(read, names=SPEAKERS):
+    assert read.matrix.speakers == names
+    assert read.matrix.scores.tolist() == SCORES.tolist()
+    assert read.matrix.target.tolist() == TARGET
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("labels", LABELS)
+def test_texts_with_labels_by_trial(file, form, labels):
+    read = read_scores(file("scores." + form, FORMS[form]), file("labels", LABELS[labels]))
+    same(read)
+    assert read.notes == ()
+
+
+@pytest.mark.parametrize("form", ["wide.csv", "kaldi", "list.csv"])
+@pytest.mark.parametrize("header", ["", "speaker\n"])
+def test_texts_with_names_in_order(file, form, header):
+    same(read_scores(file("scores." + form, FORMS[form]), file("labels", header + NAMES)))
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        table(label="target"),
+        pairs("{s} {t} {x} {w}"),
+        pairs("{t},{s},{x},{w}", "trial,speaker,score,target\n"),
+    ],
+)
+def test_texts_that_say_who_spoke(file, content):
+    same(read_scores(file("scores.csv", content)))
+
+
+def test_a_table_without_names_of_trials(file):
+    text = "".join(line.partition(",")[2] + "\n" for line in table().splitlines())
+    same(read_scores(file("scores.csv", text), file("labels.npy", np.array(TARGET))))
+
+
+def test_a_table_as_r_writes_it(file):
+    same(read_scores(file("s.txt", table(" ").partition(" ")[2]), file("utt2spk", UTT2SPK)))
+
+
+def test_numbers_alone(file, tmp_path):
+    np.savetxt(tmp_path / "s.txt", SCORES)
+    labels = file("labels.txt", "".join(f"{j}\n" for j in TARGET))
+    same(read_scores(tmp_path / "s.txt", labels), ("0", "1", "2"))
+
+
+def test_speakers_that_are_numbers(file):
+    names = {"ann": "84", "bob": "174", "cid": "1272"}
+
+    def renamed(text):
+        for name, number in names.items():
+            text = text.replace(name, number)
+        return text
+
+    for form in ("kaldi", "wide.csv", "list.csv"):
+        read = read_scores(file(form, renamed(FORMS[form])), file("k", renamed(KEY)))
+        same(read, ("84", "174", "1272"))
+    text = renamed("".join(line.partition(",")[2] + "\n" for line in table().splitlines()))
+    read = read_scores(file("bare.csv", text), file("labels", renamed(NAMES)))
+    same(read, ("84", "174", "1272"))
+
+
+@pytest.mark.parametrize("kind", ["<f8", "<f4", ">f4", "<f2"])
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_arrays_are_mapped(file, kind, order):
+    path = file("s.npy", np.asarray(SCORES, kind, order=order))
+    read = read_scores(path, file("l.npy", np.array(TARGET, np.uint8)))
+    assert isinstance(read.matrix.scores, np.memmap)
+    assert read.matrix.name == "s"
+    np.testing.assert_allclose(read.matrix.scores, SCORES, atol=2e-3)
+
+
+def test_arrays_with_names_as_labels(file):
+    path = file("s.npy", SCORES)
+    for labels in (file("l", NAMES), file("l.npy", np.array(NAMES.split())), file("u", UTT2SPK)):
+        read = read_scores(path, labels)
+        same(read)
+        assert read.notes[-1] == "columns have no names: taken for ann to cid, in this order"
+    assert read.notes[0] == "rows have no names: labels are taken in the order of u"
+
+
+@pytest.mark.parametrize("key", ["target", "labels"])
+def test_an_archive_brings_everything(file, key):
+    same(read_scores(file("s.npz", {"scores": SCORES, key: TARGET, "speakers": SPEAKERS})))
+    names = np.array(NAMES.split())
+    same(read_scores(file("s.npz", {"scores": SCORES, key: names, "speakers": SPEAKERS})))
+    bare = file("bare.npz", {"scores": SCORES})
+    same(read_scores(bare, file("t.npz", {key: TARGET})), ("0", "1", "2"))
+
+
+def test_labels_beside_win(file):
+    given = file("s.npz", {"scores": SCORES, "target": [2, 2, 2, 2], "speakers": SPEAKERS})
+    same(read_scores(given, file("u", UTT2SPK)))
+
+
+def test_the_golden_matrices_survive_every_format(golden, file):
+    matrix = golden.matrix("tied_eval")
+    scores, target = golden.arrays["tied_eval"], golden.arrays["target"]
+    rows, columns = np.indices(scores.shape).reshape(2, -1).tolist()
+    values = scores.astype(float).ravel().tolist()
+    lines = [f"s{j} u{i} {x!r}\n" for i, j, x in zip(rows, columns, values, strict=True)]
+    labels = file("utt2spk", "".join(f"u{i} s{j}\n" for i, j in enumerate(target)))
+    listed = read_scores(file("scores", "".join(lines)), labels)
+    order = [int(name[1:]) for name in listed.matrix.speakers]
+    assert order == sorted(order, key=lambda j: f"s{j}")
+    np.testing.assert_array_equal(listed.matrix.scores, scores[:, order])
+    mapped = read_scores(file("s.npy", scores), file("l.npy", target))
+    for read in (listed, mapped):
+        np.testing.assert_array_equal(read.matrix.better, matrix.better)
+        np.testing.assert_array_equal(read.matrix.tied, matrix.tied)
+
+
+@given(st.permutations(range(12)), st.sampled_from(["kaldi", "turned", "list.csv"]))
+def test_a_list_may_come_in_any_order(tmp_path_factory, order, form):
+    folder = tmp_path_factory.mktemp("any")
+    text = FORMS[form]
+    lines = text.splitlines(keepends=True)
+    head = lines[:-12]
+    (folder / "s").write_text("".join([*head, *(lines[len(head) + i] for i in order)]))
+    (folder / "k").write_text("".join(KEY.splitlines(keepends=True)[i] for i in reversed(order)))
+    matrix = read_scores(folder / "s", folder / "k").matrix
+    assert matrix.speakers == SPEAKERS
+    assert sorted(zip(matrix.mated, matrix.better, strict=True)) == sorted(
+        zip(SCORES[range(4), TARGET], [0, 1, 0, 0], strict=True)
+    )
+
+
+def test_progress_reaches_the_end(file):
+    steps = []
+    read_scores(
+        file("s", FORMS["kaldi"]), file("k", KEY), progress=lambda *step: steps.append(step)
+    )
+    assert steps
+    assert all(done <= total for done, total in steps)
+
+
+def test_trials_of_strangers_are_dropped_on_demand(file):
+    # VoicePrivacy's lists hold trials of speakers who are not enrolled
+    path = file("s", FORMS["kaldi"].replace("cid", "dot"))
+    key = file("k", KEY.replace("cid c-1 target", "cid c-1 nontarget").replace("cid", "dot"))
+    with pytest.raises(UsageError, match=r"1 of 4 trials have no mated .*first: trial c-1"):
+        read_scores(path, key, unmated="refuse")
+    read = read_scores(path, key, unmated="drop")
+    assert read.matrix.target.tolist() == [0, 0, 1]
+    assert read.matrix.scores.tolist() == SCORES[:3].tolist()
+    assert "1 of 4 trials have no target, as those of impostors" in read.notes[0]
+    assert "dropped" in read.notes[0]
+    assert "1 of 3 speakers has no trial (first: dot)" in read.notes[1]
+
+
+def test_notes(file):
+    flat = SCORES.copy()
+    flat[2] = 0.5
+    read = read_scores(file("s.npy", flat), file("l.npy", np.zeros(4, int)))
+    assert [note.split(":")[0] for note in read.notes] == [
+        "1 of 4 trials scores the same with every speaker (trial 3)",
+        "2 of 3 speakers have no trial (first",
+        "all trials are of one speaker",
+    ]
+    uneven = read_scores(
+        file("m.npy", np.random.default_rng(0).random((5, 2))), file("n.npy", [0, 0, 0, 0, 1])
+    )
+    assert uneven.notes[0].startswith("speakers have 1 to 4 trials")
+    more = read_scores(file("k", FORMS["kaldi"]), file("u", UTT2SPK + "d-1 ann\n"))
+    assert more.notes == ("u speaks of 1 trial without a score",)
+
+
+def test_a_matrix_is_gone_through_once(file, monkeypatch):
+    passes = []
+    blocks = ScoreMatrix.blocks
+
+    def counted(matrix):
+        passes.append(matrix.trials)
+        return blocks(matrix)
+
+    monkeypatch.setattr(ScoreMatrix, "blocks", counted)
+    matrix = read_scores(file("s.npy", SCORES), file("l.npy", np.array(TARGET))).matrix
+    assert matrix.better.tolist() == [0, 1, 0, 0]
+    assert matrix.mated.tolist() == SCORES[range(4), TARGET].tolist()
+    assert passes == [4]
