@@ -36,8 +36,8 @@ __all__ = ["FITTED", "LARGEST", "Curve", "extrapolated", "published"]
 
 FITTED = (220, 1020)
 LARGEST = 21_920
-_METHOD = {"beta_binomial": 0.075, "probit": 0.028, "logit": 0.022, "pitman_yor": 0.068}
-"""Root mean square errors of METHOD section 10, fitted up to 220."""
+_STATED = {"beta_binomial": 0.075, "probit": 0.028, "logit": 0.022, "pitman_yor": 0.068}
+"""Root mean square errors of docs/method.md section 10, fitted up to 220."""
 _SIZES = ((50, 6), (100, 6))
 _TIMES = (10, 200, 20_000)
 _WORLD = 400_000
@@ -97,7 +97,7 @@ def of_curves() -> dict[str, dict[str, dict[str, float]]]:
             for upto in FITTED
         ]
         print(f"| {FORMS[form].label} | {' | '.join(f'{e:.3f}' for e in errors)} "
-              f"| {_METHOD[form]:.3f} |")  # fmt: skip
+              f"| {_STATED[form]:.3f} |")  # fmt: skip
     return found
 
 

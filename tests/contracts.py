@@ -1,7 +1,7 @@
 """Every Feature, Sketch, Source and Sink there is, and what the suite over them needs.
 
 A new implementation is one more entry in `FEATURES`, `SKETCHES`, `SOURCES` or `SINKS`;
-``test_contracts.py`` then holds it to the laws of DESIGN.
+``test_contracts.py`` then holds it to the laws of docs/architecture.md.
 """
 
 from __future__ import annotations

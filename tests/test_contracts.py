@@ -1,4 +1,4 @@
-"""The laws of DESIGN, over every implementation listed in contracts.py."""
+"""The laws of docs/architecture.md, over every implementation listed in contracts.py."""
 
 from __future__ import annotations
 

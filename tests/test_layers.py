@@ -1,4 +1,4 @@
-"""A module imports only lower layers; rooms on one layer do not import one another (DESIGN)."""
+"""A module imports only lower layers; rooms on one layer do not import one another."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ class Budget(Threshold):
     figure of one stream of all that was heard, its length T that of all sessions together: what
     an attacker has who kept everything. Sums of sessions' own bits would be no better: those of one
     voice under one template do not stand on their own, and a small one takes nothing back. It
-    stands on ``bits`` or ``evidence_bits``, never on the peak (METHOD sections 5 and 10).
+    stands on ``bits`` or ``evidence_bits``, never on the peak (docs/method.md sections 5 and 10).
 
     Args:
         budget_bits: the budget.

@@ -17,7 +17,9 @@ OPEN = re.compile(rf"\s*(?P<field>[^\s<>=]+){HOLD}\s*")
 
 
 class Conformal(Threshold):
-    """A threshold that at most a share of other people's streams exceeds (METHOD section 11).
+    """A threshold that at most a share of other people's streams exceeds.
+
+    Source: docs/method.md section 11.
 
     Raised at the first reading that *exceeds* it, unless it is to hold for longer: what stops at
     the same bound as others' streams did says nothing. Its records quote the share, the length of

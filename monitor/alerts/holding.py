@@ -21,7 +21,9 @@ class Recordable(Protocol):
 
 
 class Holding:
-    """A rule on one field: raised, and cleared, once its condition held long enough (METHOD 7).
+    """A rule on one field: raised, and cleared, once its condition held long enough.
+
+    Source: docs/method.md section 7.
 
     A hold is measured from the first to the last reading that it contains. Gaps, withheld (null)
     figures and changes of speaker or channel restart it. A change also clears the rule, with the

@@ -19,7 +19,7 @@ RULE = re.compile(rf"\s*(?P<field>[^\s<>=]+)\s*>=?\s*(?P<bits>{NUMBER})\s*(?:bit
 
 
 class Threshold(Holding):
-    """Raises an alert once a figure has held a threshold for a while (METHOD section 7).
+    """Raises an alert once a figure has held a threshold for a while (docs/method.md section 7).
 
     The field is taken at its word: ``bits`` is the value shown, ``bits_low`` its lower limit.
     Raised at the first reading that ends ``hold_seconds`` of readings that are all at or above

@@ -53,7 +53,7 @@ STEPS = 6
 
 _STYLE = "paper"
 _FAR = 10
-"""Times its own number of speakers that a law is trusted at (METHOD section 3)."""
+"""Times its own number of speakers that a law is trusted at (docs/method.md section 3)."""
 _WINDOWS = (1, 10, 100, 1000)
 """Trials that a declared epsilon is accounted for."""
 

@@ -1,4 +1,6 @@
-"""Which limits each figure has, or why it has none: what simulation bears out (METHOD section 12).
+"""Which limits each figure has, or why it has none: what simulation bears out.
+
+Source: docs/method.md section 12.
 
 Coverage of each is measured by ``python -m benchmarks.coverage`` and stands in docs/coverage.md. A
 figure that no rule names gets no limits. Where ranks cannot be told from those of permuted

@@ -2,8 +2,9 @@
 
 Rank k = 1..N of the true speaker is a beta-binomial count of impostors that beat it, j = k - 1 of
 n = N - 1: ``gamma_k = C(n, j) B(j + alpha, n - j + beta) / B(alpha, beta)``. The paper prints alpha
-twice and counts j from 1 to N; neither sums to one (METHOD section 3). Where (alpha, beta) run away
-the law is Binomial(n, p). Everything is natural logarithms but the names that end in ``_bits``.
+twice and counts j from 1 to N; neither sums to one (docs/method.md section 3). Where (alpha, beta)
+run away the law is Binomial(n, p). Everything is natural logarithms but the names that end in
+``_bits``.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from monitor.types import FloatArray
 __all__ = ["DRAWS", "limits", "limits_of_each", "speaker_weights"]
 
 DRAWS = 200
-"""B of METHOD section 5."""
+"""B of docs/method.md section 5."""
 
 
 def speaker_weights(speakers: int, draws: int = DRAWS, seed: int = 0) -> FloatArray:

@@ -1,4 +1,7 @@
-"""A threshold that others' maxima stay under (conformal, by trajectory; METHOD section 11)."""
+"""A threshold that others' maxima stay under (conformal, by trajectory).
+
+Source: docs/method.md section 11.
+"""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 Rank 1 is lost to the first stranger who scores higher. Each form is a guess at how likely strangers
 are to do that, and so at ``rate(n)``, the share of trials in which the right one of n people comes
 first. On the sizes that can be measured they fit alike; far beyond they part, and the space between
-them is what is not known (METHOD section 10).
+them is what is not known (docs/method.md section 10).
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _OWN = np.arange(-14.0, 26.0, 0.08)
 def beta_binomial(points: FloatArray, sizes: FloatArray) -> _Doubles:
     """The rank law of SRD at rank 1: each stranger wins with a chance that is beta distributed.
 
-    ``rate(n) = B(alpha, n - 1 + beta) / B(alpha, beta)``: METHOD section 3 at j = 0.
+    ``rate(n) = B(alpha, n - 1 + beta) / B(alpha, beta)``: docs/method.md section 3 at j = 0.
 
     Args:
         points: shape (B, 2), ``(ln alpha, ln beta)``.
@@ -57,10 +57,10 @@ def beta_binomial(points: FloatArray, sizes: FloatArray) -> _Doubles:
 def probit(points: FloatArray, sizes: FloatArray) -> _Doubles:
     """Normal scores of one spread, and a share of trials that are missed whatever the crowd.
 
-    ``rate(n) = w E[Phi(z)^(n - 1)]``, z normal with mean d' and deviation 1 (METHOD section 10):
-    own and strangers' scores spread alike, as in signal detection (Green and Swets, 1966). With a
-    deviation of its own it would have a third parameter, which few sizes cannot tell from the
-    others.
+    ``rate(n) = w E[Phi(z)^(n - 1)]``, z normal with mean d' and deviation 1 (docs/method.md
+    section 10): own and strangers' scores spread alike, as in signal detection (Green and Swets,
+    1966). With a deviation of its own it would have a third parameter, which few sizes cannot tell
+    from the others.
 
     Args:
         points: shape (B, 2), ``(logit w, d')``.

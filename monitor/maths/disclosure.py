@@ -1,6 +1,7 @@
-"""What a distribution of ranks discloses (SRD section IV-C, corrected as in METHOD section 3).
+"""What a distribution of ranks discloses (SRD section IV-C, corrected).
 
-The disclosure of rank k is ``log2(N p_k)``: the paper prints a minus, its own table needs the plus.
+The disclosure of rank k is ``log2(N p_k)``: the paper prints a minus, its own table needs the plus
+(docs/method.md section 3).
 """
 
 from __future__ import annotations

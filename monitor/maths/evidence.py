@@ -1,4 +1,6 @@
-"""Likelihood ratios of all enrolled speakers, and what they say among M people (METHOD section 10).
+"""Likelihood ratios of all enrolled speakers, and what they say among M people.
+
+Source: docs/method.md section 10.
 
 ``LR_j = f(scores | the stream is j's) / f(scores | it is somebody else's)``, in bits: 11 bits are
 as likely by chance as 1 in 2 000. Somebody who is not enrolled has a ratio of 1 on average: so

@@ -1,4 +1,4 @@
-"""Fitting the rank law to a histogram of ranks (SRD section IV-B, METHOD section 3)."""
+"""Fitting the rank law to a histogram of ranks (SRD section IV-B, docs/method.md section 3)."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 Percentiles over resampled speakers are too short for thirty of them, and have no width where all
 agree. Here resampling gives a variance only; how far limits then reach follows from how well that
-variance is known (METHOD section 12). Coverage is measured in docs/coverage.md.
+variance is known (docs/method.md section 12). Coverage is measured in docs/coverage.md.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Local information disclosure of one trial, as its paper works it out on row-normalised scores.
 
 For `evaluate` and for comparison: normalising a row forgets how much was heard, so the live
-posterior works on raw scores (METHOD section 5).
+posterior works on raw scores (docs/method.md section 5).
 """
 
 from __future__ import annotations

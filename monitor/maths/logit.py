@@ -1,4 +1,4 @@
-"""Tempering and floor of the score posterior, by conditional logit (METHOD section 5).
+"""Tempering and floor of the score posterior, by conditional logit (docs/method.md section 5).
 
 For a calibration trial with raw scores ``s_fj`` and true speaker w,
 ``p = (1 - e) / sum_j exp(sum_f lambda_f (s_fj - s_fw)) + e / N``; the fit minimises the mean of

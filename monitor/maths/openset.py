@@ -1,9 +1,9 @@
 """Is the speaker enrolled at all? The best absolute score against those of mated trials.
 
-A posterior over N enrolled speakers cannot say "none of them" (METHOD section 5). What can is how
-well the best candidate fits in absolute terms. Every calibration trial is looked at twice: as it
-is, and with the true speaker's template taken away, as a stranger would meet it. A logistic
-regression on the favourite's absolute scores, one number a feature, tells the two apart.
+A posterior over N enrolled speakers cannot say "none of them" (docs/method.md section 5). What
+can is how well the best candidate fits in absolute terms. Every calibration trial is looked at
+twice: as it is, and with the true speaker's template taken away, as a stranger would meet it. A
+logistic regression on the favourite's absolute scores, one number a feature, tells the two apart.
 """
 
 from __future__ import annotations

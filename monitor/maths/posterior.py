@@ -1,4 +1,4 @@
-"""From scores to a posterior over the speakers, and from it to bits (METHOD section 5)."""
+"""From scores to a posterior over the speakers, and from it to bits (docs/method.md section 5)."""
 
 from __future__ import annotations
 

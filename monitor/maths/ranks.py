@@ -1,4 +1,4 @@
-"""The rank of the true speaker, and histograms of it (METHOD section 3)."""
+"""The rank of the true speaker, and histograms of it (docs/method.md section 3)."""
 
 from __future__ import annotations
 

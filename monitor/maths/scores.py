@@ -1,4 +1,4 @@
-"""How alike a stream and each template are (METHOD section 2); higher is more alike.
+"""How alike a stream and each template are (docs/method.md section 2); higher is more alike.
 
 Every similarity splits into ``prepare`` (once, on the templates) and ``score`` (at each reading),
 so that the default costs one matrix-vector product a reading.
@@ -17,7 +17,7 @@ from monitor.types import AnyArray, FloatArray
 __all__ = ["SIMILARITIES", "Similarity", "default_similarity", "similarity"]
 
 PSEUDO_COUNT = 0.5
-"""a of METHOD section 2: what is added to every bin of a template."""
+"""a of docs/method.md section 2: what is added to every bin of a template."""
 
 GRID_NATS = 2.0**-28
 

@@ -1,4 +1,4 @@
-"""Running, mergeable summaries of one feature over a stream (METHOD section 1)."""
+"""Running, mergeable summaries of one feature over a stream (docs/method.md section 1)."""
 
 from __future__ import annotations
 

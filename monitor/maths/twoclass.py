@@ -1,4 +1,6 @@
-"""Likelihood ratios from normalised scores: two-class logistic regression (METHOD section 10).
+"""Likelihood ratios from normalised scores: two-class logistic regression.
+
+Source: docs/method.md section 10.
 
 ``log LR = a + sum_f b_f z_f``, every b >= 0: the logit less the logarithm of the weighted class
 ratio. In each class every speaker, and every pair of speakers, weighs the same, however many

@@ -17,7 +17,7 @@ def window_starts(start: int, test: int, template: int, available: int) -> tuple
 
     The test is ``start + [0, test)`` and the template ``start + test + gap + [0, template)`` modulo
     ``available`` with ``gap = floor((available - test - template) / 2)``: the two never overlap and
-    lie as far apart as they can (METHOD section 4; the printed offset overlaps).
+    lie as far apart as they can (docs/method.md section 4; the printed offset overlaps).
 
     Example:
         >>> window_starts(3, test=2, template=4, available=10)

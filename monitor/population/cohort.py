@@ -1,8 +1,8 @@
 """Background speakers, who are nobody's template: what scores are like for anybody else.
 
 A score says little by itself; how far it stands out from those of people who certainly are not the
-speaker says more (METHOD section 10). Of each of them there is one short sketch a feature, no name
-and no audio.
+speaker says more (docs/method.md section 10). Of each of them there is one short sketch a
+feature, no name and no audio.
 """
 
 from __future__ import annotations

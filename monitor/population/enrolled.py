@@ -1,4 +1,7 @@
-"""Is anybody enrolled speaking? A law's open-set coefficients along a stream (METHOD section 5)."""
+"""Is anybody enrolled speaking? A law's open-set coefficients along a stream.
+
+Source: docs/method.md section 5.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What a likelihood ratio is worth, by length: the evidence part of a law (METHOD section 10)."""
+"""What a likelihood ratio is worth, by length: the evidence part of a law.
+
+Source: docs/method.md section 10.
+"""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ __all__ = ["FalseAlarms", "false_alarms"]
 
 @dataclass(frozen=True, slots=True)
 class FalseAlarms:
-    """How often other people's streams exceed a threshold (METHOD section 11).
+    """How often other people's streams exceed a threshold (docs/method.md section 11).
 
     Attributes:
         field: of a reading.

@@ -1,4 +1,4 @@
-"""A rank law between the lengths it was learnt at (METHOD section 4)."""
+"""A rank law between the lengths it was learnt at (docs/method.md section 4)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""A rank law: what calibration learnt about one set of features (METHOD sections 3 to 5)."""
+"""A rank law: what calibration learnt about one set of features.
+
+Source: docs/method.md sections 3 to 5.
+"""
 
 from __future__ import annotations
 

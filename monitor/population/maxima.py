@@ -1,7 +1,8 @@
 """How high other people's streams got: the maxima that false alarms are worked out from.
 
 Streams of calibration speakers who are not the watched one, each watched as somebody else and with
-the speaker's own template taken out (METHOD section 11). Maxima alone: no audio, no templates.
+the speaker's own template taken out (docs/method.md section 11). Maxima alone: no audio, no
+templates.
 """
 
 from __future__ import annotations

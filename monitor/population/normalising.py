@@ -1,4 +1,6 @@
-"""How far scores stand out from those of people who are certainly not the speaker (METHOD 10).
+"""How far scores stand out from those of people who are certainly not the speaker.
+
+Source: docs/method.md section 10.
 
 A log-likelihood grows with what was heard and has no scale but its spread over the cohort in this
 very stream. A cosine has one: of embeddings only the mean is the stream's own, and the spread is

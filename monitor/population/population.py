@@ -35,7 +35,7 @@ SLICE_SECONDS = 5.0
 """Templates are kept in slices of so many speech seconds, so that they can be cut to one length."""
 
 MISMATCH = 0.8
-"""A template under this share of the common length breaks the law (METHOD section 4)."""
+"""A template under this share of the common length breaks the law (docs/method.md section 4)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""What the evidence of a moment means among people (METHOD section 10)."""
+"""What the evidence of a moment means among people (docs/method.md section 10)."""
 
 from __future__ import annotations
 

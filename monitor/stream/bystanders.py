@@ -1,4 +1,7 @@
-"""Who else became more probable: everybody enrolled loses when anybody speaks (METHOD 10)."""
+"""Who else became more probable: everybody enrolled loses when anybody speaks.
+
+Source: docs/method.md section 10.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The one length D that all templates of a run are cut to, and what that means (METHOD section 4).
+"""The one length D that all templates of a run are cut to, and what that means.
+
+Source: docs/method.md section 4.
 
 The watched speaker's length decides: who has less than the others is compared with as much of
 each, never with more. What a law says belongs to its own D, so a length far below those that it

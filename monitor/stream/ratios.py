@@ -1,4 +1,4 @@
-"""Likelihood ratios of all enrolled speakers along a stream (METHOD section 10)."""
+"""Likelihood ratios of all enrolled speakers along a stream (docs/method.md section 10)."""
 
 from __future__ import annotations
 

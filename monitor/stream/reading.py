@@ -1,4 +1,4 @@
-"""What the monitor says at one moment (METHOD section 5)."""
+"""What the monitor says at one moment (docs/method.md section 5)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Learn rank laws from a corpus (METHOD sections 3 to 5)."""
+"""Learn rank laws from a corpus (docs/method.md sections 3 to 5)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Likelihood ratios of one cell of the grid, and whether they keep what they promise (METHOD 10).
+"""Likelihood ratios of one cell of the grid, and whether they keep what they promise.
+
+Source: docs/method.md section 10.
 
 The streams are of people who trained none of the networks, and nobody in the cohort is compared, so
 that what a network does to the scores of a cohort that trained it is part of the fit. All

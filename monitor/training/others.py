@@ -1,4 +1,7 @@
-"""How high others' streams get: what false alarms are worked out from (METHOD section 11)."""
+"""How high others' streams get: what false alarms are worked out from.
+
+Source: docs/method.md section 11.
+"""
 
 from __future__ import annotations
 

@@ -4,8 +4,8 @@
     python -m recipes.phones.bits CACHE OUT FRAMES --half report --layer up --units 256 --channels
 
 Templates of 60 s of speech of all readers who trained nothing, tests of one half of them from
-other chapters; log-likelihood of counts (METHOD section 2), posterior by a fit without the reader
-(section 5). FRAMES, by ``monitor hear``, says what is speech. Prints a table.
+other chapters; log-likelihood of counts (docs/method.md section 2), posterior by a fit without the
+reader (docs/method.md section 5). FRAMES, by ``monitor hear``, says what is speech. Prints a table.
 """
 
 from __future__ import annotations

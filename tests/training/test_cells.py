@@ -81,7 +81,7 @@ def test_tests_wander_and_sessions_take_turns():
 
 
 def slow_windows(kind, own, test: int, template: int, shift: int, shifts: int):
-    """METHOD section 4, unit by unit: (template frames, test frames), one list of frames each."""
+    """(template frames, test frames), unit by unit (docs/method.md section 4)."""
 
     def frames(session: SessionFrames) -> list[list[int]]:
         rows: list[list[int]] = [[] for _ in range(session.length)]

@@ -1,4 +1,7 @@
-"""Known truth: Gaussian scores, heavy tails, and speakers who differ (METHOD section 10)."""
+"""Known truth: Gaussian scores, heavy tails, and speakers who differ.
+
+Source: docs/method.md section 10.
+"""
 
 from __future__ import annotations
 

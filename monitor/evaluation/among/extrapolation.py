@@ -29,7 +29,7 @@ from monitor.types import BoolArray, FloatArray
 __all__ = ["FAR", "FEWEST", "NARROW", "RANKED", "Extrapolation"]
 
 FAR = 10
-"""Times N that a bracket is supported at, however wide it is (METHOD section 10)."""
+"""Times N that a bracket is supported at, however wide it is (docs/method.md section 10)."""
 NARROW: Mapping[str, float] = {"share": 0.1, "bits": 1.0}
 """Farther off it is supported as long as it is no wider than this, by unit."""
 FEWEST = 10

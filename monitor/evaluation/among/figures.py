@@ -2,7 +2,7 @@
 
 A rate among N says little about one among a million: forms that fit equally well part on the way.
 So what each says is given with limits over speakers, the bracket from the lowest to the highest
-beside it, and whether N people support that (METHOD section 10). Never one number alone.
+beside it, and whether N people support that (docs/method.md section 10). Never one number alone.
 """
 
 from __future__ import annotations

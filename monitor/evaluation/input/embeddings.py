@@ -33,7 +33,7 @@ def read_embeddings(
     unmated: str = "count",
     progress: Progress | None = None,
 ) -> Input:
-    """Score every trial embedding with every enrolled speaker (METHOD section 2).
+    """Score every trial embedding with every enrolled speaker (docs/method.md section 2).
 
     Args:
         trials: a file of embeddings, see `read_vectors`; each is one trial.

@@ -52,7 +52,7 @@ class Tempering:
         """The rank law among another number of speakers, one trial added to each rank.
 
         Where N is that of the development speakers it is ``(h + 1) / (n + N)``; elsewhere the law
-        fitted to h stands for the histogram, evaluated at N (METHOD section 3).
+        fitted to h stands for the histogram, evaluated at N (docs/method.md section 3).
 
         Args:
             speakers: N of the scores.

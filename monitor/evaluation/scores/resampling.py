@@ -20,8 +20,8 @@ def resamples(matrix: ScoreMatrix, draws: int = DRAWS, seed: int = 0) -> FloatAr
     """How often each tested speaker counts in each resample.
 
     Trials of one speaker are alike, so speakers are drawn and not trials; the enrolled speakers,
-    the columns, stay as they are (METHOD section 5). They are drawn by name: systems with their
-    columns in another order draw the same people. The weight of a trial is
+    the columns, stay as they are (docs/method.md section 5). They are drawn by name: systems with
+    their columns in another order draw the same people. The weight of a trial is
     ``weights[:, matrix.owner]``, and a row's non-mated scores weigh as much as its mated one.
 
     Args:

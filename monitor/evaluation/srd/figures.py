@@ -1,7 +1,7 @@
 """Similarity rank disclosure (SRD): what the rank of the true speaker gives away.
 
 Disclosure of rank k is ``log2(N gamma_k)``; the law is the corrected equation (3) of the paper,
-fitted by LL (METHOD section 3).
+fitted by LL (docs/method.md section 3).
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def figures(
     """Every figure of SRD.
 
     The limits of MeanD stand on the law's, refitted in each resample; percentile limits of the
-    plug-in figure would cover a quarter of the time (METHOD section 3), so it carries none.
+    plug-in figure would cover a quarter of the time (docs/method.md section 3), so it carries none.
 
     Args:
         matrix: the trials.

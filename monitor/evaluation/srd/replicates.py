@@ -1,4 +1,4 @@
-"""Rank histograms of resamples, and what they read (METHOD section 3)."""
+"""Rank histograms of resamples, and what they read (docs/method.md section 3)."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def mean_bits_by_speaker(matrix: ScoreMatrix, ties: str = "spread") -> FloatArra
 
     A speaker has few trials: the plug-in MeanD of n trials among N speakers reads up to
     ``log2(N / n)`` bits without any evidence, so each speaker's histogram is fitted by LL and the
-    law's MeanD is given (METHOD section 3).
+    law's MeanD is given (docs/method.md section 3).
 
     Args:
         matrix: the trials.
