@@ -12,8 +12,9 @@ import monitor
 ROOT = Path(monitor.__file__).parent
 LAYERS = [
     {"bounds", "types", "errors", "lazy", "managed", "marks", "phrases", "threads", "version"},
-    {"archives", "crowds", "locks", "maths", "protocols", "records", "workers"},
-    {"apart", "atomic", "networks"},
+    {"archives", "crowds", "locks", "maths", "records", "workers"},
+    {"kinds"},
+    {"apart", "atomic", "networks", "protocols"},
     {"corpus", "features", "population", "sources", "sinks", "plots"},
     {"stream", "alerts", "evaluation"},
     {"training", "ledger", "web"},

@@ -30,7 +30,7 @@ from typing import Any
 import numpy as np
 
 from monitor.errors import StoreError, UsageError
-from monitor.stream.following import VOICES, FollowedVoice, Sensitivity
+from monitor.kinds.following import VOICES, FollowedVoice, Sensitivity
 from monitor.types import TICKS_PER_SECOND, AnyArray
 
 __all__ = ["SENSITIVITY", "Change", "ChangeDetector", "Open"]

@@ -14,9 +14,9 @@ from monitor.features.extractor import Extractor
 from monitor.features.f0 import F0
 from monitor.features.tracks import join_frames
 from monitor.features.voice import Voice
+from monitor.kinds import following as module
 from monitor.population.population import Population
 from monitor.sources.file import File
-from monitor.stream import following as module
 from monitor.stream.background import background
 from monitor.stream.change import SENSITIVITY, ChangeDetector
 from monitor.types import Block

@@ -11,10 +11,10 @@ import pytest
 
 from monitor.alerts.rules import Threshold
 from monitor.errors import UsageError
+from monitor.kinds.following import adwin
 from monitor.records.schema import SCHEMA
 from monitor.sinks.kept import Kept
 from monitor.stream.change import Change
-from monitor.stream.following import adwin
 from monitor.stream.monitor import Monitor
 from monitor.stream.reading import Reading
 from monitor.stream.records import record_of

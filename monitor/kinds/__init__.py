@@ -1,0 +1,1 @@
+"""The kinds of feature there are, and all that differs between them."""
