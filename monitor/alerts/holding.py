@@ -3,21 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any
 
 from monitor.alerts.fields import check_stream, figure
 from monitor.errors import UsageError
+from monitor.protocols import Recordable
 
-__all__ = ["Holding", "Recordable"]
+__all__ = ["Holding"]
 
 SLACK_SECONDS = 1e-6  # 0.1 + 0.2 s must hold for 0.3 s; far below one tick of 10 ms
-
-
-class Recordable(Protocol):
-    """A reading as the monitor gives it."""
-
-    def record(self) -> Mapping[str, Any]:
-        """The same as a record."""
 
 
 class Holding:

@@ -14,8 +14,8 @@ from monitor.cli.options import Seconds, Share, with_options
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from monitor.protocols import AlertAction, AlertReceiver
     from monitor.stream.monitor import Monitor
-    from monitor.stream.run import Action
 
 __all__ = ["Alerting", "alert_options"]
 
@@ -105,12 +105,12 @@ class Alerting:
             notes.append("no --alert is set: nothing is sent to --webhook and --notify")
         return notes
 
-    def actions(self) -> list[Action]:
+    def actions(self) -> list[AlertAction]:
         """What alerts do, ready for ``run``; to be closed when it is over."""
-        from monitor.alerts.actions.courier import Courier, Receiver
+        from monitor.alerts.actions.courier import Courier
 
-        made: list[Action] = []
-        receivers: list[Receiver] = []
+        made: list[AlertAction] = []
+        receivers: list[AlertReceiver] = []
         if self.bell:
             from monitor.alerts.actions.bell import Bell
 

@@ -250,7 +250,7 @@ def command(
         voices, shapes, problems = collect(
             found,
             features=features,
-            progress=lambda r: step(r.speaker),
+            progress=lambda r: step(r.speaker, 1),
             jobs=processes(jobs, files),
         )
     for problem in problems:
@@ -291,7 +291,7 @@ def command(
             seed=seed,
             prior=None if no_prior else "shipped",
             cohort=others or "shipped",
-            progress=lambda _done, _all: step(""),
+            progress=lambda _done, _all: step("", 1),
         )
     laws = made.laws
     if population is not None and alarms:
@@ -303,7 +303,7 @@ def command(
                 trained=trained,
                 seed=seed,
                 jobs=jobs or (cores() if many * len(laws) >= _WORTHWHILE else 1),
-                progress=lambda _done, _all: step(""),
+                progress=lambda _done, _all: step("", 1),
             ).laws
     if output is not None:
         if population is not None:

@@ -176,7 +176,7 @@ def command(
                 found,
                 features=features,
                 seconds=seconds,
-                progress=lambda r: step(r.speaker),
+                progress=lambda r: step(r.speaker, 1),
                 jobs=processes(jobs, files),
             )
     with alone(output) as locked:

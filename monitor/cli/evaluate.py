@@ -265,7 +265,7 @@ def command(
         for read, read_dev in zip(systems, others, strict=True):
             system = read()
             tuning = None if read_dev is None else read_dev()
-            step(system.comparisons.name)
+            step(system.comparisons.name, 1)
             measure = partial(
                 evaluate,
                 dev=None if tuning is None else tuning.matrix,
@@ -278,7 +278,9 @@ def command(
                 among=among,
             )
             notes = (*system.notes, *(() if tuning is None else tuning.notes))
-            reports.append(measure(system.comparisons, notes=notes, progress=step))
+            reports.append(
+                measure(system.comparisons, notes=notes, progress=lambda label: step(label, 1))
+            )
             if attribute is not None:
                 parts.append(by_group(system.comparisons, attribute.of, measure, attribute.label))
     comparison = compare(reports) if len(reports) > 1 else None

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from monitor.cli.keeping import Keeping
     from monitor.ledger import LedgerSession
     from monitor.ledger.ledger import HeardPart
-    from monitor.protocols import Sink, Source
+    from monitor.protocols import Sink, Source, Stateful
     from monitor.sinks.jsonl import JsonLines
-    from monitor.stream.checkpoint import Checkpoint, Stateful
+    from monitor.stream.checkpoint import Checkpoint
     from monitor.stream.monitor import Monitor
     from monitor.stream.records import RunTotals
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Protocol
 
 from monitor.cli.saying import say
 from monitor.phrases import clock_time
@@ -15,13 +14,11 @@ __all__ = ["progress_over"]
 _QUIET_SECONDS = 10.0
 
 
-class _Step(Protocol):
-    def __call__(self, label: str, amount: float = 1) -> None: ...
-
-
 @contextmanager
-def progress_over(total: float, what: str, unit: str = "") -> Iterator[_Step]:
-    """Yields a function to call after each step, with what was just done, and how much of it.
+def progress_over(
+    total: float, what: str, unit: str = ""
+) -> Iterator[Callable[[str, float], None]]:
+    """Yields a function to call after each step: what was just done, and how much of it.
 
     Args:
         total: steps, or an amount of ``unit``.
@@ -35,7 +32,7 @@ def progress_over(total: float, what: str, unit: str = "") -> Iterator[_Step]:
         began = last = time.monotonic()
         done = 0.0
 
-        def step(label: str, amount: float = 1) -> None:
+        def step(label: str, amount: float) -> None:
             nonlocal done, last
             done += amount
             if time.monotonic() - last >= _QUIET_SECONDS:
@@ -64,7 +61,7 @@ def progress_over(total: float, what: str, unit: str = "") -> Iterator[_Step]:
     with Progress(*columns, console=console, transient=True) as progress:
         task = progress.add_task("", total=total)
 
-        def draw(label: str, amount: float = 1) -> None:
+        def draw(label: str, amount: float) -> None:
             progress.update(task, advance=amount, description=label)
 
         yield draw

@@ -19,7 +19,7 @@ from monitor.atomic import atomic_write, sweep
 from monitor.errors import StoreError
 from monitor.features.ecapa import HUB, WEIGHTS, encoder, file_digest
 from monitor.features.network import Network, network_bytes
-from monitor.features.windows import Embedder
+from monitor.protocols import Embedder
 
 __all__ = ["VERSION", "at_hand", "cache_folder", "exported_encoder", "is_sealed", "sealed"]
 

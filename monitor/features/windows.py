@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Protocol
-
 import numpy as np
 import webrtcvad
 
 from monitor.features.tracks import empty_track, join_tracks
+from monitor.protocols import Embedder
 from monitor.types import TICKS_PER_SECOND, FloatArray, IntArray, Track
 
-__all__ = ["RATE", "SHORTEST", "WINDOW_SECONDS", "Embedder", "SpeechWindows"]
+__all__ = ["RATE", "SHORTEST", "WINDOW_SECONDS", "SpeechWindows"]
 
 RATE = 16000
 WINDOW_SECONDS = 3.0
@@ -24,14 +23,6 @@ _AT_ONCE = 60 * RATE
 """An hour given at once is heard a minute at a time: memory does not grow with it."""
 _FULL_SCALE = 32768.0
 _AGGRESSIVENESS = 2
-
-
-class Embedder(Protocol):
-    """What makes embeddings of windows."""
-
-    def embed(self, windows: FloatArray) -> FloatArray:
-        """Shape (b, n), float32 at 16 kHz, to shape (b, d), float32, each of length 1."""
-        ...
 
 
 class SpeechWindows:

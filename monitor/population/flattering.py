@@ -7,46 +7,28 @@ template of the same recording, less what it does to one of another.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Protocol
 
 import numpy as np
 
 from monitor.population.interpolation import at_template
 from monitor.population.population import Population
 from monitor.population.templates import FeatureTemplates
+from monitor.protocols import FeatureShape
 
-__all__ = ["Shaped", "alike", "flattery", "flattery_bits", "made_alike"]
+__all__ = ["alike", "flattery", "flattery_bits", "made_alike"]
 
 _SHOWN = (10.0, 60.0)
 """Speech seconds at which the difference is told."""
 
 
-class Shaped(Protocol):
-    """What a feature's frames look like."""
-
-    @property
-    def kind(self) -> str:
-        """Histogram or embedding."""
-
-    @property
-    def size(self) -> int:
-        """M."""
-
-    @property
-    def frame_seconds(self) -> float:
-        """Of one frame."""
-
-    @property
-    def network(self) -> str | None:
-        """What made them."""
-
-
-def alike(population: Population, features: Mapping[str, Shaped]) -> set[str]:
+def alike(population: Population, features: Mapping[str, FeatureShape]) -> set[str]:
     """Names of the features that a population has too, with frames of the same kind."""
     return made_alike(population.features, features)
 
 
-def made_alike(theirs: Mapping[str, FeatureTemplates], features: Mapping[str, Shaped]) -> set[str]:
+def made_alike(
+    theirs: Mapping[str, FeatureTemplates], features: Mapping[str, FeatureShape]
+) -> set[str]:
     """Names of the features that are there too, with frames of the same kind, by one network."""
     return {
         name
@@ -58,7 +40,7 @@ def made_alike(theirs: Mapping[str, FeatureTemplates], features: Mapping[str, Sh
 
 
 def flattery_bits(
-    features: Mapping[str, Shaped], speakers: int, template_seconds: float
+    features: Mapping[str, FeatureShape], speakers: int, template_seconds: float
 ) -> dict[float, float] | None:
     """Expected bits of the shipped same-session law less those of the cross-session law.
 
@@ -86,7 +68,7 @@ def flattery_bits(
     }
 
 
-def flattery(features: Mapping[str, Shaped], speakers: int, template_seconds: float) -> str:
+def flattery(features: Mapping[str, FeatureShape], speakers: int, template_seconds: float) -> str:
     """The same in words that follow "flatters the attacker"."""
     bits = flattery_bits(features, speakers, template_seconds)
     if bits is None:

@@ -6,9 +6,10 @@ import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from monitor.phrases import clock_time, enrolment, plural
+from monitor.protocols import ThresholdForecast
 from monitor.sinks.people import (
     SHOWN_GAPS,
     TerminalSink,
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
     from rich.console import Console, RenderableType
     from rich.text import Text
 
-__all__ = ["Foresight", "LiveView"]
+__all__ = ["LiveView"]
 
 LATE_SECONDS = 1.0
 _STYLES = {
@@ -48,20 +49,6 @@ _STYLES = {
 }
 _LEFT = 7  # characters of the bits axis
 _FEATURE_COLUMNS = 46
-
-
-class Foresight(Protocol):
-    """What knows how long a threshold is away: `monitor.alerts.Forecast`."""
-
-    threshold_bits: float
-    field: str
-
-    def update(self, record: Mapping[str, Any]) -> None:
-        """Take a record."""
-
-    @property
-    def seconds_left(self) -> float | None:
-        """Stream seconds until then; 0 where it is reached; None where nobody can tell."""
 
 
 class LiveView(TerminalSink):
@@ -84,7 +71,7 @@ class LiveView(TerminalSink):
         self,
         console: Console | None = None,
         *,
-        forecasts: Sequence[Foresight] = (),
+        forecasts: Sequence[ThresholdForecast] = (),
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._forecasts = tuple(forecasts)

@@ -7,12 +7,12 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
-from typing import Protocol
 
 import numpy as np
 
 from monitor.errors import MonitorError, UsageError
 from monitor.managed import Managed
+from monitor.protocols import AudioDevice
 from monitor.sources.portaudio import open_input, rescan
 from monitor.sources.soundclock import SoundClock
 from monitor.types import Block, FloatArray, Gap
@@ -25,20 +25,6 @@ RETRY_SECONDS = 1.0
 WAKE_SECONDS = 0.1
 LONGEST_SECONDS = 1.0  # of a block: who is late hears of it in time
 GAP_SECONDS = 1.0  # overflows come in bursts: one report a second
-
-
-class Opened(Protocol):
-    """An opened device: `monitor.sources.portaudio.Input`."""
-
-    name: str
-    rate: int
-    channels: int
-
-    def start(self, hear: Callable[[FloatArray, bool], None], ended: Callable[[], None]) -> None:
-        """Begin to call ``hear`` with samples and whether some were lost before them."""
-
-    def close(self) -> None:
-        """Let go of the device."""
 
 
 class Microphone(Managed):
@@ -91,7 +77,7 @@ class Microphone(Managed):
         queue_seconds: float = 30.0,
         told: Callable[[str], object] = lambda _: None,
         clock: Callable[[], float] = time.monotonic,
-        opens: Callable[[str | int | None, int | None], Opened] = open_input,
+        opens: Callable[[str | int | None, int | None], AudioDevice] = open_input,
         rescans: Callable[[], None] = rescan,
     ) -> None:
         if seconds is not None and not seconds > 0:
@@ -104,7 +90,7 @@ class Microphone(Managed):
         self._reconnect_seconds, self._queue_seconds = reconnect_seconds, queue_seconds
         self._told, self._clock = told, clock
         self._opens, self._rescans = opens, rescans
-        self._input: Opened | None = None
+        self._input: AudioDevice | None = None
         self._line: _Line | None = None
         self._stopped = threading.Event()
         self._sounds = SoundClock()

@@ -6,30 +6,21 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from monitor.atomic import sweep
 from monitor.errors import MonitorError, StoreError
 from monitor.phrases import printable
 from monitor.population.storing import kind_of, read_store, write_store
+from monitor.protocols import Stateful
 from monitor.stream.monitor import Monitor
 from monitor.stream.records import RunTotals
 from monitor.stream.remembered import check_state
 
-__all__ = ["Checkpoint", "Stateful", "state_path"]
+__all__ = ["Checkpoint", "state_path"]
 
 _KIND = "checkpoint"
 _ARCHIVE = b"PK"
-
-
-class Stateful(Protocol):
-    """An alert rule, seen from a checkpoint."""
-
-    def state(self) -> dict[str, Any]:
-        """As JSON-able values."""
-
-    def restore(self, state: Mapping[str, Any]) -> None:
-        """Take up a ``state``."""
 
 
 def state_path(run: Path) -> Path:

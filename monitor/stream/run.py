@@ -5,41 +5,18 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
 
-from monitor.protocols import Sink, Source
-from monitor.stream.checkpoint import Checkpoint, Stateful
+from monitor.protocols import AlertAction, AlertRule, RunLog, Sink, Source, Stateful
+from monitor.stream.checkpoint import Checkpoint
 from monitor.stream.monitor import Monitor
 from monitor.stream.reading import Reading
 from monitor.stream.records import RunTotals, record_of, start_record
 
-__all__ = ["Action", "Log", "Rule", "run"]
+__all__ = ["run"]
 
 CHECKPOINT_SECONDS = 1.0
 """Wall seconds between checkpoints: a killed run repeats about that much work."""
-
-
-class Log(Sink, Protocol):
-    """A sink that knows how many bytes are safely written."""
-
-    offset: int
-
-    def flush(self) -> None:
-        """Everything written so far is on disk."""
-
-
-class Rule(Stateful, Protocol):
-    """An alert rule: records in, alert records out."""
-
-    def update(self, record: Mapping[str, Any]) -> list[dict[str, Any]]:
-        """The alerts that this record gives rise to."""
-
-
-class Action(Sink, Protocol):
-    """A sink that does something with a run, and may fail at it: nothing is stopped by that."""
-
-    def settle(self) -> Sequence[str]:
-        """The stream is over: finish, and tell what could not be done, a line each."""
 
 
 def run(
@@ -48,14 +25,14 @@ def run(
     recordings: Sequence[str],
     *,
     sinks: Sequence[Sink] = (),
-    rules: Sequence[Rule] = (),
-    actions: Sequence[Action] = (),
+    rules: Sequence[AlertRule] = (),
+    actions: Sequence[AlertAction] = (),
     until: Callable[[Mapping[str, Any]], bool] | None = None,
     stateful: Sequence[Stateful] = (),
     tally: RunTotals | None = None,
     start: Mapping[str, Any] | None = None,
     resumed: bool = False,
-    log: Log | None = None,
+    log: RunLog | None = None,
     checkpoint: Checkpoint | None = None,
     lag: Callable[[float], float] | None = None,
     clock: Callable[[], float] = time.monotonic,

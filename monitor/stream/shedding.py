@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Protocol
 
 from monitor.features.registry import make
 from monitor.managed import Managed
 from monitor.marks import network_of
-from monitor.protocols import Feature, Source
+from monitor.protocols import Feature, LiveSource
 from monitor.types import TICKS_PER_SECOND, Block, FloatArray, Frames, Gap, Track
 
 __all__ = ["LoadShedding", "Timed", "timed"]
@@ -87,14 +86,6 @@ class Timed:
         self._feature.reset()
 
 
-class Live(Source, Protocol):
-    """A source that does not wait."""
-
-    @property
-    def waiting_seconds(self) -> float:
-        """Audio that was heard and not yet taken."""
-
-
 class LoadShedding(Managed):
     """A live source; when the listener falls behind, the slowest feature is thinned.
 
@@ -112,7 +103,7 @@ class LoadShedding(Managed):
 
     def __init__(
         self,
-        source: Live,
+        source: LiveSource,
         features: Sequence[Timed],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:

@@ -6,9 +6,11 @@ import threading
 from collections import deque
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
-from typing import Any, Protocol
+from typing import Any
 
-__all__ = ["Courier", "DeliveryError", "Receiver"]
+from monitor.protocols import AlertReceiver
+
+__all__ = ["Courier", "DeliveryError"]
 
 MOST_WAITING = 100
 PATIENCE_SECONDS = 10.0
@@ -17,23 +19,6 @@ LAST_SECONDS = 0.5  # for the last attempt to own up
 
 class DeliveryError(Exception):
     """An alert was not taken; the message says why, in a few words and without secrets."""
-
-
-class Receiver(Protocol):
-    """Where alerts go.
-
-    Attributes:
-        label: what to call it in front of a person; holds no address with a secret.
-    """
-
-    label: str
-
-    def deliver(self, record: Mapping[str, Any], hurry: threading.Event) -> None:
-        """Hand one alert over; may take its time until ``hurry`` is set.
-
-        Raises:
-            DeliveryError: it was not taken.
-        """
 
 
 class Courier:
@@ -51,7 +36,7 @@ class Courier:
 
     def __init__(
         self,
-        receiver: Receiver,
+        receiver: AlertReceiver,
         *,
         most_waiting: int = MOST_WAITING,
         patience_seconds: float = PATIENCE_SECONDS,

@@ -9,9 +9,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from monitor.errors import UsageError
 from monitor.evaluation.figure import Figure
-from monitor.evaluation.scores.comparisons import Pool
 from monitor.evaluation.scores.counts import Tally, speaker_cells
 from monitor.maths.roc import cell_counts, scores_of
+from monitor.protocols import ScoredComparisons
 from monitor.types import FloatArray
 
 __all__ = ["d_sys", "d_sys_figure"]
@@ -63,7 +63,7 @@ def d_sys(
 
 
 def d_sys_figure(
-    scores: Pool, weights: FloatArray | None = None, tally: Tally | None = None
+    scores: ScoredComparisons, weights: FloatArray | None = None, tally: Tally | None = None
 ) -> Figure:
     """D_sys of all scores, omega 1: ``linkage.d_sys``.
 
@@ -106,13 +106,13 @@ def _edges(low: float, high: float, bins: int) -> _Doubles:
     return np.linspace(low, high, bins + 1)
 
 
-def _range(scores: Pool) -> tuple[float, float]:
+def _range(scores: ScoredComparisons) -> tuple[float, float]:
     blocks = (scores.mated, *(block for _, block in scores.non_mated_blocks()))
     ends = [(block.min(), block.max()) for block in blocks]
     return float(min(low for low, _ in ends)), float(max(high for _, high in ends))
 
 
-def _pooled_cells(scores: Pool, cuts: FloatArray) -> tuple[_Doubles, _Doubles]:
+def _pooled_cells(scores: ScoredComparisons, cuts: FloatArray) -> tuple[_Doubles, _Doubles]:
     own = cell_counts(np.sort(scores.mated), cuts)
     blocks = (block for _, block in scores.non_mated_blocks())
     others = sum(cell_counts(np.sort(block, axis=None), cuts) for block in blocks)

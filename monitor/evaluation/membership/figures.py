@@ -16,8 +16,8 @@ from monitor.evaluation.membership.operating import (
     mirrored_points,
     operating_points,
 )
-from monitor.evaluation.scores.comparisons import Pool
 from monitor.maths.privacyloss import DELTA, epsilon_lower_nats, epsilon_nats
+from monitor.protocols import ScoredComparisons
 from monitor.types import FloatArray
 
 __all__ = ["RATES", "figures"]
@@ -30,7 +30,7 @@ _COUNTED = "Scores count as independent; those of one speaker are not."
 
 
 def figures(
-    scores: Pool,
+    scores: ScoredComparisons,
     weights: FloatArray | None = None,
     *,
     rates: tuple[float, ...] = RATES,

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from monitor.errors import UsageError
-from monitor.evaluation.scores.comparisons import Pool
 from monitor.maths.bootstrap import DRAWS
 from monitor.maths.privacyloss import finite_epsilon_nats
 from monitor.maths.tail import Highest, RunningWeights, Tail
+from monitor.protocols import ScoredComparisons
 from monitor.types import FloatArray, IntArray
 
 __all__ = [
@@ -117,7 +117,7 @@ def operating_point(mated: FloatArray, non_mated: FloatArray, fpr: float) -> Ope
 
 
 def operating_points(
-    scores: Pool, rates: tuple[float, ...], weights: FloatArray | None = None
+    scores: ScoredComparisons, rates: tuple[float, ...], weights: FloatArray | None = None
 ) -> tuple[tuple[OperatingPoint, Rates | None, Rates | None], ...]:
     """One look at all scores for several rates; only its highest non-mated scores are kept.
 
@@ -153,7 +153,9 @@ def operating_points(
     )
 
 
-def mirrored_points(scores: Pool, rates: tuple[float, ...]) -> tuple[OperatingPoint, ...]:
+def mirrored_points(
+    scores: ScoredComparisons, rates: tuple[float, ...]
+) -> tuple[OperatingPoint, ...]:
     """Points of the attacker who takes low scores for alike: those of the negated scores.
 
     Args:
@@ -203,7 +205,7 @@ def half_trials(
     return _half(_descending(mated), _tail_of(non_mated, fpr), fpr, draws, seed)
 
 
-def low_fpr_roc(scores: Pool, highest: float = 1e-2, points: int = 200) -> Roc:
+def low_fpr_roc(scores: ScoredComparisons, highest: float = 1e-2, points: int = 200) -> Roc:
     """ROC points at low false positive rates, for axes in logarithms (VoxGuard fig. 2).
 
     Args:
@@ -247,7 +249,7 @@ def allowed_alarms(fpr: float, total: int) -> int:
 
 
 def _resampled(
-    scores: Pool, tail: Tail, weights: FloatArray, rates: tuple[float, ...]
+    scores: ScoredComparisons, tail: Tail, weights: FloatArray, rates: tuple[float, ...]
 ) -> list[Rates] | None:
     """None where the tail is too short for some resample."""
     counts = scores.non_mated_counts
@@ -310,7 +312,7 @@ def _above(descending: FloatArray, threshold: FloatArray) -> IntArray:
     return np.searchsorted(-descending, -threshold, side="left")
 
 
-def _tail(scores: Pool, keep: int, sign: float = 1.0) -> Tail:
+def _tail(scores: ScoredComparisons, keep: int, sign: float = 1.0) -> Tail:
     highest = Highest(keep, len(scores.non_mated_counts))
     for owner, block in scores.non_mated_blocks():
         highest.add(sign * block, owner)

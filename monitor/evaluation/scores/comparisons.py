@@ -2,8 +2,8 @@
 
 Two needs: ranks want trials that were compared with every enrolled speaker, their own among them (a
 `ScoreMatrix`); figures of pooled scores (EER, Cllr, ZEBRA, D_sys, rates at few false positives)
-want any comparisons that say whether they are of one speaker (a `Pool`): a matrix, a `ScoreList`,
-or both in one, `Comparisons`.
+want any `ScoredComparisons`, which say whether they are of one speaker: a `ScoreMatrix`, or a
+`Comparisons` of a matrix, of a `ScoreList` or of both.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
 
 import numpy as np
 
@@ -23,32 +22,9 @@ from monitor.evaluation.scores.scratch import scratch
 from monitor.maths.bootstrap import DRAWS
 from monitor.types import FloatArray, IntArray
 
-__all__ = ["Comparisons", "Pool", "Usage", "pooled_leaving_out", "pooled_resamples"]
+__all__ = ["Comparisons", "Usage", "pooled_leaving_out", "pooled_resamples"]
 
 _BLOCK = 1 << 20
-
-
-class Pool(Protocol):
-    """Mated and non-mated scores, and whose trials they are: S people."""
-
-    @property
-    def name(self) -> str:
-        """Of the system."""
-
-    @property
-    def mated(self) -> FloatArray:
-        """Scores of equal speakers: shape (M,), float64."""
-
-    @property
-    def owner(self) -> IntArray:
-        """Whose trial each of them is: shape (M,), 0 to S - 1."""
-
-    @property
-    def non_mated_counts(self) -> IntArray:
-        """How many scores of different speakers each person's trials have: shape (S,)."""
-
-    def non_mated_blocks(self) -> Iterator[tuple[IntArray, FloatArray]]:
-        """Those scores, some megabytes at a time: owners, shape (rows,), scores (rows, n)."""
 
 
 @dataclass(frozen=True)
@@ -150,7 +126,7 @@ class Comparisons:
 
     @cached_property
     def mated(self) -> FloatArray:
-        """As `Pool`."""
+        """As `ScoredComparisons`."""
         ranked = np.zeros(0) if self.matrix is None else self.matrix.mated
         if self.rest is None:
             return ranked
@@ -158,7 +134,7 @@ class Comparisons:
 
     @cached_property
     def owner(self) -> IntArray:
-        """As `Pool`."""
+        """As `ScoredComparisons`."""
         ranked = np.zeros(0, dtype=np.intp) if self.matrix is None else self.matrix.owner
         if self.rest is None:
             return ranked
@@ -166,7 +142,7 @@ class Comparisons:
 
     @cached_property
     def non_mated_counts(self) -> IntArray:
-        """As `Pool`."""
+        """As `ScoredComparisons`."""
         counts = np.zeros(len(self.people), dtype=np.intp)
         if self.matrix is not None:
             counts[: len(self.matrix.tested)] = self.matrix.non_mated_counts
@@ -175,7 +151,7 @@ class Comparisons:
         return counts
 
     def non_mated_blocks(self) -> Iterator[tuple[IntArray, FloatArray]]:
-        """As `Pool`."""
+        """As `ScoredComparisons`."""
         if self.matrix is not None:
             yield from self.matrix.non_mated_blocks()
         if self.rest is None:

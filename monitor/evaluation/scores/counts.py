@@ -9,9 +9,9 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from monitor.evaluation.scores.comparisons import Pool
 from monitor.maths.pav import Blocks, pool
 from monitor.maths.roc import Counts, cell_counts, cuts_around
+from monitor.protocols import ScoredComparisons
 from monitor.types import FloatArray
 
 __all__ = ["Tally", "cost_bits", "speaker_cells"]
@@ -55,7 +55,7 @@ class Tally:
     high: float
 
     @classmethod
-    def of(cls, scores: Pool, weights: FloatArray | None = None) -> Tally:
+    def of(cls, scores: ScoredComparisons, weights: FloatArray | None = None) -> Tally:
         """Count all scores.
 
         Args:
@@ -127,7 +127,7 @@ def cost_bits(scores: FloatArray) -> _Doubles:
     return np.asarray(np.log2(products).sum(axis=-1) + positive.sum(axis=-1) / np.log(2.0))
 
 
-def speaker_cells(scores: Pool, cuts: FloatArray) -> tuple[_Doubles, _Doubles]:
+def speaker_cells(scores: ScoredComparisons, cuts: FloatArray) -> tuple[_Doubles, _Doubles]:
     """Mated and non-mated scores of each person's trials in each cell.
 
     Args:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from monitor.evaluation.scores.comparisons import Pool
 from monitor.evaluation.scores.matrix import ScoreMatrix
+from monitor.protocols import ScoredComparisons
 from monitor.types import FloatArray, IntArray
 
 __all__ = ["list_points_away", "list_warning", "points_away", "warning"]
@@ -35,7 +35,7 @@ def points_away(matrix: ScoreMatrix) -> bool:
     return _below_chance(below, matrix.owner, error)
 
 
-def list_points_away(scores: Pool) -> bool:
+def list_points_away(scores: ScoredComparisons) -> bool:
     """The same of comparisons that have no ranks: mated scores among all non-mated ones.
 
     Example:
@@ -60,7 +60,7 @@ def _below_chance(below: FloatArray, owner: IntArray, error: float) -> bool:
     return bool(0.5 - means.mean() > _ERRORS * means.std(ddof=1) / np.sqrt(means.size))
 
 
-def list_warning(scores: Pool) -> str:
+def list_warning(scores: ScoredComparisons) -> str:
     """As `warning`, where there are no ranks."""
     if not list_points_away(scores):
         return ""

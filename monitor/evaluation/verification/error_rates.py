@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from monitor.errors import UsageError
-from monitor.evaluation.scores.comparisons import Pool
 from monitor.maths.pav import Blocks, pool
 from monitor.maths.roc import Counts, count_scores, scores_of
+from monitor.protocols import ScoredComparisons
 from monitor.types import FloatArray
 
 __all__ = [
@@ -142,7 +142,7 @@ def nearest_of_draws(counts: Counts) -> _Doubles:
     return np.asarray(np.where(in_gap, rejects[..., :1], middle)[..., 0])
 
 
-def nearest_of_counts(counts: Counts, non_mated: FloatArray | Pool) -> float:
+def nearest_of_counts(counts: Counts, non_mated: FloatArray | ScoredComparisons) -> float:
     """The nearest of all thresholds; in a gap every non-mated score is one."""
     at, rejected, accepted = _crossing(counts)
     total, others = float(counts.mated_total), float(counts.non_mated_total)
@@ -158,7 +158,7 @@ def nearest_of_counts(counts: Counts, non_mated: FloatArray | Pool) -> float:
     return float(rejected[best] / total + accepted[best] / others) / 2
 
 
-def _between(scores: FloatArray | Pool, low: float, high: float) -> _Doubles:
+def _between(scores: FloatArray | ScoredComparisons, low: float, high: float) -> _Doubles:
     """Scores from low to below high."""
     blocks = (
         [scores]

@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from monitor.evaluation.figure import Figure
-from monitor.evaluation.scores.comparisons import Pool
 from monitor.evaluation.scores.counts import Tally, cost_bits
 from monitor.evaluation.verification.error_rates import (
     det_curve,
@@ -23,6 +22,7 @@ from monitor.evaluation.verification.error_rates import (
 )
 from monitor.maths.pav import Blocks, pool
 from monitor.maths.roc import count_scores, scores_of
+from monitor.protocols import ScoredComparisons
 from monitor.types import FloatArray
 
 __all__ = [
@@ -88,7 +88,7 @@ def min_cllr_of_blocks(blocks: Blocks) -> _Doubles:
 
 
 def figures(
-    scores: Pool, weights: FloatArray | None = None, tally: Tally | None = None
+    scores: ScoredComparisons, weights: FloatArray | None = None, tally: Tally | None = None
 ) -> tuple[Figure, ...]:
     """EER by both rules, Cllr of the raw scores and min Cllr.
 

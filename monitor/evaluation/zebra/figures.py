@@ -14,11 +14,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from monitor.errors import UsageError
 from monitor.evaluation.figure import Figure
-from monitor.evaluation.scores.comparisons import Pool
 from monitor.evaluation.scores.counts import Tally
 from monitor.evaluation.zebra.ece import EceProfile, ece_profile
 from monitor.maths.pav import Blocks, pool
 from monitor.maths.roc import Counts, count_scores
+from monitor.protocols import ScoredComparisons
 from monitor.types import FloatArray
 
 __all__ = [
@@ -130,7 +130,7 @@ def tag(worst: float) -> str:
 
 
 def figures(
-    scores: Pool, weights: FloatArray | None = None, tally: Tally | None = None
+    scores: ScoredComparisons, weights: FloatArray | None = None, tally: Tally | None = None
 ) -> tuple[Figure, ...]:
     """D_ECE, log10 l and the tag.
 

@@ -1,0 +1,141 @@
+"""What turns audio into frames, and what sums frames up: `Feature`, `Embedder`, `Sketch`."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol, Self, runtime_checkable
+
+from monitor.types import AnyArray, FloatArray, Track
+
+__all__ = ["Embedder", "Feature", "FeatureShape", "Sketch"]
+
+
+@runtime_checkable
+class Feature(Protocol):
+    """Turns audio into usable frames; any cutting into blocks gives the same frames.
+
+    It is fed mono audio at its own ``rate``, pauses included, and gives usable frames only: where
+    there is no voice there is nothing to give. Ticks are 10 ms and count from the last ``reset``.
+
+    Attributes:
+        name: how the feature is called everywhere.
+        rate: the sample rate it is fed at, in Hz.
+        size: bins of its histogram, or dimensions of its embedding.
+        kind: ``"histogram"`` or ``"embedding"``; ``"levels"`` are followed for changes only.
+        frame_seconds: usable seconds that one frame stands for.
+
+    One that a network makes also has ``network``, the sha256 of its weights: templates made by
+    other weights are then refused.
+
+    Example:
+        A feature of one frame for each tick: whether the sample in its middle is positive.
+
+        >>> import numpy as np
+        >>> class Sign:
+        ...     name, rate, size, kind, frame_seconds = "sign", 8000, 2, "histogram", 0.01
+        ...
+        ...     def __init__(self):
+        ...         self.reset()
+        ...
+        ...     def process(self, samples):
+        ...         heard = np.concatenate((self._rest, samples))
+        ...         whole = heard.size // 80
+        ...         self._rest = heard[whole * 80 :]
+        ...         ticks = self._ticks + np.arange(1, whole + 1)
+        ...         self._ticks += whole
+        ...         values = (heard[: whole * 80].reshape(whole, 80)[:, 40] > 0).astype(int)
+        ...         return Track(ticks[ticks > self._skip], values[ticks > self._skip])
+        ...
+        ...     def flush(self):
+        ...         return Track(np.empty(0, int), np.empty(0, int))
+        ...
+        ...     def skip_to(self, tick):
+        ...         self._skip = tick
+        ...
+        ...     def reset(self):
+        ...         self._rest, self._ticks, self._skip = np.empty(0, np.float32), 0, 0
+        >>> isinstance(Sign(), Feature), Sign().process(np.ones(200, np.float32)).values.tolist()
+        (True, [1, 1])
+    """
+
+    name: str
+    rate: int
+    size: int
+    kind: str
+    frame_seconds: float
+
+    def process(self, samples: FloatArray) -> Track:
+        """Frames completed by these further samples.
+
+        Args:
+            samples: shape (n,), mono float at ``rate``, finite.
+
+        Returns:
+            their values, and the tick with which each was complete.
+        """
+
+    def flush(self) -> Track:
+        """Frames that only the end of the recording completes."""
+
+    def skip_to(self, tick: int) -> None:
+        """Frames complete by ``tick`` (counted from the last reset) need not be computed."""
+
+    def reset(self) -> None:
+        """Forget everything heard: the next sample is the first of a recording."""
+
+
+class FeatureShape(Protocol):
+    """What the frames of a feature look like, whoever made them; may be read only."""
+
+    @property
+    def kind(self) -> str:
+        """``"histogram"`` or ``"embedding"``."""
+
+    @property
+    def size(self) -> int:
+        """Bins of the histogram, or dimensions of the embedding."""
+
+    @property
+    def frame_seconds(self) -> float:
+        """Usable seconds that one frame stands for."""
+
+    @property
+    def network(self) -> str | None:
+        """sha256 of the weights that make the frames; None where no network does."""
+
+
+class Embedder(Protocol):
+    """A speaker network: windows of speech to embeddings."""
+
+    def embed(self, windows: FloatArray) -> FloatArray:
+        """One embedding for each window.
+
+        Args:
+            windows: shape (b, n), float32 at 16 kHz.
+
+        Returns:
+            shape (b, d), float32, each of length 1.
+        """
+        ...
+
+
+@runtime_checkable
+class Sketch(Protocol):
+    """A running, mergeable summary of one feature over a stream (a commutative monoid).
+
+    ``a + b`` equals having seen the frames of both, in any order.
+
+    Attributes:
+        total: shape (M,), integer counts or a sum of embeddings.
+        frames: usable frames behind it.
+    """
+
+    total: AnyArray
+    frames: int
+
+    def learn_one(self, value: Any) -> None:
+        """Add one frame: a bin, or an embedding of shape (M,). NaN is dropped."""
+
+    def learn_many(self, values: AnyArray) -> None:
+        """Add frames, shape (k,) or (k, M); equals the loop over ``learn_one``."""
+
+    def __add__(self, other: Self) -> Self: ...

@@ -1,0 +1,96 @@
+"""Structural types have one home, and what ships fits them."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from pathlib import Path
+
+import pytest
+
+import monitor.protocols
+from monitor.alerts import Conformal, EarlyWarning, Forecast, Threshold
+from monitor.alerts.actions.bell import Bell
+from monitor.alerts.actions.command import Command
+from monitor.alerts.actions.courier import Courier
+from monitor.alerts.actions.webhook import Webhook
+from monitor.evaluation import Comparisons
+from monitor.networks.voice import VoiceNetwork
+from monitor.protocols import (
+    AlertAction,
+    AlertReceiver,
+    AlertRule,
+    AudioDevice,
+    Embedder,
+    LiveSource,
+    Recordable,
+    RunLog,
+    ScoredComparisons,
+    Stateful,
+    ThresholdForecast,
+)
+from monitor.sinks.jsonl import JsonLines
+from monitor.sources import Microphone
+from monitor.sources.portaudio import Input
+from monitor.stream.reading import Reading
+
+FITS: list[tuple[type, type]] = [
+    (AlertAction, Bell),
+    (AlertReceiver, Command),
+    (AlertAction, Courier),
+    (AlertReceiver, Webhook),
+    (AlertRule, Conformal),
+    (AlertRule, EarlyWarning),
+    (AlertRule, Threshold),
+    (AudioDevice, Input),
+    (Embedder, VoiceNetwork),
+    (LiveSource, Microphone),
+    (Recordable, Reading),
+    (RunLog, JsonLines),
+    (ScoredComparisons, Comparisons),
+    (Stateful, Threshold),
+    (ThresholdForecast, Forecast),
+]
+
+
+@pytest.mark.parametrize(("role", "implementation"), FITS)
+def test_what_ships_fits(role, implementation):
+    # that types agree as well is mypy's part: functions ask for the role and are given these
+    asked = {
+        name: inspect.signature(each)
+        for base in role.__mro__
+        if base.__module__.startswith("monitor.")
+        for name, each in vars(base).items()
+        if inspect.isfunction(each) and name not in ("__init__", "__subclasshook__")
+    }
+    assert asked
+    for name, signature in asked.items():
+        offered = inspect.signature(getattr(implementation, name))
+        assert list(offered.parameters)[: len(signature.parameters)] == list(signature.parameters)
+        needed = list(offered.parameters.values())[len(signature.parameters) :]
+        assert all(each.default is not each.empty for each in needed)
+
+
+def test_every_role_is_listed_and_tested():
+    # the first four by tests/test_contracts.py; the shape of a feature is attributes only
+    elsewhere = {"Feature", "Sketch", "Source", "Sink", "FeatureShape"}
+    assert {role.__name__ for role, _ in FITS} | elsewhere == set(monitor.protocols.__all__)
+
+
+def protocols(path: Path) -> list[str]:
+    """Classes of a file that are structural types."""
+    return [
+        node.name
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.ClassDef)
+        and any(isinstance(base, ast.Name) and base.id == "Protocol" for base in node.bases)
+    ]
+
+
+def test_there_are_none_elsewhere():
+    home = Path(monitor.protocols.__path__[0])
+    here = {path: protocols(path) for path in sorted(home.parent.rglob("*.py"))}
+    assert {name for path, names in here.items() if path.parent == home for name in names} == set(
+        monitor.protocols.__all__
+    )
+    assert [path for path, names in here.items() if names and path.parent != home] == []
