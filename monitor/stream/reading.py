@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from monitor.records.reading import READING
 from monitor.stream.bystanders import Bystander
 from monitor.stream.change import Open
 from monitor.types import FloatArray
@@ -130,59 +131,5 @@ class Reading:
     recording: int = 0
 
     def record(self) -> dict[str, Any]:
-        """The reading as a JSON-able record."""
-        record: dict[str, Any] = {
-            "type": "reading",
-            "seconds": self.seconds,
-            "speech": self.speech,
-            "stream": self.stream,
-            "bits": self.bits,
-            "bits_low": self.bits_low,
-            "bits_high": self.bits_high,
-            "sum_bits": self.sum_bits,
-            **_spelled("gain_bits", self.confidence),
-            "peak_bits": self.peak_bits,
-            **_spelled("expected_bits", self.expected),
-            "ceiling": self.ceiling,
-            "plateau": self.plateau,
-            "guides": {"linear": self.guides[0], "sqrt": self.guides[1]},
-            "session": self.session,
-            "assumes_enrolled": self.assumes_enrolled,
-            **_spelled("evidence_bits", self.evidence),
-            "support_bits": self.support_bits,
-            "at_least": self.at_least,
-            "among": None if self.among is None else [each.record() for each in self.among],
-            "enrolled": self.enrolled,
-            "beyond_grid": self.beyond_grid,
-            "features": {
-                name: {
-                    "usable": feature.usable_seconds,
-                    "rank": _whole(feature.rank),
-                    **_spelled("expected_bits", feature.expected),
-                    **_spelled("rank_bits", feature.rank_bits),
-                    **_spelled("local_bits", feature.local),
-                    **_spelled("gain_bits", feature.confidence),
-                }
-                for name, feature in self.features.items()
-            },
-            "top": [list(pair) for pair in self.top],
-        }
-        if self.bystanders is not None:
-            record["bystanders"] = [each.record() for each in self.bystanders]
-        if self.change is not None:
-            record["change"] = self.change.record()
-        if self.enrolled_withheld:
-            record["enrolled_withheld"] = self.enrolled_withheld
-        if self.withheld:
-            record["withheld"] = self.withheld
-        return record
-
-
-def _spelled(name: str, bits: Bits | None) -> dict[str, float | None]:
-    value, low, high = (None, None, None) if bits is None else bits
-    return {name: value, f"{name}_low": low, f"{name}_high": high}
-
-
-def _whole(rank: float | None) -> float | int | None:
-    """A rank is a whole number wherever nobody ties."""
-    return int(rank) if rank is not None and rank == int(rank) else rank
+        """The reading as a JSON-able record, key by key as `monitor.records.reading` declares."""
+        return READING.of(self)

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from monitor.population.law import RankLaw
+from monitor.records.start import SCHEMA_VERSION
 from monitor.stream.alike import comparable, judged_by
 from monitor.stream.change import Change
 from monitor.stream.gaps import GapEvent
@@ -18,9 +19,7 @@ from monitor.stream.monitor import Event, Monitor
 from monitor.stream.reading import Reading
 from monitor.version import __version__
 
-__all__ = ["RUN_SCHEMA", "RunTotals", "gap_record", "record_of", "start_record"]
-
-RUN_SCHEMA = 1
+__all__ = ["RunTotals", "gap_record", "record_of", "start_record"]
 
 
 def _now() -> str:
@@ -33,7 +32,7 @@ def start_record(monitor: Monitor, recordings: Sequence[str]) -> dict[str, Any]:
     law = attacker.law
     return {
         "type": "start",
-        "schema": RUN_SCHEMA,
+        "schema": SCHEMA_VERSION,
         "version": __version__,
         "time": _now(),
         "features": list(monitor.features),

@@ -10,9 +10,10 @@ import numpy as np
 from monitor import Monitor, Population
 from monitor.population.law import Laws, RankLaw
 from monitor.population.population import FeatureTemplates
-from monitor.records.schema import SCHEMA
+from monitor.records.schema import RECORDS, SCHEMA, SCHEMA_VERSION
 from monitor.stream.gaps import GapEvent
-from monitor.stream.records import RUN_SCHEMA, RunTotals, gap_record, record_of, start_record
+from monitor.stream.reading import Reading
+from monitor.stream.records import RunTotals, gap_record, record_of, start_record
 from monitor.types import Frames, Gap
 from monitor.version import __version__
 from tests.stream.streams import (
@@ -27,6 +28,7 @@ from tests.stream.streams import (
 
 BEYOND = "nothing can be said beyond the "
 VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)
+DECLARED = {record.title: record for record in RECORDS}
 
 
 def start(population: Population, *arguments: Any, **options: Any) -> dict[str, Any]:
@@ -35,6 +37,25 @@ def start(population: Population, *arguments: Any, **options: Any) -> dict[str, 
     VALIDATOR.validate(record)
     told = [notice for notice in record["notices"] if not notice.startswith(BEYOND)]
     return {**record, "notices": told}
+
+
+def test_nothing_is_written_that_is_not_declared():
+    monitor = Monitor(reference(), watch=WATCHED)
+    totals = RunTotals()
+    (reading,) = [each for each in monitor.push(simulated(1.0)) if isinstance(each, Reading)]
+    totals.count(reading.record())
+    written = [
+        start_record(monitor, ["a.flac"]),
+        reading.record(),
+        gap_record(GapEvent(1.0, Gap("dropped", 1.0)), ["a.flac"]),
+        totals.end_record(monitor, ["a.flac"], complete=True),
+    ]
+    for record in written:
+        keys = DECLARED[record["type"]].schema["properties"]
+        assert record.keys() <= keys.keys()
+    assert list(reading.record()) == [
+        key for key in DECLARED["reading"].schema["properties"] if key in reading.record()
+    ]
 
 
 def test_the_start_record_says_what_a_reader_needs():
@@ -48,7 +69,7 @@ def test_the_start_record_says_what_a_reader_needs():
     record.pop("support_bits")
     assert record == {
         "type": "start",
-        "schema": RUN_SCHEMA,
+        "schema": SCHEMA_VERSION,
         "version": __version__,
         "features": ["f0"],
         "speakers": 50,

@@ -1,0 +1,57 @@
+"""The last record of a run: what it came to, and whether anything was lost."""
+
+from __future__ import annotations
+
+from monitor.records.keys import (
+    COUNT,
+    FIGURE,
+    FLAG,
+    MAYBE_SECONDS,
+    MAYBE_TEXT,
+    SECONDS,
+    TEXT,
+    TEXTS,
+    TOP,
+    Key,
+    Record,
+)
+from monitor.records.reading import BYSTANDERS
+
+__all__ = ["END"]
+
+END = Record(
+    "end",
+    (
+        Key("time", TEXT, "time of day, UTC"),
+        Key("seconds", SECONDS, "audio seconds heard, at the last reading"),
+        Key("speech", SECONDS, "T, speech seconds, at the last reading"),
+        Key("bits", FIGURE, "the headline of the last reading"),
+        Key("peak_bits", FIGURE, "the largest headline of the run"),
+        Key("top", TOP, "of the last reading"),
+        Key("readings", COUNT, "how many readings"),
+        Key("gaps", COUNT, "how many gaps"),
+        Key("changes", COUNT, "how many changes"),
+        Key("lost_seconds", MAYBE_SECONDS, "audio lost, as far as known"),
+        Key("alerts", COUNT, 'alerts raised, of `level` `"alert"`'),
+        Key("warnings", COUNT, 'alerts raised, of `level` `"warning"`'),
+        Key("failures", TEXTS, "what an action or the ledger could not do, a line each"),
+        Key("stopped", MAYBE_TEXT, "the rule that ended the stream (`--stop-on-alert`), or null"),
+        Key("complete", FLAG, "false where anything was lost"),
+        Key("watch", MAYBE_TEXT, "as in `start`"),
+        Key("recordings", TEXTS, "as in `start`", required=False),
+        Key(
+            "notices",
+            TEXTS,
+            "what a person should know of the recordings, one sentence each: nobody speaks in it, "
+            "or it sounds like another person than what was heard before it (see "
+            "[measurements](measurements.md))",
+            required=False,
+        ),
+        Key(
+            "bystanders",
+            BYSTANDERS,
+            "only with `--bystanders`: each of them with the largest `probability` of the run",
+            required=False,
+        ),
+    ),
+)
