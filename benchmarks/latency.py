@@ -134,7 +134,7 @@ def hear(recording: Path, seconds: float, features: list[str]) -> dict[str, Any]
     rescan()  # where sound is to be heard has changed
     monitor = Monitor(Population.reference(), features, watch="1272")
     parts = timed(monitor.features)
-    monitor.compute_with(parts)
+    monitor.front_end.use(parts)
     arrivals = Arrivals()
     player = subprocess.Popen(
         [sys.executable, "-m", "benchmarks.latency", str(recording), "--speak", "--seconds",

@@ -90,7 +90,7 @@ def test_a_store_keeps_the_marks(tmp_path):
 def test_templates_of_another_network_are_refused(network, tmp_path, audio):
     theirs = population(network, network)
     with pytest.raises(UsageError) as caught:
-        Monitor(theirs, ["voice"]).check_computed()
+        Monitor(theirs, ["voice"]).front_end.make()
     by = "no network that is noted" if network is None else "network abababababab"
     told(caught, f"voice of this program is by network {SHA256[:12]}", by, "monitor enroll")
     with pytest.raises(UsageError) as caught:  # without asking first as well
@@ -99,10 +99,10 @@ def test_templates_of_another_network_are_refused(network, tmp_path, audio):
         Monitor(theirs, [Voice()])
     told(caught, "this feature")
     with pytest.raises(UsageError) as caught:
-        Monitor(theirs, ["voice"]).compute_with([Timed(Voice())])
+        Monitor(theirs, ["voice"]).front_end.use([Timed(Voice())])
     told(caught, "this feature")
     with pytest.raises(UsageError) as caught:
-        Monitor(theirs, ["voice"]).check(FramesFile(frames(tmp_path / "a.npz")))
+        Monitor(theirs, ["voice"]).front_end.check(FramesFile(frames(tmp_path / "a.npz")))
     told(caught, "voice of a.npz")
     with pytest.raises(UsageError) as caught:
         population().joined(Population([Speaker("eve")], np.array([0, 12]), theirs.features))
@@ -113,14 +113,14 @@ def test_what_goes_together_is_heard(tmp_path, audio):
     own = FramesFile(frames(tmp_path / "own.npz"))
     assert own.networks == {"voice": SHA256}
     monitor = Monitor(population(), ["voice"])
-    monitor.check(own)
+    monitor.front_end.check(own)
     assert len(list(monitor.stream(own))) == 18
     monitor = Monitor(population(), ["voice"])
-    monitor.check_computed()
+    monitor.front_end.make()
     assert list(monitor.stream(audio))
     # frames of somebody else's recogniser have no mark, and templates of them neither
     theirs = FramesFile(frames(tmp_path / "theirs.npz", None))
-    Monitor(population(None, None), ["voice"]).check(theirs)
+    Monitor(population(None, None), ["voice"]).front_end.check(theirs)
 
 
 def test_a_law_of_another_network_is_refused():

@@ -96,7 +96,7 @@ def check_computed(monitor: Monitor, recordings: Iterable[str | Path]) -> None:
         StoreError: a network cannot be had.
     """
     if _any_audio(recordings):
-        monitor.check_computed()
+        monitor.front_end.make()
 
 
 def _any_audio(recordings: Iterable[str | Path]) -> bool:

@@ -126,7 +126,7 @@ def command(
         opening.enter_context(microphone)
         opening.begin(monitor, [microphone.label])
         parts = timed(monitor.features)
-        monitor.compute_with(parts)
+        monitor.front_end.use(parts)
         view = LiveView(forecasts=[Forecast(bits, field) for field, bits in opening.thresholds])
         opening.run(
             LoadShedding(microphone, parts),

@@ -145,7 +145,7 @@ def command(
             top=most_named(top, web),
         )
         chain = Chain(sources)
-        monitor.check(chain)
+        monitor.front_end.check(chain)
         check_computed(monitor, recordings)
         opening.begin(
             monitor,

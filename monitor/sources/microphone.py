@@ -38,7 +38,7 @@ class Microphone(Managed):
 
     Whatever keeps Python's lock for longer than a sound card's buffer lasts (0.2 s) makes it
     overflow. Where features take too long, a script had better say
-    ``monitor.compute_with(timed(monitor.features))`` and wrap the microphone in a `LoadShedding`,
+    ``monitor.front_end.use(timed(monitor.features))`` and wrap the microphone in a `LoadShedding`,
     both of `monitor.stream.shedding`, as `monitor listen` does.
 
     Args:

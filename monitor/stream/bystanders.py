@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,7 +18,10 @@ from monitor.maths.evidence import posterior_among
 from monitor.phrases import one_in
 from monitor.types import FloatArray
 
-__all__ = ["Bystander", "Bystanders"]
+if TYPE_CHECKING:
+    from monitor.stream.attacker import Attacker
+
+__all__ = ["Bystander", "Bystanders", "bystanders_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,3 +101,16 @@ class Bystanders:
             f"{in_words(self.people)}: calibration supports {support_bits:.1f} bits of evidence, "
             f"{one_in(most)} there; state a smaller crowd (--among {size:g}) or level"
         )
+
+
+def bystanders_of(attacker: Attacker, watch: str | None, level: float) -> Bystanders:
+    """What names the bystanders of a stream, in the largest crowd of its attacker.
+
+    Raises:
+        UsageError: the level is no probability, or nothing was learnt to tell it by.
+    """
+    if attacker.support_bits is None:
+        why = attacker.withheld or attacker.evidence_lacks
+        raise UsageError(f"bystanders cannot be told: {why}")
+    watched = watch if attacker.watched else None
+    return Bystanders(attacker.names, watched, attacker.among[-1], level)

@@ -3,44 +3,37 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from monitor.errors import StoreError, UsageError
-from monitor.features.registry import make, ready, superseded
-from monitor.marks import network_of, unlike_networks
-from monitor.maths.composition import guides
+from monitor.features.registry import superseded
 from monitor.population.false_alarms import FalseAlarms, false_alarms
 from monitor.population.law import Laws
 from monitor.population.population import Population
 from monitor.protocols import Feature, Source
 from monitor.stream.alike import unlike
-from monitor.stream.attacker import Assessment, Attacker
-from monitor.stream.background import background
-from monitor.stream.bystanders import Bystander, Bystanders
-from monitor.stream.change import Change, ChangeDetector, Open
+from monitor.stream.attacker import Attacker
+from monitor.stream.bystanders import bystanders_of
+from monitor.stream.change import Change
+from monitor.stream.choosing import choose_features
 from monitor.stream.evidence import Evidence
+from monitor.stream.front_end import FrontEnd
 from monitor.stream.gaps import GapEvent, GapOrder
 from monitor.stream.intake import Intake, Moments
+from monitor.stream.making import ReadingMaker
 from monitor.stream.reading import Reading
 from monitor.stream.recordings import Recordings
-from monitor.threads import one_thread
+from monitor.stream.turns import ON_CHANGE, SpeakerTurns, change_detector
 from monitor.types import TICKS_PER_SECOND, AnyArray, Block, Frames, Gap
 
 if TYPE_CHECKING:
     from monitor.stream.hearing import Hearing
 
-__all__ = ["ON_CHANGE", "Event", "GapEvent", "Monitor"]
-
-ON_CHANGE = ("ignore", "note", "reset", "split")
-
-_MOST_READINGS = 32
-_MOST_SCORES = 1 << 16
-"""Readings worked out together: enough to be cheap, few enough to stay in the cache."""
-
+__all__ = ["Event", "Monitor"]
 
 Event: TypeAlias = "Reading | GapEvent | Change"
 
@@ -74,6 +67,7 @@ class Monitor:
         unheard: features of the population that could be listened for, and are not, since nobody
             chose and they cannot be computed here.
         recordings: those of the stream: which is being heard, and what is to be said of them.
+        front_end: what makes frames of audio, and refuses frames that do not fit the templates.
 
     Example:
         >>> from monitor import Monitor, Population
@@ -115,10 +109,9 @@ class Monitor:
         self.on_change = on_change
         self.unheard: tuple[str, ...] = ()
         if features is None:
-            features = _all_features(population, laws)
+            features = choose_features(population.laws if laws is None else laws)
             rest = [name for name in population.features if name not in features]
             self.unheard = tuple(name for name in rest if not superseded(name, features))
-        self._made = {each.name: each for each in features if not isinstance(each, str)}
         self.attacker = Attacker(
             population,
             [each if isinstance(each, str) else each.name for each in features],
@@ -132,13 +125,15 @@ class Monitor:
         )
         self._laws = population.laws if laws is None else laws
         self.watch = watch
-        self.bystanders = self._bystanders(bystanders)
+        self.bystanders = None
+        if bystanders is not None:
+            self.bystanders = bystanders_of(self.attacker, watch, bystanders)
         self.session = session
         shipped = self.attacker.law.origin == "shipped"
         self.borrowed = population.borrowed or laws is not None or shipped
         self.features = self.attacker.features
-        for feature in self._made.values():
-            self._compare_feature(feature)
+        own = [each for each in features if not isinstance(each, str)]
+        self.front_end = FrontEnd(population, self.features, own)
         self.step_seconds = step / TICKS_PER_SECOND
         self._every = step
         self._channel = channel
@@ -184,17 +179,16 @@ class Monitor:
         followed = ("channel",) if follow else ()
         self._intake = Intake({name: features[name] for name in self.features}, followed)
         self._read = 0  # tick of the last reading
-        self._peak = 0.0
-        self._stream = 1
-        self._step: list[dict[str, AnyArray]] = []  # frames since the last reading
-        self._detector = self._make_detector() if follow else None
-        self._open: Open | None = None
+        self._maker = ReadingMaker(self.attacker, self.watch is not None, self.bystanders)
+        detector = None
+        if follow:
+            detector = change_detector(self.population, self.attacker, self.on_change)
+        self._turns = SpeakerTurns(detector, self.on_change)
         self._gaps = GapOrder()
         self._hearing: Hearing | None = None
-        alone = self.on_change in ("reset", "split")  # then nothing adds up over recordings
-        self.recordings = Recordings(
-            None if alone else partial(unlike, {name: features[name] for name in self.features})
-        )
+        made = {name: features[name] for name in self.features}
+        # where the evidence begins afresh nothing adds up over recordings
+        self.recordings = Recordings(None if self._turns.afresh else partial(unlike, made))
 
     def begin_with(self, evidence: Evidence, peak_bits: float = 0.0) -> None:
         """Start from what earlier streams of the same voice brought: T and the bits go on there.
@@ -210,7 +204,7 @@ class Monitor:
         if self._intake.arrived or self._hearing is not None:
             raise UsageError("begin_with comes before the first block of a stream")
         self._intake.begin_with(evidence)
-        self._peak = peak_bits
+        self._maker.peak = peak_bits
 
     @property
     def ticks(self) -> int:
@@ -227,41 +221,6 @@ class Monitor:
         """What this stream alone brought; with ``on_change`` reset or split, since the change."""
         whole, before = self._intake.evidence, self._intake.carried
         return whole if before is None else whole - before
-
-    def compute_with(self, features: Iterable[Feature]) -> None:
-        """Compute these features with objects of one's own, before anything was heard.
-
-        Raises:
-            UsageError: one of them is not of the kind or size that the population has.
-        """
-        for feature in features:
-            self._compare_feature(feature)
-            self._made[feature.name] = feature
-
-    def _bystanders(self, level: float | None) -> Bystanders | None:
-        """What looks for them.
-
-        Raises:
-            UsageError: no probability, or nothing was learnt to tell it by.
-        """
-        attacker = self.attacker
-        if level is None:
-            return None
-        if attacker.support_bits is None:
-            why = attacker.withheld or attacker.evidence_lacks
-            raise UsageError(f"bystanders cannot be told: {why}")
-        watched = self.watch if attacker.watched else None
-        return Bystanders(attacker.names, watched, attacker.among[-1], level)
-
-    def _make_detector(self) -> ChangeDetector:
-        from monitor.features.channel import Channel
-
-        scoring, features = self.attacker.scoring, self.population.features
-        others = background(self.population, scoring, self.features)
-        kinds = {name: features[name].kind for name in self.features}
-        others["channel"] = np.empty((0, Channel.size))  # needs nobody to compare with
-        returns = self.on_change == "note"  # fresh evidence needs nobody to be back
-        return ChangeDetector(others, kinds | {"channel": "levels"}, returns=returns)
 
     def __reduce_ex__(self, protocol: Any, /) -> Any:
         """A running stream holds detectors that cannot be copied.
@@ -290,7 +249,7 @@ class Monitor:
         Raises:
             UsageError: the source brings frames, and not those of the population.
         """
-        self.check(source)
+        self.front_end.check(source)
         for block in source:
             yield from self._take(block)
         yield from self._end()
@@ -311,65 +270,6 @@ class Monitor:
     def finish(self) -> list[Reading]:
         """The stream is over: the reading for what came after the last one, if anything did."""
         return [event for event in self._end() if isinstance(event, Reading)]
-
-    def check(self, source: Source) -> None:
-        """See to it that ready-made frames are those that the templates were made of.
-
-        Raises:
-            UsageError: they are not.
-        """
-        given: Mapping[str, tuple[int, str, float]] = getattr(source, "features", {})
-        marks: Mapping[str, str] = getattr(source, "networks", {})
-        for name in self.features if given else ():
-            if name not in given:
-                raise UsageError(
-                    f"{source.label} holds no frames of {name}, only of {', '.join(given)}; "
-                    "choose others (--features)"
-                )
-            size, kind, _ = given[name]
-            self._compare(source.label, name, size, kind, marks.get(name))
-
-    def check_computed(self) -> None:
-        """See to it that what is computed from audio is what the templates were made of.
-
-        For a refusal before the first block. Loads the networks.
-
-        Raises:
-            UsageError: it is not, or cannot be computed here.
-            StoreError: a network is out of reach.
-        """
-        self._make_features()
-
-    def _make_features(self) -> list[Feature]:
-        """What hears audio, made once."""
-        for name in self.features:
-            if name not in self._made:
-                (made,) = make([name])
-                self._compare_networks("this program", name, network_of(made))
-                self._made[name] = made
-        return [self._made[name] for name in self.features]
-
-    def _compare_feature(self, feature: Feature) -> None:
-        network = network_of(feature)
-        self._compare("this feature", feature.name, feature.size, feature.kind, network)
-
-    def _compare(self, label: str, name: str, size: int, kind: str, network: str | None) -> None:
-        own = self.population.features[name]
-        if kind != own.kind or size > own.size:
-            raise UsageError(
-                f"{label}: {name} comes as {kind} of size {size}, the population has it "
-                f"as {own.kind} of size {own.size}; make both with the same program"
-            )
-        self._compare_networks(label, name, network)
-
-    def _compare_networks(self, label: str, name: str, network: str | None) -> None:
-        enrolled = self.population.features[name].network
-        if network != enrolled:
-            what = unlike_networks(name, label, network, "the population", enrolled)
-            raise UsageError(
-                f"{what}; enrol and calibrate again with this version (monitor enroll), or leave "
-                f"{name} out (--features)"
-            )
 
     def _take(self, block: Block | Frames | Gap) -> Iterator[Event]:
         if isinstance(block, Gap):
@@ -393,9 +293,8 @@ class Monitor:
             # resampling and voice activity need libraries that ready-made frames do not
             from monitor.stream.hearing import Hearing
 
-            levels = self._detector is not None
             self._hearing = Hearing(
-                self._make_features(), self._channel, self._intake.tick, levels=levels
+                self.front_end.make(), self._channel, self._intake.tick, levels=self._turns.looks
             )
         return self._hearing
 
@@ -418,141 +317,58 @@ class Monitor:
         for tick, gap in frames.gaps:
             self._gaps.add(max(tick, start), gap)
         yield from self._gaps.due(intake.tick)
-        most = max(1, min(_MOST_READINGS, _MOST_SCORES // self.attacker.speakers))
         while intake.waiting:
             due = (intake.tick + intake.waiting - self._read) // self._every
             if due:
-                last = self._read + self._every * min(due, most)
+                last = self._read + self._every * min(due, self._maker.together)
                 ticks = list(range(self._read + self._every, last + 1, self._every))
                 yield from self._readings(intake.moments(ticks))
             else:
                 moments = intake.moments([intake.tick + intake.waiting])
-                self._follow(moments, 0)
+                self._turns.follow(moments, 0)
                 intake.learn(moments, 0)
                 yield from self._gaps.due(intake.tick)
         intake.tidy()
 
     def _readings(self, moments: Moments) -> Iterator[Event]:
         """Work out these readings together, then give and learn them one by one."""
-        attacker = self.attacker
-        speech = moments.speech / TICKS_PER_SECOND
-        with one_thread():
-            made = attacker.assess_each(moments.heard, speech)
-        frames = np.sum([each.frames for each in moments.heard.values()], axis=0)
-        linear, root = guides(
-            np.where(frames > 0, speech, 0.0),
-            float(attacker.joint.law.lengths[0]),
-            attacker.joint.expected.first_bits,
-            attacker.ceiling,
-        )
-        both = list(zip(linear.tolist(), root.tolist(), strict=True))
-        others: list[tuple[Bystander, ...] | None] = [None] * len(made)
-        if self.bystanders is not None:
-            others = self.bystanders.each([each.told.ratios for each in made])
-        for r, seconds in enumerate(speech.tolist()):
-            self._follow(moments, r)
+        for r, assessed in enumerate(self._maker.assess(moments)):
+            self._turns.follow(moments, r)
             self._intake.learn(moments, r)
             yield from self._gaps.due(self._intake.tick)
-            change = self._changed()
-            afresh = change is not None and self.on_change != "note"
+            change = self._turns.changed(self._intake.tick)
             if change is not None:
                 yield change
-                if change.back:
-                    self._open = None
-                elif not afresh and self._open is None:
-                    self._open = Open(change.since_seconds, change.features)
-            reading = self._reading(made[r], seconds, both[r], others[r])
+            self._read = self._intake.tick
+            reading = self._maker.reading(
+                self._read, assessed, self._turns.open, self.recordings.number
+            )
+            afresh = change is not None and self._turns.afresh
             if afresh:  # before the reading, after which a run may be stopped and resumed
                 self._begin_afresh()
             yield reading
             if afresh:  # what was looked ahead to will not be so
                 return
 
-    def _follow(self, moments: Moments, r: int) -> None:
-        """Keep what the change detector will hear with the next reading."""
-        if self._detector is not None:
-            self._step.append(moments.step(r))
-
-    def _changed(self) -> Change | None:
-        """Whether somebody else speaks, as far as this reading tells."""
-        if self._detector is None:
-            return None
-        step = {
-            name: np.concatenate([part[name] for part in self._step]) for name in self._step[-1]
-        }
-        self._step = []
-        return self._detector.update(step, self._intake.tick)
-
     def _begin_afresh(self) -> None:
         self._intake.forget()
         if self.on_change == "split":
-            self._stream, self._peak = self._stream + 1, 0.0
-
-    def _reading(
-        self,
-        made: Assessment,
-        speech: float,
-        lines: tuple[float, float],
-        others: tuple[Bystander, ...] | None,
-    ) -> Reading:
-        self._read = self._intake.tick
-        attacker = self.attacker
-        headline = made.local if self.watch is not None else made.confidence
-        if self.watch is not None:
-            parts = [feature.local for feature in made.features.values()]
-        else:
-            parts = [feature.confidence for feature in made.features.values()]
-        total = None if any(p is None for p in parts) else sum(p.value for p in parts if p)
-        if headline is not None:
-            self._peak = max(self._peak, headline.value)
-        value, low, high = headline if headline is not None else (None, None, None)
-        return Reading(
-            seconds=self._read / TICKS_PER_SECOND,
-            speech=speech,
-            bits=value,
-            bits_low=low,
-            bits_high=high,
-            confidence=made.confidence,
-            local=made.local,
-            expected=made.expected,
-            sum_bits=total,
-            peak_bits=None if headline is None else self._peak,
-            ceiling=attacker.ceiling,
-            plateau=attacker.joint.expected.plateau_bits,
-            guides=lines,
-            session=attacker.session,
-            assumes_enrolled=self.watch is None,
-            beyond_grid=made.beyond_grid,
-            features=made.features,
-            names=attacker.names,
-            posterior=made.posterior,
-            top=made.top,
-            **made.told._asdict(),
-            bystanders=others,
-            enrolled=made.enrolled,
-            enrolled_withheld=made.enrolled_withheld,
-            withheld=attacker.withheld,
-            stream=self._stream,
-            change=self._open,
-            recording=self.recordings.number,
-        )
+            self._maker.begin_another_stream()
 
     def state(self) -> tuple[dict[str, Any], dict[str, AnyArray]]:
         """Everything needed to go on after the last reading: plain values and arrays."""
         plain, arrays = self._intake.state()
         own: dict[str, Any] = {
             "read": self._read,
-            "peak": self._peak,
-            "stream": self._stream,
+            "peak": self._maker.peak,
+            "stream": self._maker.stream,
             "losses": self._gaps.count,
-            "open": None if self._open is None else self._open.record(),
         }
-        if self._detector is not None:
-            own["change"], more = self._detector.state()
-            arrays |= {f"change/{name}": array for name, array in more.items()}
+        turns, more = self._turns.state()
+        arrays |= {f"change/{name}": array for name, array in more.items()}
         own["recordings"], more = self.recordings.state()
         arrays |= {f"recordings/{name}": array for name, array in more.items()}
-        return {**plain, **own}, arrays
+        return {**plain, **own, **turns}, arrays
 
     def restore(self, plain: Mapping[str, Any], arrays: Mapping[str, AnyArray]) -> None:
         """Take up a ``state``; the stream must then be fed from its first sample again.
@@ -562,35 +378,14 @@ class Monitor:
         """
         self.reset()
         self._intake.restore(plain, arrays)
-        if self._detector is not None:
-            self._detector.restore(plain["change"], _under("change/", arrays))
+        self._turns.restore(plain, _under("change/", arrays))
         self.recordings.restore(plain["recordings"], _under("recordings/", arrays))
-        self._read, self._peak = int(plain["read"]), float(plain["peak"])
+        self._read, self._maker.peak = int(plain["read"]), float(plain["peak"])
         if not 0 <= self._intake.tick - self._read <= self._every:
             raise StoreError("the checkpoint does not fit: it was not taken at a reading")
-        self._stream = int(plain["stream"])
-        opened = plain["open"]
-        self._open = (
-            None if opened is None else Open(opened["since_seconds"], tuple(opened["features"]))
-        )
+        self._maker.stream = int(plain["stream"])
         self._gaps.told = int(plain["losses"])
 
 
 def _under(prefix: str, arrays: Mapping[str, AnyArray]) -> dict[str, AnyArray]:
     return {n.removeprefix(prefix): a for n, a in arrays.items() if n.startswith(prefix)}
-
-
-def _all_features(population: Population, laws: Laws | None) -> tuple[str, ...]:
-    """The largest set of features that there is a law for and that can be computed here."""
-    sets = [law.features for law in (laws if laws is not None else population.laws)]
-    if not sets:
-        raise StoreError(
-            "the population has no rank law; learn one with: "
-            "monitor calibrate CORPUS -o POPULATION.npz"
-        )
-
-    def worth(names: Sequence[str]) -> tuple[int, ...]:
-        weak = [name for name in names if superseded(name, names)]
-        return len(names) - len(weak), -len(weak), "voice" not in names
-
-    return max([names for names in sets if all(map(ready, names))] or sets, key=worth)

@@ -452,7 +452,7 @@ def test_frames_that_the_templates_know_nothing_of(features, words):
     with pytest.raises(UsageError, match=words):
         list(monitor.stream(Labelled(features)))
     with pytest.raises(UsageError, match=words):
-        monitor.check(Labelled(features))
+        monitor.front_end.check(Labelled(features))
 
 
 def test_frames_may_use_fewer_bins_and_more_features():
@@ -639,7 +639,7 @@ def test_readings_name_as_many_speakers_as_asked(most):
 def test_what_is_heard_where_nobody_chose(monkeypatch):
     """Of voice and a stronger network the stronger one, where it is there and has a law."""
     ready = {"f0", "voice", "identity"}
-    for module in ("monitor.features.registry", "monitor.stream.monitor"):
+    for module in ("monitor.features.registry", "monitor.stream.choosing"):
         monkeypatch.setattr(f"{module}.ready", lambda name: name in ready)
     names = ("f0", "voice", "identity")
     sets = [("f0",), ("voice",), ("identity",), ("f0", "voice"), ("f0", "identity"), names]

@@ -168,9 +168,9 @@ def test_a_monitor_computes_with_what_it_is_given():
     plain = Monitor(reference(), ["f0"])
     other = Monitor(reference(), ["f0"])
     feature = Timed(F0())
-    other.compute_with([feature])
+    other.front_end.use([feature])
     pair = [told([*each.push(Block(sound, RATE)), *each.finish()]) for each in (plain, other)]
     assert pair[0] == pair[1]
     assert feature.cost > 0
     with pytest.raises(UsageError, match="this feature"):
-        other.compute_with([Given("f0", 7, "embedding", 0.01)])
+        other.front_end.use([Given("f0", 7, "embedding", 0.01)])

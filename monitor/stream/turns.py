@@ -1,0 +1,95 @@
+"""Follows who speaks: from one reading to the next, has another speaker or channel taken over?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from monitor.population.population import Population
+from monitor.stream.attacker import Attacker
+from monitor.stream.background import background
+from monitor.stream.change import Change, ChangeDetector, Open
+from monitor.stream.intake import Moments
+from monitor.types import AnyArray
+
+__all__ = ["ON_CHANGE", "SpeakerTurns", "change_detector"]
+
+ON_CHANGE = ("ignore", "note", "reset", "split")
+"""What a monitor can do at a change: not look, say so, forget the evidence, begin a new stream."""
+
+
+class SpeakerTurns:
+    """Hands the frames between two readings to the detector of changes, and keeps what it found.
+
+    Args:
+        detector: None looks for nothing.
+        on_change: one of `ON_CHANGE`.
+
+    Attributes:
+        open: the change since which it is not known whose evidence this is; None where it is.
+    """
+
+    def __init__(self, detector: ChangeDetector | None, on_change: str) -> None:
+        self._detector, self._on_change = detector, on_change
+        self._step: list[dict[str, AnyArray]] = []  # frames since the last reading
+        self.open: Open | None = None
+
+    @property
+    def looks(self) -> bool:
+        """Whether changes are looked for at all."""
+        return self._detector is not None
+
+    @property
+    def afresh(self) -> bool:
+        """Whether the evidence begins afresh at a change."""
+        return self._on_change in ("reset", "split")
+
+    def follow(self, moments: Moments, r: int) -> None:
+        """Keep the frames that moment r brings, for the next reading."""
+        if self._detector is not None:
+            self._step.append(moments.step(r))
+
+    def changed(self, tick: int) -> Change | None:
+        """Whether somebody else speaks, as far as the reading at this tick tells."""
+        if self._detector is None:
+            return None
+        step = {
+            name: np.concatenate([part[name] for part in self._step]) for name in self._step[-1]
+        }
+        self._step = []
+        change = self._detector.update(step, tick)
+        if change is not None and change.back:
+            self.open = None
+        elif change is not None and not self.afresh and self.open is None:
+            self.open = Open(change.since_seconds, change.features)
+        return change
+
+    def state(self) -> tuple[dict[str, Any], dict[str, AnyArray]]:
+        """What a monitor must keep of it: plain values, and arrays."""
+        plain: dict[str, Any] = {"open": None if self.open is None else self.open.record()}
+        arrays: dict[str, AnyArray] = {}
+        if self._detector is not None:
+            plain["change"], arrays = self._detector.state()
+        return plain, arrays
+
+    def restore(self, plain: Mapping[str, Any], arrays: Mapping[str, AnyArray]) -> None:
+        """Take up a ``state``."""
+        if self._detector is not None:
+            self._detector.restore(plain["change"], arrays)
+        opened = plain["open"]
+        self.open = (
+            None if opened is None else Open(opened["since_seconds"], tuple(opened["features"]))
+        )
+
+
+def change_detector(population: Population, attacker: Attacker, on_change: str) -> ChangeDetector:
+    """What looks for changes in the features of an attacker, and in the channel."""
+    from monitor.features.channel import Channel  # brings the Fourier transform
+
+    others = background(population, attacker.scoring, attacker.features)
+    kinds = {name: population.features[name].kind for name in attacker.features}
+    others["channel"] = np.empty((0, Channel.size))  # needs nobody to compare with
+    returns = on_change == "note"  # fresh evidence needs nobody to be back
+    return ChangeDetector(others, kinds | {"channel": "levels"}, returns=returns)
