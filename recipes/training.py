@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import orjson
 import torch
 
 from monitor.atomic import atomic_write
 from monitor.errors import StoreError, UsageError
+from recipes.rows import add_row
 
 __all__ = [
     "CHECKPOINT",
@@ -90,8 +90,7 @@ def keep(out: Path, checkpoint: Mapping[str, Any]) -> None:
 
 def log(out: Path, told: Mapping[str, Any]) -> None:
     """A line more."""
-    with (out / LOG).open("ab") as file:
-        file.write(orjson.dumps(told, option=orjson.OPT_APPEND_NEWLINE))
+    add_row(out / LOG, told)
 
 
 def trained(out: Path) -> dict[str, Any]:

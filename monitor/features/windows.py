@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-import webrtcvad
 
 from monitor.features.tracks import empty_track, join_tracks
+from monitor.features.vad import VoiceActivity
 from monitor.protocols import Embedder
-from monitor.types import TICKS_PER_SECOND, FloatArray, IntArray, Track
+from monitor.types import TICKS_PER_SECOND, FloatArray, Track
 
 __all__ = ["RATE", "SHORTEST", "WINDOW_SECONDS", "SpeechWindows"]
 
@@ -21,8 +21,6 @@ _BATCH = 4
 """More at a time is no faster on a processor, and 16 are slower: they leave its caches."""
 _AT_ONCE = 60 * RATE
 """An hour given at once is heard a minute at a time: memory does not grow with it."""
-_FULL_SCALE = 32768.0
-_AGGRESSIVENESS = 2
 
 
 class SpeechWindows:
@@ -53,6 +51,7 @@ class SpeechWindows:
         self._encoder = embedder
         self._window: FloatArray = np.zeros(_WINDOW, np.float32)
         self._filled = 0  # samples of it
+        self._vad = VoiceActivity(RATE, ticks=1)
         self.reset()
 
     def process(self, samples: FloatArray) -> Track:
@@ -77,7 +76,7 @@ class SpeechWindows:
 
     def reset(self) -> None:
         """Forget everything heard: the next sample is the first of a recording."""
-        self._detector = webrtcvad.Vad(_AGGRESSIVENESS)
+        self._vad.reset()
         self._rest: FloatArray = np.empty(0, np.float32)  # less than a tick
         self._filled = 0
         self._ticks = 0
@@ -88,7 +87,7 @@ class SpeechWindows:
         count = heard.size // _TICK
         ticks = heard[: count * _TICK].reshape(count, _TICK)
         self._rest = heard[count * _TICK :].copy()
-        spoken = self._spoken(ticks)
+        spoken = np.flatnonzero(self._vad.process(samples))
         before = self._filled // _TICK
         speech = np.concatenate((self._window[: self._filled], ticks[spoken].ravel()))
         whole = speech.size // _WINDOW
@@ -105,11 +104,3 @@ class SpeechWindows:
             for start in range(0, len(windows), _BATCH)
         ]
         return Track(complete[wanted], np.concatenate(values)) if values else empty_track(self)
-
-    def _spoken(self, ticks: FloatArray) -> IntArray:
-        """Which of these ticks are speech: their indices."""
-        scaled = np.clip(np.rint(ticks * _FULL_SCALE), -_FULL_SCALE, _FULL_SCALE - 1)
-        heard, step, decide = scaled.astype(np.int16).tobytes(), 2 * _TICK, self._detector.is_speech
-        return np.flatnonzero(
-            [decide(heard[at : at + step], RATE) for at in range(0, len(heard), step)]
-        )

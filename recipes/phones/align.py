@@ -15,12 +15,12 @@ import time
 from pathlib import Path
 
 import numpy as np
-import orjson
 import pocketsphinx
 
 from monitor.networks.phones import PHONES
 from monitor.types import IntArray
 from recipes.phones.prepare import ALIGNED, Spoken, Utterance
+from recipes.rows import add_row
 
 _GROUP = 6  # phones taken for a word: the aligner knows words alone
 _BEAMS = {"beam": 1e-80, "wbeam": 1e-60, "pbeam": 1e-80}
@@ -44,19 +44,16 @@ def align(spoken: Spoken, minutes: float = math.inf, part: int = 0, parts: int =
     known = spoken.aligned()
     began, said, aligner = time.monotonic(), 0.0, _Aligner()
     path = spoken.cache.folder / ALIGNED.replace("*", str(part))
-    with path.open("ab") as file:
-        path.chmod(0o600)
-        for index in (int(each) for each in order if int(each) not in known):
-            if time.monotonic() - began > 60 * minutes:
-                break
-            utterance = spoken.utterances[index]
-            times = aligner.times(spoken, utterance)
-            said += utterance.samples / 16_000 / 60
-            if times is not None:
-                row = {"utterance": index, "times": times.tolist()}
-                file.write(orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE))
-                file.flush()
-            print(f"\r{said:.0f} min aligned", end="", file=sys.stderr)
+    for index in (int(each) for each in order if int(each) not in known):
+        if time.monotonic() - began > 60 * minutes:
+            break
+        utterance = spoken.utterances[index]
+        times = aligner.times(spoken, utterance)
+        said += utterance.samples / 16_000 / 60
+        if times is not None:
+            row = {"utterance": index, "times": times.tolist()}
+            add_row(path, row)
+        print(f"\r{said:.0f} min aligned", end="", file=sys.stderr)
     print(file=sys.stderr)
 
 

@@ -12,13 +12,13 @@ import argparse
 from pathlib import Path
 
 import numpy as np
-import orjson
 import torch
 
 from monitor.types import FloatArray, IntArray
 from recipes.phones.network import Recogniser, listened
 from recipes.phones.prepare import ALIGNED, Spoken
 from recipes.phones.train import load_recogniser
+from recipes.rows import add_row
 
 __all__ = ["align", "aligned"]
 
@@ -51,14 +51,12 @@ def align(spoken: Spoken, network: Recogniser) -> int:
     share = np.exp(np.concatenate([named(i) for i in train[::_EVERY]])).mean(axis=0)
     count = 0
     path = spoken.cache.folder / ALIGNED.replace("*", "forced")
-    with path.open("ab") as file:
-        path.chmod(0o600)
-        for index in (each for each in train if each not in known):
-            times = aligned(named(index) - np.log(share), spoken.utterances[index].phones)
-            if times is not None:
-                row = {"utterance": index, "times": (2 * times).tolist()}
-                file.write(orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE))
-                count += 1
+    for index in (each for each in train if each not in known):
+        times = aligned(named(index) - np.log(share), spoken.utterances[index].phones)
+        if times is not None:
+            row = {"utterance": index, "times": (2 * times).tolist()}
+            add_row(path, row)
+            count += 1
     return count
 
 

@@ -12,12 +12,12 @@ import argparse
 from pathlib import Path
 
 import numpy as np
-import orjson
 import pocketsphinx
 
 from monitor.networks.phones import PHONES
 from monitor.types import FloatArray
 from recipes.phones.prepare import PEER, Spoken
+from recipes.rows import add_row
 
 _LANGUAGE_WEIGHT = 2.0
 _NO_PRUNING = 0.0  # a search that is pruned dies in the middle of an utterance
@@ -32,14 +32,11 @@ def main() -> None:
     spoken = Spoken(given.cache)
     known, search = spoken.peer(), Search()
     path = spoken.cache.folder / PEER
-    with path.open("ab") as file:
-        path.chmod(0o600)
-        for index, utterance in enumerate(spoken.utterances):
-            judges = spoken.piece(utterance).role in ("choose", "report")
-            if judges and index not in known and index % given.of == given.part - 1:
-                row = {"utterance": index, "tokens": search.tokens(spoken.sound(utterance))}
-                file.write(orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE))
-                file.flush()
+    for index, utterance in enumerate(spoken.utterances):
+        judges = spoken.piece(utterance).role in ("choose", "report")
+        if judges and index not in known and index % given.of == given.part - 1:
+            row = {"utterance": index, "tokens": search.tokens(spoken.sound(utterance))}
+            add_row(path, row)
 
 
 class Search:

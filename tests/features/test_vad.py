@@ -1,11 +1,14 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 import webrtcvad
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import monitor
 from monitor.features.vad import VoiceActivity
 
 
@@ -49,3 +52,9 @@ def test_too_loud_is_clipped_and_does_not_wrap(voices, level):
 
 def test_silence_is_no_speech():
     assert not VoiceActivity().process(np.zeros(8000)).any()
+
+
+def test_no_other_module_knows_the_library():
+    root = Path(monitor.__file__).parent
+    files = [path for path in root.rglob("*.py") if "import webrtcvad" in path.read_text()]
+    assert [path.name for path in files] == ["vad.py"]
