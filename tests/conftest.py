@@ -1,21 +1,27 @@
-"""Fixtures for every test."""
+"""Fixtures and markers for every test."""
 
 from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+from tests import weights
+from tests.golden.golden import Golden
+
+CI = bool(os.environ.get("CI"))
 
 # the machines are shared: a slow example is no failure
 settings.register_profile(
     "patient",
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow],
-    derandomize=bool(os.environ.get("CI")),  # the same examples for the same code
+    derandomize=CI,  # the same examples for the same code
 )
 settings.load_profile("patient")
 
@@ -23,26 +29,76 @@ settings.load_profile("patient")
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-ECAPA = os.environ.pop("MONITOR_ECAPA", None)
-"""Only the tests that ask for the network have it: by default nothing takes the time to load it."""
-
 SHARED = Path(__file__).resolve().parents[2] / "shared"
+
+NEEDS = {
+    "browser": "browser",
+    "virtual_microphone": "sound",
+    "ecapa": "weights",
+    "shared": "speech",
+}
+"""The marker of a test, by a fixture that it uses."""
+
+SLOW = ("browser", "sound", "weights")
+"""Markers whose tests are slow, each of them."""
+
+
+@pytest.hookimpl(tryfirst=True)  # before -m chooses
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        used = getattr(item, "fixturenames", ())
+        for fixture in NEEDS.keys() & set(used):
+            item.add_marker(NEEDS[fixture])
+        if any(item.get_closest_marker(name) for name in SLOW):
+            item.add_marker("slow")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, Any, Any]:
+    return not_skipped((yield), CI)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report() -> Generator[None, Any, Any]:
+    return not_skipped((yield), CI)
+
+
+def not_skipped(report: Any, ci: bool) -> Any:
+    """In CI whatever is chosen must run: what would be skipped, a test or a file, has failed."""
+    if ci and report.skipped and not hasattr(report, "wasxfail"):
+        reason = report.longrepr[-1] if isinstance(report.longrepr, tuple) else report.longrepr
+        report.outcome, report.longrepr = "failed", f"In CI nothing is skipped. {reason}"
+    return report
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _cache_of_their_own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Networks are exported once for all tests, and nothing to the user's cache."""
+def _environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Networks are exported once for all tests, and nothing to the user's cache.
+
+    Only the tests that ask for pretrained weights have them: by default nothing takes the time to
+    load them.
+    """
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+        patch.delenv("MONITOR_ECAPA", raising=False)
         yield
 
 
 @pytest.fixture(scope="session")
+def golden() -> Golden:
+    """What public tools print, and the scores that they were given."""
+    return Golden()
+
+
+@pytest.fixture(scope="session")
 def shared() -> Path:
-    """The folder of golden numbers and real readers beside the repository."""
+    """The folder of real readers beside the repository."""
     if not SHARED.is_dir():
-        message = "needs ../shared (golden numbers and real readers) beside the repository"
-        if os.environ.get("CI"):
-            pytest.fail(message)
-        pytest.skip(message)
+        pytest.skip("needs real speech, in ../shared beside the repository")
     return SHARED
+
+
+@pytest.fixture(scope="session")
+def ecapa() -> str:
+    """The folder with SpeechBrain's pretrained ECAPA-TDNN."""
+    return weights.ecapa()

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 import scipy.signal
 import soundfile
 from rich.console import Console
@@ -120,11 +121,13 @@ class FeatureCase:
         make: a fresh one.
         sound: audio at its rate that it finds many frames in; None where it cannot be computed.
         tolerance: how far embeddings may differ from one cutting to another.
+        marks: of each of its tests.
     """
 
     make: Callable[[], Feature]
     sound: Callable[[], FloatArray] | None = None
     tolerance: float = 0.0
+    marks: tuple[pytest.MarkDecorator, ...] = ()
 
 
 class Remembering:
@@ -159,7 +162,7 @@ FEATURES = {
     "f0": FeatureCase(F0, lambda: voice(3.0, F0.rate)),
     "phones": FeatureCase(Phones, lambda: babble(30, pause_seconds=0.3)),
     "voice": FeatureCase(Voice, lambda: voice(9.0)),
-    "identity": FeatureCase(identity, lambda: voice(9.0), tolerance=1e-5),
+    "identity": FeatureCase(identity, lambda: voice(9.0), 1e-5, (pytest.mark.weights,)),
     "speaker model": FeatureCase(speaker_model, lambda: voice(9.0), tolerance=1e-5),
     "channel": FeatureCase(Channel, lambda: voice(9.0)),
     "given histogram": FeatureCase(lambda: Given("phones", 40, "histogram", 0.08)),

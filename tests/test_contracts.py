@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import itertools
+from collections.abc import Iterable
 from functools import cache
 from typing import Any
 
@@ -36,7 +37,16 @@ from tests.contracts import (
     listened,
 )
 
-COMPUTED = [name for name, case in FEATURES.items() if case.sound is not None]
+GIVEN = [name for name, case in FEATURES.items() if case.sound is None]
+COMPUTED = [name for name in FEATURES if name not in GIVEN]
+
+
+def each(names: Iterable[str]) -> pytest.MarkDecorator:
+    """A test for each of these features, marked by what the feature needs."""
+    cases = [pytest.param(name, marks=FEATURES[name].marks) for name in names]
+    return pytest.mark.parametrize("name", cases)
+
+
 few = settings(max_examples=25)
 
 
@@ -62,7 +72,7 @@ def assert_same_track(left: Track, right: Track, tolerance: float = 0.0) -> None
     assert same(left.values, right.values, tolerance)
 
 
-@pytest.mark.parametrize("name", FEATURES)
+@each(FEATURES)
 def test_feature_offers_what_the_protocol_asks(name):
     feature = FEATURES[name].make()
     assert isinstance(feature, Feature)
@@ -84,18 +94,18 @@ def test_every_registered_feature_is_under_contract():
     assert set(REGISTERED) <= FEATURES.keys()
 
 
-@pytest.mark.parametrize("name", REGISTERED)
+@each(REGISTERED)
 def test_a_feature_is_called_what_it_is_registered_as(name):
     assert FEATURES[name].make().name == name
 
 
-@pytest.mark.parametrize("name", sorted(FEATURES.keys() - set(COMPUTED)))
+@pytest.mark.parametrize("name", GIVEN)
 def test_feature_that_cannot_be_computed_says_so(name):
     with pytest.raises(UsageError, match="only as frames"):
         FEATURES[name].make().process(np.zeros(80, np.float32))
 
 
-@pytest.mark.parametrize("name", COMPUTED)
+@each(COMPUTED)
 def test_feature_frames_are_well_formed(name):
     feature = FEATURES[name].make()
     samples = sound(name)
@@ -116,7 +126,7 @@ def test_feature_frames_are_well_formed(name):
         assert np.isfinite(track.values).all()
 
 
-@pytest.mark.parametrize("name", COMPUTED)
+@each(COMPUTED)
 @few
 @given(data=st.data())
 def test_feature_frames_are_the_same_for_any_cutting(name, data):
@@ -127,7 +137,7 @@ def test_feature_frames_are_the_same_for_any_cutting(name, data):
     assert_same_track(parts, whole, FEATURES[name].tolerance)
 
 
-@pytest.mark.parametrize("name", COMPUTED)
+@each(COMPUTED)
 def test_feature_forgets_at_a_reset(name):
     samples, feature = sound(name), FEATURES[name].make()
     fresh = heard(feature, [samples])
@@ -138,7 +148,7 @@ def test_feature_forgets_at_a_reset(name):
     assert_same_track(heard(feature, [samples]), fresh, FEATURES[name].tolerance)
 
 
-@pytest.mark.parametrize("name", COMPUTED)
+@each(COMPUTED)
 @few
 @given(data=st.data())
 def test_feature_skips_nothing_but_what_it_was_told(name, data):
@@ -157,7 +167,7 @@ def test_feature_skips_nothing_but_what_it_was_told(name, data):
     )
 
 
-@pytest.mark.parametrize("name", COMPUTED)
+@each(COMPUTED)
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
 def test_what_is_no_number_is_counted_and_heard_as_silence(name, bad):
     feature = FEATURES[name].make()
@@ -180,7 +190,7 @@ def extracted(name: str, samples: np.ndarray) -> list[Frames]:
     return [extractor.process(Block(samples, feature.rate)), extractor.flush()]
 
 
-@pytest.mark.parametrize("name", COMPUTED)
+@each(COMPUTED)
 def test_feature_keeps_no_audio(name):
     feature, samples = FEATURES[name].make(), sound(name)
     block = samples[: feature.rate // 2]  # half a second is 16 kB

@@ -18,7 +18,6 @@ from monitor.training.calibrating import calibrate
 from monitor.training.enrolling import enrol
 from monitor.training.voices import collect
 from monitor.types import Track
-from tests.weights import ecapa
 
 
 @pytest.fixture(scope="module")
@@ -49,9 +48,8 @@ def people(embedded: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def test_audio_is_heard_with_the_network_of_ecapa(run, people, wav):
-    folder = ecapa()
-    done = run("replay", wav, "-p", people, "--features", "identity", "--ecapa", folder)
+def test_audio_is_heard_with_the_network_of_ecapa(run, people, wav, ecapa):
+    done = run("replay", wav, "-p", people, "--features", "identity", "--ecapa", ecapa)
     assert done.code == 0, done.err
     usable = [record["features"]["identity"]["usable"] for record in done.readings]
     assert usable[-1] in (6.0, 9.0, 12.0)
@@ -59,8 +57,8 @@ def test_audio_is_heard_with_the_network_of_ecapa(run, people, wav):
     assert "MONITOR_ECAPA" not in os.environ
 
 
-def test_enrolled_with_the_network_of_the_environment(run, shared, tmp_path, monkeypatch):
-    monkeypatch.setenv("MONITOR_ECAPA", ecapa())
+def test_enrolled_with_the_network_of_the_environment(run, shared, tmp_path, monkeypatch, ecapa):
+    monkeypatch.setenv("MONITOR_ECAPA", ecapa)
     for name, chapter in (("ann", "1272/128104"), ("bob", "1993/147149")):
         target = tmp_path / "people" / name / "talk.opus"
         target.parent.mkdir(parents=True)

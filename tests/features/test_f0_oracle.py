@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
-import os
-
 import numpy as np
 import pytest
 
@@ -14,13 +11,8 @@ from monitor.features.f0 import yin_lags
 @pytest.fixture(scope="module")
 def oracle():
     """Lags of torch-yin, 0 where it calls a frame unvoiced."""
-    try:
-        torch = importlib.import_module("torch")
-        torchyin = importlib.import_module("torchyin")
-    except ImportError:
-        if os.environ.get("CI"):
-            raise
-        pytest.skip("needs the extra `peers` (torch-yin) to compare with")
+    torch = pytest.importorskip("torch", reason="needs the extra peers")
+    torchyin = pytest.importorskip("torchyin", reason="needs the extra peers")
 
     def lags(samples):
         hertz = torchyin.estimate(

@@ -13,7 +13,6 @@ from monitor.features.extractor import Extractor
 from monitor.features.identity import RATE, Identity
 from monitor.types import Block
 from tests.contracts import growth
-from tests.weights import ecapa
 
 WINDOW = 3 * RATE
 # of dev-clean: a chapter to enrol, another to test
@@ -28,8 +27,8 @@ READERS = {
 
 
 @pytest.fixture(scope="module")
-def feature() -> Identity:
-    return Identity(ecapa())
+def feature(ecapa: str) -> Identity:
+    return Identity(ecapa)
 
 
 def reader(shared: Path, speaker: str, chapter: str, seconds: float) -> np.ndarray:
@@ -60,8 +59,8 @@ class Counting:
 
 
 @pytest.fixture
-def counting() -> tuple[Identity, Counting]:
-    made = Identity(ecapa())
+def counting(ecapa: str) -> tuple[Identity, Counting]:
+    made = Identity(ecapa)
     made._encoder = Counting()
     return made, made._encoder
 
@@ -86,18 +85,18 @@ def test_the_windows_are_the_speech_without_the_pauses(shared, counting):
     assert all(spoken[tick - 1] for tick in found[:windows])
 
 
-def test_embeddings_are_those_of_speechbrain(shared, feature, tmp_path):
+def test_embeddings_are_those_of_speechbrain(shared, feature, tmp_path, ecapa):
     import torch
     from speechbrain.inference.classifiers import EncoderClassifier
 
     bare = EncoderClassifier.from_hparams(
-        source=ecapa(), savedir=str(tmp_path), overrides={"pretrained_path": ecapa()}
+        source=ecapa, savedir=str(tmp_path), overrides={"pretrained_path": ecapa}
     )
     loud = reader(shared, "1993", "147149", 6.0).reshape(2, WINDOW)
     windows = np.stack([loud[0], loud[1], 0.002 * loud[0]])
     theirs = bare.encode_batch(torch.from_numpy(windows))[:, 0].numpy()
     theirs /= np.linalg.norm(theirs, axis=1, keepdims=True)
-    reference = encoder(ecapa())
+    reference = encoder(ecapa)
     np.testing.assert_allclose(reference.embed(windows), theirs, atol=1e-5)
     ours = feature._encoder.embed(windows)  # half of its work in whole numbers, where exported
     assert ours.dtype == np.float32

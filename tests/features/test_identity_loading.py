@@ -19,17 +19,16 @@ from monitor.features import ecapa as module
 from monitor.features.ecapa import HUB, encoder, resolve
 from monitor.features.exported import exported_encoder
 from monitor.features.identity import Identity
-from tests.weights import ecapa
 
 FILES = ("hyperparams.yaml", "embedding_model.ckpt", "mean_var_norm_emb.ckpt", "classifier.ckpt")
 
 
 @pytest.fixture
-def model(tmp_path: Path) -> Path:
+def model(tmp_path: Path, ecapa: str) -> Path:
     """A folder of one's own with the real model, its files linked: replace them, never write."""
     folder = tmp_path / "model"
     folder.mkdir()
-    for path in Path(ecapa()).iterdir():
+    for path in Path(ecapa).iterdir():
         (folder / path.name).symlink_to(path.resolve())
     return folder
 
@@ -74,8 +73,8 @@ class Evil:
         return os.mkdir, (str(self.mark),)
 
 
-def evil_yaml(mark: Path) -> bytes:
-    good = (Path(ecapa()) / FILES[0]).read_bytes()
+def evil_yaml(ecapa: str, mark: Path) -> bytes:
+    good = (Path(ecapa) / FILES[0]).read_bytes()
     return good + f"\nx: !apply:os.mkdir [{mark}]\n".encode()
 
 
@@ -105,8 +104,7 @@ def test_without_the_extra_it_says_what_to_install(monkeypatch, tmp_path, name):
     assert message.endswith("pip install 'speaker-disclosure-monitor[identity]'")
 
 
-def test_no_folder(tmp_path):
-    ecapa()
+def test_no_folder(tmp_path, ecapa):
     message = refused(UsageError, tmp_path / "gone")
     assert f"{tmp_path / 'gone'} is not a folder: point --ecapa or MONITOR_ECAPA to" in message
 
@@ -131,9 +129,9 @@ def test_neither_a_pipe_nor_a_file_without_end_is_copied(model, name):
     assert f"{name} is far too large" in refused(StoreError, model)
 
 
-def test_hyperparameters_of_a_stranger_do_not_run(model, tmp_path):
+def test_hyperparameters_of_a_stranger_do_not_run(model, tmp_path, ecapa):
     mark = tmp_path / "mark"
-    put(model / FILES[0], evil_yaml(mark))
+    put(model / FILES[0], evil_yaml(ecapa, mark))
     message = refused(StoreError, model)
     assert "hyperparams.yaml is not the published one" in message
     assert not mark.exists()
@@ -160,13 +158,13 @@ def test_the_trap_works(tmp_path):
     assert (tmp_path / "mark").exists()
 
 
-def test_what_is_swapped_after_the_check_is_not_loaded(model, tmp_path, monkeypatch):
+def test_what_is_swapped_after_the_check_is_not_loaded(model, tmp_path, monkeypatch, ecapa):
     mark = tmp_path / "mark"
     check = module._check
 
     def swap(path: Path, source: str) -> None:
         check(path, source)
-        evil = evil_yaml(mark) if path.name == FILES[0] else pickle.dumps(Evil(mark))
+        evil = evil_yaml(ecapa, mark) if path.name == FILES[0] else pickle.dumps(Evil(mark))
         put(model / path.name, evil)
 
     monkeypatch.setattr(module, "_check", swap)
@@ -180,15 +178,15 @@ def refused_again(model: Path) -> str:
     return refused(StoreError, model)
 
 
-def test_damaged_and_foreign_weights_are_refused(model):
+def test_damaged_and_foreign_weights_are_refused(model, ecapa):
     import torch
 
-    whole = (Path(ecapa()) / FILES[1]).read_bytes()
+    whole = (Path(ecapa) / FILES[1]).read_bytes()
     put(model / FILES[1], whole[: len(whole) // 2])
     assert "embedding_model.ckpt is damaged" in refused(StoreError, model)
     put(model / FILES[1], b"")
     assert "embedding_model.ckpt is damaged" in refused(StoreError, model)
-    state = torch.load(Path(ecapa()) / FILES[1], map_location="cpu", weights_only=True)
+    state = torch.load(Path(ecapa) / FILES[1], map_location="cpu", weights_only=True)
     less = dict(list(state.items())[:-1])  # SpeechBrain itself would fill the hole with noise
     (model / FILES[1]).unlink()
     torch.save(less, model / FILES[1])
@@ -277,7 +275,7 @@ except MonitorError as error:
 """
 
 
-def test_the_hub_is_asked_then_its_cache_then_it_is_out_of_reach(tmp_path):
+def test_the_hub_is_asked_then_its_cache_then_it_is_out_of_reach(tmp_path, ecapa):
     """The hub's real client, and a hub that speaks as much of the protocol as it needs."""
     work = tmp_path / "work"
     (work / HUB).mkdir(parents=True)  # no hub, although of that name
@@ -285,7 +283,7 @@ def test_the_hub_is_asked_then_its_cache_then_it_is_out_of_reach(tmp_path):
     kept.pop("MONITOR_ECAPA", None)
     kept.pop("HF_HUB_OFFLINE", None)
     done = subprocess.run(
-        [sys.executable, "-c", HUBS, ecapa(), str(work)],
+        [sys.executable, "-c", HUBS, ecapa, str(work)],
         env={**kept, "HF_HOME": str(tmp_path / "hub"), "HF_HUB_DISABLE_XET": "1"},
         check=True,
         capture_output=True,
@@ -299,8 +297,7 @@ def test_the_hub_is_asked_then_its_cache_then_it_is_out_of_reach(tmp_path):
     assert "Retry" not in done.stderr
 
 
-def test_what_the_hub_client_says_becomes_one_line(monkeypatch, tmp_path):
-    ecapa()
+def test_what_the_hub_client_says_becomes_one_line(monkeypatch, tmp_path, ecapa):
     import huggingface_hub
 
     def fail(**_: object) -> None:

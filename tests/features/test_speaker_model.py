@@ -34,8 +34,8 @@ def refused(data: bytes) -> str:
 @pytest.mark.parametrize("hamming", [False, True])
 @pytest.mark.parametrize("whole_numbers", [False, True])
 def test_the_front_end_is_kaldis(hamming, whole_numbers):
-    torch = pytest.importorskip("torch")
-    kaldi = pytest.importorskip("torchaudio.compliance.kaldi")
+    torch = pytest.importorskip("torch", reason="needs the extra identity")
+    kaldi = pytest.importorskip("torchaudio.compliance.kaldi", reason="needs the extra identity")
     sound = voice(2.0) + 0.01
     scaled = torch.from_numpy(sound[None] * (32768 if whole_numbers else 1))
     theirs = kaldi.fbank(

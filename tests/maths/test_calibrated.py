@@ -57,7 +57,7 @@ unequal = st.floats(-12, -0.05) | st.floats(0.05, 12)
     st.lists(unequal, min_size=3, max_size=300).map(np.array),
 )
 def test_upper_bound_is_that_of_the_oracle(mated, others):
-    bayeserror = pytest.importorskip("lir.algorithms.bayeserror")
+    bayeserror = pytest.importorskip("lir.algorithms.bayeserror", reason="needs the extra peers")
     found = upper_bound_bits(
         mated, others, np.ones(mated.size), np.ones(others.size), mated.size, others.size
     )

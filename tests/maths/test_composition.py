@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import itertools
-import json
 import math
 
 import numpy as np
@@ -15,13 +14,13 @@ from monitor.maths.composition import advanced, basic, guides, optimal, optimal_
 
 
 @pytest.fixture(scope="module")
-def golden(shared):
-    return json.loads((shared / "golden" / "golden_composition.json").read_text())
+def expected(golden):
+    return golden.json("composition")
 
 
-def test_golden_rows(golden):
-    assert len(golden["rows"]) == 48
-    for row in golden["rows"]:
+def test_golden_rows(expected):
+    assert len(expected["rows"]) == 48
+    for row in expected["rows"]:
         eps, k, delta = row["eps0"], row["k"], row["delta"]
         assert basic(eps, k) == pytest.approx(row["basic"], rel=1e-12)
         assert advanced(eps, k, delta) == pytest.approx(row["advanced_DRV"], rel=1e-12)
@@ -32,8 +31,8 @@ def test_golden_rows(golden):
         assert grid[grid >= best - 1e-12][0] == pytest.approx(row["KOV_thm33_optimal_grid"])
 
 
-def test_golden_crossover(golden):
-    for eps, first in golden["delta_advanced_crossover"].items():
+def test_golden_crossover(expected):
+    for eps, first in expected["delta_advanced_crossover"].items():
         wins = [k for k in range(1, 3000) if advanced(float(eps), k, 1e-4) < basic(float(eps), k)]
         assert (wins[0] if wins else None) == first
 

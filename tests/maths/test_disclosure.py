@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 import math
 from typing import Any
 
@@ -23,13 +22,13 @@ from monitor.maths.ranks import rank_bounds, rank_histogram
 
 
 @pytest.fixture(scope="module")
-def reference(shared):
-    return json.loads((shared / "golden" / "golden_reference.json").read_text())
+def reference(golden):
+    return golden.json("reference")
 
 
 @pytest.fixture(scope="module")
-def facts(shared):
-    return json.loads((shared / "golden" / "golden_math.json").read_text())
+def facts(golden):
+    return golden.json("math")
 
 
 def agrees(found: RankStatistics, golden: dict[str, Any]) -> None:
@@ -56,9 +55,8 @@ def test_golden_statistics(reference, regime):
     assert bare.mean_bits == pytest.approx(golden["MeanD"])
 
 
-def test_golden_ties(shared, reference):
-    scores = np.load(shared / "golden" / "scores_N100_T1000.npz")
-    better, tied = rank_bounds(scores["tied_eval"].astype(float), scores["target"])
+def test_golden_ties(golden, reference):
+    better, tied = rank_bounds(golden.scores("tied_eval").astype(float), golden.target)
     for rule in ("optimistic", "pessimistic"):
         agrees(rank_statistics(rank_histogram(better, tied, 100, rule)), reference["tied"][rule])
     spread = rank_statistics(rank_histogram(better, tied, 100))

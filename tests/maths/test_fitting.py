@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 import math
 
 import numpy as np
@@ -16,17 +15,16 @@ from monitor.maths.fitting import LOSSES, RankFit, fit, fit_many
 
 
 @pytest.fixture(scope="module")
-def golden(shared):
-    folder = shared / "golden"
-    fits = json.loads((folder / "golden_betabinom.json").read_text())["fits"]
-    reference = json.loads((folder / "golden_reference.json").read_text())
+def optima(golden):
+    """The losses' optima by regime, and the histograms that they are of."""
+    fits, reference = golden.json("betabinom")["fits"], golden.json("reference")
     return fits, {name: np.array(reference[name]["srd"]["hist"], float) for name in fits}
 
 
 @pytest.mark.parametrize("regime", ["mid", "weak", "random"])
 @pytest.mark.parametrize("loss", LOSSES)
-def test_golden_optima(golden, regime, loss):
-    expected, histogram = golden[0][regime][loss], golden[1][regime]
+def test_golden_optima(optima, regime, loss):
+    expected, histogram = optima[0][regime][loss], optima[1][regime]
     law = fit(histogram, loss)
     assert law.loss == loss
     assert not law.binomial
@@ -47,8 +45,8 @@ def test_golden_optima(golden, regime, loss):
 
 
 @pytest.mark.parametrize("loss", LOSSES)
-def test_golden_plain_has_no_finite_optimum(golden, loss):
-    law = fit(golden[1]["plain"], loss)
+def test_golden_plain_has_no_finite_optimum(optima, loss):
+    law = fit(optima[1]["plain"], loss)
     assert law.binomial
     assert law.notes == ("under-dispersed",)
     assert (law.alpha, law.beta) == pytest.approx((0.002 / 99, 1 - 0.002 / 99))

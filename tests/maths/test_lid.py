@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 import math
 
 import numpy as np
@@ -19,8 +18,8 @@ from monitor.maths.lid import (
 
 
 @pytest.fixture(scope="module")
-def example(shared):
-    return json.loads((shared / "golden" / "golden_math.json").read_text())["lid_worked_example"]
+def example(golden):
+    return golden.json("math")["lid_worked_example"]
 
 
 @pytest.mark.parametrize("ddof", [0, 1])
@@ -40,14 +39,13 @@ def test_golden_worked_example(example, ddof):
 
 
 @pytest.mark.parametrize("regime", ["plain", "mid", "weak", "random"])
-def test_golden_matrices(shared, regime):
-    golden = json.loads((shared / "golden" / "golden_reference.json").read_text())[regime]["lid"]
-    stored = np.load(shared / "golden" / "scores_N100_T1000.npz")
-    scores = stored[f"{regime}_eval"].astype(float)
+def test_golden_matrices(golden, regime):
+    lid = golden.json("reference")[regime]["lid"]
+    scores = golden.scores(f"{regime}_eval").astype(float)
     for name, ddof in (("repo_ddof1_balanced_C1", 1), ("paper_ddof0_balanced_C1", 0)):
-        expected = golden[name]
+        expected = lid[name]
         bits = local_information_bits(
-            scores, stored["target"], expected["w"], expected["b"], ddof=ddof
+            scores, golden.target, expected["w"], expected["b"], ddof=ddof
         )
         assert_allclose(bits[:5], expected["LID_first5"], atol=1e-5)
         assert bits.mean() == pytest.approx(expected["ALID"], abs=1e-5)

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 import math
 
 import numpy as np
@@ -14,13 +13,13 @@ from monitor.maths.privacyloss import epsilon_lower_nats, epsilon_nats, finite_e
 
 
 @pytest.fixture(scope="module")
-def golden(shared):
-    return json.loads((shared / "golden" / "golden_math.json").read_text())["voxguard_eps_hat"]
+def rows(golden):
+    return golden.json("math")["voxguard_eps_hat"]
 
 
-def test_golden_points_and_bounds(golden):
-    assert len(golden) == 7
-    for row in golden:
+def test_golden_points_and_bounds(rows):
+    assert len(rows) == 7
+    for row in rows:
         point = float(epsilon_nats(row["tp"] / row["n_tar"], row["fp"] / row["n_non"]))
         assert point == pytest.approx(float(row["eps_point"]), abs=1e-12)
         counts = row["tp"], row["n_tar"], row["fp"], row["n_non"]

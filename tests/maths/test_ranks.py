@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -20,25 +18,20 @@ def trials(draw):
     return np.array(better), np.array(tied), speakers
 
 
-@pytest.fixture(scope="module")
-def scores(shared):
-    return np.load(shared / "golden" / "scores_N100_T1000.npz")
-
-
 @pytest.mark.parametrize("regime", ["plain", "mid", "weak", "random"])
-def test_golden_histograms(shared, scores, regime):
-    golden = json.loads((shared / "golden" / "golden_reference.json").read_text())[regime]
-    better, tied = rank_bounds(scores[f"{regime}_eval"].astype(float), scores["target"])
+def test_golden_histograms(golden, regime):
+    expected = golden.json("reference")[regime]["srd"]["hist"]
+    better, tied = rank_bounds(golden.scores(f"{regime}_eval").astype(float), golden.target)
     assert (tied == 1).all()
     for rule in TIE_RULES:
-        assert_array_equal(rank_histogram(better, tied, 100, rule), golden["srd"]["hist"])
+        assert_array_equal(rank_histogram(better, tied, 100, rule), expected)
 
 
-def test_golden_mid_rank_of_tied_scores(shared, scores):
-    golden = json.loads((shared / "golden" / "golden_reference.json").read_text())["tied"]
-    better, tied = rank_bounds(scores["tied_eval"].astype(float), scores["target"])
+def test_golden_mid_rank_of_tied_scores(golden):
+    expected = golden.json("reference")["tied"]["mid"]["mean_rank"]
+    better, tied = rank_bounds(golden.scores("tied_eval").astype(float), golden.target)
     mid = rank_histogram(better, tied, 100, "mid")
-    assert mid @ np.arange(1, 101) / 1000 == pytest.approx(golden["mid"]["mean_rank"], abs=1e-12)
+    assert mid @ np.arange(1, 101) / 1000 == pytest.approx(expected, abs=1e-12)
 
 
 def test_ties_count_the_target_itself():

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -66,5 +64,5 @@ def test_limits_of_a_proportion(golden_bounds):
 
 
 @pytest.fixture(scope="module")
-def golden_bounds(shared):
-    return json.loads((shared / "golden" / "golden_math.json").read_text())["voxguard_eps_hat"]
+def golden_bounds(golden):
+    return golden.json("math")["voxguard_eps_hat"]

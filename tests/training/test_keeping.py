@@ -18,7 +18,6 @@ from monitor.training import keeping
 from monitor.training.enrolling import enrol
 from monitor.training.keeping import Manner, keep, orders, write_manifest
 from monitor.types import Track
-from tests.weights import ecapa
 
 HOW = Manner(("f0",))
 
@@ -163,8 +162,8 @@ def test_a_strangers_header_is_looked_at(tmp_path):
     assert len(recording_hashes(path)) == 1
 
 
-def test_embeddings_do_not_depend_on_processes(corpus, tmp_path, monkeypatch):
-    monkeypatch.setenv("MONITOR_ECAPA", str(ecapa()))
+def test_embeddings_do_not_depend_on_processes(corpus, tmp_path, monkeypatch, ecapa):
+    monkeypatch.setenv("MONITOR_ECAPA", ecapa)
     how = Manner(("identity",))
     one, two = (listed(corpus, tmp_path / name) for name in ("one", "two"))
     assert heard(one, how) == heard(two, how, jobs=2)

@@ -190,7 +190,7 @@ def test_labels_beside_win(file):
 
 def test_the_golden_matrices_survive_every_format(golden, file):
     matrix = golden.matrix("tied_eval")
-    scores, target = golden.arrays["tied_eval"], golden.arrays["target"]
+    scores, target = golden.scores("tied_eval"), golden.target
     rows, columns = np.indices(scores.shape).reshape(2, -1).tolist()
     values = scores.astype(float).ravel().tolist()
     lines = [f"s{j} u{i} {x!r}\n" for i, j, x in zip(rows, columns, values, strict=True)]

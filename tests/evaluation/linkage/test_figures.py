@@ -107,7 +107,7 @@ def test_pi_link_of_a_large_population():
 @pytest.mark.parametrize("regime", REGIMES)
 def test_pi_sing_agrees_with_legal_eval(golden, regime):
     """Folds by the number of the trial within its speaker: one tests, nine calibrate."""
-    peer = pytest.importorskip("legal_eval.metrics.singling_out")
+    peer = pytest.importorskip("legal_eval.metrics.singling_out", reason="needs the extra peers")
     matrix = golden.matrix(f"{regime}_eval")
     scores = matrix.scores.astype(float)[settled_order(matrix)]
     names = [str(i) for i in range(100)]
