@@ -9,25 +9,20 @@ import sys
 import tempfile
 from pathlib import Path
 
-from monitor import Monitor, sources
-from monitor.corpus.finding import find
-from monitor.population.population import Population
-from monitor.training.calibrating import calibrate
-from monitor.training.enrolling import enrol
-from monitor.training.voices import collect
+from monitor import Monitor, Population, calibrate, collect, corpus, enrol, sources
 
 if len(sys.argv) != 2:
     sys.exit(__doc__)
-corpus = find(Path(sys.argv[1]))
+recordings = corpus.find(Path(sys.argv[1]))
 features = ["f0"]  # the quickest; add "phones", and "voice" or "identity"
 
 # templates: one minute of speech of each speaker
-enrolment = enrol(corpus, features=features, seconds=60)
+enrolment = enrol(recordings, features=features, seconds=60)
 for problem in enrolment.problems:
     print("skipped:", problem)
 
 # what a rank among them means, at three lengths of speech
-voices, shapes, _ = collect(corpus, features=features)
+voices, shapes, _ = collect(recordings, features=features)
 calibration = calibrate(voices, shapes, lengths=(1, 10, 30), template_lengths=(60,))
 for row in calibration.rows:
     print(
@@ -42,7 +37,7 @@ enrolment.population.with_laws(calibration.laws).save(store)
 
 # the last recording of the last speaker, after what was enrolled of it
 population = Population.load(store)
-last = corpus.recordings[-1]
+last = recordings.recordings[-1]
 enrolled = [
     note.end_seconds for note in population.speakers[-1].sources if note.label == last.path.name
 ]

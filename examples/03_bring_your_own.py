@@ -11,12 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from monitor import Frames, Monitor, Track
-from monitor.corpus.finding import find
-from monitor.sources.frames import write_frames
-from monitor.training.calibrating import calibrate
-from monitor.training.enrolling import enrol
-from monitor.training.voices import collect
+from monitor import Frames, Monitor, Track, calibrate, collect, corpus, enrol, write_frames
 
 SIZES, FRAME_SECONDS = {"tokens": 64, "voice": 16}, {"tokens": 0.04, "voice": 3.0}
 taste = np.random.default_rng(0).dirichlet(np.full(64, 3.0), size=20)
@@ -43,9 +38,9 @@ with tempfile.TemporaryDirectory() as folder:
         for session in range(2):
             made = frames_of(speaker, session)
             write_frames(home / f"{session}.npz", made.speech, made.tracks, SIZES, FRAME_SECONDS)
-    corpus = find(Path(folder))
-    enrolment = enrol(corpus, seconds=60)
-    voices, shapes, _ = collect(corpus)
+    recordings = corpus.find(Path(folder))
+    enrolment = enrol(recordings, seconds=60)
+    voices, shapes, _ = collect(recordings)
 
 calibration = calibrate(voices, shapes, lengths=(3, 10, 30), template_lengths=(60,))
 population = enrolment.population.with_laws(calibration.laws)

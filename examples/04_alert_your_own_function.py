@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from monitor import Monitor, Population, alerts, sources
-from monitor.alerts.actions.courier import Courier
+from monitor.alerts.actions import Courier
 from monitor.population.reference import DEMO_SPEAKER, demo_frames
 
 

@@ -1,10 +1,65 @@
 """How many bits of identity a voice discloses, measured while it is heard.
 
->>> from monitor import Monitor, Population
->>> population = Population.reference()
->>> monitor = Monitor(population, features=["f0"])
->>> f"a speaker among {len(population)} is worth {monitor.attacker.ceiling:.2f} bits"
-'a speaker among ... is worth ... bits'
+The examples below stand in a folder with ``talk.npz`` (a recording) and ``voices/`` (a folder a
+speaker, a file a session). Any audio file does as well: frames are audio that was heard before
+(``monitor hear``).
+
+Measure a recording:
+
+>>> from monitor import Monitor, Population, sources
+>>> with sources.open_recording("talk.npz") as talk:
+...     *_, last = Monitor(Population.reference(), ["f0"]).stream(talk)
+>>> f"{last.speech:.0f} s of speech, {last.bits:.1f} of {last.ceiling:.1f} bits"
+'... s of speech, ... of 5.6 bits'
+
+Attach a microphone: push what your audio library gives you, or open `sources.Microphone`:
+
+>>> import numpy as np
+>>> from monitor import Block
+>>> monitor = Monitor(Population.reference(), ["f0"])
+>>> [reading.seconds for reading in monitor.push(Block(np.zeros(32_000), rate=16_000))]
+[1.0]
+
+Enrol your people:
+
+>>> from monitor import corpus, enrol
+>>> voices = corpus.find("voices")
+>>> people = enrol(voices, features=["f0"], seconds=30).population
+>>> len(people), people.common_seconds
+(12, 30.0)
+
+Calibrate: what a rank among people of yours means:
+
+>>> from monitor import calibrate, collect
+>>> heard, shapes, _ = collect(voices, features=["f0"])
+>>> laws = calibrate(heard, shapes, lengths=[1, 10], template_lengths=[30], trials=4).laws
+>>> people = people.with_laws(laws)
+>>> people.save("us.npz")
+
+Evaluate an anonymiser: score recordings that it made against the people, by every metric:
+
+>>> from monitor import evaluate, score
+>>> scores = score(voices, people, seconds=10, allow_overlap=True).matrices["f0"]
+>>> report = evaluate(scores)
+>>> round(report["srd.mean_bits"].value, 1), round(report.ceiling_bits, 1)
+(..., 3.6)
+
+Alert: a rule reads the readings, and an action takes what it says:
+
+>>> from monitor import alerts
+>>> rule = alerts.Threshold("bits", 1.0, hold_seconds=0.0)
+>>> with sources.open_recording("talk.npz") as talk:
+...     said = [a for r in Monitor(people, ["f0"]).stream(talk) for a in rule.update(r)]
+>>> said[0]["state"]
+'raised'
+
+Write a feature: anything with a name, a size and frames; see CONTRIBUTING.md for one of its own
+file, and `protocols.Feature` for what it must offer.
+
+Rooms: `alerts` (rules, and `alerts.actions`), `corpus` (who speaks where), `crowds`,
+`evaluation` (the papers' metrics), `ledger` (many sessions of one voice), `population` (templates
+and laws), `protocols` (what parts of your own must offer), `records` (what a run writes), `sinks`,
+`sources`, `training` (enrol, calibrate, score), `types`, `errors`.
 """
 
 from __future__ import annotations
@@ -16,11 +71,28 @@ from monitor.lazy import lazily
 from monitor.version import __version__
 
 if TYPE_CHECKING:
-    from monitor import alerts, sources
+    from monitor import (
+        alerts,
+        corpus,
+        crowds,
+        errors,
+        evaluation,
+        ledger,
+        population,
+        protocols,
+        records,
+        sinks,
+        sources,
+        training,
+        types,
+    )
     from monitor.errors import MonitorError
-    from monitor.population.population import Population
+    from monitor.evaluation import ScoreMatrix, evaluate
+    from monitor.population import Population
+    from monitor.sources import read_frames, write_frames
     from monitor.stream.monitor import Monitor
     from monitor.stream.reading import Reading
+    from monitor.training import calibrate, collect, enrol, score
     from monitor.types import Block, Frames, Gap, Track
 
 __all__ = [
@@ -31,10 +103,29 @@ __all__ = [
     "MonitorError",
     "Population",
     "Reading",
+    "ScoreMatrix",
     "Track",
     "__version__",
     "alerts",
+    "calibrate",
+    "collect",
+    "corpus",
+    "crowds",
+    "enrol",
+    "errors",
+    "evaluate",
+    "evaluation",
+    "ledger",
+    "population",
+    "protocols",
+    "read_frames",
+    "records",
+    "score",
+    "sinks",
     "sources",
+    "training",
+    "types",
+    "write_frames",
 ]
 
 _HOMES = {
@@ -43,11 +134,22 @@ _HOMES = {
     "Gap": "types",
     "Monitor": "stream.monitor",
     "MonitorError": "errors",
-    "Population": "population.population",
+    "Population": "population",
     "Reading": "stream.reading",
+    "ScoreMatrix": "evaluation",
     "Track": "types",
+    "calibrate": "training",
+    "collect": "training",
+    "enrol": "training",
+    "evaluate": "evaluation",
+    "read_frames": "sources",
+    "score": "training",
+    "write_frames": "sources",
 }
-_ROOMS = ("alerts", "sources")
+_ROOMS = (
+    *("alerts", "corpus", "crowds", "errors", "evaluation", "ledger", "population", "protocols"),
+    *("records", "sinks", "sources", "training", "types"),
+)
 _find, _names = lazily(__name__, _HOMES)
 
 

@@ -23,13 +23,18 @@ __all__ = [
 ]
 
 FloatArray: TypeAlias = NDArray[np.floating[Any]]
+"""A numpy array of floats of any precision."""
 IntArray: TypeAlias = NDArray[np.integer[Any]]
+"""A numpy array of integers of any size."""
 BoolArray: TypeAlias = NDArray[np.bool_]
+"""A numpy array of truth values."""
 AnyArray: TypeAlias = NDArray[Any]
+"""A numpy array of anything."""
 
 TICKS_PER_SECOND = 100
 """The clock of the whole program: one tick is 10 ms of audio."""
 TICK_SECONDS = 1 / TICKS_PER_SECOND
+"""Seconds of one tick."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import ast
+import inspect
 import pkgutil
+import re
 import subprocess
 import sys
 from importlib import import_module
+from itertools import zip_longest
+from types import FunctionType, ModuleType
 
 import pytest
 
@@ -23,12 +28,33 @@ NAMES = {
         "MonitorError",
         "Population",
         "Reading",
+        "ScoreMatrix",
         "Track",
         "__version__",
         "alerts",
+        "calibrate",
+        "collect",
+        "corpus",
+        "crowds",
+        "enrol",
+        "errors",
+        "evaluate",
+        "evaluation",
+        "ledger",
+        "population",
+        "protocols",
+        "read_frames",
+        "records",
+        "score",
+        "sinks",
         "sources",
+        "training",
+        "types",
+        "write_frames",
     ],
     "monitor.alerts": ["Conformal", "EarlyWarning", "Forecast", "Threshold", "budget"],
+    "monitor.alerts.actions": ["Bell", "Command", "Courier", "DeliveryError", "Notify", "Webhook"],
+    "monitor.corpus": ["Corpus", "Recording", "find"],
     "monitor.errors": [
         "CalibrationError",
         "CorpusError",
@@ -71,6 +97,16 @@ NAMES = {
         "speaker_mean_ranks",
         "tag",
     ],
+    "monitor.ledger": ["Ledger", "LedgerSession"],
+    "monitor.population": [
+        "Cohort",
+        "FeatureTemplates",
+        "Laws",
+        "Population",
+        "RankLaw",
+        "SourceNote",
+        "Speaker",
+    ],
     "monitor.protocols": [
         "AlertAction",
         "AlertReceiver",
@@ -89,6 +125,8 @@ NAMES = {
         "Stateful",
         "ThresholdForecast",
     ],
+    "monitor.records": ["Key", "RECORDS", "Record", "SCHEMA", "SCHEMA_VERSION", "read_run"],
+    "monitor.sinks": ["JsonLines", "Kept", "LiveCurve", "LiveView", "ReplayProgress"],
     "monitor.sources": [
         "Chain",
         "File",
@@ -97,6 +135,18 @@ NAMES = {
         "Paced",
         "Pipe",
         "open_recording",
+        "read_frames",
+        "write_frames",
+    ],
+    "monitor.training": [
+        "Calibration",
+        "CorpusScores",
+        "Enrolment",
+        "SpeakerSpeech",
+        "calibrate",
+        "collect",
+        "enrol",
+        "score",
     ],
     "monitor.types": [
         "AnyArray",
@@ -111,6 +161,14 @@ NAMES = {
         "Track",
     ],
 }
+TASKS = (
+    "Measure a recording",
+    "Attach a microphone",
+    "Enrol your people",
+    "Calibrate",
+    "Evaluate an anonymiser",
+    "Alert",
+)
 MODULES = [
     module.name
     for module in pkgutil.walk_packages(monitor.__path__, "monitor.")
@@ -140,6 +198,46 @@ def test_every_module_says_what_it_exports(name):
     for each in names:
         assert hasattr(module, each), each
     assert module.__doc__
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_exported_name_says_what_it_is(name):
+    module = import_module(name)
+    bare = [each for each in module.__all__ if not _said(module, each)]
+    assert bare == []
+
+
+def _said(module: ModuleType, name: str) -> bool:
+    """Whether a class, a function or a room has a docstring; a value has one below it."""
+    value = getattr(module, name)
+    if isinstance(value, str):  # the version
+        return True
+    if isinstance(value, type | FunctionType | ModuleType):
+        text = value.__doc__ or ""
+        return bool(text) and not text.startswith(f"{value.__name__}(")  # a dataclass's own
+    home = next(m for m in [module, *_below(module)] if _assigned(m, name))
+    return _assigned(home, name) == "said"
+
+
+def _below(module: ModuleType) -> list[ModuleType]:
+    return [import_module(each) for each in MODULES if each.startswith(f"{module.__name__}.")]
+
+
+def _assigned(module: ModuleType, name: str) -> str:
+    """Whether a module assigns a name, and says below it what it is."""
+    body = ast.parse(inspect.getsource(module)).body
+    for statement, after in zip_longest(body, body[1:]):
+        targets = getattr(statement, "targets", None) or [getattr(statement, "target", None)]
+        if any(isinstance(each, ast.Name) and each.id == name for each in targets):
+            told = isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant)
+            return "said" if told else "bare"
+    return ""
+
+
+def test_the_package_teaches_by_task():
+    text = monitor.__doc__ or ""
+    tasks = re.findall(r"^([A-Z][\w ]*)[^\n]*\n\n>>> ", text, flags=re.MULTILINE)
+    assert tuple(task.strip() for task in tasks) == TASKS
 
 
 def _order(name: str) -> tuple[int, str]:
@@ -188,7 +286,9 @@ def test_help_of_a_command_is_light(command):
     assert heavy(loaded("-m", "monitor", command, "--help")) == set()
 
 
-@pytest.mark.parametrize("name", ["Monitor", "Population", "Reading", "alerts", "sources"])
+@pytest.mark.parametrize(
+    "name", ["Monitor", "Population", "Reading", "alerts", "sources", "corpus", "errors"]
+)
 def test_names_load_no_more_than_they_need(name):
     modules = heavy(loaded("-c", f"from monitor import {name}"))
     assert not any(module.startswith("scipy.stats") for module in modules)

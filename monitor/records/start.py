@@ -21,6 +21,7 @@ from monitor.records.keys import (
 __all__ = ["CEILING", "FALSE_ALARMS", "PEOPLE", "SCHEMA_VERSION", "START"]
 
 SCHEMA_VERSION = 1
+"""Of all records; a greater one is refused by programs that know less."""
 
 CEILING = {"type": "number", "minimum": 0, "maximum": 64}
 PEOPLE = {"type": "number", "minimum": 2, "maximum": 1e10}

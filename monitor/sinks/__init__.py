@@ -1,1 +1,26 @@
-"""Where records go."""
+"""Where the records of a run go: a file of JSON lines, a terminal, memory."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from monitor.lazy import lazily
+
+if TYPE_CHECKING:
+    from monitor.sinks.jsonl import JsonLines
+    from monitor.sinks.kept import Kept
+    from monitor.sinks.live import LiveView
+    from monitor.sinks.terminal import LiveCurve, ReplayProgress
+
+__all__ = ["JsonLines", "Kept", "LiveCurve", "LiveView", "ReplayProgress"]
+
+_HOMES = {
+    "JsonLines": "jsonl",
+    "Kept": "kept",
+    "LiveCurve": "terminal",
+    "LiveView": "live",
+    "ReplayProgress": "terminal",
+}
+
+# rich is slow to load
+__getattr__, __dir__ = lazily(__name__, _HOMES)

@@ -21,7 +21,7 @@ from monitor.sources.given import MOST_TICKS, RESERVED, SCHEMA, SUFFIXES, Given,
 from monitor.sources.jsonframes import read_json_lines
 from monitor.types import TICKS_PER_SECOND, AnyArray, BoolArray, Frames, Track
 
-__all__ = ["FramesFile", "header_of", "write_frames"]
+__all__ = ["FramesFile", "header_of", "read_frames", "write_frames"]
 
 RUN_TICKS = 10 * TICKS_PER_SECOND
 MOST_HEADER = 1 << 20
@@ -120,6 +120,30 @@ class FramesFile(Managed):
 
     def __iter__(self) -> Iterator[Frames]:
         return self._given.runs(RUN_TICKS, self._recording)
+
+
+def read_frames(path: str | os.PathLike[str]) -> Frames:
+    """All frames of a recording in one piece; `FramesFile` gives them in runs, and their sizes.
+
+    Args:
+        path: as `write_frames` wrote it, or JSON lines.
+
+    Raises:
+        SourceError: the file is missing, damaged or malformed.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     file = Path(folder, "a.npz")
+        ...     pitch = {"f0": Track(np.array([1, 3]), np.array([57, 58]))}
+        ...     write_frames(file, np.ones(4, bool), pitch, {"f0": 107}, {"f0": 0.01})
+        ...     frames = read_frames(file)
+        >>> frames.speech.size, frames.tracks["f0"].values.tolist()
+        (4, [57, 58])
+    """
+    source = FramesFile(path)
+    runs = source._given.runs(max(1, len(source._given.speech)))
+    return next(runs, Frames(np.zeros(0, np.bool_), {}))
 
 
 def header_of(path: str | os.PathLike[str]) -> Header:

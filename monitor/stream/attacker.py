@@ -520,6 +520,31 @@ class Attacker:
             )
         return weighed
 
+    def scores(
+        self, totals: Mapping[str, AnyArray], speech_seconds: FloatArray
+    ) -> dict[str, FloatArray]:
+        """What R stretches of speech score against every template.
+
+        Args:
+            totals: of the sketch of each feature, shape (R, M).
+            speech_seconds: T, shape (R,).
+
+        Returns:
+            raw scores of each feature and, of several, ``"joint"``: their sum as the law weighs
+            them at T, by which the posterior ranks. Each of shape (R, N).
+        """
+        found = {name: self._scores(name, totals[name]) for name in self.features}
+        if len(self.features) == 1:
+            return found
+        every = np.stack([found[name] for name in self.features], axis=1)
+        heard = np.stack([totals[name].any(axis=1) for name in self.features], axis=1)
+        joint = np.zeros((speech_seconds.size, self.speakers))
+        for judgement, some in self._by_judgement(heard):
+            axis = np.array([self.features.index(name) for name in judgement.features])
+            weights, _ = judgement.law.weighing(speech_seconds[some])
+            joint[some] = evidence_of(every[np.ix_(some, axis)], weights[:, 0])
+        return {**found, "joint": joint}
+
     def most_bits(self, field: str) -> float:
         """What no reading of a field exceeds; infinity where nothing is known.
 

@@ -1,1 +1,37 @@
-"""Enrolment and calibration: run streams over a corpus, make templates and laws."""
+"""From a corpus: templates of its speakers, what a rank among them means, and scores of trials."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from monitor.lazy import lazily
+
+if TYPE_CHECKING:
+    from monitor.training.calibrating import Calibration, calibrate
+    from monitor.training.enrolling import Enrolment, enrol
+    from monitor.training.scoring import CorpusScores, score
+    from monitor.training.voices import SpeakerSpeech, collect
+
+__all__ = [
+    "Calibration",
+    "CorpusScores",
+    "Enrolment",
+    "SpeakerSpeech",
+    "calibrate",
+    "collect",
+    "enrol",
+    "score",
+]
+
+_HOMES = {
+    "Calibration": "calibrating",
+    "CorpusScores": "scoring",
+    "Enrolment": "enrolling",
+    "SpeakerSpeech": "voices",
+    "calibrate": "calibrating",
+    "collect": "voices",
+    "enrol": "enrolling",
+    "score": "scoring",
+}
+
+__getattr__, __dir__ = lazily(__name__, _HOMES)

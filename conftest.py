@@ -1,0 +1,30 @@
+"""Where the examples in docstrings run: a folder with a recording and a few people's speech."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from _pytest.doctest import DoctestItem
+
+SPEAKERS = 12
+
+
+@pytest.fixture(scope="session")
+def voices(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with ``talk.npz`` and ``voices/``: frames of simulated speakers."""
+    from benchmarks.simulation import SIZE, Simulation, write_corpus
+    from monitor.sources.frames import write_frames
+
+    folder, simulation = tmp_path_factory.mktemp("examples"), Simulation(SPEAKERS)
+    write_corpus(folder / "voices", simulation, SPEAKERS, 2, 60.0)
+    talk = simulation.frames(0, 2, 60.0)
+    write_frames(folder / "talk.npz", talk.speech, talk.tracks, {"f0": SIZE}, {"f0": 0.01})
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def _example(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The docstring of the package itself is read in that folder."""
+    if isinstance(request.node, DoctestItem) and request.node.name == "monitor":
+        monkeypatch.chdir(request.getfixturevalue("voices"))
