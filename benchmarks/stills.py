@@ -1,4 +1,4 @@
-"""The README's pictures of measured numbers: demo, crowds, reliability and evaluate.png of docs.
+"""Pictures of measured numbers: demo, crowds, reliability and evaluate.png of docs.
 
     python -m benchmarks.scores FRAMES SCORES
     python -m benchmarks.stills SCORES docs

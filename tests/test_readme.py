@@ -1,4 +1,4 @@
-"""The README's ways of adding oneself, word for word, on real speech."""
+"""The ways of adding oneself that the README and its guides show, word for word, on real speech."""
 
 from __future__ import annotations
 
@@ -25,7 +25,9 @@ from tests.virtual_microphone import VirtualMicrophone, virtual_microphone
 
 __all__ = ["virtual_microphone"]
 
-README = (Path(__file__).resolve().parents[1] / "README.md").read_text(encoding="utf-8")
+ROOT = Path(__file__).resolve().parents[1]
+GUIDES = ("README.md", "docs/own-people.md", "docs/monitoring.md")
+"""Pages whose commands enrol somebody and use what it made."""
 ME = "1272"
 PEOPLE = 9
 """Beside me: a rank law takes ten."""
@@ -38,7 +40,13 @@ Shell = Callable[[str], subprocess.CompletedProcess[str]]
 
 
 def blocks() -> list[list[str]]:
-    """The README's commands: the lines of each block of shell, and each one within a sentence."""
+    """The commands of all guides."""
+    pages = [(ROOT / page).read_text(encoding="utf-8") for page in GUIDES]
+    return [lines for page in pages for lines in of_page(page)]
+
+
+def of_page(text: str) -> list[list[str]]:
+    """Its commands: the lines of each block of shell, and each one within a sentence."""
 
     def of(tokens: list[Token]) -> Iterator[list[str]]:
         for token in tokens:
@@ -48,7 +56,7 @@ def blocks() -> list[list[str]]:
                 yield [" ".join(token.content.split())]
             yield from of(token.children or [])
 
-    return list(of(MarkdownIt().parse(README)))
+    return list(of(MarkdownIt().parse(text)))
 
 
 def enrolling(words: str) -> list[list[str]]:
@@ -60,13 +68,13 @@ def enrolling(words: str) -> list[list[str]]:
                 arguments = shlex.split(line, comments=True)
                 made = arguments[arguments.index("-o") + 1]
                 found.append([line, *(later for later in lines[i + 1 :] if made in later)])
-    assert found, f"the README does not show how to enroll {words}"
+    assert found, f"no guide shows how to enroll {words}"
     return found
 
 
 @pytest.fixture
 def place(tmp_path: Path) -> Path:
-    """A folder with the program where the README has it."""
+    """A folder with the program where the guides have it."""
     program = tmp_path / ".venv" / "bin" / "monitor"
     program.parent.mkdir(parents=True)
     program.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m monitor "$@"\n')
@@ -147,7 +155,7 @@ def test_a_folder_of_ones_own(shared, place, shell):
         assert done.returncode == 0, done.stderr
         found = records(done.stdout)
         watched(found)
-        assert found[0]["law"] == "borrowed"  # as the README says
+        assert found[0]["law"] == "borrowed"  # as the guide says
         (place / "me.npz").unlink()
 
 
@@ -175,6 +183,30 @@ def test_a_folder_for_each_of_several_people(shared, place, shell):
             ("cross", "shipped"),
         }
         watched(records((place / "talk.jsonl").read_text()))
+
+
+def test_what_monitoring_shows(shared, place, shell):
+    """The first block of its page, but for the live command, which `test_a_microphone` has."""
+    of = chapters(shared)
+    piece(of[ME][0], place / "me" / "a.flac")
+    piece(of[ME][1], place / "talk.flac")
+    piece(next(iter(of.values()))[0], place / "call.wav")
+    made = shell("monitor enroll me/ --speaker me --base reference -o us.npz")
+    assert made.returncode == 0, made.stderr
+    film = "ffmpeg -loglevel error -i talk.flac film.mkv"
+    has_ffmpeg = shell(film).returncode == 0
+    page = (ROOT / "docs" / "monitoring.md").read_text(encoding="utf-8")
+    shown = next(lines for lines in of_page(page) if len(lines) > 1)
+    run = 0
+    for line in shown:
+        if "listen" in line or "--resume" in line or ("ffmpeg" in line and not has_ffmpeg):
+            continue
+        done = shell(line)
+        assert done.returncode in (0, 3), (line, done.stderr)
+        run += 1
+    assert run >= 3
+    watched(records((place / "talk.jsonl").read_text()))
+    assert (place / "talk.svg").read_text().startswith("<?xml")
 
 
 def test_a_microphone(shared, place, virtual_microphone: VirtualMicrophone):

@@ -1,4 +1,4 @@
-"""The shipped population keeps what the README says of it."""
+"""The shipped population keeps what docs/features.md says of it."""
 
 from __future__ import annotations
 
