@@ -94,6 +94,15 @@ class Tap(Managed):
         seconds: float = self._source.waiting_seconds
         return seconds
 
+    def behind_seconds(self, seconds: float) -> float:
+        """As of the microphone."""
+        behind: float = self._source.behind_seconds(seconds)
+        return behind
+
+    def stop(self) -> None:
+        """As of the microphone."""
+        self._source.stop()
+
     def __iter__(self) -> Iterator[Block | Gap]:
         for item in self._source:
             if isinstance(item, Block):

@@ -15,7 +15,7 @@ watch = DEMO_SPEAKER if len(sys.argv) == 1 else None  # None: the attacker's con
 monitor = Monitor(population, features=["f0"], watch=watch, step_seconds=10)
 alert = alerts.Threshold("bits", 2.0, hold_seconds=30.0)
 
-with sources.open_recording(recording) as source:
+with sources.open_source(recording) as source:
     for reading in monitor.stream(source):
         print(f"{reading.seconds:6.1f} s  {reading.bits:5.2f} of {reading.ceiling:.2f} bits")
         for record in alert.update(reading):

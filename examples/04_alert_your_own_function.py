@@ -43,7 +43,7 @@ threshold = alerts.Threshold("bits", 2.0, hold_seconds=5.0)
 warning = alerts.EarlyWarning(threshold, warn_seconds=60.0)
 courier = Courier(YourFunction())
 
-with sources.open_recording(recording) as source:
+with sources.open_source(recording) as source:
     for reading in monitor.stream(source):
         record = reading.record()
         for alert in [*warning.update(record), *threshold.update(record)]:

@@ -2,60 +2,47 @@
 
 python examples/06_your_own_audio_callback.py [RECORDING]   (without one: a hum of twelve seconds)
 
-An audio callback has a few milliseconds. It must not compute: it puts a copy into a queue, from
-which a thread of yours pushes blocks into the monitor. Any rate, any number of channels, blocks of
-any size.
+An audio callback has a few milliseconds. It must not compute: it puts its samples into an
+`AudioQueue`, from which a thread of yours measures. Any rate, any number of channels, blocks of any
+size; what does not fit is counted, and told in the stream as a gap.
 """
 
-import queue
 import sys
 import threading
 
 import numpy as np
 
 from monitor import Monitor, Population
-from monitor.types import Block
-
-RATE = 16_000
-waiting: queue.Queue[Block | None] = queue.Queue(maxsize=500)  # bounded: 10 s of blocks of 20 ms
-dropped = 0
-
-
-def callback(samples: np.ndarray) -> None:
-    """What your audio library calls: float samples, shape (n,) or (n, channels)."""
-    global dropped
-    try:
-        waiting.put_nowait(Block(samples.copy(), RATE))
-    except queue.Full:
-        dropped += len(samples)  # never wait here; say later what was lost
-
-
-def measure() -> None:
-    """Your thread: blocks in, readings out."""
-    monitor = Monitor(Population.reference(), features=["f0"])
-    while (block := waiting.get()) is not None:
-        for reading in monitor.push(block):
-            print(f"{reading.seconds:4.0f} s  {reading.bits:5.2f} of {reading.ceiling:.2f} bits")
-
-
-thread = threading.Thread(target=measure)
-thread.start()
+from monitor.sources import AudioQueue
 
 if len(sys.argv) > 1:
     import soundfile
 
-    audio, RATE = soundfile.read(sys.argv[1], dtype="float32")
+    audio, rate = soundfile.read(sys.argv[1], dtype="float32")
 else:
-    seconds = np.arange(12 * RATE) / RATE
+    rate = 16_000
+    seconds = np.arange(12 * rate) / rate
     pitch = 120 + 15 * np.sin(2 * np.pi * 0.4 * seconds)
-    phase = 2 * np.pi * np.cumsum(pitch) / RATE
+    phase = 2 * np.pi * np.cumsum(pitch) / rate
     harmonics = np.arange(1, 20)[:, None]
     audio = (np.sin(harmonics * phase) / harmonics).sum(axis=0, dtype=np.float32) * 0.1
-step = RATE // 50
+
+queue = AudioQueue(rate, queue_seconds=10)
+
+
+def measure() -> None:
+    """Your thread: the queue is a source like any other."""
+    monitor = Monitor(Population.reference(), features=["f0"])
+    for reading in monitor.stream(queue):
+        print(f"{reading.seconds:4.0f} s  {reading.bits:5.2f} of {reading.ceiling:.2f} bits")
+
+
+thread = threading.Thread(target=measure)
+thread.start()
+step = rate // 50
 for at in range(0, len(audio), step):  # a sound card would call 50 times a second
-    while waiting.full():  # a file is faster than a voice: here, and only here, wait
+    while queue.waiting_seconds > 9:  # a file is faster than a voice: here, and only here, wait
         threading.Event().wait(0.01)
-    callback(audio[at : at + step])
-waiting.put(None)
+    queue.put(audio[at : at + step])  # this one line is your callback
+queue.stop()
 thread.join()
-print(f"{dropped} samples dropped")

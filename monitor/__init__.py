@@ -7,7 +7,7 @@ speaker, a file a session). Any audio file does as well: frames are audio that w
 Measure a recording:
 
 >>> from monitor import Monitor, Population, sources
->>> with sources.open_recording("talk.npz") as talk:
+>>> with sources.open_source("talk.npz") as talk:
 ...     *_, last = Monitor(Population.reference(), ["f0"]).stream(talk)
 >>> f"{last.speech:.0f} s of speech, {last.bits:.1f} of {last.ceiling:.1f} bits"
 '... s of speech, ... of 5.6 bits'
@@ -48,7 +48,7 @@ Alert: a rule reads the readings, and an action takes what it says:
 
 >>> from monitor import alerts
 >>> rule = alerts.Threshold("bits", 1.0, hold_seconds=0.0)
->>> with sources.open_recording("talk.npz") as talk:
+>>> with sources.open_source("talk.npz") as talk:
 ...     said = [a for r in Monitor(people, ["f0"]).stream(talk) for a in rule.update(r)]
 >>> said[0]["state"]
 'raised'

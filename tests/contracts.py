@@ -42,7 +42,7 @@ from monitor.sinks.jsonl import JsonLines
 from monitor.sinks.kept import Kept
 from monitor.sinks.live import LiveView
 from monitor.sinks.terminal import LiveCurve, ReplayProgress
-from monitor.sources import Chain, File, FramesFile, Microphone, Paced, Pipe
+from monitor.sources import AudioQueue, Chain, File, FramesFile, Microphone, Paced, Pipe
 from monitor.sources.frames import write_frames
 from monitor.types import Block, FloatArray, Frames, Gap, Track
 from monitor.web.page import Page
@@ -357,7 +357,19 @@ def _microphone(block_seconds: float) -> Source:
     return Microphone(seconds=SECONDS, opens=Tape([parts] * 2, RATE).opens)
 
 
+def _audio_queue(block_seconds: float) -> Source:
+    size = round(block_seconds * RATE)
+    sound = voice(SECONDS + 1)
+    queue = AudioQueue(RATE, seconds=SECONDS)
+    for i in range(0, len(sound), size):
+        queue.put(sound[i : i + size])
+    return queue
+
+
 SOURCES = {
+    "AudioQueue": SourceCase(
+        lambda _: [partial(_audio_queue, seconds) for seconds in (1.5, 0.02, 0.003)], again=False
+    ),
     "File wav": _file("wav"),
     "File flac": _file("flac"),
     "File opus": _file("opus"),

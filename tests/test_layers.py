@@ -15,8 +15,8 @@ LAYERS = [
     {"archives", "crowds", "locks", "maths", "records", "workers"},
     {"kinds"},
     {"apart", "atomic", "networks", "protocols"},
-    {"corpus", "features", "population", "sources", "sinks", "plots"},
-    {"stream", "alerts", "evaluation"},
+    {"features", "population", "sources", "sinks", "plots"},
+    {"corpus", "stream", "alerts", "evaluation"},
     {"training", "ledger", "web"},
     {"cli"},
 ]

@@ -128,14 +128,17 @@ NAMES = {
     "monitor.records": ["Key", "RECORDS", "Record", "SCHEMA", "SCHEMA_VERSION", "read_run"],
     "monitor.sinks": ["JsonLines", "Kept", "LiveCurve", "LiveView", "ReplayProgress"],
     "monitor.sources": [
+        "AudioQueue",
         "Chain",
         "File",
         "FramesFile",
         "Microphone",
         "Paced",
         "Pipe",
-        "open_recording",
+        "open_live_source",
+        "open_source",
         "read_frames",
+        "register",
         "write_frames",
     ],
     "monitor.training": [

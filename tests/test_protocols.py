@@ -30,9 +30,10 @@ from monitor.protocols import (
     ThresholdForecast,
 )
 from monitor.sinks.jsonl import JsonLines
-from monitor.sources import Microphone
+from monitor.sources import AudioQueue, Microphone
 from monitor.sources.portaudio import Input
 from monitor.stream.reading import Reading
+from monitor.stream.shedding import LoadShedding
 
 FITS: list[tuple[type, type]] = [
     (AlertAction, Bell),
@@ -44,6 +45,8 @@ FITS: list[tuple[type, type]] = [
     (AlertRule, Threshold),
     (AudioDevice, Input),
     (Embedder, VoiceNetwork),
+    (LiveSource, AudioQueue),
+    (LiveSource, LoadShedding),
     (LiveSource, Microphone),
     (Recordable, Reading),
     (RunLog, JsonLines),

@@ -38,7 +38,8 @@ def open_all(
     channel: int | None,
 ) -> list[Source]:
     """Open every recording, and see to it that the options go with them."""
-    from monitor.sources.opening import open_recording
+    from monitor.protocols import LiveSource
+    from monitor.sources.registry import open_source
 
     if len(recordings) > 1 and (start or end is not None):
         raise UsageError("--start and --end go with one recording")
@@ -47,9 +48,12 @@ def open_all(
     if "-" in recordings and sys.stdin.isatty():
         raise UsageError("- is standard input: pipe a WAV into it, or name a recording")
     sources = [
-        open_recording(name, raw=raw, start_seconds=start, end_seconds=end) for name in recordings
+        open_source(name, raw=raw, start_seconds=start or None, end_seconds=end)
+        for name in recordings
     ]
     for source in sources:
+        if isinstance(source, LiveSource):
+            raise UsageError(f"{source.label} is heard live: use monitor listen")
         has = getattr(source, "channels", None)
         if channel is not None and (has is None or channel > has):
             what = "frames, no audio" if has is None else plural(has, "channel")
@@ -100,7 +104,9 @@ def check_computed(monitor: Monitor, recordings: Iterable[str | Path]) -> None:
 
 
 def _any_audio(recordings: Iterable[str | Path]) -> bool:
-    return any(Path(each).suffix.lower() not in (".npz", ".jsonl") for each in recordings)
+    from monitor.sources.registry import is_frames
+
+    return not all(map(is_frames, recordings))
 
 
 def check_model(population: Population, store: str | Path | None) -> None:

@@ -42,7 +42,7 @@ def seconds_of(path: Path) -> float | None:
     """Of audio, by the header; None where it does not say, or of ready-made frames."""
     from monitor.errors import MonitorError
     from monitor.sources.file import File
-    from monitor.sources.opening import is_frames
+    from monitor.sources.registry import is_frames
 
     if is_frames(path):
         return None

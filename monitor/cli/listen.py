@@ -82,7 +82,7 @@ def command(
     from monitor.errors import UsageError
     from monitor.population.population import Population
     from monitor.sinks.live import LiveView
-    from monitor.sources.microphone import Microphone
+    from monitor.sources.registry import open_live_source
     from monitor.stream.monitor import Monitor
     from monitor.stream.shedding import LoadShedding, timed
 
@@ -115,8 +115,9 @@ def command(
             top=most_named(top, web),
         )
         check_computed(monitor, ["-"])
-        microphone = Microphone(
-            device,
+        view: LiveView
+        microphone = open_live_source(
+            f"mic:{device or ''}",
             seconds=seconds,
             channels=channel,
             reconnect_seconds=reconnect,

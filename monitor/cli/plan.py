@@ -46,12 +46,12 @@ def plan_of(corpus: Corpus, more: str = "") -> Iterator[str]:
 def _minutes(files: Iterable[Path]) -> float | None:
     """Of audio, by the headers; None where one does not say."""
     from monitor.errors import MonitorError
-    from monitor.sources.opening import open_recording
+    from monitor.sources.registry import open_source
 
     total = 0.0
     for file in files:
         try:
-            seconds = getattr(open_recording(file), "seconds", None)
+            seconds = getattr(open_source(file), "seconds", None)
         except MonitorError:  # told, with the reason, when it is to be heard
             seconds = None
         if seconds is None:

@@ -41,19 +41,19 @@ def enrol_from_microphone(
     from monitor.errors import CorpusError
     from monitor.features.registry import defaults
     from monitor.population.population import SLICE_SECONDS
-    from monitor.sources.microphone import Microphone
+    from monitor.sources.registry import open_live_source
     from monitor.stream.shedding import timed
     from monitor.training.enrolling import enrol
     from monitor.training.taking import Take
-    from monitor.types import Block
+    from monitor.types import Block, Gap
 
     names = tuple(features) if features is not None else defaults()
     problems = []
     # much silence is said while it lasts, and is not waited through for ever
     longest = 5 * seconds + 60
     take = Take(timed(names))
-    microphone = Microphone(
-        device,
+    microphone = open_live_source(
+        f"mic:{device or ''}",
         seconds=longest,
         queue_seconds=QUEUE_SECONDS,
         told=lambda line: say(line),
@@ -64,7 +64,7 @@ def enrol_from_microphone(
             for item in heard:
                 if isinstance(item, Block):
                     take.hear(item)
-                else:
+                elif isinstance(item, Gap):
                     problems.append(f"{item.reason}: {item.detail}")
                 draw()
                 if take.speech_seconds > seconds:  # then all frames of the wanted part are there

@@ -6,9 +6,10 @@ import os
 import re
 from pathlib import Path
 
-from monitor.corpus.gathering import CONTAINERS, SUFFIXES, Gathering, natural
+from monitor.corpus.gathering import CONTAINERS, Gathering, natural
 from monitor.corpus.recordings import Corpus
 from monitor.errors import CorpusError, UnnamedSpeakerError
+from monitor.sources.registry import recording_suffixes
 
 __all__ = ["BY_FOLDER", "LAYOUTS", "from_folders", "recordings_below"]
 
@@ -61,6 +62,7 @@ def _is_librispeech(file: Path) -> bool:
 
 def recordings_below(root: Path) -> list[Path]:
     """Files that count as recordings, in natural order; hidden ones and link loops left out."""
+    suffixes = recording_suffixes() | CONTAINERS
     files: list[Path] = []
     seen: set[str] = set()
     for folder, subfolders, names in os.walk(root, followlinks=True):
@@ -71,6 +73,6 @@ def recordings_below(root: Path) -> list[Path]:
         seen.add(place)
         subfolders[:] = sorted((n for n in subfolders if not n.startswith(".")), key=natural)
         for name in names:
-            if not name.startswith(".") and Path(name).suffix.lower() in SUFFIXES | CONTAINERS:
+            if not name.startswith(".") and Path(name).suffix.lower() in suffixes:
                 files.append(Path(folder, name))
     return sorted(files, key=lambda file: natural(file.as_posix()))

@@ -11,12 +11,8 @@ from monitor.corpus.recordings import Corpus, Recording
 from monitor.errors import CorpusError
 from monitor.phrases import LONGEST_NAME, as_wav, is_name
 
-__all__ = ["CONTAINERS", "SUFFIXES", "Gathering", "natural"]
+__all__ = ["CONTAINERS", "Gathering", "natural"]
 
-SUFFIXES = frozenset(
-    ".wav .flac .ogg .opus .mp3 .aiff .aif .au .w64 .caf .npz .jsonl".split()  # noqa: SIM905
-)
-"""What counts as a recording: audio, or ready-made frames."""
 CONTAINERS = frozenset(
     ".m4a .m4b .mp4 .aac .mov .mkv .mka .webm .wma .amr .3gp .avi .ape .wv".split()  # noqa: SIM905
 )

@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from monitor.corpus.folders import recordings_below
-from monitor.corpus.gathering import SUFFIXES, Gathering
+from monitor.corpus.gathering import Gathering
 from monitor.corpus.recordings import Corpus
 from monitor.corpus.tables import table_of
 from monitor.errors import CorpusError
+from monitor.sources.registry import recording_suffixes
 
 __all__ = ["from_person"]
 
@@ -33,7 +34,7 @@ def from_person(paths: Sequence[Path], speaker: str) -> Corpus:
         if path.is_dir():
             found = recordings_below(path)
             if not found:
-                known = ", ".join(sorted(SUFFIXES))
+                known = ", ".join(sorted(recording_suffixes()))
                 raise CorpusError(f"no recording in {label}; recordings end in {known}")
             files += found
         elif path.exists():

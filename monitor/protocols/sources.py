@@ -59,12 +59,19 @@ class Source(Protocol):
     ) -> None: ...
 
 
+@runtime_checkable
 class LiveSource(Source, Protocol):
-    """A source that goes on whether or not somebody takes what it gives."""
+    """A source that goes on whether or not somebody takes what it gives, until it is stopped."""
 
     @property
     def waiting_seconds(self) -> float:
         """Seconds of audio that were heard and not yet taken."""
+
+    def behind_seconds(self, seconds: float) -> float:
+        """Wall seconds since that second of the stream was heard."""
+
+    def stop(self) -> None:
+        """End the stream after what was heard so far; may be called from anywhere."""
 
 
 class AudioDevice(Protocol):

@@ -10,32 +10,39 @@ if TYPE_CHECKING:
     from monitor.sources.chain import Chain
     from monitor.sources.file import File
     from monitor.sources.frames import FramesFile, read_frames, write_frames
+    from monitor.sources.live_queue import AudioQueue
     from monitor.sources.microphone import Microphone
-    from monitor.sources.opening import open_recording
     from monitor.sources.paced import Paced
     from monitor.sources.pipe import Pipe
+    from monitor.sources.registry import open_live_source, open_source, register
 
 __all__ = [
+    "AudioQueue",
     "Chain",
     "File",
     "FramesFile",
     "Microphone",
     "Paced",
     "Pipe",
-    "open_recording",
+    "open_live_source",
+    "open_source",
     "read_frames",
+    "register",
     "write_frames",
 ]
 
 _HOMES = {
+    "AudioQueue": "live_queue",
     "Chain": "chain",
     "File": "file",
     "FramesFile": "frames",
     "Microphone": "microphone",
     "Paced": "paced",
     "Pipe": "pipe",
-    "open_recording": "opening",
+    "open_live_source": "registry",
+    "open_source": "registry",
     "read_frames": "frames",
+    "register": "registry",
     "write_frames": "frames",
 }
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from monitor.errors import SourceError
 from monitor.sources.frames import header_of
-from monitor.sources.opening import is_frames
+from monitor.sources.registry import is_frames
 
 __all__ = ["recording_hashes"]
 

@@ -10,8 +10,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from monitor.errors import SourceError, UsageError
 from monitor.types import FloatArray
 
@@ -170,8 +168,8 @@ class Input:
         """Begin.
 
         Args:
-            hear: called in another thread with samples, shape (n, channels), which are its own to
-                keep, and whether audio before them was lost. Must return at once.
+            hear: called in another thread with samples, shape (n, channels), which it must copy,
+                and whether audio before them was lost. Must return at once.
             ended: called when the device has gone.
         """
         self._hear, self._ended = hear, ended
@@ -196,7 +194,7 @@ class Input:
             return
 
     def _callback(self, samples: FloatArray, _frames: int, _time: Any, status: Any) -> None:
-        self._hear(np.array(samples), bool(status.input_overflow))
+        self._hear(samples, bool(status.input_overflow))
 
     def _finished(self) -> None:
         if not self._closing:

@@ -116,6 +116,19 @@ class LoadShedding(Managed):
         """Audio seconds promised."""
         return self._source.seconds
 
+    @property
+    def waiting_seconds(self) -> float:
+        """Audio that was heard and not yet taken."""
+        return self._source.waiting_seconds
+
+    def behind_seconds(self, seconds: float) -> float:
+        """Wall seconds since that second of the stream was heard."""
+        return self._source.behind_seconds(seconds)
+
+    def stop(self) -> None:
+        """End the stream after what was heard so far."""
+        self._source.stop()
+
     def __iter__(self) -> Iterator[Block | Frames | Gap]:
         for item in self._source:
             gap = self._thin(self._source.waiting_seconds)

@@ -12,7 +12,7 @@ from monitor.corpus.recordings import Recording
 from monitor.errors import MonitorError, UsageError
 from monitor.population.population import SLICE_SECONDS
 from monitor.sources.fingerprints import recording_hashes
-from monitor.sources.opening import is_frames
+from monitor.sources.registry import is_frames
 from monitor.training.listening import Listener, Shape, SpeechFrames
 from monitor.types import TICKS_PER_SECOND
 from monitor.workers import each_in_order

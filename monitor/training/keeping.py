@@ -28,7 +28,7 @@ from monitor.protocols import Feature
 from monitor.sources.file import File
 from monitor.sources.fingerprints import recording_hashes
 from monitor.sources.frames import FramesFile, write_frames
-from monitor.sources.opening import is_frames
+from monitor.sources.registry import is_frames
 from monitor.types import TICKS_PER_SECOND, Block, Frames
 from monitor.version import __version__
 from monitor.workers import each_in_order

@@ -14,7 +14,7 @@ from monitor.features.registry import FEATURES, defaults, make
 from monitor.marks import network_of, unlike_networks
 from monitor.protocols import Feature
 from monitor.sources.frames import FramesFile
-from monitor.sources.opening import open_recording
+from monitor.sources.registry import open_source
 from monitor.types import TICKS_PER_SECOND, AnyArray, BoolArray, Frames, Gap, IntArray
 
 __all__ = ["Listener", "Shape", "SpeechFrames", "SpeechTrack"]
@@ -107,7 +107,7 @@ class Listener:
         Raises:
             SourceError: it cannot be read, breaks off, or lacks a feature.
         """
-        source = open_recording(path)
+        source = open_source(path)
         extractor: Extractor | None = None
         if isinstance(source, FramesFile):
             shapes = {name: _shape(source, name) for name in source.features}

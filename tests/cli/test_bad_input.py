@@ -35,6 +35,12 @@ def put(path, content: bytes):
     return path
 
 
+def test_what_is_heard_live_is_no_recording(run):
+    result = run("replay", "mic:", "--features", "f0")
+    assert result.code == 2
+    assert result.complaint == "monitor: microphone is heard live: use monitor listen"
+
+
 @pytest.mark.parametrize(
     ("name", "content", "words"),
     [

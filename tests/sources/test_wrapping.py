@@ -17,13 +17,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from monitor import sources
+from monitor.corpus.folders import recordings_below
 from monitor.errors import SourceError, UsageError
 from monitor.protocols import Source
-from monitor.sources import Chain, File, FramesFile, Paced, Pipe
+from monitor.sources import Chain, File, FramesFile, Microphone, Paced, Pipe, registry
 from monitor.sources.cutting import cut_frames
 from monitor.sources.fingerprints import recording_hashes
 from monitor.sources.frames import write_frames
-from monitor.sources.opening import open_recording
+from monitor.sources.registry import open_source
 from monitor.types import Block, Frames, Gap, Track
 
 RATE = 16_000
@@ -210,19 +211,45 @@ def test_hash_of_a_header_without_length(recordings, tmp_path):
 
 
 def test_opening_chooses_by_name(recordings, tmp_path, monkeypatch):
-    assert isinstance(open_recording(recordings["opus"], end_seconds=2.0), File)
+    assert isinstance(open_source(recordings["opus"], end_seconds=2.0), File)
     frames_file(tmp_path / "a.NPZ.npz", 10)
-    assert isinstance(open_recording(tmp_path / "a.NPZ.npz"), FramesFile)
+    assert isinstance(open_source(tmp_path / "a.NPZ.npz"), FramesFile)
     (tmp_path / "a.jsonl").write_text('{"seconds": 0.01, "f0": 3}')
-    assert isinstance(open_recording(tmp_path / "a.jsonl"), FramesFile)
+    assert isinstance(open_source(tmp_path / "a.jsonl"), FramesFile)
     stdin = io.TextIOWrapper(io.BytesIO(recordings["wav"].read_bytes()))
     monkeypatch.setattr(sys, "stdin", stdin)
-    assert isinstance(open_recording("-"), Pipe)
+    assert isinstance(open_source("-"), Pipe)
     with pytest.raises(UsageError, match="raw is for standard input"):
-        open_recording(recordings["wav"], raw=(RATE, 1, "s16le"))
+        open_source(recordings["wav"], raw=(RATE, 1, "s16le"))
     for name in ("-", tmp_path / "a.jsonl"):
         with pytest.raises(UsageError, match="interval"):
-            open_recording(name, start_seconds=1.0)
+            open_source(name, start_seconds=1.0)
+
+
+def test_what_somebody_registers_is_opened_and_looked_for(recordings, monkeypatch, tmp_path):
+    monkeypatch.setattr(registry, "_ENTRIES", dict(registry._ENTRIES))
+    registry.register("tape:", lambda name: File(recordings[name]))
+    assert open_source("tape:flac").label == recordings["flac"].name
+    with pytest.raises(UsageError, match="flac takes no seconds"):
+        open_source("tape:flac", seconds=3.0)
+    with pytest.raises(UsageError, match="is not heard live: use monitor replay"):
+        registry.open_live_source("tape:flac")
+    registry.register(".voc", File, options=("start_seconds",))
+    (tmp_path / "a.voc").write_bytes(recordings["wav"].read_bytes())
+    assert open_source(tmp_path / "a.voc", start_seconds=1.0).seconds == pytest.approx(
+        (open_source(recordings["wav"]).seconds or 0.0) - 1.0
+    )
+    assert [file.name for file in recordings_below(tmp_path)] == ["a.voc"]
+    for name in ("C:", "voc", ".Voc", "", "a b:"):
+        with pytest.raises(UsageError, match="must be a scheme like ws: or a suffix"):
+            registry.register(name, File)
+
+
+def test_a_microphone_has_a_name():
+    assert open_source("mic:").label == "microphone"
+    usb = registry.open_live_source("mic:usb", seconds=3.0, told=None)
+    assert (usb.label, usb.seconds) == ("usb", 3.0)
+    assert isinstance(usb, Microphone)
 
 
 def test_exported_names_are_lazy():

@@ -50,6 +50,12 @@ class Piling(Managed):
     def waiting_seconds(self) -> float:
         return max(0.0, self._now[0] - self._began - self.given)
 
+    def behind_seconds(self, seconds: float) -> float:
+        return max(0.0, self._now[0] - self._began - seconds)
+
+    def stop(self) -> None:
+        self._seconds = self.given
+
     def __iter__(self) -> Iterator[Block | Gap]:
         while self.given < self._seconds:
             if self.waiting_seconds < 0.5:

@@ -1,0 +1,168 @@
+"""Finds the source that a name means: `mic:` and other schemes, a file by its suffix, `-`.
+
+Everything that opens a source by name asks here: the commands, training, and the corpus, which
+takes the suffixes for recordings. One more kind of source is one call of `register`.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from monitor.errors import UsageError
+from monitor.protocols import LiveSource, Source
+
+__all__ = ["is_frames", "open_live_source", "open_source", "recording_suffixes", "register"]
+
+_SCHEME = re.compile(r"[a-z][a-z0-9+.-]+:")  # two letters or more: C: is a drive
+_INTERVAL = "an interval needs an audio file; leave out the start and the end"
+_NOT_FOR_THIS = {
+    "raw": "raw is for standard input, not for {name}; give - as the file",
+    "start_seconds": _INTERVAL,
+    "end_seconds": _INTERVAL,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """What opens the sources of one scheme or suffix.
+
+    Attributes:
+        opens: called with the name, without its scheme, and the options.
+        options: keywords that it takes.
+        frames: whether such a source holds ready-made frames, not audio.
+    """
+
+    opens: Callable[..., Source]
+    options: frozenset[str]
+    frames: bool
+
+
+_ENTRIES: dict[str, _Entry] = {}
+
+
+def register(
+    name: str,
+    opens: Callable[..., Source],
+    *,
+    options: Iterable[str] = (),
+    frames: bool = False,
+) -> None:
+    """Make a kind of source known by name, to the commands as well.
+
+    Args:
+        name: a scheme (``"ws:"``) or a suffix (``".mka"``); one that is known is replaced.
+        opens: called with what the user wrote, without the scheme, and with the options.
+        options: keywords of `open_source` that it takes; others are refused.
+        frames: whether it gives ready-made frames instead of audio.
+
+    Raises:
+        UsageError: the name is neither.
+
+    Example:
+        >>> from monitor.sources import AudioQueue
+        >>> register("radio:", lambda station: AudioQueue(16000, label=station))
+        >>> open_source("radio:one").label
+        'one'
+    """
+    if not (_SCHEME.fullmatch(name) or re.fullmatch(r"\.[a-z0-9]+", name) or name == "-"):
+        raise UsageError(f"{name!r} must be a scheme like ws: or a suffix like .mka, in lower case")
+    _ENTRIES[name] = _Entry(opens, frozenset(options), frames)
+
+
+def open_source(name: str | os.PathLike[str], **options: Any) -> Source:
+    """Open the source of that name: a recording, frames, ``-``, ``mic:`` or what was registered.
+
+    Args:
+        name: ``mic:`` or ``mic:NAME``, another scheme, ``-`` for standard input, or a file.
+        **options: for recordings ``start_seconds`` and ``end_seconds``; for standard input ``raw``,
+            (rate, channels, encoding); for ``mic:`` those of `monitor.sources.Microphone`. None
+            stands for an option that was not given.
+
+    Raises:
+        SourceError: it cannot be opened.
+        UsageError: an option does not fit the kind of source.
+    """
+    entry, rest = _found(name)
+    given = {option: value for option, value in options.items() if value is not None}
+    for option in (*_NOT_FOR_THIS, *given):
+        if option in given and option not in entry.options:
+            words = _NOT_FOR_THIS.get(option, "{name} takes no {option}")
+            raise UsageError(words.format(name=Path(rest or name).name, option=option))
+    return entry.opens(rest, **given)
+
+
+def open_live_source(name: str, **options: Any) -> LiveSource:
+    """As `open_source`, of a source that does not wait.
+
+    Raises:
+        SourceError: it cannot be opened.
+        UsageError: it is a recording, or an option does not fit.
+    """
+    source = open_source(name, **options)
+    if not isinstance(source, LiveSource):
+        raise UsageError(f"{source.label} is not heard live: use monitor replay")
+    return source
+
+
+def is_frames(name: str | os.PathLike[str]) -> bool:
+    """Whether a source holds ready-made frames, by its name."""
+    return _found(name)[0].frames
+
+
+def recording_suffixes() -> frozenset[str]:
+    """Suffixes of files that are taken for recordings where a folder is looked through."""
+    return frozenset(name for name in _ENTRIES if name.startswith("."))
+
+
+def _found(name: str | os.PathLike[str]) -> tuple[_Entry, str]:
+    """The entry of a name, and what of the name is for it to open."""
+    text = os.fspath(name)
+    scheme = _SCHEME.match(text)
+    if scheme is not None and scheme[0] in _ENTRIES:
+        return _ENTRIES[scheme[0]], text[scheme.end() :]
+    if text == "-":
+        return _ENTRIES[text], text
+    # whatever it is called, libsndfile looks into it
+    return _ENTRIES.get(Path(text).suffix.lower(), _ENTRIES[".wav"]), text
+
+
+def _file(path: str, **options: Any) -> Source:
+    from monitor.sources.file import File
+
+    return File(path, **options)
+
+
+def _frames(path: str) -> Source:
+    from monitor.sources.frames import FramesFile
+
+    return FramesFile(path)
+
+
+def _pipe(_name: str, **options: Any) -> Source:
+    from monitor.sources.pipe import Pipe
+
+    return Pipe(sys.stdin.buffer, **options)
+
+
+def _microphone(device: str, **options: Any) -> Source:
+    from monitor.sources.microphone import Microphone
+
+    return Microphone(device or None, **options)
+
+
+for _suffix in ("wav", "flac", "ogg", "opus", "mp3", "aiff", "aif", "au", "w64", "caf"):
+    register(f".{_suffix}", _file, options=("start_seconds", "end_seconds"))
+for _suffix in ("npz", "jsonl"):
+    register(f".{_suffix}", _frames, frames=True)
+register("-", _pipe, options=("raw",))
+register(
+    "mic:",
+    _microphone,
+    options=("seconds", "channels", "reconnect_seconds", "queue_seconds", "told"),
+)
