@@ -26,9 +26,9 @@ import numpy as np
 
 from benchmarks.studies import EVIDENCE, Design
 from monitor.evaluation.among.extrapolation import Extrapolation
-from monitor.evaluation.limits import Sample, no_evidence
-from monitor.evaluation.scores.resampling import leaving_out, resamples
+from monitor.evaluation.scores.resampling import Sample, leaving_out, resamples
 from monitor.evaluation.srd import figures as srd
+from monitor.evaluation.srd.null_band import no_evidence
 from monitor.maths.crowd import FORMS, fit_rates
 from monitor.types import FloatArray
 

@@ -221,14 +221,14 @@ def command(
     from monitor.cli.systems import dev_of, systems_of
     from monitor.errors import UsageError
     from monitor.evaluation.among.figures import keys
-    from monitor.evaluation.anonymity.figures import Roles
-    from monitor.evaluation.evaluating import STEPS, evaluate
+    from monitor.evaluation.evaluating import evaluate, steps
     from monitor.evaluation.input.attributes import read_attribute
-    from monitor.evaluation.report.catalogue import MAIN, chosen
+    from monitor.evaluation.report.catalogue import chosen, main_figures
     from monitor.evaluation.report.comparing import compare
     from monitor.evaluation.report.exporting import figures_csv, latex_table, pairs_csv
     from monitor.evaluation.report.grouping import by_group
     from monitor.evaluation.report.pairwise import all_pairs
+    from monitor.evaluation.scores.roles import Roles
 
     if figures == ("help",):
         print_catalogue()
@@ -261,7 +261,7 @@ def command(
     others = dev_of(len(systems), dev, dev_labels)
     attribute = None if groups is None else read_attribute(groups, group_by)
     reports, parts = [], []
-    with progress_over(len(systems) * (STEPS + 1), "evaluating") as step:
+    with progress_over(len(systems) * (steps() + 1), "evaluating") as step:
         for read, read_dev in zip(systems, others, strict=True):
             system = read()
             tuning = None if read_dev is None else read_dev()
@@ -284,7 +284,7 @@ def command(
             if attribute is not None:
                 parts.append(by_group(system.comparisons, attribute.of, measure, attribute.label))
     comparison = compare(reports) if len(reports) > 1 else None
-    within = shown if as_json or as_csv or every else shown or MAIN
+    within = shown if as_json or as_csv or every else shown or main_figures()
     couples = all_pairs(reports, within) if pairs or (as_json and len(reports) > 1) else ()
     if html is not None:
         from monitor.evaluation.report.page import save_page

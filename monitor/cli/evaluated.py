@@ -218,13 +218,13 @@ def print_catalogue() -> None:
     """Print the name of every figure to stdout, with what it says."""
     from rich.table import Table
 
-    from monitor.evaluation.report.catalogue import AMONG, CATALOGUE
+    from monitor.evaluation.report.catalogue import entries, optional_entries
 
     table = Table.grid(padding=(0, 1, 0, 0))
-    for entry in CATALOGUE:
+    for entry in entries():
         table.add_row(entry.name, entry.says)
-    for name, says in AMONG:
-        table.add_row(name, f"with --among M: {says}")
+    for option, entry in optional_entries():
+        table.add_row(entry.name, f"with {option}: {entry.says}")
     made_console(_WIDE).print(table)
 
 
@@ -271,17 +271,18 @@ def _tables(
     keys: Iterable[str], shown: Sequence[str] | None, every: bool
 ) -> Iterable[tuple[str, list[str]]]:
     """Title and keys of each table."""
-    from monitor.evaluation.report.catalogue import families, main_keys
-    from monitor.evaluation.report.wording import TITLES
+    from monitor.evaluation.families import family_of
+    from monitor.evaluation.report.catalogue import by_family, main_keys, title_of
 
     have = list(keys)
     if shown is not None:
         yield _CHOSEN, [key for key in shown if key in have]
         return
     yield _FIRST, main_keys(have)
-    for family, members in families(have).items():
-        if every or family == "among":
-            yield TITLES.get(family, family), members
+    for key, members in by_family(have).items():
+        family = family_of(key)
+        if every or (family is not None and family.option):
+            yield title_of(key), members
 
 
 def _print_more(console: Console, count: int, shown: Sequence[str] | None, every: bool) -> None:

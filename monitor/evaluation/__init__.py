@@ -8,7 +8,7 @@ from monitor.lazy import lazily
 
 if TYPE_CHECKING:
     from monitor.evaluation.accounting.account import account
-    from monitor.evaluation.anonymity.figures import Roles, speaker_mean_ranks
+    from monitor.evaluation.anonymity.figures import speaker_mean_ranks
     from monitor.evaluation.evaluating import evaluate
     from monitor.evaluation.figure import Figure
     from monitor.evaluation.input.embeddings import read_embeddings
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from monitor.evaluation.report.report import Report
     from monitor.evaluation.scores.comparisons import Comparisons
     from monitor.evaluation.scores.matrix import ScoreMatrix
+    from monitor.evaluation.scores.roles import Roles
     from monitor.evaluation.scores.score_list import ScoreList
     from monitor.evaluation.srd.rank_laws import loss_fits, rank_law
     from monitor.evaluation.verification.error_rates import det_curve, eer
@@ -68,7 +69,7 @@ _HOMES = {
     "OnlineLID": "online",
     "OnlineSRD": "online",
     "Report": "report.report",
-    "Roles": "anonymity.figures",
+    "Roles": "scores.roles",
     "ScoreList": "scores.score_list",
     "ScoreMatrix": "scores.matrix",
     "account": "accounting.account",

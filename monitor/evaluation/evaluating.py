@@ -1,61 +1,37 @@
-"""All metrics of one system's scores, each family from the same counts and the same resamples."""
+"""All metrics of one system's scores: family after family, on the same counts and resamples."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import groupby
+from typing import Any
 
 import numpy as np
 
 from monitor import crowds
 from monitor.errors import UsageError
-from monitor.evaluation.accounting.account import account
-from monitor.evaluation.among import figures as crowd
-from monitor.evaluation.among.extrapolation import Extrapolation
-from monitor.evaluation.anonymity import figures as anonymity
-from monitor.evaluation.anonymity.figures import Roles
+from monitor.evaluation.context import EvaluationContext
+from monitor.evaluation.families import families
+from monitor.evaluation.family import Family
 from monitor.evaluation.figure import Figure
-from monitor.evaluation.lid import figures as lid
-from monitor.evaluation.lid.figures import LidBits
-from monitor.evaluation.limits import Sample, limited, no_evidence
-from monitor.evaluation.linkage import figures as linkage
-from monitor.evaluation.linkage.separation import d_sys_figure
-from monitor.evaluation.longitudinal import figures as growth
-from monitor.evaluation.longitudinal.curve import LongitudinalCurve, longitudinal
-from monitor.evaluation.longitudinal.speaker_sums import FEWEST
-from monitor.evaluation.membership import figures as membership
-from monitor.evaluation.report.curves import rank_curves, score_curves
+from monitor.evaluation.limits import limited
 from monitor.evaluation.report.report import Report
-from monitor.evaluation.scores.comparisons import (
-    Comparisons,
-    Usage,
-    pooled_leaving_out,
-    pooled_resamples,
-)
-from monitor.evaluation.scores.counts import Tally
+from monitor.evaluation.scores.comparisons import Comparisons, Usage
 from monitor.evaluation.scores.direction import list_warning, warning
 from monitor.evaluation.scores.matrix import ScoreMatrix
-from monitor.evaluation.scores.resampling import leaving_out, resamples
-from monitor.evaluation.srd import figures as srd
-from monitor.evaluation.srd.figures import LossFit, loss_fits, mean_bits_by_speaker, rank_law
-from monitor.evaluation.verification import figures as verification
-from monitor.evaluation.zebra import figures as zebra
+from monitor.evaluation.scores.roles import Roles
 from monitor.maths.bootstrap import DRAWS
 from monitor.maths.privacyloss import DELTA
 from monitor.phrases import plural
 from monitor.plots.evaluation import Curves
-from monitor.types import FloatArray
 
-__all__ = ["STEPS", "evaluate"]
+__all__ = ["evaluate", "steps"]
 
-STEPS = 6
-"""How often `evaluate` calls its ``progress``."""
 
-_STYLE = "paper"
-_FAR = 10
-"""Times its own number of speakers that a law is trusted at (docs/method.md section 3)."""
-_WINDOWS = (1, 10, 100, 1000)
-"""Trials that a declared epsilon is accounted for."""
+def steps() -> int:
+    """How often `evaluate` calls its ``progress``."""
+    return len(families())
 
 
 def evaluate(
@@ -87,9 +63,9 @@ def evaluate(
         epsilon: declared for one trial, nats: adds what several amount to.
         delta: chance with which bounds on epsilon may fail.
         among: numbers of people: adds IdR and MeanD among so many, see
-            `monitor.evaluation.among.figures.figures`.
+            `monitor.evaluation.among`.
         notes: what to say beside the figures.
-        progress: called `STEPS` times, with what comes next.
+        progress: called `steps` times, with what comes next.
 
     Returns:
         figures and curves.
@@ -108,97 +84,69 @@ def evaluate(
     if draws < 0:
         raise UsageError(f"draws={draws}: give 0 or more")
     sizes = crowds.sizes(among) if (among := tuple(among)) else ()
-
-    def step(label: str) -> None:
-        if progress is not None:
-            progress(label)
-
+    context = EvaluationContext.of(
+        scores, draws, seed, dev=dev, ties=ties, roles=roles, epsilon=epsilon, delta=delta,
+        among=tuple(sizes),
+    )  # fmt: skip
+    every, usage = context.comparisons, context.comparisons.usage
     said = dict.fromkeys(notes, "")  # by note, the family of figures that it is about
-    every = Comparisons.all_of(scores) if isinstance(scores, ScoreMatrix) else scores
-    matrix, pool = every.matrix, every if every.rest else every.matrix or every
-    usage = every.usage
     if every.rest is not None:
         said |= dict.fromkeys(_used(usage, len(every.speakers)), "")
-    known = np.unique(pool.owner).size
-    pooled, nothing = None, False
-    if draws > 0 and known > 1:
-        resampled = pooled_resamples(pool, draws, seed)
-        pooled = np.concatenate([resampled, pooled_leaving_out(pool)])
-    figures: list[Figure] = []
-    drawn = Curves(every.name, len(every.speakers), usage.nontarget)
-    step("ranks")
-    if matrix is None:
-        step("no ranks")
-    else:
-        weights = None
-        if draws and len(matrix.tested) > 1:
-            names = [matrix.speakers[column] for column in matrix.tested.tolist()]
-            weights = np.concatenate([resamples(matrix, draws, seed), leaving_out(names)])
-        ranked = rank_law(matrix.better, matrix.tied, matrix.population, ties)
-        losses = loss_fits(ranked.histogram)
-        by_speaker = mean_bits_by_speaker(matrix, ties)
-        permutations = draws if len(matrix.tested) > 1 else 0
-        made = srd.figures(matrix, weights, ties, permutations, seed, ranked, by_speaker)
-        nothing = no_evidence(made)
-        sample = Sample(weights, len(matrix.tested), matrix.trials, nothing)
-        figures += limited(made, sample)
-        figures += _losses(losses, ties)
-        step("local disclosure")
-        local = _local(matrix, dev, said)
-        if local is not None:
-            figures += limited(_lid(matrix, weights, dev, local), sample)
-        heard = None if local is None else _heard(matrix, dev, local, said)
-        if heard is not None:
-            figures += limited(growth.figures(heard, weights, len(matrix.tested)), sample)
-        drawn = rank_curves(
-            drawn,
-            matrix,
-            ranked.histogram,
-            {each.loss: each for each in losses},
-            by_speaker if srd.repeated(matrix) else None,
-            None if local is None else local.bits[_STYLE],
-            *((None, {}) if heard is None else growth.lines(heard, weights)),
-        )
-    step("scores")
-    tally = Tally.of(pool, pooled)
-    whole = Sample(pooled, known, pool.mated.size, nothing)
-    for family in (zebra, verification):
-        figures += limited(family.figures(pool, pooled, tally), whole)
-    figures += limited([d_sys_figure(pool, pooled, tally)], whole)
-    step("anonymity")
-    if matrix is not None:
-        figures += limited(linkage.rank_figures(matrix, weights), sample)
-        figures += limited(_anonymity(matrix, weights, roles, said), sample)
-        if sizes:
-            beyond = Extrapolation.of(matrix, sample, ties)
-            figures += crowd.figures(beyond, sizes, ties)
-            drawn = replace(drawn, crowd=crowd.curve(beyond, sizes))
-            said |= dict.fromkeys(crowd.notes(beyond, sizes), "among")
-    step("low false positive rates")
-    figures += limited(membership.figures(pool, pooled, delta=delta), whole)
-    if epsilon is not None:
-        figures += _accounted(epsilon, delta)
-    step("curves")
-    by_key = {figure.key: figure for figure in figures}
-    wrong = [list_warning(pool) if matrix is None else warning(matrix)]
-    if matrix is not None:
-        said |= dict.fromkeys(_means(matrix, by_key), "srd")
-        wrong.append("" if dev is None else warning(dev, "the dev matrix"))
+    figures: dict[str, Figure] = {}
+    drawn: dict[str, Any] = {}
+    concluded: dict[str, str] = {}
+    for family in families():
+        if progress is not None:
+            progress(family.title)
+        if not all(context.has(need) for need in family.needs):
+            continue
+        found = family.compute(context)
+        made = tuple(found.figures)
+        if family.no_evidence is not None:
+            context = replace(context, nothing=family.no_evidence(made))
+        made = made if family.finds_limits else tuple(_with_limits(context, family, made))
+        figures |= {figure.key: figure for figure in made}
+        drawn |= found.curves
+        said |= dict.fromkeys(found.notes, family.key)
+        concluded |= dict.fromkeys(found.conclusions, family.key)
+    said |= concluded
     return Report(
         name=every.name,
         speakers=len(every.speakers),
         trials=usage.trials,
         tested=tuple(sorted(every.people[i] for i in np.unique(every.owner).tolist())),
-        draws=0 if pooled is None else draws,
+        draws=0 if context.pool_weights is None else draws,
         seed=seed,
         notes=tuple(said),
         about={note: family for note, family in said.items() if family},
-        figures=by_key,
-        curves=score_curves(drawn, tally),
-        warnings=tuple(each for each in wrong if each),
+        figures=figures,
+        curves=Curves.of(every.name, len(every.speakers), usage.nontarget, drawn),
+        warnings=tuple(_wrong_way(context)),
         usage=usage,
-        heard=frozenset() if matrix is None else matrix.named_trials,
+        heard=frozenset() if context.matrix is None else context.matrix.named_trials,
     )
+
+
+def _with_limits(
+    context: EvaluationContext, family: Family, figures: Iterable[Figure]
+) -> Iterator[Figure]:
+    """Figures of the pool and figures of ranks were resampled over different people."""
+    for pooled, some in groupby(figures, key=lambda figure: family.pooled(figure.key)):
+        if pooled or context.matrix is not None:
+            yield from limited(some, context.sample(pooled))
+        else:
+            yield from some
+
+
+def _wrong_way(context: EvaluationContext) -> Iterator[str]:
+    """Warnings of scores that rise where voices are less alike."""
+    if context.matrix is None:
+        found = [list_warning(context.comparisons)]
+    else:
+        found = [warning(context.matrix)]
+        if context.dev is not None:
+            found.append(warning(context.dev, "the dev matrix"))
+    yield from filter(None, found)
 
 
 def _used(usage: Usage, speakers: int) -> Iterator[str]:
@@ -220,136 +168,3 @@ def _used(usage: Usage, speakers: int) -> Iterator[str]:
         if usage.ranked_trials
         else f"No trial was {whole}: SRD, LID, pi_link, pi_sing and mean ranks are left out."
     )
-
-
-def _local(matrix: ScoreMatrix, dev: ScoreMatrix | None, said: dict[str, str]) -> LidBits | None:
-    if dev is None and len(matrix.tested) < 2:
-        said["LID is left out: it needs a dev matrix, or trials of two speakers."] = "lid"
-        return None
-    if dev is None:
-        note = "There is no dev matrix: LID was calibrated across the speakers, each by the others."
-        said[note] = "lid"
-    else:
-        said |= dict.fromkeys(_of_dev(matrix, dev), "lid")
-    return LidBits.of(matrix, dev)
-
-
-def _of_dev(matrix: ScoreMatrix, dev: ScoreMatrix) -> Iterator[str]:
-    if shared := _tested(matrix) & _tested(dev):
-        yield f"{len(shared)} of the speakers are in the dev matrix as well: LID is flattered."
-    here, there = matrix.population, dev.population
-    if here == there:
-        return
-    rank_law = (
-        f"no rank law is carried over from fewer than {FEWEST}"
-        if there < FEWEST
-        else f"the rank law is evaluated at N = {here}"
-    )
-    yield (
-        f"The dev matrix has N = {plural(there, 'speaker')}: LID's calibration is that of "
-        f"{there}, which row "
-        f"normalisation makes a little different at N = {here}; {rank_law}."
-    )
-    if here > _FAR * there:
-        yield f"N is more than {_FAR} times that of the dev matrix: what it says is stretched far."
-
-
-def _tested(matrix: ScoreMatrix) -> set[str]:
-    """Names of the speakers with trials; none where they are no more than numbers."""
-    return {name for i in matrix.tested if not (name := matrix.speakers[i]).isdecimal()}
-
-
-def _lid(
-    matrix: ScoreMatrix, weights: FloatArray | None, dev: ScoreMatrix | None, local: LidBits
-) -> Iterator[Figure]:
-    """Without what stands twice: the style chosen stands without its name."""
-    for figure in lid.figures(matrix, weights, dev, _STYLE, found=local):
-        style = figure.key.split(".")[1]
-        if style != _STYLE:
-            yield _by_their_code(figure) if style in local.bits else figure
-
-
-def _by_their_code(figure: Figure) -> Figure:
-    how = "calibrated as the authors' public code does: both classes weigh alike, ddof 1"
-    note = "; ".join(part for part in (figure.note, how) if part)
-    return replace(figure, label=f"{figure.label}, authors' code", note=note)
-
-
-def _means(matrix: ScoreMatrix, figures: Mapping[str, Figure]) -> Iterator[str]:
-    """Why figures that are all called a mean differ most where each speaker was heard once."""
-    if srd.repeated(matrix):
-        return
-    values = {
-        name: f" ({figure.value:.2f})" if figure and figure.value is not None else ""
-        for name, figure in (
-            (name, figures.get(f"srd.{name}"))
-            for name in ("mean_bits", "mean_bits_miller_madow", "mean_bits_model")
-        )
-    }
-    yield (
-        "One trial a speaker: three figures estimate one mean, MeanD. "
-        f"Counted{values['mean_bits']} it is too high on few trials; with its bias taken off"
-        f"{values['mean_bits_miller_madow']} and by the fitted law{values['mean_bits_model']} it "
-        "is not. Quote the law's: its limits are the ones that hold. ALID is another attacker's "
-        "mean; single speakers have none, and are left out."
-    )
-
-
-def _anonymity(
-    matrix: ScoreMatrix, weights: FloatArray | None, roles: Roles | None, said: dict[str, str]
-) -> Iterator[Figure]:
-    """What was anonymised is said once, not at each figure."""
-    figures = anonymity.figures(matrix, weights, roles=roles)
-    who = next(figure.note for figure in figures if "P(rank" in figure.label)
-    said[who] = "anonymity"
-    for figure in figures:
-        yield replace(figure, note=figure.note.removeprefix(who).strip())
-
-
-def _heard(
-    matrix: ScoreMatrix, dev: ScoreMatrix | None, local: LidBits, said: dict[str, str]
-) -> LongitudinalCurve | None:
-    if np.bincount(matrix.owner).max() < 2:
-        note = "No speaker has a second trial: what hearing more discloses is left out."
-        said[note] = "longitudinal"
-        return None
-    try:
-        calibration = local.calibrations[_STYLE]
-        return longitudinal(matrix, dev, _STYLE, calibration=calibration, as_rows=False)
-    except UsageError as error:
-        said[f"What hearing more discloses is left out: {error}."] = "longitudinal"
-        return None
-
-
-def _accounted(epsilon: float, delta: float) -> Iterator[Figure]:
-    found = account(epsilon, delta, max(_WINDOWS))
-    for row in found.rows:
-        if row.trials not in _WINDOWS:
-            continue
-        for rule, value in (
-            ("basic", row.basic_nats),
-            ("advanced", row.advanced_nats),
-            ("optimal", row.optimal_nats),
-        ):
-            yield Figure(
-                f"accounting.{rule}_nats_{row.trials}",
-                f"{row.trials:,} trial{'s' if row.trials > 1 else ''}: {rule}",
-                value,
-                "nats",
-                floor=0.0,
-                note=found.note,
-            )
-
-
-def _losses(losses: Sequence[LossFit], ties: str) -> Iterator[Figure]:
-    for each in losses:
-        note = ", ".join(each.notes)
-        name = each.loss.lower()
-        yield Figure(
-            f"srd.kl_{name}_bits", f"law by {each.loss}: misfit (KL)", each.kl_bits, "bits",
-            ties=ties, note=note,
-        )  # fmt: skip
-        yield Figure(
-            f"srd.rank1_match_{name}_bits", f"law by {each.loss}: misfit at rank 1",
-            each.rank1_match_bits, "bits", ties=ties, note=note,
-        )  # fmt: skip

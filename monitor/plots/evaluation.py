@@ -1,24 +1,47 @@
-"""The pictures of an evaluation, one system or several in each, for a page of its own."""
+"""The pictures of an evaluation, one system or several in each, for a page of its own.
+
+Which there are, with title and caption, each family of metrics declares as a `Drawing`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from monitor.plots.axes import legend, numbers, percents
-from monitor.plots.crowd import Crowd, paint_crowd
+from monitor.plots.crowd import Crowd
 from monitor.plots.inline import COLOURS, MUTED, inline_svg
 from monitor.types import FloatArray
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["Curves", "Line", "Picture", "pictures"]
+__all__ = [
+    "POINTS",
+    "Curves",
+    "Drawing",
+    "Line",
+    "Picture",
+    "Systems",
+    "paint_det",
+    "paint_ece",
+    "paint_heard",
+    "paint_linkage",
+    "paint_local",
+    "paint_ranks",
+    "paint_roc",
+    "paint_speakers",
+    "pictures",
+]
 
+POINTS = 240
+"""Of a curve: an eye tells no more apart."""
+
+_NOT_DRAWN = ("name", "speakers", "non_mated", "more")
 _LAW_DASHES = {"LL": "-", "MS": "--", "WMS": "-.", "RWMS": ":", "CLL": (0, (6, 1, 1, 1, 1, 1))}
 
 
@@ -53,6 +76,7 @@ class Curves:
         guides: its linear and square-root guide, by name.
         linkage: chance to link against the size of the population.
         crowd: chance to come first among more people than were scored, by several forms.
+        more: what other families draw, by the name of the `Drawing`.
     """
 
     name: str
@@ -70,6 +94,24 @@ class Curves:
     guides: Mapping[str, Line] = field(default_factory=dict)
     linkage: Line | None = None
     crowd: Crowd | None = None
+    more: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, name: str, speakers: int, non_mated: int, drawn: Mapping[str, Any]) -> Curves:
+        """Curves by name, those that are no attributes in `more`."""
+        known = {key: drawn[key] for key in drawn if key in cls.__dataclass_fields__}
+        return cls(
+            name,
+            speakers,
+            non_mated,
+            **known,
+            more={key: value for key, value in drawn.items() if key not in known},
+        )
+
+    def drawn(self) -> dict[str, Any]:
+        """Everything there is to draw, by name."""
+        own = {key: value for key, value in vars(self).items() if key not in _NOT_DRAWN}
+        return {**own, **self.more}
 
     @property
     def ceiling_bits(self) -> float:
@@ -92,32 +134,48 @@ class Picture:
     svg: str
 
 
-_Systems: TypeAlias = Sequence[tuple[str, Curves]]
+Systems: TypeAlias = Sequence[tuple[str, Curves]]
 """With the colour of each."""
 
 
-def pictures(systems: Sequence[Curves]) -> tuple[Picture, ...]:
+@dataclass(frozen=True)
+class Drawing:
+    """How a curve is drawn.
+
+    Attributes:
+        name: of what is drawn: an attribute of `Curves`, or a key of `Curves.more`.
+        title: what the picture shows.
+        caption: how it is read.
+        paint: draws those systems that have it: takes axes and `Systems`.
+    """
+
+    name: str
+    title: str
+    caption: str
+    paint: Callable[..., None]
+
+
+def pictures(systems: Sequence[Curves], drawings: Sequence[Drawing]) -> tuple[Picture, ...]:
     """Draw everything that at least one of the systems has.
 
     Args:
         systems: one or several; they are told apart by colour, in the order given.
+        drawings: what to draw, and how.
 
     Returns:
         the pictures, in the order of the page.
     """
     coloured = [(COLOURS[i % len(COLOURS)], each) for i, each in enumerate(systems)]
     return tuple(
-        Picture(
-            title,
-            caption,
-            inline_svg(partial(paint, systems=have), name, title),
-        )
-        for name, title, caption, paint in _PICTURES
-        if (have := [(c, each) for c, each in coloured if getattr(each, name, None) is not None])
-    )
+        Picture(each.title, each.caption,
+                inline_svg(partial(each.paint, systems=have), each.name, each.title))
+        for each in drawings
+        if (have := [(c, s) for c, s in coloured if s.drawn().get(each.name) is not None])
+    )  # fmt: skip
 
 
-def _ranks(axes: Axes, systems: _Systems) -> None:
+def paint_ranks(axes: Axes, systems: Systems) -> None:
+    """Share of the trials at each rank, and the fitted laws."""
     axes.set_xscale("log")
     axes.set_yscale("log")
     alone = len(systems) == 1
@@ -146,7 +204,8 @@ def _ranks(axes: Axes, systems: _Systems) -> None:
     axes.set_ylabel("share of trials")
 
 
-def _speakers(axes: Axes, systems: _Systems) -> None:
+def paint_speakers(axes: Axes, systems: Systems) -> None:
+    """How many speakers disclose how much."""
     found = np.concatenate([each.speaker_bits for _, each in systems if _has(each.speaker_bits)])
     edges = np.linspace(min(0.0, found.min()), max(found.max(), 0.1), 25)
     for colour, each in systems:
@@ -161,7 +220,8 @@ def _speakers(axes: Axes, systems: _Systems) -> None:
     axes.set_ylabel("share of speakers")
 
 
-def _local(axes: Axes, systems: _Systems) -> None:
+def paint_local(axes: Axes, systems: Systems) -> None:
+    """How many trials disclose at least so many bits."""
     lines = [each.local_bits for _, each in systems if each.local_bits is not None]
     left = min(float(line.x[0]) for line in lines) - 0.3
     for (colour, each), line in zip(systems, lines, strict=True):
@@ -175,7 +235,8 @@ def _local(axes: Axes, systems: _Systems) -> None:
     axes.set_ylabel("share of trials with at least that")
 
 
-def _ece(axes: Axes, systems: _Systems) -> None:
+def paint_ece(axes: Axes, systems: Systems) -> None:
+    """Empirical cross-entropy against the prior."""
     alone, nothing = len(systems) == 1, systems[0][1].ece_nothing
     if nothing is not None:
         axes.plot(nothing.x, nothing.y, color=MUTED, linestyle=":", label="no evidence")
@@ -191,7 +252,8 @@ def _ece(axes: Axes, systems: _Systems) -> None:
     axes.set_ylabel("remaining uncertainty, bits")
 
 
-def _roc(axes: Axes, systems: _Systems) -> None:
+def paint_roc(axes: Axes, systems: Systems) -> None:
+    """True against false positive rate, the latter as its logarithm."""
     resolved = min(1 / each.non_mated for _, each in systems)
     left = max(min(0.3 * resolved, 3e-4), 1e-6)
     axes.set_xscale("log")
@@ -210,7 +272,8 @@ def _roc(axes: Axes, systems: _Systems) -> None:
     axes.set_ylabel("true positive rate")
 
 
-def _det(axes: Axes, systems: _Systems) -> None:
+def paint_det(axes: Axes, systems: Systems) -> None:
+    """Miss rate against false alarm rate, on normal deviates."""
     from scipy.special import ndtri
 
     ticks = np.array([0.001, 0.01, 0.05, 0.2, 0.5, 0.8, 0.95, 0.99])
@@ -228,7 +291,8 @@ def _det(axes: Axes, systems: _Systems) -> None:
     axes.set_ylabel("misses")
 
 
-def _heard(axes: Axes, systems: _Systems) -> None:
+def paint_heard(axes: Axes, systems: Systems) -> None:
+    """Bits against the number of trials of a speaker, beside the guides."""
     alone = len(systems) == 1
     for colour, each in systems:
         line = each.heard
@@ -258,7 +322,8 @@ def _heard(axes: Axes, systems: _Systems) -> None:
     axes.set_ylabel("bits disclosed, mean over speakers")
 
 
-def _linkage(axes: Axes, systems: _Systems) -> None:
+def paint_linkage(axes: Axes, systems: Systems) -> None:
+    """Chance to link against the number of people to choose from."""
     axes.set_xscale("log")
     axes.set_yscale("log")
     for colour, each in systems:
@@ -279,32 +344,3 @@ def _has(values: FloatArray | None) -> bool:
 
 def _wall(axes: Axes, bits: float) -> None:
     axes.axvline(bits, color=MUTED, linewidth=0.8, linestyle=(0, (1, 2)))
-
-
-_PICTURES: tuple[tuple[str, str, str, Callable[..., None]], ...] = (
-    ("ranks", "How far up the attacker's list the speaker stands",
-     "Share of trials at each rank, and the fitted rank law; wide ranks are averaged. Flat at "
-     "chance: nothing is disclosed.", _ranks),
-    ("speaker_bits", "Not everybody discloses the same",
-     "Mean disclosure of each tested speaker.", _speakers),
-    ("local_bits", "How much single trials disclose",
-     "Read at a number of bits how many trials disclose at least as much. The tail on the right "
-     "is the worst case, left of 0 the attacker is misled.", _local),
-    ("heard", "What hearing more discloses",
-     "Bits after several trials of one speaker, beside linear and square-root growth from the "
-     "first. The guides are no guarantee.", _heard),
-    ("ece", "What is left to learn, whatever the attacker believed before",
-     "Empirical cross-entropy after ideal calibration of the scores. The space below no evidence, "
-     "averaged over all beliefs, is ZEBRA's expected disclosure.", _ece),
-    ("roc", "Sure hits: the true positives at few false ones",
-     "Dotted curve: guessing. An attacker who must not be wrong works on the far left.", _roc),
-    ("det", "Misses against false alarms",
-     "Detection error trade-off; the equal error rate is where a curve meets the diagonal. On the "
-     "dotted line nothing is known.", _det),
-    ("linkage", "The smaller the circle, the easier",
-     "Chance that the speaker is the best match among N′ people.", _linkage),
-    ("crowd", "Among more people than were scored",
-     "Dots: measured among random parts of the enrolled. Lines: four forms fitted to the dots; far "
-     "out they part. Shaded: from the lowest to the highest, with 95 % limits over speakers; pale "
-     "beyond the upright line, where so few enrolled do not support it.", paint_crowd),
-)  # fmt: skip

@@ -8,9 +8,10 @@ import numpy as np
 from hypothesis import strategies as st
 
 from monitor.evaluation.figure import Figure
-from monitor.evaluation.limits import Sample, limited, no_evidence
+from monitor.evaluation.limits import limited
 from monitor.evaluation.scores.matrix import ScoreMatrix
-from monitor.evaluation.scores.resampling import leaving_out, resamples
+from monitor.evaluation.scores.resampling import Sample, leaving_out, resamples
+from monitor.evaluation.srd.null_band import no_evidence
 from monitor.types import AnyArray, FloatArray, IntArray
 
 SEEDS = st.integers(0, 2**32 - 1)

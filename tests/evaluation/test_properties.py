@@ -1,9 +1,9 @@
-"""What holds for every metric: a new family is one line of FAMILIES."""
+"""What holds for every family of metrics that declares its extremes, whatever the scores."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 import pytest
@@ -11,17 +11,15 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
-from monitor.evaluation.anonymity import figures as anonymity
+from monitor.evaluation.context import EvaluationContext
+from monitor.evaluation.families import families
+from monitor.evaluation.family import Family
 from monitor.evaluation.figure import Figure
-from monitor.evaluation.lid import figures as lid
-from monitor.evaluation.linkage import figures as linkage
-from monitor.evaluation.membership import figures as membership
+from monitor.evaluation.lid.figures import figures as lid_figures
 from monitor.evaluation.scores import matrix as module
+from monitor.evaluation.scores.comparisons import Comparisons
 from monitor.evaluation.scores.matrix import ScoreMatrix
 from monitor.evaluation.scores.resampling import resamples
-from monitor.evaluation.srd import figures as srd
-from monitor.evaluation.verification import figures as verification
-from monitor.evaluation.zebra import figures as zebra
 from monitor.types import FloatArray
 from tests.evaluation.matrices import (
     SEEDS,
@@ -38,101 +36,22 @@ from tests.evaluation.matrices import (
 )
 
 
-@dataclass(frozen=True)
-class Family:
-    """A module of metrics and what may be expected of it.
-
-    Attributes:
-        name: first part of its keys.
-        figures: of a matrix and of weights (or None).
-        monotone: beginnings of keys that only compare scores over all rows.
-        rowwise: beginnings of keys that only compare scores within a row.
-        at_ceiling: beginnings of keys that perfect scores bring to their ceiling.
-        at_floor: beginnings of keys that chance leaves at their floor.
-        flat_at_floor: beginnings of keys that constant scores leave there.
-        speakers: with fewer tested speakers it refuses.
-        dev_draws: its draws resample a dev matrix as well.
-        near: beginnings of keys whose draws come near: EER by the nearest threshold takes the
-            scores of a gap as all different.
-        rounding: how far iterative fits of the same numbers may lie apart.
-    """
-
-    name: str
-    figures: Callable[[ScoreMatrix, FloatArray | None], tuple[Figure, ...]]
-    monotone: tuple[str, ...] = ()
-    rowwise: tuple[str, ...] = ()
-    at_ceiling: tuple[str, ...] = ()
-    at_floor: tuple[str, ...] = ()
-    flat_at_floor: tuple[str, ...] = ()
-    speakers: int = 1
-    dev_draws: bool = False
-    near: tuple[str, ...] = ()
-    rounding: float = 1e-9
+def figures_of(
+    family: Family, matrix: ScoreMatrix, weights: FloatArray | None = None
+) -> tuple[Figure, ...]:
+    """Those of a matrix, resampled by these weights."""
+    assert family.extremes is not None
+    if family.extremes.made is not None:
+        return tuple(family.extremes.made(matrix, weights))
+    dev = chance(matrix.population, 20) if family.extremes.dev else None
+    context = EvaluationContext(
+        Comparisons.all_of(matrix), matrix, matrix, weights, weights, dev=dev
+    )
+    return tuple(family.compute(context).figures)
 
 
-RATES = (0.01, 0.1, 0.5)
-FAMILIES = [
-    Family(
-        "anonymity",
-        lambda matrix, weights: anonymity.figures(matrix, weights, cuts=(1, 2, 5)),
-        monotone=("",),
-        rowwise=("",),
-        at_ceiling=("share",),
-        at_floor=("share", "mean_rank_p50"),
-        flat_at_floor=("share", "mean_rank_p50"),
-    ),
-    Family(
-        "membership",
-        lambda matrix, weights: membership.figures(matrix, weights, rates=RATES),
-        monotone=("",),
-        at_ceiling=("tpr", "epsilon_lower_nats", "half_trials_tpr"),
-        at_floor=("tpr", "epsilon_lower"),
-        flat_at_floor=("tpr", "epsilon", "half_trials"),
-    ),
-    Family(
-        "srd",
-        lambda matrix, weights: srd.figures(matrix, weights, permutations=0),
-        monotone=("",),
-        rowwise=("",),
-        at_ceiling=("idr", "mean_bits", "maxd_bits", "rank1_bits"),
-        at_floor=("mean_bits_model", "idr"),
-        flat_at_floor=("mean_bits_model", "idr"),
-        rounding=1e-6,
-    ),
-    Family(
-        "lid",
-        lambda matrix, weights: lid.figures(matrix, weights, chance(matrix.population, 20)),
-        at_floor=("alid",),
-        flat_at_floor=("alid",),
-        dev_draws=True,
-        rounding=1e-6,
-    ),
-    Family(
-        "zebra",
-        zebra.figures,
-        monotone=("",),
-        at_ceiling=("d_ece", "log10_l"),
-        at_floor=("d_ece",),
-        flat_at_floor=("d_ece", "log10_l"),
-    ),
-    Family(
-        "verification",
-        verification.figures,
-        monotone=("eer", "min_cllr"),
-        at_floor=("eer", "min_cllr"),
-        flat_at_floor=("eer", "min_cllr"),
-        near=("eer_nearest",),
-    ),
-    Family(
-        "linkage",
-        linkage.figures,
-        monotone=("pi_link",),
-        at_ceiling=("pi",),
-        at_floor=("pi",),
-        flat_at_floor=("d_sys",),
-    ),
-]
-each = pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.name)
+FAMILIES = [family for family in families() if family.extremes is not None]
+each = pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.key)
 few = settings(max_examples=25)
 
 
@@ -140,8 +59,13 @@ def starting(family: Family, found: tuple[Figure, ...], keys: tuple[str, ...]) -
     return [
         figure
         for figure in found
-        if figure.key.startswith(tuple(family.name + "." + key for key in keys))
+        if figure.key.startswith(tuple(family.key + "." + key for key in keys))
     ]
+
+
+def without(family: Family, found: tuple[Figure, ...], keys: tuple[str, ...]) -> list[Figure]:
+    left_out = starting(family, found, keys)
+    return [figure for figure in found if figure not in left_out]
 
 
 def assert_same(found: Sequence[Figure], expected: Sequence[Figure], rounding: float) -> None:
@@ -169,11 +93,11 @@ def _numbers(figure: Figure) -> FloatArray:
 @few
 @given(matrix=matrices(), seed=SEEDS)
 def test_every_figure_is_well_formed(family, matrix, seed):
-    assume(matrix.tested.size >= family.speakers)
-    found = family.figures(matrix, resamples(matrix, draws=5, seed=seed))
+    assume(matrix.tested.size >= family.extremes.speakers)
+    found = figures_of(family, matrix, resamples(matrix, draws=5, seed=seed))
     assert len({figure.key for figure in found}) == len(found) > 0
     for figure in found:
-        assert figure.key.startswith(f"{family.name}.")
+        assert figure.key.startswith(f"{family.key}.")
         if figure.value is None:
             assert figure.note
         else:
@@ -188,14 +112,16 @@ def test_every_figure_is_well_formed(family, matrix, seed):
 
 
 @pytest.mark.parametrize(
-    "family", [f for f in FAMILIES if not f.dev_draws], ids=lambda family: family.name
+    "family",
+    [f for f in FAMILIES if f.extremes and not f.extremes.dev],
+    ids=lambda family: family.key,
 )
 @few
 @given(matrix=matrices())
 def test_each_speaker_drawn_once_gives_the_point(family, matrix):
-    assume(matrix.tested.size >= family.speakers)
-    found = family.figures(matrix, np.ones((2, matrix.tested.size)))
-    near = {figure.key for figure in starting(family, found, family.near)}
+    assume(matrix.tested.size >= family.extremes.speakers)
+    found = figures_of(family, matrix, np.ones((2, matrix.tested.size)))
+    near = {figure.key for figure in starting(family, found, family.extremes.near)}
     for figure in found:
         if figure.draws is not None and figure.key not in near:
             value = np.nan if figure.value is None else figure.value
@@ -206,9 +132,9 @@ def test_each_speaker_drawn_once_gives_the_point(family, matrix):
 @few
 @given(matrix=matrices())
 def test_the_point_does_not_depend_on_the_draws(family, matrix):
-    assume(matrix.tested.size >= family.speakers)
-    bare = family.figures(matrix, None)
-    for one, other in zip(family.figures(matrix, resamples(matrix, 3)), bare, strict=True):
+    assume(matrix.tested.size >= family.extremes.speakers)
+    bare = figures_of(family, matrix, None)
+    for one, other in zip(figures_of(family, matrix, resamples(matrix, 3)), bare, strict=True):
         assert (one.key, one.value, one.ceiling) == (other.key, other.value, other.ceiling)
         assert other.draws is None
 
@@ -217,11 +143,13 @@ def test_the_point_does_not_depend_on_the_draws(family, matrix):
 @few
 @given(matrix=matrices(), seed=SEEDS)
 def test_the_order_of_the_speakers_does_not_matter(family, matrix, seed):
-    assume(matrix.tested.size >= family.speakers)
+    assume(matrix.tested.size >= family.extremes.speakers)
     order = np.random.default_rng(seed).permutation(matrix.population)
     weights = resamples(matrix, draws=3, seed=seed)
     moved = other_columns(matrix, order), other_weights(matrix, order, weights)
-    assert_same(family.figures(*moved), family.figures(matrix, weights), family.rounding)
+    assert_same(
+        figures_of(family, *moved), figures_of(family, matrix, weights), family.extremes.rounding
+    )
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -234,34 +162,34 @@ def test_cross_fitting_does_not_mind_the_order_either(seed):
     weights = resamples(matrix, draws=20)
     columns, rows = generator.permutation(12), generator.permutation(48)
     moved = other_rows(other_columns(matrix, columns), rows)
-    found = lid.figures(moved, other_weights(matrix, columns, weights))
-    assert_same(found, lid.figures(matrix, weights), 1e-6)
+    found = lid_figures(moved, other_weights(matrix, columns, weights))
+    assert_same(found, lid_figures(matrix, weights), 1e-6)
 
 
 @each
 @few
 @given(matrix=matrices(), seed=SEEDS)
 def test_the_order_of_the_trials_does_not_matter(family, matrix, seed):
-    assume(matrix.tested.size >= family.speakers)
+    assume(matrix.tested.size >= family.extremes.speakers)
     generator = np.random.default_rng(seed)
     order = generator.permutation(matrix.trials)
     weights = resamples(matrix, draws=3, seed=seed)
-    moved = family.figures(other_rows(matrix, order), weights)
-    assert_same(moved, family.figures(matrix, weights), family.rounding)
+    moved = figures_of(family, other_rows(matrix, order), weights)
+    assert_same(moved, figures_of(family, matrix, weights), family.extremes.rounding)
 
 
 @each
 @few
 @given(matrix=matrices(), change=st.sampled_from([lambda x: np.exp(x / 5), lambda x: 4 * x - 7]))
 def test_only_comparisons_count_over_all_rows(family, matrix, change):
-    assume(matrix.tested.size >= family.speakers)
+    assume(matrix.tested.size >= family.extremes.speakers)
     weights = resamples(matrix, draws=3)
-    moved = family.figures(rescored(matrix, change), weights)
-    kept = family.figures(matrix, weights)
+    moved = figures_of(family, rescored(matrix, change), weights)
+    kept = figures_of(family, matrix, weights)
     assert_same(
-        starting(family, moved, family.monotone),
-        starting(family, kept, family.monotone),
-        family.rounding,
+        starting(family, moved, family.extremes.monotone),
+        starting(family, kept, family.extremes.monotone),
+        family.extremes.rounding,
     )
 
 
@@ -274,16 +202,16 @@ POWERS = st.sampled_from([996, -996, 560, -560, 100])
 @given(matrix=matrices(), power=POWERS)
 def test_the_scale_of_the_scores_does_not_matter(family, matrix, power):
     """But to Cllr, which takes them for log-likelihood ratios."""
-    assume(matrix.tested.size >= family.speakers)
+    assume(matrix.tested.size >= family.extremes.speakers)
     weights = resamples(matrix, draws=3)
-    moved = family.figures(rescored(matrix, lambda x: np.ldexp(x, power)), weights)
-    kept = family.figures(matrix, weights)
+    moved = figures_of(family, rescored(matrix, lambda x: np.ldexp(x, power)), weights)
+    kept = figures_of(family, matrix, weights)
     for figure in moved:
         assert figure.value is None or np.isfinite(figure.value), figure.key
     assert_same(
-        tuple(figure for figure in moved if figure.label != "Cllr"),
-        tuple(figure for figure in kept if figure.label != "Cllr"),
-        max(family.rounding, 1e-7),
+        without(family, moved, family.extremes.scaled),
+        without(family, kept, family.extremes.scaled),
+        max(family.extremes.rounding, 1e-7),
     )
 
 
@@ -291,16 +219,16 @@ def test_the_scale_of_the_scores_does_not_matter(family, matrix, power):
 @few
 @given(matrix=matrices(), seed=SEEDS)
 def test_only_comparisons_count_within_a_row(family, matrix, seed):
-    assume(matrix.tested.size >= family.speakers)
+    assume(matrix.tested.size >= family.extremes.speakers)
     generator = np.random.default_rng(seed)
     scale, shift = generator.uniform(0.5, 2, (2, matrix.trials, 1))
     weights = resamples(matrix, draws=3)
-    moved = family.figures(rescored(matrix, lambda x: np.exp(scale * x / 5) + shift), weights)
-    kept = family.figures(matrix, weights)
+    moved = figures_of(family, rescored(matrix, lambda x: np.exp(scale * x / 5) + shift), weights)
+    kept = figures_of(family, matrix, weights)
     assert_same(
-        starting(family, moved, family.rowwise),
-        starting(family, kept, family.rowwise),
-        family.rounding,
+        starting(family, moved, family.extremes.rowwise),
+        starting(family, kept, family.extremes.rowwise),
+        family.extremes.rounding,
     )
 
 
@@ -308,13 +236,13 @@ def test_only_comparisons_count_within_a_row(family, matrix, seed):
 @settings(max_examples=10)
 @given(matrix=matrices(), size=st.integers(1, 40))
 def test_any_block_size_gives_the_same(family, matrix, size):
-    assume(matrix.tested.size >= family.speakers)
+    assume(matrix.tested.size >= family.extremes.speakers)
     weights = resamples(matrix, draws=3)
-    expected = family.figures(matrix, weights)
+    expected = figures_of(family, matrix, weights)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "_BLOCK", size)
         again = ScoreMatrix(matrix.scores, matrix.target)
-        assert_same(family.figures(again, weights), expected, family.rounding)
+        assert_same(figures_of(family, again, weights), expected, family.extremes.rounding)
 
 
 @each
@@ -323,21 +251,23 @@ def test_a_memory_map_gives_the_same(family, tmp_path):
     np.save(tmp_path / "scores.npy", matrix.scores.astype(np.float32))
     mapped = ScoreMatrix(np.load(tmp_path / "scores.npy", mmap_mode="r"), matrix.target)
     held = rescored(matrix, lambda scores: scores.astype(np.float32).astype(float))
-    assert_same(family.figures(mapped, None), family.figures(held, None), family.rounding)
+    assert_same(
+        figures_of(family, mapped, None), figures_of(family, held, None), family.extremes.rounding
+    )
 
 
 @each
 @pytest.mark.parametrize("matrix", [perfect(), perfect(3, 1), perfect(2, 9)], ids=["10", "3", "2"])
 def test_perfect_scores_reach_the_ceilings(family, matrix):
-    found = starting(family, family.figures(matrix, None), family.at_ceiling)
-    assert len(found) >= len(family.at_ceiling)
+    found = starting(family, figures_of(family, matrix, None), family.extremes.at_ceiling)
+    assert len(found) >= len(family.extremes.at_ceiling)
     for figure in found:
         assert figure.value == pytest.approx(figure.ceiling), figure.key
 
 
 @each
 def test_more_than_perfect_there_is_not(family):
-    one, other = family.figures(perfect(), None), family.figures(separated(), None)
+    one, other = figures_of(family, perfect(), None), figures_of(family, separated(), None)
     for best, good in zip(one, other, strict=True):
         if best.value is not None and good.value is not None and best.ceiling == good.ceiling:
             assert best.ceiling is None or good.value <= best.ceiling + 1e-9, best.key
@@ -347,9 +277,9 @@ def test_more_than_perfect_there_is_not(family):
 @pytest.mark.parametrize("seed", [0, 1])
 def test_chance_reads_nothing(family, seed):
     matrix = chance(seed=seed)
-    made = tuple(with_limits(family.figures, matrix).values())
-    found = starting(family, made, family.at_floor)
-    assert len(found) >= len(family.at_floor)
+    made = tuple(with_limits(partial(figures_of, family), matrix).values())
+    found = starting(family, made, family.extremes.at_floor)
+    assert len(found) >= len(family.extremes.at_floor)
     for figure in found:
         assert figure.value is not None
         assert figure.floor is not None
@@ -360,7 +290,7 @@ def test_chance_reads_nothing(family, seed):
 
 @each
 def test_constant_scores_read_nothing(family):
-    found = starting(family, family.figures(constant(), None), family.flat_at_floor)
-    assert len(found) >= len(family.flat_at_floor)
+    found = starting(family, figures_of(family, constant(), None), family.extremes.flat_at_floor)
+    assert len(found) >= len(family.extremes.flat_at_floor)
     for figure in found:
         assert figure.value == pytest.approx(figure.floor, abs=1e-12), figure.key

@@ -8,7 +8,8 @@ import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from monitor.plots.evaluation import _PICTURES, Curves, Line
+from monitor.evaluation.families import families
+from monitor.plots.evaluation import Curves, Line
 from monitor.plots.inline import COLOURS
 from tests.evaluation.made import crowd, curves
 
@@ -31,14 +32,17 @@ def rising(name: str) -> Curves:
 
 @pytest.mark.parametrize("made", [curves, rising])
 @pytest.mark.parametrize("systems", [1, 2])
-@pytest.mark.parametrize("picture", [name for name, *_ in _PICTURES])
+@pytest.mark.parametrize(
+    "picture",
+    [each for family in families() for each in family.drawings],
+    ids=lambda each: each.name,
+)
 def test_a_legend_lies_beside_the_points(picture, systems, made):
-    paint = next(paint for name, _, _, paint in _PICTURES if name == picture)
     figure = Figure(figsize=(4.6, 3.1), dpi=72, layout="constrained")
     canvas = FigureCanvasAgg(figure)
     axes = figure.add_subplot()
     with mpl.rc_context({"font.size": 9, "legend.fontsize": 8}):
-        paint(axes, systems=[(COLOURS[i], made(f"s{i}")) for i in range(systems)])
+        picture.paint(axes, systems=[(COLOURS[i], made(f"s{i}")) for i in range(systems)])
         canvas.draw()
     legend = axes.get_legend()
     if legend is None:

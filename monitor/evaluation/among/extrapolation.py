@@ -13,10 +13,9 @@ from functools import cached_property
 import numpy as np
 
 from monitor.crowds import MOST
-from monitor.evaluation.limits import Sample
 from monitor.evaluation.linkage.figures import link_table
 from monitor.evaluation.scores.matrix import ScoreMatrix
-from monitor.evaluation.scores.resampling import resampled
+from monitor.evaluation.scores.resampling import Sample, resampled
 from monitor.evaluation.srd.replicates import resampled_histograms
 from monitor.maths.bootstrap import limits_of_each
 from monitor.maths.crowd import FORMS, fit_rates

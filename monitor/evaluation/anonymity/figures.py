@@ -8,60 +8,30 @@ is symmetric, the rank is not.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from monitor.errors import UsageError
 from monitor.evaluation.figure import Figure
 from monitor.evaluation.scores.matrix import ScoreMatrix
+from monitor.evaluation.scores.roles import Roles
 from monitor.maths.intervals import quantile_limits
 from monitor.maths.percentile import weighted_percentile
 from monitor.types import FloatArray, IntArray
 
 __all__ = [
     "CUTS",
-    "Roles",
     "chance_mean_ranks",
     "expected_ranks",
     "figures",
     "rank_shares",
+    "roles_note",
     "speaker_mean_ranks",
 ]
 
 CUTS = (1, 5, 10, 50, 100)
 """The k of P(rank <= k); those that reach N are left out."""
 
-_VOICES = ("anonymised", "original")
 _CHANCE = 100
-
-
-@dataclass(frozen=True, slots=True)
-class Roles:
-    """Which side of the comparison was anonymised.
-
-    Attributes:
-        query: the trials, rows of the matrix: ``"anonymised"`` or ``"original"``.
-        reference: the enrolled speech, its columns: as `query`.
-
-    Raises:
-        UsageError: another word.
-
-    Example:
-        >>> str(Roles(query="anonymised", reference="original"))
-        'anonymised queries against original references'
-    """
-
-    query: str
-    reference: str
-
-    def __post_init__(self) -> None:
-        for role, voice in (("query", self.query), ("reference", self.reference)):
-            if voice not in _VOICES:
-                raise UsageError(f"a {role} is {' or '.join(_VOICES)}, not {voice!r}")
-
-    def __str__(self) -> str:
-        return f"{self.query} queries against {self.reference} references"
 
 
 def expected_ranks(better: IntArray, tied: IntArray) -> FloatArray:
@@ -159,6 +129,12 @@ def chance_mean_ranks(
     return means
 
 
+def roles_note(roles: Roles | None) -> str:
+    """What was anonymised, as a sentence."""
+    who = f"{roles}." if roles else "What was anonymised, queries or references, was not given."
+    return who[0].upper() + who[1:]
+
+
 def figures(
     matrix: ScoreMatrix,
     weights: FloatArray | None = None,
@@ -185,8 +161,7 @@ def figures(
         >>> [(figure.key, figure.value) for figure in found][:2]
         [('anonymity.mean_rank_p50', 1.5), ('anonymity.mean_rank_p1', 1.01)]
     """
-    who = f"{roles}." if roles else "What was anonymised, queries or references, was not given."
-    who = who[0].upper() + who[1:]
+    who = roles_note(roles)
     ranks = expected_ranks(matrix.better, matrix.tied)
     tests = np.bincount(matrix.owner)
     return (

@@ -226,7 +226,7 @@ def figures(
     folds: int = FOLDS,
     found: LidBits | None = None,
 ) -> tuple[Figure, ...]:
-    """Every figure of LID: of the chosen style as ``lid.*``, then ``lid.paper.*``, ``lid.repo.*``.
+    """Every figure of LID: of the chosen style as ``lid.*``, of the other as ``lid.STYLE.*``.
 
     Resamples weigh the trials' bits, and move the calibration as `weight_shifts` says, and with it
     which trials lie above 0: with a dev matrix over its speakers, without one over those of the
@@ -261,7 +261,7 @@ def figures(
     chosen = tuple(
         replace(one, key=one.key.replace(f"lid.{style}.", "lid.")) for one in made[style]
     )
-    return chosen + tuple(one for name in STYLES for one in made[name])
+    return chosen + tuple(one for name in STYLES if name != style for one in made[name])
 
 
 def _figures(

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from monitor.errors import UsageError
+from monitor.evaluation.families import rule_of
 from monitor.evaluation.figure import Figure
 from monitor.evaluation.report.report import Report, figure_json
 from monitor.maths.estimate import Estimate, apart
@@ -18,9 +19,6 @@ __all__ = ["ERROR", "Comparison", "Difference", "Row", "between", "compare", "pa
 
 ERROR = 0.05
 """Chance with which the limits of a row of differences may fail."""
-_EXTREMES = frozenset(("anonymity.mean_rank_p1", "lid.negative_bits", "lid.repo.negative_bits"))
-"""Few speakers decide them: too many of systems that are alike would be told apart."""
-
 _ROUNDING = 1e-9
 
 
@@ -223,7 +221,8 @@ def _estimate(figure: Figure, speakers: int) -> Estimate | None:
     """None where it has no limits that hold."""
     if figure.draws is None or figure.left_out is None or figure.value is None:
         return None
-    if None in figure.limits or figure.key in _EXTREMES:
+    rule = rule_of(figure.key)
+    if None in figure.limits or (rule is not None and rule.few_decide):
         return None
     found = Estimate(figure.value, figure.draws, figure.left_out, speakers, speakers)
     return found if found.exists else None

@@ -9,15 +9,14 @@ from pathlib import Path
 
 from monitor.atomic import atomic_write, not_written
 from monitor.errors import UsageError
+from monitor.evaluation.families import families, family_of
 from monitor.evaluation.figure import Figure
-from monitor.evaluation.report.catalogue import MAIN, families, main_keys
+from monitor.evaluation.report.catalogue import by_family, main_figures, main_keys, title_of
 from monitor.evaluation.report.comparing import Comparison
 from monitor.evaluation.report.grouping import Grouped
 from monitor.evaluation.report.pairwise import Pair, p_text, said_of
 from monitor.evaluation.report.report import Report
 from monitor.evaluation.report.wording import (
-    CAVEATS,
-    TITLES,
     fact_list,
     format_limits,
     format_value,
@@ -135,10 +134,12 @@ def _pictures(reports: Sequence[Report]) -> str:
         named = enumerate(reports, start=1)
         items = "".join(f"<li>{_swatch(i)}{escape(r.name)}</li>" for i, r in named)
         legend = f'<ul class="legend">{items}</ul>'
+    curves = [report.curves for report in reports]
+    drawings = [each for family in families() for each in family.drawings]
     made = "".join(
         f'<figure class="card"><h2>{escape(each.title)}</h2>{legend}{each.svg}'
         f"<figcaption>{escape(each.caption)}</figcaption></figure>"
-        for each in pictures([report.curves for report in reports])
+        for each in pictures(curves, drawings)
     )
     return f'<div class="pictures">{made}</div>'
 
@@ -166,7 +167,7 @@ def _pairs(reports: Sequence[Report], pairs: Sequence[Pair]) -> str:
     draws = min(report.draws for report in reports)
     least = len(pairs) / max(draws, 1)
     rows = []
-    for key in MAIN:
+    for key in main_figures():
         for pair in pairs:
             each = pair.differences.get(key)
             if each is None or each.low is None:
@@ -214,8 +215,8 @@ def _figures(reports: Sequence[Report], comparison: Comparison | None, keys: Seq
 def _tables(reports: Sequence[Report], comparison: Comparison | None) -> str:
     parts = ['<section class="card"><h2>All figures</h2>']
     keys = dict.fromkeys(key for report in reports for key in report.figures)
-    for family, members in families(keys).items():
-        parts.append(f"<h3>{escape(TITLES.get(family, family))}</h3>")
+    for family, members in by_family(keys).items():
+        parts.append(f"<h3>{escape(title_of(family))}</h3>")
         parts.append(_figures(reports, comparison, members))
         firsts = (next(r.figures[key] for r in reports if key in r.figures) for key in members)
         parts.append(f'<p class="key">{escape(tie_rules(list(firsts)))}</p>')
@@ -272,11 +273,11 @@ def _cell(figure: Figure | None, differs: bool, private: bool) -> str:
 
 
 def _caveats(reports: Sequence[Report]) -> str:
-    shown = families(dict.fromkeys(key for report in reports for key in report.figures))
+    shown = by_family(dict.fromkeys(key for report in reports for key in report.figures))
     items = "".join(
-        f"<dt>{escape(TITLES.get(family, family))}</dt><dd>{escape(CAVEATS[family])}</dd>"
-        for family in shown
-        if family in CAVEATS
+        f"<dt>{escape(family.title)}</dt><dd>{escape(family.caveat)}</dd>"
+        for family in map(family_of, shown)
+        if family is not None
     )
     return f'<section class="card"><h2>Where each metric misleads</h2><dl>{items}</dl></section>'
 

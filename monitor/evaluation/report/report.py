@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from monitor.evaluation.figure import Figure
-from monitor.evaluation.report.catalogue import families, needs_ranks, short_name
+from monitor.evaluation.report.catalogue import by_family, needs_ranks, short_name
 from monitor.evaluation.scores.comparisons import Usage
 from monitor.plots.crowd import Crowd
 from monitor.plots.evaluation import Curves, Line
@@ -54,7 +54,7 @@ class Report:
 
     def notes_on(self, keys: Iterable[str]) -> list[str]:
         """The notes that are about one of these figures, or about all."""
-        asked = {"", *families(keys)}
+        asked = {"", *by_family(keys)}
         return [note for note in self.notes if self.about.get(note, "") in asked]
 
     @property
@@ -76,6 +76,7 @@ class Report:
         Args:
             shown: keys of figures, where not all are wanted.
         """
+        drawn = {"non_mated": self.curves.non_mated, **self.curves.drawn()}
         return {
             "schema": 1,
             "name": self.name,
@@ -100,8 +101,8 @@ class Report:
             },
             "curves": {
                 name: made
-                for name, value in vars(self.curves).items()
-                if (made := _curve_json(value)) is not None and name not in ("name", "speakers")
+                for name, value in drawn.items()
+                if (made := _curve_json(value)) is not None
             },
         }
 

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
+from monitor.evaluation.families import families
 from monitor.evaluation.figure import Figure
-from monitor.evaluation.report.catalogue import is_bracket
 from monitor.evaluation.report.report import Report
 from monitor.phrases import plural
 
 __all__ = [
-    "CAVEATS",
-    "TITLES",
     "fact_list",
     "facts",
     "format_limits",
@@ -20,53 +18,6 @@ __all__ = [
     "meaning",
     "tie_rules",
 ]
-
-TITLES = {
-    "srd": "Similarity rank disclosure (SRD)",
-    "lid": "Local information disclosure (LID)",
-    "longitudinal": "Several trials, one speaker (LID)",
-    "zebra": "Expected and worst case (ZEBRA)",
-    "verification": "Verification",
-    "linkage": "Linking two recordings",
-    "anonymity": "Ranks as anonymity (USC)",
-    "among": "Among more people than were scored",
-    "membership": "At few false positives (VoxGuard)",
-    "accounting": "Accounting for a declared epsilon",
-}
-"""What a table calls each family, by the first part of its keys."""
-
-CAVEATS = {
-    "srd": "MeanD counted from a histogram is above zero even where nothing is disclosed; trust "
-    "the figure of the model, and compare with the null band. A mean also hides the few speakers "
-    "who are always found: see the figure for rank 1 and the spread over speakers. MaxD of a "
-    "sparse histogram is noise: see the rank at which it stands.",
-    "lid": "Row normalisation limits what a trial can disclose, however good the scores: read "
-    "LID against its own ceiling. The two calibrations differ, and they are as good as the "
-    "speakers that they were learnt on. LID is signed: a mean of zero can hide trials that "
-    "disclose a lot beside trials that mislead.",
-    "longitudinal": "The plain sum assumes that trials are independent; they are not, and it grows "
-    "overconfident. Where sum and fitted temperature part, believe the latter.",
-    "zebra": "The tag depends on how many trials there are: perfect separation of a few scores "
-    "still reads B or C. Read it against the ceiling that the counts allow. It is an estimate of "
-    "the worst case, not a bound.",
-    "verification": "The equal error rate is the error at one point in the middle, where no "
-    "attacker needs to work: two systems of one EER can differ a hundredfold in their sure hits. "
-    "Its two rules differ on few or tied scores.",
-    "linkage": "Linkability means three things in the literature. D_sys depends on its bins: few "
-    "mated scores read 0 even if they separate perfectly, and chance reads above 0. pi_link "
-    "depends on the number of people to choose from: name it with the figure.",
-    "anonymity": "A mean rank is not k-anonymity: one speaker at rank 1 hides in an average of "
-    "100. Look at P(rank ≤ k) and at the worst trial.",
-    "among": "Far beyond the people who were scored nothing decides between the forms: quote the "
-    "bracket and whether it is supported, never one form. Limits are over speakers as good and as "
-    "bad as these; another crowd (relatives, one accent, one microphone) is no random one.",
-    "membership": "A true positive rate at 1e-4 needs ten thousand non-mated scores at least, and "
-    "with ties the rate that was realised is another. epsilon is a lower bound on what the "
-    "mechanism leaks: a small one proves nothing.",
-    "accounting": "The guides beside the curve are a scale, not a guarantee: bits of MeanD are "
-    "not an epsilon. The accounting holds for the epsilon that was declared, if that is true.",
-}
-"""Where each family misleads."""
 
 
 def facts(report: Report) -> str:
@@ -171,121 +122,9 @@ def tie_rules(figures: Sequence[Figure]) -> str:
 
 def meaning(report: Report) -> tuple[str, ...]:
     """What the report comes to, for people who know none of the metrics; a paragraph each."""
-    figures = report.figures
-    paragraphs = []
-    bits = _first(figures.get(key) for key in _MEAN_BITS)
-    if bits is not None and bits.value is not None:
-        paragraphs.append(_crowd(report, bits))
-    rank1 = _value(figures.get("srd.idr"))
-    if rank1 is not None:
-        text = (
-            f"In {_share(rank1)} of the trials the right person came first on the attacker's "
-            f"list; guessing does that in {_share(1 / report.speakers)}."
-        )
-        worst = _value(figures.get("lid.max_bits"))
-        if worst is not None:
-            text += (
-                f" The most telling trial gave the attacker {worst:.2f} of at most "
-                f"{report.ceiling_bits:.2f} bits: a belief of {_share(_belief(report, worst))} in "
-                "the right one."
-            )
-        paragraphs.append(text)
-    paragraphs += _among(report)
-    sure = _value(figures.get("membership.tpr_at_1e-3"))
-    if sure is not None:
-        paragraphs.append(
-            "An attacker who allows one false alarm in a thousand recognises "
-            f"{_share(sure)} of a wanted person's recordings; guessing would recognise 0.1 %."
-        )
-    return tuple(paragraphs)
-
-
-def _among(report: Report) -> list[str]:
-    """What becomes of the first place in the largest crowd that was asked for."""
-    found = [key for key in report.figures if is_bracket(key) and ".idr_" in key]
-    if not found or not (figure := report.figures[found[-1]]).text:
-        return []
-    low, high = figure.limits
-    if low is None or high is None:
-        return []
-    told = f" That is more than {report.speakers:,} people can tell: where they part, nobody knows."
-    return [
-        f"Among {int(found[-1].rsplit('_', 1)[1]):,} people the right one would come first in "
-        f"{_share(low)} to {_share(high)} of the trials, by four ways to go on from what was "
-        f"measured.{told if figure.text == 'unsupported' else ''}"
-    ]
-
-
-_MEAN_BITS = ("srd.mean_bits_model", "srd.mean_bits")
-
-
-def _first(figures: Iterable[Figure | None]) -> Figure | None:
-    return next((each for each in figures if each is not None and each.value is not None), None)
-
-
-def _value(figure: Figure | None) -> float | None:
-    value = None if figure is None else figure.value
-    return value if value is not None and math.isfinite(value) else None
-
-
-def _crowd(report: Report, figure: Figure) -> str:
-    bits = max(figure.value or 0.0, 0.0)
-    people, left = report.speakers, report.speakers / 2.0**bits
-    most = f"{report.ceiling_bits:.2f}"
-    if _reversed(report, bits):
-        return (
-            f"Of {people:,} people whom an attacker considers, the right one comes later than by "
-            f"chance: who takes low scores for alike learns {bits:.2f} bits of the {most} that "
-            "single somebody out."
-        )
-    if _nothing(report, bits):
-        return (
-            f"Among {people:,} people, these scores tell an attacker nothing that can be measured "
-            f"about who spoke: {bits:.2f} bits on average, of {most} that single somebody out."
-        )
-    text = (
-        f"Of {people:,} people whom an attacker considers, it is on average as if only "
-        f"{_count(left)} were left: a trial discloses {bits:.2f} bits of the {most} that single "
-        "somebody out"
+    return tuple(
+        paragraph
+        for family in families()
+        if family.meaning is not None
+        for paragraph in family.meaning(report.figures, report.speakers)
     )
-    low, high = figure.limits
-    if low is not None and high is not None:
-        fewest, other = (_count(people / 2.0 ** max(each, 0.0)) for each in (high, low))
-        text += f" (limits: {low:.2f} to {high:.2f} bits, {fewest} to {other} people)"
-    return text + "."
-
-
-def _reversed(report: Report, bits: float) -> bool:
-    """Whether it is ranks behind those of chance that read more than no evidence."""
-    chance = _value(report.figures.get("srd.null_chance"))
-    band = report.figures.get("srd.null_model_bits")
-    high = None if band is None else band.limits[1]
-    return chance is not None and high is not None and chance > 0.5 and bits > high
-
-
-def _nothing(report: Report, bits: float) -> bool:
-    """Whether no evidence reads as much in more than one case of twenty."""
-    chance = _value(report.figures.get("srd.null_chance"))
-    return bits <= 0.002 * report.ceiling_bits if chance is None else chance > 0.05
-
-
-def _belief(report: Report, bits: float) -> float:
-    return min(1.0, float(2.0**bits) / report.speakers)
-
-
-def _count(people: float) -> str:
-    return f"{people:,.0f}" if people >= 9.95 else f"{people:.1f}".removesuffix(".0")
-
-
-def _share(value: float) -> str:
-    """A share for reading aloud.
-
-    Example:
-        >>> [_share(value) for value in (0.279, 0.01, 0.998, 0.00012, 0.0, 1.0)]
-        ['28 %', '1 %', '99.8 %', '0.012 %', '0 %', '100 %']
-    """
-    percent = 100 * value
-    if 0 < percent < 10 or 99 < percent < 100:
-        digits = 2 if percent < 10 else 3
-        return f"{percent:.{digits}g} %"
-    return f"{percent:.0f} %"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -11,9 +12,26 @@ from monitor.evaluation.scores.matrix import ScoreMatrix
 from monitor.maths.bootstrap import DRAWS, speaker_weights
 from monitor.types import BoolArray, FloatArray
 
-__all__ = ["drawn_by_name", "leaving_out", "resampled", "resamples"]
+__all__ = ["Sample", "drawn_by_name", "leaving_out", "resampled", "resamples"]
 
 _GROUPS = 100
+
+
+@dataclass(frozen=True)
+class Sample:
+    """What figures were resampled over.
+
+    Attributes:
+        weights: shape (B + J, S), from `resamples` and `leaving_out`; None where nothing was.
+        units: speakers with a mated score.
+        trials: of theirs.
+        nothing: whether scores are not told from no evidence.
+    """
+
+    weights: FloatArray | None
+    units: int
+    trials: int
+    nothing: bool = False
 
 
 def resamples(matrix: ScoreMatrix, draws: int = DRAWS, seed: int = 0) -> FloatArray:

@@ -6,6 +6,7 @@ fitted by LL (docs/method.md section 3).
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,7 @@ __all__ = [
     "LossFit",
     "RankLaw",
     "figures",
+    "loss_figures",
     "loss_fits",
     "mean_bits_by_speaker",
     "null_band",
@@ -134,6 +136,29 @@ _NAMES = {
     "speaker_bits_median": ("MeanD of the median speaker", "bits"),
     "speaker_bits_95": ("MeanD that 5 % of speakers exceed", "bits"),
 }
+
+
+def loss_figures(losses: Sequence[LossFit], ties: str = "spread") -> Iterator[Figure]:
+    """How far the law by each loss lies from the ranks seen: SRD's Table II.
+
+    Args:
+        losses: from `loss_fits`.
+        ties: how the ranks treated equal scores.
+
+    Returns:
+        ``srd.kl_LOSS_bits`` and ``srd.rank1_match_LOSS_bits`` of each, without limits.
+    """
+    for each in losses:
+        note = ", ".join(each.notes)
+        name = each.loss.lower()
+        yield Figure(
+            f"srd.kl_{name}_bits", f"law by {each.loss}: misfit (KL)", each.kl_bits, "bits",
+            ties=ties, note=note,
+        )  # fmt: skip
+        yield Figure(
+            f"srd.rank1_match_{name}_bits", f"law by {each.loss}: misfit at rank 1",
+            each.rank1_match_bits, "bits", ties=ties, note=note,
+        )  # fmt: skip
 
 
 def repeated(matrix: ScoreMatrix) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterable
 from dataclasses import dataclass
 from math import perm
 from typing import TypeAlias
@@ -11,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from monitor.errors import UsageError
+from monitor.evaluation.figure import Figure
 from monitor.evaluation.scores.matrix import ScoreMatrix
 from monitor.evaluation.scores.settled import settled_order
 from monitor.evaluation.srd.replicates import model_draws
@@ -19,7 +21,7 @@ from monitor.maths.bootstrap import limits
 from monitor.maths.ranks import placed, rank_histograms
 from monitor.types import FloatArray, IntArray
 
-__all__ = ["PERMUTATIONS", "NullBand", "null_band"]
+__all__ = ["PERMUTATIONS", "NullBand", "no_evidence", "null_band"]
 
 PERMUTATIONS = 200
 _RANKS = 1 << 26
@@ -175,3 +177,16 @@ def _plug_in_bits(histograms: _Doubles) -> _Doubles:
     p = histograms / histograms.sum(axis=1, keepdims=True)
     bits = np.log2(histograms.shape[1] * np.where(p > 0, p, 1.0))
     return np.asarray(np.maximum((p * bits).sum(axis=1), 0.0))
+
+
+def no_evidence(figures: Iterable[Figure]) -> bool:
+    """Whether permuted speakers read as much: the law's MeanD lies within its null band.
+
+    Args:
+        figures: of SRD.
+    """
+    found = {figure.key: figure for figure in figures}
+    own, band = found.get("srd.mean_bits_model"), found.get("srd.null_model_bits")
+    if own is None or own.value is None or band is None or band.high is None:
+        return False
+    return own.value <= band.high

@@ -14,11 +14,11 @@ from monitor.errors import UsageError
 from monitor.evaluation.among.extrapolation import FAR, FEWEST, NARROW, Extrapolation
 from monitor.evaluation.among.figures import figures, keys
 from monitor.evaluation.evaluating import evaluate
-from monitor.evaluation.limits import RULES, Sample, rule_of
-from monitor.evaluation.report.catalogue import AMONG, main_keys
+from monitor.evaluation.families import rule_of
+from monitor.evaluation.report.catalogue import main_keys, optional_entries
 from monitor.evaluation.report.wording import meaning
 from monitor.evaluation.scores.matrix import ScoreMatrix
-from monitor.evaluation.scores.resampling import leaving_out, resamples
+from monitor.evaluation.scores.resampling import Sample, leaving_out, resamples
 from monitor.maths.crowd import FORMS
 from tests.evaluation.matrices import (
     SEEDS,
@@ -176,14 +176,16 @@ def test_every_figure_has_a_rule_limits_and_a_place(middling):
     assert set(found) <= set(keys([20, 400, 10_000, 1_000_000]))
     assert len(found) == 1 + 2 + 3 * 8
     for key, figure in found.items():
-        assert rule_of(key) in RULES.values(), key
+        assert rule_of(key) is not None, key
         if key != "among.supported":
             low, high = figure.limits
             assert low is not None, key
             assert high is not None, key
             assert low <= high
     stems = {re.sub(r"_(beta_binomial|probit|logit|pitman_yor)", "_FORM", key) for key in found}
-    assert {re.sub(r"\d+$", "M", stem) for stem in stems} == {name for name, _ in AMONG}
+    assert {re.sub(r"\d+$", "M", stem) for stem in stems} == {
+        entry.name for _, entry in optional_entries()
+    }
 
 
 def test_never_one_number_alone(middling):

@@ -6,7 +6,6 @@ from numpy.testing import assert_allclose
 
 from monitor.errors import UsageError
 from monitor.evaluation.anonymity.figures import (
-    Roles,
     chance_mean_ranks,
     expected_ranks,
     figures,
@@ -15,6 +14,7 @@ from monitor.evaluation.anonymity.figures import (
 )
 from monitor.evaluation.scores.matrix import ScoreMatrix
 from monitor.evaluation.scores.resampling import resamples
+from monitor.evaluation.scores.roles import Roles
 from tests.evaluation.matrices import ends, with_limits
 
 
