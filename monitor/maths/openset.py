@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import expit
 
 from monitor.types import BoolArray, FloatArray, IntArray
 
@@ -103,7 +104,7 @@ def _logistic(scores: FloatArray, label: BoolArray, weight: FloatArray) -> tuple
     ridge = np.diag([0.0, *np.full(scores.shape[1], _RIDGE)])
     found = np.zeros(x.shape[1])
     for _ in range(_STEPS):
-        p = 1.0 / (1.0 + np.exp(-np.clip(x @ found, -30.0, 30.0)))
+        p = expit(x @ found)
         slope = x.T @ (weight * (label - p)) - ridge @ found
         bend = (x * (weight * p * (1.0 - p))[:, None]).T @ x + ridge + 1e-9 * np.eye(len(found))
         step = np.linalg.solve(bend, slope)

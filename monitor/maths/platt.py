@@ -126,7 +126,7 @@ def _side(
 ) -> tuple[_Doubles, _Doubles]:
     """Slope and Hessian of ``sum c log(1 + exp(w z + b))``."""
     margin = point[0] * scores + point[1]
-    small = np.exp(-np.abs(margin))
+    small = np.exp(-np.abs(margin))  # see monitor.maths.logistic
     share = np.where(margin >= 0, 1.0, small) / (1.0 + small)
     bend = share * (1.0 - share)
     if counts is not None:

@@ -35,6 +35,9 @@ LEVEL_NATS = 5.0
 def score_posterior(evidence: FloatArray, floor: float | FloatArray) -> FloatArray:
     """``(1 - e) softmax(LLR) + e / N``.
 
+    Worked out in units of ``1 / N``, which a softmax of its own would not be: without any evidence,
+    and at a floor of 1, all are even to the last bit.
+
     Args:
         evidence: tempered log-likelihood ratios, shape (..., N), nats, up to a constant.
         floor: e, in [0, 1], shape (...).
@@ -49,7 +52,6 @@ def score_posterior(evidence: FloatArray, floor: float | FloatArray) -> FloatArr
     speakers = evidence.shape[-1]
     e = np.asarray(floor)[..., None]
     weights: FloatArray = np.exp(evidence - evidence.max(axis=-1, keepdims=True))
-    # in units of 1 / N, so that no evidence, and a floor of 1, are even to the last bit
     weights *= speakers / weights.sum(axis=-1, keepdims=True) * (1.0 - e)
     weights += e
     weights /= speakers

@@ -10,6 +10,7 @@ from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit, softmax
 
 from monitor.errors import UsageError
 from monitor.maths.descent import descend
@@ -78,8 +79,7 @@ def fit_temperature(ratios: FloatArray, target: IntArray, trials: int = 1) -> fl
     own = float(np.take_along_axis(behind, columns, axis=1).mean())
 
     def slope(cold: float) -> tuple[float, float]:
-        mass = np.exp(behind * cold)
-        mass /= mass.sum(axis=1, keepdims=True)
+        mass = softmax(behind * cold, axis=1)
         weighed = mass * behind
         mean = weighed.sum(axis=1)
         bend = np.einsum("ij,ij->i", weighed, behind) - mean**2
@@ -129,7 +129,7 @@ def fit_growing_temperature(
         return np.array(losses), np.stack(slopes), np.stack(bends)
 
     def at(u: float, v: float) -> tuple[float, _Doubles, _Doubles]:
-        rho = 1.0 / (1.0 + np.exp(-v))
+        rho = float(expit(v))
         turn = rho * (1.0 - rho)
         q = 1.0 + rho * growth
         cold = np.exp(-u) / q  # one over the temperature
@@ -158,4 +158,4 @@ def fit_growing_temperature(
     # sums that are all right have no best temperature: a few steps towards a sharper one will do
     found, _ = descend(objective, np.array([[0.0, -1.0]]), -_WIDEST, _WIDEST, _STEPS)
     log_tau, logit = found[0]
-    return float(np.exp(log_tau)), float(1.0 / (1.0 + np.exp(-logit)))
+    return float(np.exp(log_tau)), float(expit(logit))

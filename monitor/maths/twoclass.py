@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from monitor.maths.logistic import logistic
 from monitor.types import BoolArray, FloatArray, IntArray
 
 __all__ = ["Comparisons", "Told", "cross_fit", "fit_each", "pair_count"]
@@ -158,7 +159,7 @@ def fit_each(
     if told is not None:
         centre = told.coefficients - ratio
         share = told.worth / (count + told.worth)
-        goal = (1.0 - share) * label + share * _logistic(centre @ x.T)
+        goal = (1.0 - share) * label + share * logistic(centre @ x.T)
         weight = weight / (1.0 - share)
     shape = (len(weight), x.shape[1])
     found = np.broadcast_to(centre if start is None else start - ratio, shape).copy()
@@ -189,7 +190,7 @@ def _descend(
     here = loss(found, rows)
     for _ in range(_STEPS):
         point = found[rows]
-        share = _logistic(point @ x.T)
+        share = logistic(point @ x.T)
         slope = (weight[rows] * (share - goal[rows])) @ x + held * (point - centre[rows])
         bend = ((weight[rows] * share * (1.0 - share)) @ products).reshape(-1, size, size)
         bend = bend + np.diag(held)
@@ -220,10 +221,6 @@ def _within(point: FloatArray) -> FloatArray:
     point = np.clip(point, -_FAR, _FAR)
     point[:, 1:] = np.maximum(point[:, 1:], 0.0)
     return point
-
-
-def _logistic(margin: FloatArray) -> FloatArray:
-    return np.asarray(1.0 / (1.0 + np.exp(-np.clip(margin, -_FAR, _FAR))))
 
 
 def cross_fit(

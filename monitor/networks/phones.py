@@ -14,6 +14,7 @@ from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
+from scipy.special import log_softmax
 
 from monitor.errors import StoreError, UsageError
 from monitor.networks.centre import Centre
@@ -261,10 +262,7 @@ class PhoneStream:
         x = self._through("middle", network.middle, x)
         x = relu(_linear(x, network.up).reshape(_ROWS, -1) + shortcut)
         x = self._through("late", network.late, x)
-        logits = _linear(x, network.head)
-        logits -= logits.max(axis=1, keepdims=True)
-        logits -= np.log(np.exp(logits).sum(axis=1, keepdims=True))
-        return logits
+        return np.asarray(log_softmax(_linear(x, network.head), axis=1))
 
     def _through(self, part: str, blocks: Sequence[Separable], x: FloatArray) -> FloatArray:
         for i, block in enumerate(blocks):

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Self
 
 import numpy as np
-from scipy.special import expit
+from scipy.special import expit, softmax
 
 from monitor.errors import StoreError, UsageError
 from monitor.networks.mel import BANDS, WIDTH, log_mel
@@ -94,8 +94,7 @@ class VoiceNetwork:
             x = _relu(np.add(x, y, out=y))
         x = _relu(self._linear(x, "widen"))
         heed = self._linear(np.tanh(self._linear(x, "attend")), "weigh")
-        heed = np.exp(heed - heed.max(axis=0))
-        heed /= heed.sum(axis=0)
+        heed = softmax(heed, axis=0)
         heed *= x
         mean = heed.sum(axis=0)
         variance = np.einsum("tc,tc->c", heed, x) - mean * mean

@@ -64,11 +64,13 @@ class EnrolledOdds:
         Returns:
             shape (R,), in (0, 1); NaN where they cannot tell strangers.
         """
+        from scipy.special import expit
+
         first = self._lengths[0]
         place = np.log(np.maximum(seconds, first))
         grid = np.log(self._lengths)
         bias, *slopes = (np.interp(place, grid, column) for column in self._coefficients.T)
         odds = bias + sum(s * x for s, x in zip(slopes, favourite.T, strict=True))
         odds = odds * np.clip(seconds / first, 0.0, 1.0)
-        found = 1.0 / (1.0 + np.exp(-np.clip(odds, -30.0, 30.0)))
+        found = expit(np.clip(odds, -30.0, 30.0))  # never certain
         return np.where(self.area(seconds) >= GOOD_AREA, found, np.nan)

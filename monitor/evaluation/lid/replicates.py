@@ -13,6 +13,7 @@ import numpy as np
 from monitor.evaluation.lid.calibration import CrossCalibration, LidCalibration, LidStyle
 from monitor.evaluation.scores.matrix import ScoreMatrix
 from monitor.maths.lid import normalise_rows
+from monitor.maths.logistic import logistic
 from monitor.types import FloatArray
 
 __all__ = ["bits_slopes", "weight_shifts"]
@@ -45,7 +46,7 @@ def weight_shifts(
     for part, scores in matrix.blocks():
         z = normalise_rows(scores, style.ddof)
         row, target = np.arange(len(z)), matrix.target[part]
-        share = 1.0 / (1.0 + np.exp(-np.clip(point[0] * z + point[1], -700.0, 700.0)))
+        share = logistic(point[0] * z + point[1])
         bend = heavy[1] * share * (1.0 - share)
         bend[row, target] *= heavy[0] / heavy[1]
         own = share[row, target]

@@ -7,6 +7,7 @@ from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import expit
 
 from monitor.maths.pav import Blocks, pool
 from monitor.maths.roc import count_scores
@@ -64,7 +65,7 @@ def profile_of_blocks(blocks: Blocks, prior_log_odds: ArrayLike | None = None) -
     )
     with np.errstate(divide="ignore"):
         llr = np.log(shares[0]) - np.log(shares[1])
-    prior = np.exp(-np.logaddexp(0.0, -odds)), np.exp(-np.logaddexp(0.0, odds))
+    prior = expit(odds), expit(-odds)
     posterior = llr[:, None] + odds
     calibrated = prior[0] * _weighed(shares[0], -posterior) + prior[1] * _weighed(
         shares[1], posterior
