@@ -1,4 +1,4 @@
-"""One number of a report: what it is, how sure it is, and what could have been reached."""
+"""One number of a report, with its limits, ceiling, floor and notes."""
 
 from __future__ import annotations
 

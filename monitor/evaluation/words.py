@@ -1,4 +1,4 @@
-"""Numbers of figures as sentences say them."""
+"""Formats values for sentences."""
 
 from __future__ import annotations
 

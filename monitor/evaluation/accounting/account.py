@@ -1,4 +1,4 @@
-"""What a declared epsilon becomes over many trials: (epsilon, delta) accounting, in nats.
+"""Composition of a declared epsilon over many trials: (epsilon, delta) accounting, in nats.
 
 For a mechanism that declares itself (epsilon, 0)-private at each trial, such as Laplace noise of
 scale ``2 C / epsilon`` on features clipped to norm C (USC section 2). Nothing here is measured, and

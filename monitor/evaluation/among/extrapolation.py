@@ -1,7 +1,8 @@
-"""Four forms of how a rate falls with the crowd, fitted to the ranks of some trials.
+"""Four forms of how identification falls with the number of people, fitted to ranks.
 
 Rates among random parts of the N enrolled follow from the ranks without a draw: which strangers are
-left is hypergeometric. Each form is fitted to them, over again for every resample of speakers.
+left is hypergeometric. Each form is fitted to them, over again for every bootstrap replicate of
+speakers.
 """
 
 from __future__ import annotations

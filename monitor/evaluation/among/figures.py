@@ -1,9 +1,4 @@
-"""How rates fall among more people than were scored: four forms, and the bracket they leave.
-
-A rate among N says little about one among a million: forms that fit equally well part on the way.
-So what each says is given with limits over speakers, the bracket from the lowest to the highest
-beside it, and whether N people support that (docs/method.md section 10). Never one number alone.
-"""
+"""The figures of rates among M people: by each form, and the bracket over all."""
 
 from __future__ import annotations
 

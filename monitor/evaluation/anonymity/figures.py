@@ -1,10 +1,4 @@
-"""Mean rank of a speaker over several tests, after k-anonymity (USC section 3.3).
-
-What USC calls by other names is here the mean rank of two roles: anonymised queries against
-anonymised references; anonymised queries against original references (its definition of singling
-out); original queries against anonymised references (its description of that experiment). Cosine
-is symmetric, the rank is not.
-"""
+"""The figures of ranks as anonymity: mean ranks of speakers, shares of near ranks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An attribute of each speaker: gender, accent, age group ..."""
+"""Reads a file that gives every speaker an attribute: gender, accent, age group."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A score matrix from embeddings, by cosine."""
+"""Reads speaker embeddings of trials and enrolments into a score matrix of cosines."""
 
 from __future__ import annotations
 

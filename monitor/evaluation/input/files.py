@@ -1,4 +1,4 @@
-"""Files as they lie on disk: what they are by their content, and one line where they are broken."""
+"""Reads files by their content: arrays, blocks of text, separators, numbers; errors name lines."""
 
 from __future__ import annotations
 

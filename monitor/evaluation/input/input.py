@@ -1,4 +1,4 @@
-"""Comparisons with what a person should know about them."""
+"""What a reader returns: comparisons, with notes on what was assumed and left out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who really spoke in each trial: columns, names in order, or names by trial."""
+"""Reads who spoke in each trial: columns, names in order, or names by trial."""
 
 from __future__ import annotations
 

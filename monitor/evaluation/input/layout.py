@@ -1,4 +1,4 @@
-"""How a text of scores is laid out, from its first two lines."""
+"""Finds out from its first two lines what the columns of a text of scores are."""
 
 from __future__ import annotations
 

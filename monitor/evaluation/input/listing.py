@@ -1,4 +1,4 @@
-"""A list of scored pairs, with who spoke in each trial, as labelled comparisons."""
+"""Turns a list of scored pairs, with its labels, into labelled comparisons."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Several enrolments of one speaker: whose each is, and one score of them all."""
+"""Merges several enrolments of one speaker into one score: mean, maximum or their own columns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lists of pairs: a trial, an enrolled speaker, and their score or whether they are one person."""
+"""Reads lists of pairs: a trial, an enrolled speaker, their score or whether they are the same."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A score matrix from whatever file a researcher has."""
+"""Reads scores and labels, of whatever format, into comparisons."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables of scores: one row a trial, one column a speaker."""
+"""Reads tables of scores: one row a trial, one column a speaker."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Labels and columns brought together."""
+"""Matches labels with the columns of a score matrix: the column of each trial's speaker."""
 
 from __future__ import annotations
 

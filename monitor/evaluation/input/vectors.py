@@ -1,4 +1,4 @@
-"""Files of speaker embeddings."""
+"""Reads files of speaker embeddings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Local information disclosure (LID): what each trial gives away, and how much of it hurts."""
+"""The figures of LID, from calibrated posteriors of the true speaker."""
 
 from __future__ import annotations
 

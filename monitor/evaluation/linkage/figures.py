@@ -1,9 +1,4 @@
-"""Three different quantities that are all called linkability elsewhere, or stand beside it.
-
-``d_sys`` compares two pools of scores (Gomez-Barrero et al., 2018). ``pi_link`` finds the right
-speaker among N', ``pi_sing`` isolates one speaker among N without knowing which (Vauquier et al.,
-2025: the legally validated framework).
-"""
+"""The figures of linkability: D_sys, pi_link and pi_sing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What hearing a speaker several times discloses, as figures and as a curve beside its guides."""
+"""The figures of several trials of one speaker, and their curve beside its guides."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every figure by a short, stable name, with what it says in a few plain words."""
+"""The catalogue of figures: short names, what each says, and which to look at first."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Several systems side by side, and which of their differences are more than chance."""
+"""Compares several systems, and finds which differences are more than chance."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One page of an evaluation: a file by itself, without scripts, fonts or anything to fetch."""
+"""The HTML page of an evaluation: one file without scripts, fonts or anything to fetch."""
 
 from __future__ import annotations
 

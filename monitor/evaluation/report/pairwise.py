@@ -1,4 +1,4 @@
-"""Differences of all pairs of systems; limits and p-values bear the number of pairs."""
+"""Differences of all pairs of systems, with limits and p-values corrected for their number."""
 
 from __future__ import annotations
 

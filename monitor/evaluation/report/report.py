@@ -1,4 +1,4 @@
-"""What is said of one system: all figures, their limits, and the curves behind them."""
+"""The report on one system: all figures with their limits, and the curves behind them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the figures of an evaluation mean, in words."""
+"""Formats figures and says in words what a report means."""
 
 from __future__ import annotations
 

@@ -1,1 +1,6 @@
-"""What is evaluated: score matrices, lists of comparisons, and the counts and resamples of them."""
+"""What is evaluated: scores of trials against enrolled speakers, their counts and resamples.
+
+`matrix.ScoreMatrix` has every trial against every speaker, `score_list.ScoreList` single
+comparisons, `comparisons.Comparisons` both in one. `counts` are what figures of pooled scores stand
+on, `resampling` gives the bootstrap replicates of speakers.
+"""

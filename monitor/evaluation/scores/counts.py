@@ -1,4 +1,4 @@
-"""One pass over all scores: the counts that verification figures and ZEBRA stand on."""
+"""Counts of all scores in one pass: what EER, Cllr, ZEBRA and the ROC are computed from."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Do higher scores mean more alike? Distances, passed as scores, are found out here."""
+"""Warns where higher scores mean less alike: distances passed as scores."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bootstrap over speakers: the trials of a speaker count as often as the speaker is drawn."""
+"""Bootstrap replicates of speakers: the trials of a speaker count as often as it is drawn."""
 
 from __future__ import annotations
 

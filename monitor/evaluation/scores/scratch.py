@@ -1,4 +1,4 @@
-"""Room for a matrix that may be too large for memory."""
+"""Arrays that may be too large for memory: in memory where small, else in a temporary file."""
 
 from __future__ import annotations
 

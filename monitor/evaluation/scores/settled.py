@@ -1,4 +1,4 @@
-"""An order of each speaker's trials that the order of rows and columns cannot change."""
+"""Orders the trials of each speaker independently of the order of rows and columns."""
 
 from __future__ import annotations
 

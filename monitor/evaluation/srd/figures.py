@@ -1,8 +1,4 @@
-"""Similarity rank disclosure (SRD): what the rank of the true speaker gives away.
-
-Disclosure of rank k is ``log2(N gamma_k)``; the law is the corrected equation (3) of the paper,
-fitted by LL (docs/method.md section 3).
-"""
+"""The figures of SRD, from the ranks of a score matrix."""
 
 from __future__ import annotations
 

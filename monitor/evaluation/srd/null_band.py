@@ -1,4 +1,4 @@
-"""What no evidence would read: MeanD with the speakers dealt anew to the templates."""
+"""The null band of MeanD: what it reads where trials are dealt to random speakers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rank law of some trials: its histogram, its statistics and its fit by each of five losses."""
+"""The beta-binomial law fitted to the ranks of trials, by each of SRD's five losses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Rank histograms of resamples, and what they read (docs/method.md section 3)."""
+"""MeanD of many rank histograms: of bootstrap replicates, and of single speakers.
+
+Source: docs/method.md section 3.
+"""
 
 from __future__ import annotations
 

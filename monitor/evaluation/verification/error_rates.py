@@ -1,4 +1,4 @@
-"""Where false rejects and false accepts are equally frequent, and the whole trade-off between them.
+"""Equal error rates by two rules, and the curve of misses against false alarms.
 
 False rejects are mated scores below a threshold, false accepts non-mated ones at or above it.
 """

@@ -1,4 +1,4 @@
-"""Empirical cross-entropy: what is still uncertain after the scores, for every prior belief."""
+"""Empirical cross-entropy: the uncertainty left after the scores, for every prior belief."""
 
 from __future__ import annotations
 

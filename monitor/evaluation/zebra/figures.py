@@ -1,8 +1,7 @@
-"""ZEBRA: what mated and non-mated scores disclose on average, and at worst, to any prior belief.
+"""The figures of ZEBRA: D_ECE, log10 l and the tag.
 
-Nautsch et al., 2020. Scores are calibrated by pool-adjacent-violators with ties pooled. The first
-public code puts the mated scores of a tie last, so that scores that are all equal get tag C; here
-they get 0, or next to nothing where dummies are counted.
+The first public code puts the mated scores of a tie last, so that scores that are all equal get tag
+C; here they get 0, or next to nothing where dummies are counted.
 """
 
 from __future__ import annotations
