@@ -1,4 +1,7 @@
-"""A rule that says beforehand that another one will be raised."""
+"""A rule that says beforehand that another one will be raised.
+
+Source: docs/method.md section 7.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Where a length lies between those of a law's grid."""
+"""Where a length lies between those of a law's grid.
+
+Source: docs/method.md section 4.
+"""
 
 from __future__ import annotations
 

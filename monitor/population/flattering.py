@@ -2,6 +2,8 @@
 
 Measured on the shipped readers, who have laws of both kinds: what a voice discloses on average to a
 template of the same recording, less what it does to one of another.
+
+Source: docs/method.md section 4.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""The modelled attacker: from running sketches to ranks, posteriors and bits."""
+"""The modelled attacker: from running sketches to ranks, posteriors and bits.
+
+Source: docs/method.md section 5.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Expected bits along a stream: the law's MeanD with its limits, without refitting every second."""
+"""Expected bits along a stream: the law's MeanD with its limits, without refitting every second.
+
+Source: docs/method.md section 5.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Makes the readings of a stream: the attacker's figures, the headline, its peak and its guides."""
+"""Makes the readings of a stream: the attacker's figures, the headline, its peak and its guides.
+
+Source: docs/method.md sections 5 and 6.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""One cell of the calibration grid: trials of T against templates of D speech seconds."""
+"""One cell of the calibration grid: trials of T against templates of D speech seconds.
+
+Source: docs/method.md section 4.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What one cell of the grid says: rank law, posterior, limits, null band."""
+"""What one cell of the grid says: rank law, posterior, limits, null band.
+
+Source: docs/method.md sections 3 to 5.
+"""
 
 from __future__ import annotations
 

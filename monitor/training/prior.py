@@ -1,4 +1,7 @@
-"""The law of other speakers that a calibration starts from: the shipped one."""
+"""The law of other speakers that a calibration starts from: the shipped one.
+
+Source: docs/method.md section 3.
+"""
 
 from __future__ import annotations
 
