@@ -68,6 +68,7 @@ SCALE = (
     Crowd("country", 5e7, 2e9),
     Crowd("world", 8e9, math.inf),
 )
+"""Crowds that people can picture, the smallest first."""
 
 _ROUND = {
     1e3: "a thousand", 1e4: "ten thousand", 1e5: "a hundred thousand", 1e6: "a million",

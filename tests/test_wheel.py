@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+import tarfile
 import zipfile
 from pathlib import Path
 
@@ -52,13 +53,33 @@ def test_the_page_travels_in_the_wheel_and_plotly_does_not(wheel):
         assert name == "plotly.min.js" or (static / name).is_file()
 
 
-def test_the_default_install_needs_no_torch(wheel):
+def test_the_default_install_needs_neither_torch_nor_mkdocs(wheel):
     with zipfile.ZipFile(wheel) as archive:
         (name,) = [n for n in archive.namelist() if n.endswith("METADATA")]
         lines = archive.read(name).decode().splitlines()
     needed = [line for line in lines if line.startswith("Requires-Dist") and "extra ==" not in line]
     assert needed
-    assert not [line for line in needed if "torch" in line or "speechbrain" in line]
+    heavy = ("torch", "speechbrain", "mkdocs")
+    assert not [line for line in needed if any(name in line for name in heavy)]
+
+
+def test_a_checkout_can_be_built_from_the_sdist(tmp_path):
+    build = "from hatchling.build import build_sdist; import sys; build_sdist(sys.argv[1])"
+    subprocess.run([sys.executable, "-c", build, str(tmp_path)], cwd=ROOT, check=True)
+    (made,) = tmp_path.glob("*.tar.gz")
+    with tarfile.open(made) as archive:
+        names = {name.partition("/")[2] for name in archive.getnames()}
+    top = {
+        "CONTRIBUTING.md",
+        "SECURITY.md",
+        "mkdocs.yml",
+        "conftest.py",
+        "docs/hooks.py",
+        ".ci/run",
+    }
+    assert (
+        top | {"docs/hooks.py", "docs/api/index.md", "tests/conftest.py", "pyproject.toml"} <= names
+    )
 
 
 def test_the_wheel_runs_on_its_own(wheel, tmp_path):

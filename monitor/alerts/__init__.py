@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from monitor.alerts.budget import budget
+from monitor.alerts.budgets import budget
 from monitor.alerts.conformal import Conformal
 from monitor.alerts.forecast import Forecast
 from monitor.alerts.rules import Threshold

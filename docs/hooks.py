@@ -1,0 +1,84 @@
+"""Takes what the guides link to outside of docs/ into the site: top-level pages and examples.
+
+A link is written as it works in a checkout (``../CONTRIBUTING.md``); the file it names, wherever
+in the repository, becomes a page (Markdown, Python) or a file of the site.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from pathlib import Path
+
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
+
+ROOT = Path(__file__).resolve().parents[1]
+_LINK = re.compile(r"(?<=\]\()(?!\w+:|#|/)([^)#\s]+)")
+_taken: dict[str, str] = {}
+"""Files of the repository that are pages here: where each lies in the site, and where it is."""
+_CODE = re.compile(r"(^```.*?^```|``.+?``|`[^`\n]+`)", re.MULTILINE | re.DOTALL)
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Add every file of the repository that a page links to, and those that these link to."""
+    waiting = [
+        (f"docs/{file.src_uri}", file.content_string) for file in files.documentation_pages()
+    ]
+    while waiting:
+        home, text = waiting.pop()
+        for target in _linked(home, text):
+            place = _place(target)
+            if files.get_file_from_path(place) or not (ROOT / target).is_file():
+                continue
+            _taken[place] = target
+            if target.endswith((".md", ".py")):
+                content = (ROOT / target).read_text(encoding="utf-8")
+                if target.endswith(".py"):
+                    content = f"# {posixpath.basename(target)}\n\n```python\n{content}```\n"
+                files.append(File.generated(config, place, content=content))
+                waiting.append((target, content))
+            else:
+                files.append(File.generated(config, place, abs_src_path=str(ROOT / target)))
+    return files
+
+
+def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """Point links at where the files lie in the site."""
+    del config
+    here = page.file.src_uri
+    home = _taken.get(here, f"docs/{here}")
+
+    def moved(match: re.Match[str]) -> str:
+        place = _place(_resolved(home, match[1]))
+        if files.get_file_from_path(place) is None:
+            return match[1]
+        return posixpath.relpath(place, posixpath.dirname(here))
+
+    parts = _CODE.split(markdown)  # what is no code, and what is, in turn
+    return "".join(part if i % 2 else _LINK.sub(moved, part) for i, part in enumerate(parts))
+
+
+def _linked(home: str, text: str) -> list[str]:
+    """The files of the repository that a page links to."""
+    return [_resolved(home, link) for link in _LINK.findall("".join(_CODE.split(text)[::2]))]
+
+
+def _resolved(home: str, link: str) -> str:
+    """The path in the repository of a link of the page there."""
+    return posixpath.normpath(posixpath.join(posixpath.dirname(home), link))
+
+
+def _place(target: str) -> str:
+    """Where a file of the repository lies in the site."""
+    if target.startswith("docs/"):
+        return target.removeprefix("docs/")
+    if target == "README.md":
+        return "readme.md"  # README.md would be the start page
+    folder, name = posixpath.split(target)
+    if name.endswith(".py"):
+        name += ".md"
+    if name == "README.md":
+        name = "index.md"
+    return posixpath.join(folder, name)

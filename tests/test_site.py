@@ -1,0 +1,121 @@
+"""The guides and the API reference as one site: whole, no broken link, nothing from outside."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+import subprocess
+import sys
+from html.parser import HTMLParser
+from importlib import import_module
+from pathlib import Path
+from urllib.parse import unquote, urldefrag
+
+import pytest
+
+pytest.importorskip("material", reason="needs the extra docs")
+
+ROOT = Path(__file__).resolve().parents[1]
+REMOTE = re.compile(r"^(\w+:)?//")
+API = sorted((ROOT / "docs" / "api").glob("*.md"))
+ROOMS = sorted({name for page in API for name in re.findall(r"^::: (.+)$", page.read_text(), re.M)})
+pytestmark = pytest.mark.slow
+
+
+class Page(HTMLParser):
+    """Links, anchors and assets of one page."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.links: list[str] = []
+        self.anchors: set[str] = {""}
+        self.assets: list[str] = []
+        self.classes: set[str] = set()
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = {name: value or "" for name, value in attrs}
+        self.classes |= set(given.get("class", "").split())
+        self.anchors |= {given[name] for name in ("id", "name") if name in given}
+        if tag == "a" and "href" in given:
+            self.links.append(given["href"])
+        elif tag == "link" and given.get("rel") not in ("next", "prev", "canonical"):
+            self.assets.append(given["href"])
+        elif "src" in given:
+            self.assets.append(given["src"])
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("site")
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(folder)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+@pytest.fixture(scope="module")
+def pages(site: Path) -> dict[str, Page]:
+    files = [path for path in site.rglob("*.html") if path.name != "404.html"]  # of a server's root
+    return {path.relative_to(site).as_posix(): Page(path.read_text("utf-8")) for path in files}
+
+
+def broken(pages: dict[str, Page], files: set[str]) -> list[tuple[str, str]]:
+    """Links within the site to a page, a file or an anchor that is not there."""
+    found = []
+    for name, page in pages.items():
+        for link in page.links:
+            if REMOTE.match(link) or link.startswith(("mailto:", "javascript:")):
+                continue
+            target, anchor = urldefrag(unquote(link))
+            place = posixpath.normpath(posixpath.join(posixpath.dirname(name), target))
+            place = name if not target else place
+            known = place in pages or (place in files and not anchor)
+            if not known or (place in pages and anchor not in pages[place].anchors):
+                found.append((name, link))
+    return found
+
+
+def test_every_link_leads_somewhere(site, pages):
+    files = {path.relative_to(site).as_posix() for path in site.rglob("*")}
+    assert broken(pages, files) == []
+    assert sum(len(page.links) for page in pages.values()) > 1000
+
+
+def test_the_finder_of_broken_links_can_find():
+    text = '<a href="b.html#there"></a><a href="#no"></a><a href="c.txt"></a><a href="//x/y"></a>'
+    pages = {"a/a.html": Page(text), "a/b.html": Page('<h1 id="there"></h1>')}
+    assert broken(pages, {"a/c.txt"}) == [("a/a.html", "#no")]
+    assert broken(pages, set()) == [("a/a.html", "#no"), ("a/a.html", "c.txt")]
+
+
+def test_nothing_is_fetched_from_outside(site, pages):
+    remote = {(n, a) for n, page in pages.items() for a in page.assets if REMOTE.match(a)}
+    assert remote == set()
+    assert all("mermaid" not in page.classes for page in pages.values())  # its script is remote
+    for style in site.rglob("*.css"):
+        text = style.read_text(encoding="utf-8")
+        fetched = re.findall(r"@import[^;]*|url\(\s*[\"']?([^)\"']*)", text)
+        assert [each for each in fetched if REMOTE.match(each) or not each] == [], style.name
+
+
+def test_every_public_name_is_in_the_reference(pages):
+    anchors = {anchor for page in pages.values() for anchor in page.anchors}
+    for room in [name for name in ROOMS if name.rsplit(".", 1)[-1].islower()]:
+        names = import_module(room).__all__
+        missing = [n for n in names if not anchors & {f"{room}.{n}", f"monitor.{n}"}]
+        assert missing == [], room
+    import monitor
+
+    rooms = {room.split(".")[1] for room in ROOMS}
+    single = {name.removeprefix("monitor.") for name in ROOMS}
+    for name in monitor.__all__:
+        value = getattr(monitor, name)
+        home = getattr(value, "__module__", "").removeprefix("monitor.").split(".")[0]
+        assert name == "__version__" or name in rooms | single or home in rooms, name
+
+
+def test_every_guide_is_reached_from_the_navigation(pages):
+    guides = {path.with_suffix(".html").name for path in (ROOT / "docs").glob("*.md")}
+    linked = {posixpath.normpath(link) for link in pages["index.html"].links}
+    assert guides <= linked | {"index.html"}
