@@ -1,0 +1,93 @@
+"""The numbers on the method page are those of the code."""
+
+from __future__ import annotations
+
+import inspect
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.special import beta as euler
+from scipy.special import comb
+
+from monitor.alerts import Threshold
+from monitor.alerts.forecast import WINDOW_SECONDS
+from monitor.maths import likelihood, twoclass
+from monitor.maths.betabinomial import log_pmf, mean_disclosure_bits
+from monitor.maths.posterior import EXACT_CANDIDATES
+from monitor.maths.privacyloss import DELTA
+from monitor.maths.scores import GRID_NATS, PSEUDO_COUNT
+from monitor.population.enrolled import GOOD_AREA
+from monitor.population.population import MISMATCH, SLICE_SECONDS, Population
+from monitor.training.calibrating import FEWEST_SPEAKERS, LENGTHS, TEMPLATE_LENGTHS
+from monitor.training.shrinking import WORTHS
+
+PAGE = " ".join(
+    (Path(__file__).resolve().parents[1] / "docs" / "method.md").read_text("utf-8").split()
+)
+HOLD = inspect.signature(Threshold).parameters
+
+
+def listed(values, last: str = ", ") -> str:
+    *most, end = (f"{value:g}" for value in values)
+    return f"{', '.join(most)}{last}{end}"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        f"T = {listed(LENGTHS)} s and template lengths D = {listed(TEMPLATE_LENGTHS)} s",
+        f"a = {PSEUDO_COUNT}",
+        f"a grid of 2^{np.log2(GRID_NATS):.0f} nats",
+        f"in slices of {SLICE_SECONDS:g} s",
+        f"at least {100 * MISMATCH:g} % of the median",
+        f"Fewer than {FEWEST_SPEAKERS} calibration speakers are refused",
+        f"counts as m = {listed(WORTHS, ' or ')} further speakers",
+        f"stay within {likelihood.LOWEST:.0e} to {likelihood.HIGHEST:.0e}".replace("e-0", "e-")
+        .replace("e+", "e"),
+        f"more than {EXACT_CANDIDATES} candidates",
+        f"ROC curve {GOOD_AREA} or more",
+        f"together {twoclass.OTHERS:g} times as much as the mated; a ridge of {twoclass.RIDGE:g}",
+        f"delta {DELTA:.0e}".replace("e-0", "e-"),
+        f"({HOLD['hold_seconds'].default:g} unless said)",
+        f"theta - {HOLD['clear_margin_bits'].default} for h",
+        f"the figure's last {WINDOW_SECONDS:g} s",
+    ],
+)  # fmt: skip
+def test_a_setting_is_as_the_page_says(words):
+    assert words in PAGE
+
+
+def test_the_cohort_and_the_resamples_that_ship():
+    shipped = Population.reference()
+    assert shipped.cohort is not None
+    people = {len(each.slices) for each in shipped.cohort.features.values()}
+    assert f"{max(people)} ship" in PAGE
+    assert {law.alpha.shape[0] - 1 for law in shipped.laws} == {200}
+    assert "B = 200 resamples" in PAGE
+
+
+@pytest.mark.parametrize(
+    ("alpha", "beta", "stdd", "spread"),
+    [(0.6248, 1.7375, "1.31", "34.78"), (0.2238, 0.8584, "3.79", "14.02")],
+)
+def test_laws_through_two_figures_of_srd_s_table_give_the_others(alpha, beta, stdd, spread):
+    speakers = 11_696
+    gamma = np.exp(log_pmf(alpha, beta, speakers))
+    bits = np.log2(speakers * gamma)
+    mean = float(gamma @ bits)
+    assert mean == pytest.approx(float(mean_disclosure_bits(alpha, beta, speakers)), abs=1e-6)
+    assert f"{np.sqrt(gamma @ (bits - mean) ** 2):.2f}" == stdd
+    assert f"{100 * (gamma > 1 / speakers).mean():.2f}" == spread
+    assert stdd in PAGE
+    assert spread in PAGE
+
+
+def test_the_printed_law_does_not_sum_to_one():
+    alpha, beta, speakers = 0.3, 2.0, 50
+    j = np.arange(speakers + 1)
+    ways = comb(speakers, j) / euler(alpha, beta)
+    twice = ways * euler(j + alpha, speakers - j + alpha)
+    short = (ways * euler(j + alpha, speakers - j + beta))[1:]
+    assert f"the first to {twice.sum():.2f} over all j" in PAGE
+    assert f"without j = 0, to {short.sum():.2f}" in PAGE
