@@ -25,9 +25,9 @@ from benchmarks.hear import CORPORA, MOST_SECONDS
 from benchmarks.simulation import SIZE, Simulation, write_corpus
 from monitor.corpus.finding import find
 from monitor.features.registry import make
-from monitor.maths.bootstrap import limits
 from monitor.maths.logit import Trials
 from monitor.maths.posterior import confidence_bits, local_bits
+from monitor.maths.quantiles import limits
 from monitor.maths.scores import similarity
 from monitor.population.interpolation import at_template
 from monitor.population.law import Laws

@@ -32,8 +32,9 @@ from benchmarks.hear import trainers
 from benchmarks.template_length import collected
 from monitor.corpus.finding import find
 from monitor.maths import calibrated
-from monitor.maths.bootstrap import limits, speaker_weights
+from monitor.maths.bootstrap import speaker_weights
 from monitor.maths.evidence import bits_among, held_to, levelled, posterior_among
+from monitor.maths.quantiles import limits
 from monitor.maths.scores import default_similarity, similarity
 from monitor.plots.canvas import BLUE, GREEN, GREY, ORANGE, PURPLE, draw
 from monitor.population.normalising import Against

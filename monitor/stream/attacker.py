@@ -15,7 +15,6 @@ import numpy as np
 
 from monitor.errors import StoreError, UsageError
 from monitor.marks import unlike_networks
-from monitor.maths.bootstrap import limits, limits_of_each
 from monitor.maths.evidence import enrolled_share
 from monitor.maths.posterior import (
     confidence_bits,
@@ -24,6 +23,7 @@ from monitor.maths.posterior import (
     local_bits,
     score_posterior,
 )
+from monitor.maths.quantiles import limits, limits_of_each
 from monitor.maths.ranks import rank_now
 from monitor.maths.scores import Similarity, similarity
 from monitor.maths.sketch import AnySketch

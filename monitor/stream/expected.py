@@ -9,7 +9,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from monitor.maths.bootstrap import limits
+from monitor.maths.quantiles import limits
 from monitor.population.interpolation import LengthLaw
 from monitor.stream.reading import ZERO, Bits
 from monitor.types import FloatArray

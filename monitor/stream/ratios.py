@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from monitor.maths.bootstrap import limits_of_each
 from monitor.maths.evidence import held_to, levelled, log2_ratios
+from monitor.maths.quantiles import limits_of_each
 from monitor.maths.scores import similarity
 from monitor.population.evidence import EvidencePoint
 from monitor.population.law import RankLaw

@@ -12,8 +12,9 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from monitor.errors import CalibrationError, UsageError
-from monitor.maths.bootstrap import DRAWS, limits, speaker_weights
+from monitor.maths.bootstrap import DRAWS, speaker_weights
 from monitor.maths.fitting import mean_bits_of
+from monitor.maths.quantiles import limits
 from monitor.maths.scores import Similarity, default_similarity, similarity
 from monitor.maths.twoclass import Told
 from monitor.population.cohort import Cohort

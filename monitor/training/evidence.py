@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 
 from monitor.maths import calibrated
-from monitor.maths.bootstrap import limits
 from monitor.maths.evidence import (
     bits_among,
     held_to,
@@ -26,6 +25,7 @@ from monitor.maths.evidence import (
     total_bits,
 )
 from monitor.maths.openset import told_apart
+from monitor.maths.quantiles import limits, weighted_quantile
 from monitor.maths.twoclass import Comparisons, Told, cross_fit, fit_each, pair_count
 from monitor.training.cells import Compared
 from monitor.types import BoolArray, FloatArray, IntArray
@@ -163,7 +163,7 @@ def fit_evidence(
         "evidence_speakers": speakers,
         "evidence_pairs": pairs,
         "evidence_bits": float(own @ held[mated]),
-        "evidence_low_tenth": _percentile(held[mated], own, 0.1),
+        "evidence_low_tenth": float(weighted_quantile(held[mated], own[None], 0.1)[0]),
         "support_bits": support,
         "evidence_lowered_bits": lowered / float(np.log(2.0)),
         "evidence_cllr": calibrated.cost_bits(held[mated], held[~mated], own, theirs),
@@ -235,9 +235,3 @@ def _among(found: Chosen, bits: FloatArray, support: float) -> tuple[float, dict
         "among_bits_predicted": float(share @ bits_among(ratios, n, None)),
         "among_bits_actual": float(share @ np.log2(n * np.maximum(true, 1e-300))),
     }
-
-
-def _percentile(values: FloatArray, weights: FloatArray, share: float) -> float:
-    order = np.argsort(values, kind="stable")
-    place = np.searchsorted(np.cumsum(weights[order]), share * weights.sum())
-    return float(values[order][min(int(place), values.size - 1)])

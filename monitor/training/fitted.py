@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from monitor.maths import logit
-from monitor.maths.bootstrap import limits
 from monitor.maths.disclosure import kl_bits, rank1_match_bits, rank_statistics
 from monitor.maths.fitting import LOSSES, fit, fit_many, mean_bits_of
+from monitor.maths.quantiles import limits
 from monitor.maths.ranks import rank_histogram, rank_histograms
 from monitor.maths.reliability import reliability
 from monitor.training.cells import Cell

@@ -2,37 +2,18 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
 from monitor.maths.betabinomial import binomial_mean_disclosure_bits, mean_disclosure_bits
-from monitor.maths.bootstrap import DRAWS, limits, speaker_weights
+from monitor.maths.bootstrap import DRAWS, speaker_weights
 from monitor.maths.fitting import fit_many
-
-
-@given(st.lists(st.floats(-9, 9), min_size=1, max_size=400).map(np.array))
-def test_limits_are_the_order_statistics_nearest_to_the_percentiles(values):
-    before = values.copy()
-    low, high = limits(values)
-    ordered, place = sorted(values), 0.025 * (len(values) - 1)
-    assert low in (ordered[int(np.floor(place))], ordered[int(np.ceil(place))])
-    assert low == ordered[round(place)]
-    assert high == ordered[len(values) - 1 - round(place)]
-    assert low <= high
-    assert_array_equal(values, before)
+from monitor.maths.quantiles import limits
 
 
 def test_limits_of_two_hundred_draws():
     values = np.random.default_rng(0).permutation(200).astype(float)
     assert limits(values) == (5.0, 194.0)
     assert DRAWS == 200
-
-
-def test_limits_turn_with_the_sign():
-    values = np.random.default_rng(0).normal(size=77)
-    low, high = limits(values)
-    assert limits(-values) == (-high, -low)
 
 
 def test_every_draw_holds_as_many_speakers():

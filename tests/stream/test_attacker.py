@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import betabinom
 
 from monitor.errors import StoreError, UsageError
-from monitor.maths.bootstrap import limits
+from monitor.maths.quantiles import limits
 from monitor.maths.sketch import EmbeddingSum, Histogram
 from monitor.population.law import Laws
 from monitor.population.population import FeatureTemplates, Population, Speaker

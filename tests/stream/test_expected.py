@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from monitor.maths.betabinomial import mean_disclosure_bits
-from monitor.maths.bootstrap import limits
+from monitor.maths.quantiles import limits
 from monitor.population.interpolation import at_template
 from monitor.stream.expected import ExpectedBits
 from monitor.stream.reading import ZERO

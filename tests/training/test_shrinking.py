@@ -9,9 +9,10 @@ import pytest
 
 from monitor.maths import logit
 from monitor.maths.betabinomial import log_pmf
-from monitor.maths.bootstrap import limits, speaker_weights
+from monitor.maths.bootstrap import speaker_weights
 from monitor.maths.fitting import mean_bits_of
 from monitor.maths.posterior import confidence_bits, local_bits
+from monitor.maths.quantiles import limits
 from monitor.training.cells import Cell
 from monitor.training.fitted import FittedCell, fit_cell
 from monitor.training.shrinking import WORTHS, Known, choose_worth, held_out_nats

@@ -18,10 +18,10 @@ from monitor.evaluation.linkage.figures import link_table
 from monitor.evaluation.scores.matrix import ScoreMatrix
 from monitor.evaluation.scores.resampling import Sample, resampled
 from monitor.evaluation.srd.replicates import resampled_histograms
-from monitor.maths.bootstrap import limits_of_each
 from monitor.maths.crowd import FORMS, fit_rates
 from monitor.maths.estimate import Estimate
 from monitor.maths.fitting import fit_many, mean_bits_of
+from monitor.maths.quantiles import limits_of_each
 from monitor.maths.ranks import rank_histogram
 from monitor.maths.strangers import beta_mass, mean_bits, probit_mass
 from monitor.types import BoolArray, FloatArray

@@ -9,7 +9,7 @@ from monitor.evaluation.figure import Figure
 from monitor.evaluation.scores.matrix import ScoreMatrix
 from monitor.evaluation.scores.roles import Roles
 from monitor.maths.intervals import quantile_limits
-from monitor.maths.percentile import weighted_percentile
+from monitor.maths.quantiles import interpolated_quantile
 from monitor.types import FloatArray, IntArray
 
 __all__ = [
@@ -192,13 +192,13 @@ def _percentiles(
     ):  # fmt: skip
         draws, low, high = None, None, None
         if weights is not None:
-            draws = weighted_percentile(means, weights, percent)
+            draws = interpolated_quantile(means, weights, percent / 100)
             low, high = quantile_limits(means, percent / 100, 1.0, float(matrix.population))
         found.append(
             Figure(
                 f"anonymity.mean_rank_p{percent}",
                 "mean rank, median speaker" if percent == 50 else "mean rank, most exposed 1 %",
-                float(weighted_percentile(means, single, percent)[0]),
+                float(interpolated_quantile(means, single, percent / 100)[0]),
                 "rank",
                 draws=draws,
                 low=low,

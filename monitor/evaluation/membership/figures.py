@@ -197,5 +197,6 @@ def _spread(draws: FloatArray) -> tuple[float | None, str]:
     seen = draws[~np.isnan(draws)]
     if not seen.size:
         return None, ""
+    # interpolated, as these words always were: a spread, and no limits (monitor.maths.quantiles)
     low, high = np.percentile(seen, (2.5, 97.5)).tolist()
     return float(seen.mean()), f" 95 % of the resamples lie between {low:.3g} and {high:.3g}."

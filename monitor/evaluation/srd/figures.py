@@ -16,9 +16,9 @@ from monitor.evaluation.srd.replicates import (
     model_draws,
     resampled_histograms,
 )
-from monitor.maths.bootstrap import limits
 from monitor.maths.disclosure import null_bias_bits
 from monitor.maths.intervals import quantile_limits
+from monitor.maths.quantiles import limits, weighted_quantile
 from monitor.types import FloatArray
 
 __all__ = [
@@ -93,10 +93,10 @@ def figures(
         if single:
             values[key], extra[key] = None, {"note": _ONE_TRIAL}
             continue
-        values[key] = float(_quantile(by_speaker, np.ones((1, by_speaker.size)), share)[0])
+        values[key] = float(weighted_quantile(by_speaker, np.ones((1, by_speaker.size)), share)[0])
         extra[key] = {"note": _BY_SPEAKER}
         if weights is not None:
-            draws[key] = _quantile(by_speaker, weights, share)
+            draws[key] = weighted_quantile(by_speaker, weights, share)
             low, high = quantile_limits(by_speaker, share, 0.0, matrix.ceiling_bits)
             extra[key] |= {"low": low, "high": high}
     made = []
@@ -201,11 +201,3 @@ def _draws(histograms: FloatArray) -> dict[str, FloatArray]:
         "spread": (p * speakers > 1 + 1e-9).mean(axis=1),
         "alpha": model.alpha,
     }
-
-
-def _quantile(values: FloatArray, weights: FloatArray, share: float) -> FloatArray:
-    """The smallest value that a share of the weight does not exceed: (S,), (B, S) to (B,)."""
-    order = np.argsort(values, kind="stable")
-    reached = np.cumsum(weights[:, order], axis=1)
-    enough = reached >= share * reached[:, -1:] - 1e-9
-    return np.asarray(values[order[enough.argmax(axis=1)]])

@@ -17,7 +17,7 @@ from monitor.evaluation.scores.matrix import ScoreMatrix
 from monitor.evaluation.scores.settled import settled_order
 from monitor.evaluation.srd.replicates import model_draws
 from monitor.maths.allranks import all_rank_bounds
-from monitor.maths.bootstrap import limits
+from monitor.maths.quantiles import limits
 from monitor.maths.ranks import placed, rank_histograms
 from monitor.types import FloatArray, IntArray
 
