@@ -22,7 +22,7 @@ from monitor import Population
 from monitor.features.tracks import join_runs
 from monitor.ledger.database import MIGRATIONS
 from monitor.population.reference import DEMO_SPEAKER, demo_frames
-from monitor.records.schema import SCHEMA, SCHEMA_VERSION
+from monitor.records.schema import SCHEMA, SCHEMA_VERSION, read_run
 from monitor.sources import FramesFile
 from monitor.sources.frames import write_frames
 
@@ -182,6 +182,17 @@ def test_schemas_are_the_first_ones():
     """Raised, one of them needs a way to read the one before, and a word in docs/stability.md."""
     assert SCHEMA_VERSION == 1
     assert len(MIGRATIONS) == 3
+
+
+def test_a_run_without_newer_keys_is_read(tmp_path):
+    path = tmp_path / "run.jsonl"
+    old = [
+        {"type": "start", "schema": 1},
+        {"type": "reading", "seconds": 1.0, "speech": 0.5, "bits": 0.2},
+        {"type": "end"},
+    ]
+    path.write_text("".join(f"{json.dumps(record)}\n" for record in old), encoding="utf-8")
+    assert read_run(path) == old
 
 
 def test_paths_are_those_of_keys():
