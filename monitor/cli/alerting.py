@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from monitor.alerts.actions.registry import ACTION_OPTIONS
 from monitor.cli.options import Seconds, Share, with_options
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from monitor.protocols import AlertAction, AlertReceiver
+    from monitor.protocols import AlertAction
     from monitor.stream.monitor import Monitor
 
 __all__ = ["Alerting", "alert_options"]
@@ -33,6 +34,7 @@ class Alerting:
             budget's) before the stream begins.
         open_rules: field and hold of those whose threshold is still to be worked out.
         share, horizon_seconds: ``--false-alarms`` and ``--horizon``.
+        receivers: by name of its option, what each of them was given.
         stop: ``--stop-on-alert``.
     """
 
@@ -41,9 +43,7 @@ class Alerting:
     share: float | None
     horizon_seconds: float
     warn_seconds: float | None
-    commands: tuple[str, ...]
-    webhooks: tuple[str, ...]
-    notify: tuple[str, ...]
+    receivers: Mapping[str, tuple[str, ...]]
     bell: bool
     stop: bool
 
@@ -95,14 +95,18 @@ class Alerting:
         """
         from monitor.errors import UsageError
 
-        if not self.rules and (self.commands or self.stop):
-            option = "--on-alert" if self.commands else "--stop-on-alert"
-            raise UsageError(f"{option} needs an alert: add --alert 'bits>3'")
+        # what may have come from the environment is told of, what was typed for this run refused
+        typed = [each.name for each in ACTION_OPTIONS if not each.environment]
+        told = [each.name for each in ACTION_OPTIONS if each.environment]
+        needing = [name for name in typed if self.receivers[name]]
+        needing += ["--stop-on-alert"] if self.stop else []
+        if not self.rules and needing:
+            raise UsageError(f"{needing[0]} needs an alert: add --alert 'bits>3'")
         for rule in self.rules:
             rule.update(start)
         notes = [note for rule in self.rules if (note := rule.note(start))]
-        if not self.rules and (self.webhooks or self.notify):
-            notes.append("no --alert is set: nothing is sent to --webhook and --notify")
+        if not self.rules and any(self.receivers[name] for name in told):
+            notes.append(f"no --alert is set: nothing is sent to {' and '.join(told)}")
         return notes
 
     def actions(self) -> list[AlertAction]:
@@ -110,24 +114,16 @@ class Alerting:
         from monitor.alerts.actions.courier import Courier
 
         made: list[AlertAction] = []
-        receivers: list[AlertReceiver] = []
         if self.bell:
             from monitor.alerts.actions.bell import Bell
 
             made.append(Bell())
-        if self.commands:
-            from monitor.alerts.actions.command import Command
-
-            receivers += [Command(command) for command in self.commands]
-        if self.webhooks:
-            from monitor.alerts.actions.webhook import Webhook  # brings http and ssl
-
-            receivers += [Webhook(url) for url in self.webhooks]
-        if self.notify:
-            from monitor.alerts.actions.notify import Notify
-
-            receivers += [Notify(url) for url in self.notify]
-        return [*made, *map(Courier, receivers)]
+        made += [
+            Courier(option.opens(given))
+            for option in ACTION_OPTIONS
+            for given in self.receivers[option.name]
+        ]
+        return made
 
     @property
     def thresholds(self) -> list[tuple[str, float]]:
@@ -168,14 +164,12 @@ def addresses(option: str, given: tuple[str, ...]) -> tuple[str, ...]:
 
 def _made(
     alerts: Iterable[str],
-    share: float | None,
+    false_alarms: float | None,
     horizon: float | None,
     warn: float | None,
-    on_alert: tuple[str, ...],
-    webhook: tuple[str, ...],
-    notify: tuple[str, ...],
     bell: bool,
     stop_on_alert: bool,
+    **receivers: tuple[str, ...],
 ) -> Alerting:
     from monitor.alerts import Conformal, EarlyWarning, Threshold
     from monitor.errors import UsageError
@@ -183,14 +177,14 @@ def _made(
     left_open: list[tuple[str, float]] = []
     thresholds = []
     for text in alerts:
-        field = Conformal.parse_field(text) if share is not None else None
+        field = Conformal.parse_field(text) if false_alarms is not None else None
         if field is None:
             thresholds.append(Threshold.parse(text))
         else:
             left_open.append(field)
-    if horizon is not None and share is None:
+    if horizon is not None and false_alarms is None:
         raise UsageError("--horizon is how long --false-alarms shall hold: add --false-alarms 5%")
-    if share is not None and not left_open:
+    if false_alarms is not None and not left_open:
         raise UsageError(
             "--false-alarms works out the threshold of an alert that has none: add --alert "
             "evidence_bits"
@@ -201,12 +195,15 @@ def _made(
     return Alerting(
         [*early, *thresholds],
         tuple(left_open),
-        share,
+        false_alarms,
         HORIZON_SECONDS if horizon is None else horizon,
         warn,
-        on_alert,
-        addresses("--webhook", webhook),
-        addresses("--notify", notify),
+        {
+            each.name: addresses(each.name, receivers[each.parameter])
+            if each.environment
+            else receivers[each.parameter]
+            for each in ACTION_OPTIONS
+        },
         bell,
         stop_on_alert,
     )
@@ -247,29 +244,15 @@ def alert_options(*, bell: bool = False) -> Callable[[_Command], _Command]:
             help="Warn when an --alert is forecast to be raised within so long. A warning gives no "
             "exit status.",
         ),
-        click.option(
-            "--on-alert",
-            multiple=True,
-            metavar="COMMAND",
-            help="Run this for every alert and warning, raised or cleared, with the record as JSON "
-            "on its standard input; may be repeated. What it prints goes to stderr.",
-        ),
-        click.option(
-            "--webhook",
-            multiple=True,
-            metavar="URL|@FILE",
-            envvar="MONITOR_WEBHOOK",
-            help="Post them there as JSON; may be repeated. Redirects are not followed. An address "
-            "with a secret is better kept in a @FILE, or in MONITOR_WEBHOOK: arguments can be seen "
-            "by others.",
-        ),
-        click.option(
-            "--notify",
-            multiple=True,
-            metavar="URL|@FILE",
-            envvar="MONITOR_NOTIFY",
-            help="Notify through this apprise address, such as ntfy://topic (extra 'notify'); may "
-            "be repeated. Secrets: as for --webhook, in a @FILE or in MONITOR_NOTIFY.",
+        *(
+            click.option(
+                each.name,
+                multiple=True,
+                metavar=each.metavar,
+                envvar=each.environment or None,
+                help=each.help,
+            )
+            for each in ACTION_OPTIONS
         ),
         click.option(
             "--bell/--no-bell",
@@ -279,22 +262,14 @@ def alert_options(*, bell: bool = False) -> Callable[[_Command], _Command]:
         ),
         click.option("--stop-on-alert", is_flag=True, help="End the stream at the first alert."),
     ]
-    names = (
-        "alerts",
-        "false_alarms",
-        "horizon",
-        "warn",
-        "on_alert",
-        "webhook",
-        "notify",
-        "bell",
-        "stop_on_alert",
-    )
+    names = ("alerts", "false_alarms", "horizon", "warn", "bell", "stop_on_alert")
+    receivers = tuple(each.parameter for each in ACTION_OPTIONS)
 
     def decorate(command: _Command) -> _Command:
         @functools.wraps(command)
         def wrapped(*args: Any, **given: Any) -> Any:
-            alerting = _made(*(given.pop(name) for name in names))
+            asked = {name: given.pop(name) for name in (*names, *receivers)}
+            alerting = _made(**asked)
             return command(*args, alerting=alerting, **given)
 
         return with_options(wrapped, options)  # type: ignore[no-any-return]

@@ -12,13 +12,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from monitor.alerts.actions.courier import DeliveryError
+from monitor.alerts.actions.registry import ACTION_OPTIONS
 from monitor.errors import UsageError
 from monitor.sinks.jsonl import line_of
 
 __all__ = ["Command"]
 
 TIMEOUT_SECONDS = 60.0
-SECRETS = frozenset({"MONITOR_WEB_TOKEN", "MONITOR_WEBHOOK", "MONITOR_NOTIFY"})
+SECRETS = frozenset({"MONITOR_WEB_TOKEN", *(o.environment for o in ACTION_OPTIONS)} - {""})
 """Of the environment; no business of a command's."""
 
 
