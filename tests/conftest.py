@@ -91,6 +91,12 @@ def golden() -> Golden:
 
 
 @pytest.fixture(scope="session")
+def clips() -> Path:
+    """Frames of real readers, SPEAKER/CHAPTER.npz: clips/README.md."""
+    return Path(__file__).parent / "clips"
+
+
+@pytest.fixture(scope="session")
 def shared() -> Path:
     """The folder of real readers beside the repository."""
     if not SHARED.is_dir():

@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import signal
 import stat
 import struct
@@ -18,9 +19,11 @@ from jsonschema import Draft202012Validator
 from monitor.errors import SourceError
 from monitor.population.population import Population
 from monitor.records.schema import SCHEMA, read_run
+from monitor.sources.frames import write_frames
 from monitor.stream import run as running
 from monitor.stream.checkpoint import state_path
 from monitor.stream.records import RunTotals
+from monitor.types import Track
 from tests.sounds import synthetic
 
 RATE = 16_000
@@ -440,10 +443,9 @@ def test_shorter_templates(run, talk, population):
     assert "the longest has 20" in long.complaint
 
 
-def test_a_real_reader_among_the_shipped_ones(run, shared, reference):
+def test_a_real_reader_among_the_shipped_ones(run, clips, reference):
     """Somebody who is not enrolled is not disclosed much, whatever the attacker believes."""
-    path = next((shared / "speech" / "long").rglob("*.opus"))
-    result = run("replay", path, "--end", 40)
+    result = run("replay", clips / "kerstin/all.npz")
     assert result.code == 0
     last = result.readings[-1]
     assert last["seconds"] == 40.0
@@ -453,34 +455,29 @@ def test_a_real_reader_among_the_shipped_ones(run, shared, reference):
     assert all(VALID.is_valid(record) for record in result.records)
 
 
-def test_several_people_in_one_stream_are_warned_of(run, shared, tmp_path):
+def test_several_people_in_one_stream_are_warned_of(run, clips, tmp_path):
     """A woman's chapter after a man's: the alert names the file it fell in, a note the odd one."""
-    speech = shared / "speech" / "dev-clean"
-    first, other = speech / "1272/135031.opus", speech / "1462/170138.opus"
-    rates = []
-    for name, path in (("man.wav", first), ("woman.wav", other)):
-        samples, rate = soundfile.read(path, frames=16_000 * 40)
-        soundfile.write(tmp_path / name, samples, rate)
-        rates.append(rate)
-    assert rates == [16_000] * 2
-    names = [tmp_path / "man.wav", tmp_path / "woman.wav"]
-    soundfile.write(tmp_path / "nobody.wav", np.zeros(RATE), RATE)
+    man, woman, nobody = (tmp_path / f"{name}.npz" for name in ("man", "woman", "nobody"))
+    shutil.copy(clips / "1272/135031.npz", man)
+    shutil.copy(clips / "1462/170138.npz", woman)
+    silence = Track(np.empty(0, int), np.empty(0, int))
+    write_frames(nobody, np.zeros(100, bool), {"f0": silence}, {"f0": 104}, {"f0": 0.01})
     result = run(
-        "replay", *names, tmp_path / "nobody.wav", "--features", "f0",
-        "--alert", "sum_bits>-99 for 50 s", "--on-alert", f"cat >> '{tmp_path}/said'",
+        "replay", man, woman, nobody, "--features", "f0",
+        "--alert", "sum_bits>-99 for 62 s", "--on-alert", f"cat >> '{tmp_path}/said'",
     )  # fmt: skip
-    assert result.code == 4  # for nobody.wav
+    assert result.code == 4  # for nobody.npz
     alert = next(record for record in result.records if record["type"] == "alert")
-    assert (alert["seconds"], alert["recording"]) == (51.0, "woman.wav")
+    assert (alert["seconds"], alert["recording"]) == (63.0, "woman.npz")
     said = json.loads((tmp_path / "said").read_text().splitlines()[0])
-    assert said["recording"] == "woman.wav"
+    assert said["recording"] == "woman.npz"
     end = result.records[-1]
     VALID.validate(end)
-    assert end["recordings"] == ["man.wav", "woman.wav", "nobody.wav"]
+    assert end["recordings"] == ["man.npz", "woman.npz", "nobody.npz"]
     silent, strange = end["notices"]
-    assert silent == "nobody.wav: no speech in it"
-    assert strange.startswith("woman.wav: sounds like another person than what was heard before")
+    assert silent == "nobody.npz: no speech in it"
+    assert strange.startswith("woman.npz: sounds like another person than what was heard before")
     for notice in end["notices"]:
         assert f"monitor: note: {notice}\n" in result.err
-    same = run("replay", names[0], first, "--features", "f0", "--channel", 1)
+    same = run("replay", man, clips / "1272/128104.npz", "--features", "f0")
     assert same.records[-1]["notices"] == []

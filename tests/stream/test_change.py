@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from functools import cache
+from functools import cache, reduce
 
 import numpy as np
 import pytest
@@ -10,16 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from monitor.errors import StoreError, UsageError
-from monitor.features.extractor import Extractor
-from monitor.features.f0 import F0
-from monitor.features.tracks import join_frames
-from monitor.features.voice import Voice
+from monitor.features.tracks import join_tracks, shift_track
 from monitor.kinds import following as module
 from monitor.population.population import Population
-from monitor.sources.file import File
+from monitor.sources.frames import read_frames
 from monitor.stream.background import background
 from monitor.stream.change import SENSITIVITY, ChangeDetector
-from monitor.types import Block
 from tests.contracts import KILOBYTE, growth
 
 BINS, DIMENSIONS = 30, 192
@@ -430,41 +426,37 @@ def test_the_state_of_other_features_is_refused():
 # ------------------------------------------------------------------------------------ real readers
 
 
-def listened(paths, seconds, feature=F0):
-    """Steps of one second, one recording after the other."""
-    extractor = Extractor([feature()])
-    frames = None
-    for number, path in enumerate(paths):
-        for block in File(path, end_seconds=seconds):
-            assert isinstance(block, Block)
-            made = extractor.process(Block(block.samples, block.rate, number))
-            frames = made if frames is None else join_frames(frames, made)
-    assert frames is not None
-    track = frames.tracks[feature.name]
-    ends = np.arange(100, frames.speech.size, 100)
-    parts = np.split(track.values, np.searchsorted(track.ticks, ends))
-    return [{feature.name: part} for part in parts]
+def listened(paths):
+    """Steps of one second, one clip after the other."""
+    tracks, ticks = [], 0
+    for path in paths:
+        frames = read_frames(path)
+        ((name, track),) = frames.tracks.items()
+        tracks.append(shift_track(track, ticks))
+        ticks += frames.speech.size
+    track = reduce(join_tracks, tracks)
+    parts = np.split(track.values, np.searchsorted(track.ticks, np.arange(100, ticks, 100)))
+    return [{name: part} for part in parts]
 
 
-def test_real_readers(shared):
-    man = shared / "speech/dev-clean/422/122949.opus"
-    woman = shared / "speech/dev-clean/1462/170138.opus"
+def test_real_readers(clips):
+    man, woman = clips / "422/122949.npz", clips / "1462/170138.npz"
     population = Population.reference()
     templates = population.templates("f0", population.scoring())
     follower = ChangeDetector({"f0": templates}, KINDS)
-    (change,) = heard(follower, listened([man, woman], 90))
-    assert 90 < change.seconds <= 105
-    assert change.since_seconds == pytest.approx(90, abs=5)
+    (change,) = heard(follower, listened([man, woman]))
+    assert 100 < change.seconds <= 115
+    assert change.since_seconds == pytest.approx(100, abs=5)
     follower.reset()
-    assert heard(follower, listened([man], 200)) == []
+    assert heard(follower, listened([man])) == []
 
 
-def test_a_voice_of_the_same_sex_is_noticed_soon(shared):
+def test_a_voice_of_the_same_sex_is_noticed_soon(clips):
     """Of two men, by the network that ships and with the settings for it."""
-    men = [shared / f"speech/dev-clean/{each}.opus" for each in ("652/129742", "2803/154320")]
+    men = [clips / f"{each}.npz" for each in ("652/129742", "2803/154320")]
     population = Population.reference()
     templates = background(population, population.scoring(), ["voice"])
     follower = ChangeDetector(templates, {"voice": "embedding"})
-    (change,) = heard(follower, listened(men, 30, Voice))
+    (change,) = heard(follower, listened(men))
     assert 30 < change.seconds <= 35
     assert change.since_seconds == pytest.approx(30, abs=3)
