@@ -195,7 +195,7 @@ def part(
         template_lengths=[population.scoring().seconds],
         sets=sorted({(name,) for name in features} | {features}),
         trained=trained,
-        draws=20,
+        replicates=20,
         prior=None,
         cohort=population.cohort,
     ).laws

@@ -76,7 +76,7 @@ def learn(
 ) -> Laws:
     """Laws at one T and D."""
     made = calibrate(
-        voices, SHAPES, lengths=(test,), template_lengths=(template,), draws=DRAWS, prior=prior
+        voices, SHAPES, lengths=(test,), template_lengths=(template,), replicates=DRAWS, prior=prior
     )
     return made.laws
 

@@ -54,7 +54,13 @@ def main() -> None:
     for _ in range(given.splits):
         ours, theirs = halves(voices, generator)
         laws = calibrate(
-            ours, shapes, lengths=LENGTHS, template_lengths=LEARNT, draws=20, trials=10, prior=None
+            ours,
+            shapes,
+            lengths=LENGTHS,
+            template_lengths=LEARNT,
+            replicates=20,
+            trials=10,
+            prior=None,
         )
         for seconds in SESSION_SECONDS:
             slices = round(seconds / SLICE_SECONDS)

@@ -59,7 +59,7 @@ def main() -> None:
             shapes,
             lengths=LENGTHS,
             template_lengths=LEARNT,
-            draws=20,
+            replicates=20,
             trials=SHIFTS,
             prior=None,
         ).laws

@@ -57,7 +57,7 @@ TEMPLATE_SECONDS = 30.0
 SHIFTS = 6
 FOLDS = 5
 CROWDS = (50, 100, 250, 300)
-DRAWS = 20
+REPLICATES = 20
 FEWEST = 15
 """People of a line."""
 COLOURS = (BLUE, GREEN, ORANGE, PURPLE)
@@ -213,7 +213,7 @@ def fitted(
     found = chosen(subset(made, testers, owners), axis, testers)
     if found is None or np.unique(found.streams[found.own >= 0]).size < 10:
         return None
-    return fit_evidence(found, speaker_weights(testers.size, DRAWS))
+    return fit_evidence(found, speaker_weights(testers.size, REPLICATES))
 
 
 def crossed(

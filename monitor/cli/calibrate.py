@@ -286,7 +286,7 @@ def command(
             template_lengths=template_lengths,
             similarities=similarities,
             trained=trained,
-            draws=draws,
+            replicates=draws,
             trials=trials,
             seed=seed,
             prior=None if no_prior else "shipped",

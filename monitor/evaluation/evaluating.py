@@ -21,7 +21,7 @@ from monitor.evaluation.scores.comparisons import Comparisons, Usage
 from monitor.evaluation.scores.direction import list_warning, warning
 from monitor.evaluation.scores.matrix import ScoreMatrix
 from monitor.evaluation.scores.roles import Roles
-from monitor.maths.bootstrap import DRAWS
+from monitor.maths.bootstrap import REPLICATES
 from monitor.maths.privacyloss import DELTA
 from monitor.phrases import plural
 from monitor.plots.evaluation import Curves
@@ -38,7 +38,7 @@ def evaluate(
     scores: ScoreMatrix | Comparisons,
     dev: ScoreMatrix | None = None,
     *,
-    draws: int = DRAWS,
+    draws: int = REPLICATES,
     seed: int = 0,
     ties: str = "spread",
     roles: Roles | None = None,

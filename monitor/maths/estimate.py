@@ -19,7 +19,7 @@ class Estimate:
 
     Attributes:
         value: the figure on all units.
-        draws: shape (B,), on resamples of units; NaN where it does not exist there.
+        replicates: shape (B,), on resamples of units; NaN where it does not exist there.
         left_out: shape (J,), with each unit, or each group of them, left out; or empty.
         units: S, such as speakers.
         trials: T, of all units.
@@ -27,15 +27,15 @@ class Estimate:
     Example:
         >>> generator = np.random.default_rng(0)
         >>> speakers = generator.uniform(0.4, 1.0, 30)
-        >>> draws = generator.choice(speakers, (200, 30)).mean(axis=1)
+        >>> replicates = generator.choice(speakers, (200, 30)).mean(axis=1)
         >>> left_out = (speakers.sum() - speakers) / 29
-        >>> found = Estimate(speakers.mean(), draws, left_out, units=30, trials=240)
+        >>> found = Estimate(speakers.mean(), replicates, left_out, units=30, trials=240)
         >>> [round(limit, 2) for limit in found.share_limits(0.0, 1.0)]
         [0.64, 0.79]
     """
 
     value: float
-    draws: FloatArray
+    replicates: FloatArray
     left_out: FloatArray
     units: int
     trials: int
@@ -43,7 +43,7 @@ class Estimate:
     @property
     def exists(self) -> bool:
         """Whether there is enough to tell its spread: two units, and most of the resamples."""
-        return self.units > 1 and self._seen.size >= max(self.draws.size / 2, 2)
+        return self.units > 1 and self._seen.size >= max(self.replicates.size / 2, 2)
 
     @cached_property
     def degrees(self) -> float:
@@ -96,7 +96,7 @@ class Estimate:
 
     @cached_property
     def _seen(self) -> FloatArray:
-        return self.draws[~np.isnan(self.draws)]
+        return self.replicates[~np.isnan(self.replicates)]
 
 
 def apart(first: Estimate, other: Estimate, tail: float) -> float:

@@ -104,7 +104,7 @@ def share_limits(
 
 def t_limits(
     value: float,
-    draws: FloatArray,
+    replicates: FloatArray,
     units: int,
     degrees: float,
     tail: float = TAIL,
@@ -113,7 +113,7 @@ def t_limits(
 
     Args:
         value: the figure.
-        draws: shape (B,), the figure on resamples of units, finite.
+        replicates: shape (B,), the figure on resamples of units, finite.
         units: S, 2 or more: a resample spreads less than units drawn anew, by (S - 1) / S.
         degrees: of freedom, see `freedom`.
         tail: error on each side.
@@ -127,7 +127,7 @@ def t_limits(
     """
     from scipy.special import stdtrit
 
-    gaps = draws - value
+    gaps = replicates - value
     size = float(np.abs(gaps).max()) or 1.0  # squares of any scale
     spread = size * float((gaps / size).std(ddof=1)) * np.sqrt(units / (units - 1))
     reach = float(-stdtrit(degrees, tail) * spread)

@@ -23,7 +23,7 @@ __all__ = [
     "LogitFit",
     "Trials",
     "fit",
-    "fit_draws",
+    "fit_replicates",
     "held_out",
     "held_out_bits",
     "prior_of",
@@ -265,15 +265,15 @@ def _offsets(total: FloatArray, index: IntArray) -> FloatArray:
     Returns:
         shape (d, B), in grid steps; 0 along an axis where the best point is at its end.
     """
-    axes, draws = index.shape
-    rows, last = np.arange(draws), np.array(total.shape[1:])[:, None] - 1
+    axes, replicates = index.shape
+    rows, last = np.arange(replicates), np.array(total.shape[1:])[:, None] - 1
     inside = (index > 0) & (index < last)
     unit = np.eye(axes, dtype=index.dtype)[:, :, None]
 
     def at(move: IntArray) -> FloatArray:
         return np.asarray(total[(rows, *np.clip(index + move, 0, last))])
 
-    slope, bend = np.zeros((draws, axes)), np.zeros((draws, axes, axes))
+    slope, bend = np.zeros((replicates, axes)), np.zeros((replicates, axes, axes))
     here = at(np.zeros_like(unit[0]))
     for a in range(axes):
         up, down = at(unit[a]), at(-unit[a])
@@ -296,7 +296,7 @@ def _offsets(total: FloatArray, index: IntArray) -> FloatArray:
     return np.asarray(np.clip(offset, -1.0, 1.0).T)
 
 
-def fit_draws(
+def fit_replicates(
     trials: Trials,
     centre: FloatArray,
     weights: FloatArray,
@@ -306,8 +306,8 @@ def fit_draws(
 ) -> tuple[FloatArray, FloatArray]:
     """Refit under resampled speakers.
 
-    One table of every speaker's loss around the optimum serves all draws; a paraboloid through the
-    best grid point and its neighbours finds the place between them.
+    One table of every speaker's loss around the optimum serves all replicates; a paraboloid
+    through the best grid point and its neighbours finds the place between them.
 
     Args:
         trials: the calibration trials.
@@ -369,7 +369,7 @@ def held_out(
     anchor = None if anchor is None else anchor.law
     if trials.speakers > _FEW_SPEAKERS:
         lowest = smallest_floor(trials.speakers - 1)
-        return fit_draws(trials, centre, 1.0 - np.eye(speakers), prior, lowest, anchor)
+        return fit_replicates(trials, centre, 1.0 - np.eye(speakers), prior, lowest, anchor)
     fits = []
     for speaker in range(speakers):
         rest = trials.speaker != speaker

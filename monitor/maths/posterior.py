@@ -12,9 +12,9 @@ __all__ = [
     "Candidates",
     "condense",
     "confidence_bits",
-    "draw_bits",
     "evidence_of",
     "local_bits",
+    "replicate_bits",
     "score_posterior",
 ]
 
@@ -23,7 +23,7 @@ _CHUNK = 1 << 15
 
 _SHARE = np.array([1.0, 0.5, 0.125], np.float32)
 FAR_NATS = 20.0
-"""Candidates this far behind another under every draw hold no mass."""
+"""Candidates this far behind another under every replicate hold no mass."""
 EXACT_CANDIDATES = 256
 """Up to so many candidates each stands alone."""
 CELL_NATS = 0.6
@@ -78,10 +78,10 @@ def confidence_bits(posterior: FloatArray) -> FloatArray:
 class Candidates:
     """The N candidates of one reading, those that score alike in groups.
 
-    The limits evaluate one reading under every draw of the law: with N candidates and B draws that
-    is B N exponentials. Among many candidates those that hardly differ in any feature are one group
-    here, counted with its mean and spread. Few candidates each stand alone, and then several
-    readings go together, along leading axes written as ``...``.
+    The limits evaluate one reading under every replicate of the law: with N candidates and B
+    replicates that is B N exponentials. Among many candidates those that hardly differ in any
+    feature are one group here, counted with its mean and spread. Few candidates each stand alone,
+    and then several readings go together, along leading axes written as ``...``.
 
     Attributes:
         scores: shape (..., F, G), raw scores minus the best candidate's: of one, or a group's mean.
@@ -101,7 +101,7 @@ class Candidates:
     def bits(
         self, weights: FloatArray, floors: FloatArray, target: FloatArray | None
     ) -> tuple[FloatArray | None, FloatArray]:
-        """Local and confidence bits under each draw.
+        """Local and confidence bits under each replicate.
 
         Args:
             weights: lambda, shape (..., B, F).
@@ -142,7 +142,7 @@ class Candidates:
         self, some: slice, weights: FloatArray, floors: FloatArray
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
         # single precision is 1e-6 bits and a fifth of the time; so is working in place, on arrays
-        # (..., G, B) that have the draws last: there are more of them than of near candidates
+        # (..., G, B) that have the replicates last: there are more of them than of near candidates
         floor = floors[some].astype(np.float32)
         share = _product(self.scores[some], weights[some])
         spread = None if self.spread is None else _quadratic(0.5 * self.spread, weights)
@@ -175,7 +175,7 @@ def condense(scores: FloatArray, weights: FloatArray) -> Candidates:
 
     Args:
         scores: raw scores, shape (F, N); shape (..., F, N) up to 256 candidates.
-        weights: lambda of the law and of every draw that will be asked for, shape (..., 1 + B, F).
+        weights: lambda of the law and of every replicate asked for later, shape (..., 1 + B, F).
     """
     speakers = scores.shape[-1]
     if scores.shape[-2] == 1:
@@ -188,7 +188,7 @@ def condense(scores: FloatArray, weights: FloatArray) -> Candidates:
         return Candidates(behind, None, np.ones(speakers), best, speakers)
     behind = behind.astype(np.float32)
     low, high = (w.astype(np.float32)[:, None] for w in (weights.min(axis=0), weights.max(axis=0)))
-    # the best that any draw between the extremes could make of a candidate
+    # the best that any replicate between the extremes could make of a candidate
     reach = np.maximum(low * behind, high * behind).sum(axis=0)
     near = reach > -FAR_NATS
     if not near.all():
@@ -213,15 +213,15 @@ def condense(scores: FloatArray, weights: FloatArray) -> Candidates:
     return Candidates(means, spread, share, best, speakers)
 
 
-def draw_bits(
+def replicate_bits(
     scores: FloatArray, weights: FloatArray, floors: FloatArray, target: int | None
 ) -> tuple[FloatArray | None, FloatArray]:
-    """Local and confidence bits of R readings under each draw, reading by reading.
+    """Local and confidence bits of R readings under each replicate, reading by reading.
 
     Args:
         scores: raw scores, shape (R, F, N).
-        weights: lambda of the law and of every draw, shape (R, 1 + B, F).
-        floors: e of every draw, shape (R, B).
+        weights: lambda of the law and of every replicate, shape (R, 1 + B, F).
+        floors: e of every replicate, shape (R, B).
         target: the watched speaker, or None.
 
     Returns:
@@ -252,13 +252,13 @@ def evidence_of(scores: FloatArray, weights: FloatArray) -> FloatArray:
 
 
 def _evidence(weights: FloatArray, scores: FloatArray) -> FloatArray:
-    """The same for one candidate under many draws: (..., B, F) and (..., F) to (..., B)."""
+    """The same for one candidate under many replicates: (..., B, F) and (..., F) to (..., B)."""
     features = range(scores.shape[-1])
     return np.asarray(sum(weights[..., f] * scores[..., f, None] for f in features))
 
 
 def _product(scores: FloatArray, weights: FloatArray) -> FloatArray:
-    """Evidence of every candidate under every draw, shape (..., G, B), single precision."""
+    """Evidence of every candidate under every replicate, shape (..., G, B), single precision."""
     rows = np.swapaxes(scores.astype(np.float32), -1, -2)
     columns = np.swapaxes(weights.astype(np.float32), -1, -2)
     # one feature needs no BLAS
@@ -266,7 +266,7 @@ def _product(scores: FloatArray, weights: FloatArray) -> FloatArray:
 
 
 def _quadratic(spread: FloatArray, weights: FloatArray) -> FloatArray:
-    """Variance of the evidence within each group under each draw, shape (G, B)."""
+    """Variance of the evidence within each group under each replicate, shape (G, B)."""
     features, _, groups = spread.shape
     pairs = (weights[:, :, None] * weights[:, None, :]).reshape(-1, features**2)
     return _product(spread.reshape(features**2, groups), pairs)

@@ -53,7 +53,7 @@ def _log_ratio(upper: FloatArray, lower: FloatArray) -> FloatArray:
 
 
 def finite_epsilon_nats(tpr: FloatArray, fpr: FloatArray) -> FloatArray:
-    """`epsilon_nats`, at least 0, and NaN where it is infinite: for the draws of a figure.
+    """`epsilon_nats`, at least 0, and NaN where it is infinite: for the replicates of a figure.
 
     Example:
         >>> finite_epsilon_nats(np.array([0.0, 0.5]), np.array([0.5, 0.0])).tolist()

@@ -71,7 +71,7 @@ class Comparisons:
                 product of its two. None: everybody once.
 
         Returns:
-            shape (n,), or (B, n); a draw without any comparison of a class counts everybody.
+            shape (n,), or (B, n); a replicate without any comparison of a class counts everybody.
         """
         _, place, counts = np.unique(self.pair, return_inverse=True, return_counts=True)
         each = (1.0 / counts)[place]

@@ -50,10 +50,10 @@ class EvidenceLaw:
 
     def __post_init__(self) -> None:
         cells = self.lengths.size, self.template_lengths.size
-        draws = self.intercept.shape[0] if self.intercept.ndim else 0
+        replicates = self.intercept.shape[0] if self.intercept.ndim else 0
         if (
-            self.intercept.shape != (draws, *cells)
-            or self.slopes.shape[:-1] != (draws, *cells)
+            self.intercept.shape != (replicates, *cells)
+            or self.slopes.shape[:-1] != (replicates, *cells)
             or self.support.shape != cells
             or self.area.shape != cells
         ):
@@ -61,7 +61,7 @@ class EvidenceLaw:
         reached = np.isfinite(self.support)
         told = (self.intercept[:, reached], self.slopes[:, reached], self.support[reached])
         good = all((np.abs(each) <= _MOST).all() for each in told)
-        if draws < 2 or not reached.any() or not good:
+        if replicates < 2 or not reached.any() or not good:
             raise StoreError("an evidence law needs a cell, a resample, and coefficients in range")
         if (told[1] < 0).any() or (told[2] < 0).any() or not _is_share(self.area[reached]):
             raise StoreError("an evidence law has negative slopes or support, or areas beyond 1")

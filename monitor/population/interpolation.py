@@ -72,7 +72,7 @@ class LawPoint:
         return np.asarray(((1.0 - spread) * (speakers * gamma) + spread) / speakers)
 
     def rank_bits(self, speakers: int, better: int, tied: int) -> FloatArray:
-        """``log2(N x mean gamma over the tied ranks)`` under the law and each draw, shape (1 + B,).
+        """``log2(N x mean gamma over the tied ranks)``: the law's and its replicates', (1 + B,).
 
         Exactly 0 where every template ties: no evidence.
         """

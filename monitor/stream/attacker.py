@@ -18,9 +18,9 @@ from monitor.marks import unlike_networks
 from monitor.maths.evidence import enrolled_share
 from monitor.maths.posterior import (
     confidence_bits,
-    draw_bits,
     evidence_of,
     local_bits,
+    replicate_bits,
     score_posterior,
 )
 from monitor.maths.quantiles import limits, limits_of_each
@@ -119,8 +119,8 @@ class _Judgement:
         beyond = seconds > self.law.lengths[-1]
         if beyond and (better, tied) in self._beyond:
             return self._beyond[better, tied]
-        draws = self.law.at(seconds).rank_bits(speakers, better, tied)
-        bits = Bits(float(draws[0]), *limits(draws[1:]))
+        replicates = self.law.at(seconds).rank_bits(speakers, better, tied)
+        bits = Bits(float(replicates[0]), *limits(replicates[1:]))
         if beyond and len(self._beyond) < _MOST_RANKS:
             self._beyond[better, tied] = bits
         return bits
@@ -129,7 +129,7 @@ class _Judgement:
         """Posteriors, local and confidence bits: T, shape (R,), raw scores, shape (R, F, N)."""
         weights, spread = self.law.weighing(seconds)
         posterior = score_posterior(evidence_of(scores, weights[:, 0]), spread[:, 0])
-        local, drawn = draw_bits(scores, weights, spread[:, 1:], watched)
+        local, drawn = replicate_bits(scores, weights, spread[:, 1:], watched)
         confidence = _with_limits(confidence_bits(posterior), drawn)
         if watched is None or local is None:
             return _Weighed(posterior, [None] * len(seconds), confidence)
@@ -167,8 +167,8 @@ def _from_even(probability: FloatArray, prior: float) -> FloatArray:
     return np.asarray(odds / (1.0 + odds))
 
 
-def _with_limits(values: FloatArray, draws: FloatArray) -> list[Bits]:
-    both = limits_of_each(draws).tolist()
+def _with_limits(values: FloatArray, replicates: FloatArray) -> list[Bits]:
+    both = limits_of_each(replicates).tolist()
     return [Bits(value, *pair) for value, pair in zip(values.tolist(), both, strict=True)]
 
 

@@ -26,7 +26,7 @@ _LATEST = 64
 class ExpectedBits:
     """MeanD(T, D) of a law at N.
 
-    The figure itself is exact at every T. Its limits need MeanD under every draw, which is dear for
+    The figure itself is exact at every T. Its limits need MeanD under every replicate, dear for
     thousands of speakers: how far they lie from the figure is worked out at six lengths an
     octave (twelve beside a degenerate law), the grid of the law among them, when first needed, and
     interpolated in log T between.

@@ -127,8 +127,8 @@ class Ratios:
         point: EvidencePoint, value: FloatArray, z: FloatArray, lowered: FloatArray
     ) -> list[Bits | None]:
         """Of the watched speaker alone, under every resample; z has shape (R, F, 1)."""
-        draws = (point.intercept[:, 1:] + (point.slopes[:, 1:] @ z)[..., 0]) / np.log(2.0)
-        both = limits_of_each(draws) - lowered[:, None]  # by the law: others have no draws
+        replicates = (point.intercept[:, 1:] + (point.slopes[:, 1:] @ z)[..., 0]) / np.log(2.0)
+        both = limits_of_each(replicates) - lowered[:, None]  # others have none
         both = np.minimum(both, point.support[:, None])
         values = np.minimum(value, point.support)
         # the law itself need not lie within the percentiles of its resamples

@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from monitor.errors import CalibrationError, UsageError
-from monitor.maths.bootstrap import DRAWS, speaker_weights
+from monitor.maths.bootstrap import REPLICATES, speaker_weights
 from monitor.maths.fitting import mean_bits_of
 from monitor.maths.quantiles import limits
 from monitor.maths.scores import Similarity, default_similarity, similarity
@@ -78,7 +78,7 @@ def calibrate(
     similarities: Mapping[str, str] | None = None,
     sets: Sequence[Sequence[str]] | None = None,
     trained: Mapping[str, Collection[str]] | None = None,
-    draws: int = DRAWS,
+    replicates: int = REPLICATES,
     trials: int = TRIALS,
     seed: int = 0,
     prior: Population | Literal["shipped"] | None = "shipped",
@@ -100,7 +100,7 @@ def calibrate(
         trained: by feature, names of those on whose speech its network was trained. It knows their
             voices better than others', so that no test of theirs counts in a law with that
             feature; their templates are candidates there like all others.
-        draws: resamples of speakers kept with the law.
+        replicates: resamples of speakers kept with the law.
         trials: tests of each speaker in each cell.
         seed: of resamples and permutations.
         prior: whose laws the fit starts from, where they are of the same features; they count as
@@ -132,7 +132,7 @@ def calibrate(
     testers = _testers(voices, chosen_sets, trained or {})
     axes = [[list(scorers).index(name) for name in features] for features in chosen_sets]
     additive = np.array([scorer.additive for scorer in scorers.values()])
-    weights = speaker_weights(len(voices), draws, seed)
+    weights = speaker_weights(len(voices), replicates, seed)
     shifts = int(np.clip(_MOST_TRIALS // len(voices), 1, trials))
     found: dict[tuple[tuple[str, ...], str], dict[tuple[int, int], FittedCell]] = {}
     cells = list(plans(voices, lengths, template_lengths, shifts))
@@ -142,7 +142,7 @@ def calibrate(
         cohort = Population.reference().cohort
     against = _against(cohort, shapes, scorers)
     cohort = None if cohort is None else cohort.only(against)
-    before = None if prior is None else Prior(prior, shapes, scorers, draws, cohort)
+    before = None if prior is None else Prior(prior, shapes, scorers, replicates, cohort)
 
     def run(place: _Place) -> Cell:
         _, t, d, plan = place
@@ -213,7 +213,9 @@ def calibrate(
     common = max(fit.row["candidates"] for fits in found.values() for fit in fits.values())
     for (features, session), fits in found.items():
         names = tuple(scorers[name].name for name in features)
-        law = _assemble(features, session, names, lengths, template_lengths, fits, draws, common)
+        law = _assemble(
+            features, session, names, lengths, template_lengths, fits, replicates, common
+        )
         out = [v.name for v, may in zip(voices, testers[features], strict=True) if not may]
         marks = tuple(shapes[name].network for name in features)
         law = replace(law, left_out=tuple(out), networks=marks if any(marks) else ())
@@ -338,7 +340,7 @@ def _assemble(
     lengths: Sequence[float],
     template_lengths: Sequence[float],
     fits: Mapping[tuple[int, int], FittedCell],
-    draws: int,
+    replicates: int,
     common: int,
 ) -> RankLaw:
     """Put fitted cells on the grid; lengths that nobody reached are dropped.
@@ -347,7 +349,7 @@ def _assemble(
     """
     used_t = sorted({t for t, _ in fits})
     used_d = sorted({d for _, d in fits})
-    grid = (draws + 1, len(used_t), len(used_d))
+    grid = (replicates + 1, len(used_t), len(used_d))
 
     def arrange(pick: Callable[[FittedCell], FloatArray], *more: int) -> FloatArray:
         values = np.full((*grid, *more), np.nan)

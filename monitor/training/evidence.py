@@ -136,9 +136,9 @@ def fit_evidence(
     resampled = None if told is None else Told(told.coefficients[1:], told.worth)
     fit = fit_each(many, told=law)
     near = fit_each(few, told=law, start=fit[0])
-    draws = fit_each(few, speaker_weights[:, found.people], resampled, near[0])
-    draws += fit - near  # what the fewer comparisons alone would move
-    draws[:, 1:] = np.maximum(draws[:, 1:], 0.0)
+    replicates = fit_each(few, speaker_weights[:, found.people], resampled, near[0])
+    replicates += fit - near  # what the fewer comparisons alone would move
+    replicates[:, 1:] = np.maximum(replicates[:, 1:], 0.0)
     by_fold, fold = cross_fit(few, law, near[0])
     by_fold = by_fold + (fit - near)
     by_fold[..., 1:] = np.maximum(by_fold[..., 1:], 0.0)
@@ -153,7 +153,7 @@ def fit_evidence(
     most = float(np.log2(1.0 + pairs))
     ratio = calibrated.mean_ratio(np.minimum(bits[~mated], most), theirs)
     lowered = max(float(np.log(ratio)), 0.0)
-    coefficients = np.concatenate([fit, draws])
+    coefficients = np.concatenate([fit, replicates])
     coefficients[:, 0] -= lowered
     bits -= lowered / np.log(2.0)
     support = calibrated.upper_bound_bits(bits[mated], bits[~mated], own, theirs, speakers, pairs)

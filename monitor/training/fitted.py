@@ -80,7 +80,7 @@ def fit_cell(
     anchor = known.anchor(trials, heard) if known is not None else None
     posterior = logit.fit(trials, prior, anchor)
     drawn = _never_empty(speaker_weights[:, voices])
-    draw_weights, draw_floor = logit.fit_draws(
+    replicate_weights, replicate_floor = logit.fit_replicates(
         trials, posterior.weights, drawn, prior, anchor=anchor
     )
     held_weights, held_floor = logit.held_out(trials, posterior.weights, voices.size, prior, anchor)
@@ -106,7 +106,7 @@ def fit_cell(
     low, high = limits(means)
     null = _null_band(evidence, cell.own, seed, known)
     weights = np.full((1 + len(speaker_weights), len(axis)), np.nan)
-    weights[:, heard] = np.concatenate([posterior.weights[None], draw_weights])
+    weights[:, heard] = np.concatenate([posterior.weights[None], replicate_weights])
     statistics = rank_statistics(histogram, trials=better.size)
     gamma = np.exp(law.log_pmf(n))
     pmf = histogram / histogram.sum()
@@ -155,14 +155,14 @@ def fit_cell(
         np.append(law.beta, beta),
         np.append(law.binomial, binomial),
         weights,
-        np.append(posterior.floor, draw_floor),
+        np.append(posterior.floor, replicate_floor),
         np.append(strangers.bias, strangers.slopes),
         row,
     )
 
 
 def _never_empty(weights: FloatArray) -> FloatArray:
-    """A draw that holds none of a cell's speakers counts them all once."""
+    """A replicate that holds none of a cell's speakers counts them all once."""
     return np.where(weights.sum(axis=1, keepdims=True) > 0, weights, 1.0)
 
 

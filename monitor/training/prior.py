@@ -29,7 +29,7 @@ class Prior:
         population: whose laws; the shipped one.
         shapes: of the features that are calibrated.
         scorers: their similarities.
-        draws: resamples to give of each cell.
+        replicates: resamples to give of each cell.
         cohort: what scores are set against; another one's likelihood ratios say nothing here.
     """
 
@@ -38,11 +38,11 @@ class Prior:
         population: Population,
         shapes: Mapping[str, Shape],
         scorers: Mapping[str, Similarity],
-        draws: int,
+        replicates: int,
         cohort: Cohort | None = None,
     ) -> None:
         self._cohort = cohort
-        self._laws, self._scorers, self._draws = population.laws, scorers, draws
+        self._laws, self._scorers, self._replicates = population.laws, scorers, replicates
         self._alike = alike(population, shapes)
         self._made: dict[tuple[tuple[str, ...], str, float], LengthLaw] = {}
 
@@ -70,7 +70,7 @@ class Prior:
             self._made[place] = at_template(law, template, additive)
         point = self._made[place].at(test)
         resamples = law.alpha.shape[0] - 1
-        rows = np.append(0, 1 + np.arange(self._draws) % resamples)
+        rows = np.append(0, 1 + np.arange(self._replicates) % resamples)
         order = [law.features.index(name) for name in features]
         return Known(
             point.pmf(candidates, rows, floor=False),
@@ -90,6 +90,6 @@ class Prior:
         if tuple(marks.get(name) for name in law.features) != known.cohort:
             return None
         point = known.at_template(template).at(np.array([test]))
-        rows = np.append(0, 1 + np.arange(self._draws) % (known.intercept.shape[0] - 1))
+        rows = np.append(0, 1 + np.arange(self._replicates) % (known.intercept.shape[0] - 1))
         slopes = point.slopes[0][rows][:, list(order)]
         return np.column_stack([point.intercept[0, rows], slopes])

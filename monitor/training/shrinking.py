@@ -125,7 +125,7 @@ def held_out_nats(
         told = replace(known, worth=worth)
         anchor = told.anchor(trials, heard).law
         found = logit.fit(trials, cost, anchor)
-        weights, floors = logit.fit_draws(trials, found.weights, kept, cost, lowest, anchor)
+        weights, floors = logit.fit_replicates(trials, found.weights, kept, cost, lowest, anchor)
         bits = logit.held_out_bits(trials, weights[fold], floors[fold])
         evidence = np.einsum("f,nfj->nj", found.weights, trials.behind)
         speaker, better, tied = ranks_of(cell, axis, evidence)

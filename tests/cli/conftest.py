@@ -135,7 +135,7 @@ def population(people: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
             shapes,
             lengths=[1, 5, 20],
             template_lengths=[20],
-            draws=40,
+            replicates=40,
             trials=3,
             prior=None,
         )

@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose
 
 from monitor.maths.anchor import Anchor, information
 from monitor.maths.bootstrap import speaker_weights
-from monitor.maths.logit import Trials, fit, fit_draws, held_out
+from monitor.maths.logit import Trials, fit, fit_replicates, held_out
 
 
 @pytest.fixture
@@ -70,9 +70,9 @@ def test_cost_and_slope_agree():
 def test_a_fit_goes_from_its_own_to_the_anchor_as_the_worth_grows(behind):
     trials = Trials(behind, np.repeat(np.arange(10), 4))
     free, there = fit(trials), np.array([0.2, 0.1])
-    draws = np.abs(np.random.default_rng(1).normal(1, 0.1, (31, 2))) * there
-    draws[0] = there
-    centre = np.column_stack([draws, np.full(31, np.log(0.2))])
+    replicates = np.abs(np.random.default_rng(1).normal(1, 0.1, (31, 2))) * there
+    replicates[0] = there
+    centre = np.column_stack([replicates, np.full(31, np.log(0.2))])
     anchor = Anchor(centre, information(behind, there, 0.2))
     found = [fit(trials, None, anchor.worth(worth)) for worth in (1e-9, 10.0, 1e9)]
     assert_allclose(found[0].weights, free.weights, rtol=1e-4)
@@ -83,10 +83,12 @@ def test_a_fit_goes_from_its_own_to_the_anchor_as_the_worth_grows(behind):
     # the limits hold what is left of the prior's own spread
     picks = speaker_weights(10, 30)
     spread = [
-        np.log(fit_draws(trials, each.weights, picks, anchor=anchor.worth(worth))[0]).std(axis=0)
+        np.log(fit_replicates(trials, each.weights, picks, anchor=anchor.worth(worth))[0]).std(
+            axis=0
+        )
         for each, worth in ((found[0], 1e-9), (found[2], 1e9))
     ]
-    assert_allclose(spread[1], np.log(draws[1:]).std(axis=0), rtol=0.3)
+    assert_allclose(spread[1], np.log(replicates[1:]).std(axis=0), rtol=0.3)
     held, floors = held_out(trials, found[2].weights, 10, None, anchor.worth(1e9))
     assert_allclose(held, np.tile(there, (10, 1)), rtol=1e-3)
     assert_allclose(floors, 0.2, rtol=1e-3)

@@ -5,18 +5,18 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from monitor.maths.betabinomial import binomial_mean_disclosure_bits, mean_disclosure_bits
-from monitor.maths.bootstrap import DRAWS, speaker_weights
+from monitor.maths.bootstrap import REPLICATES, speaker_weights
 from monitor.maths.fitting import fit_many
 from monitor.maths.quantiles import limits
 
 
-def test_limits_of_two_hundred_draws():
+def test_limits_of_two_hundred_replicates():
     values = np.random.default_rng(0).permutation(200).astype(float)
     assert limits(values) == (5.0, 194.0)
-    assert DRAWS == 200
+    assert REPLICATES == 200
 
 
-def test_every_draw_holds_as_many_speakers():
+def test_every_replicate_holds_as_many_speakers():
     weights = speaker_weights(17, 60, seed=3)
     assert weights.shape == (60, 17)
     assert (weights.sum(axis=1) == 17).all()
@@ -26,7 +26,7 @@ def test_every_draw_holds_as_many_speakers():
     assert (weights != speaker_weights(17, 60, seed=4)).any()
 
 
-def test_draws_are_with_replacement():
+def test_replicates_are_drawn_with_replacement():
     weights = speaker_weights(30, 4000)
     # multinomial: mean 1, variance 1 - 1/S
     assert np.abs(weights.mean(axis=0) - 1).max() < 0.08

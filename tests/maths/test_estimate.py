@@ -8,11 +8,11 @@ from monitor.maths.estimate import Estimate, apart
 from monitor.maths.proportion import clopper_pearson
 
 
-def mean_of(speakers, trials_each=8, draws=4000):
+def mean_of(speakers, trials_each=8, replicates=4000):
     """The mean over speakers, with its resamples."""
     speakers = np.asarray(speakers, dtype=float)
     count = speakers.size
-    picks = np.random.default_rng(0).integers(0, count, (draws, count))
+    picks = np.random.default_rng(0).integers(0, count, (replicates, count))
     left_out = (speakers.sum() - speakers) / (count - 1)
     return Estimate(
         speakers.mean(), speakers[picks].mean(axis=1), left_out, count, count * trials_each
@@ -50,7 +50,7 @@ def test_signed_limits_reach_below_zero_and_not_beyond_the_ceiling():
 def test_what_is_fitted_loses_its_bias():
     """Resamples that read more than the value tell that the value reads more than the truth."""
     found = mean_of(np.random.default_rng(0).uniform(0.2, 0.6, 30))
-    shifted = Estimate(found.value, found.draws + 0.05, found.left_out, 30, 240)
+    shifted = Estimate(found.value, found.replicates + 0.05, found.left_out, 30, 240)
     low, high = found.share_limits(0.0, 1.0)
     assert shifted.share_limits(0.0, 1.0) == pytest.approx((low, high))
     corrected = shifted.share_limits(0.0, 1.0, fitted=True)
@@ -60,8 +60,8 @@ def test_what_is_fitted_loses_its_bias():
 
 
 def test_too_few_resamples_are_not_enough():
-    draws = np.r_[np.full(150, np.nan), np.ones(50)]
-    assert not Estimate(0.5, draws, np.ones(30), 30, 240).exists
+    replicates = np.r_[np.full(150, np.nan), np.ones(50)]
+    assert not Estimate(0.5, replicates, np.ones(30), 30, 240).exists
     assert not Estimate(0.5, np.ones(200), np.ones(1), 1, 8).exists
     assert mean_of([0.0, 1.0]).exists
 

@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose
 
 from monitor.maths import logit
 from monitor.maths.bootstrap import speaker_weights
-from monitor.maths.logit import Trials, fit, fit_draws, held_out, prior_of, smallest_floor
+from monitor.maths.logit import Trials, fit, fit_replicates, held_out, prior_of, smallest_floor
 from monitor.maths.logit import held_out_bits as bits_of
 
 LN2 = np.log(2)
@@ -128,7 +128,7 @@ def test_the_floor_never_falls_below_what_the_speakers_can_back(speakers, shift)
     assert smallest_floor(speakers) == pytest.approx(lowest)
     assert trials.speakers == speakers
     found = fit(trials)
-    _, floors = fit_draws(trials, found.weights, speaker_weights(speakers, 30))
+    _, floors = fit_replicates(trials, found.weights, speaker_weights(speakers, 30))
     for floor in (found.floor, *floors):
         assert lowest * (1 - 1e-9) <= floor <= 1
     if shift == 6.0:
@@ -158,16 +158,16 @@ def test_no_scores_at_all_claim_nothing():
     found = fit(trials)
     assert found.loss == pytest.approx(np.log(8))
     assert held_out_bits(trials, found.weights, 10) == pytest.approx(0, abs=1e-12)
-    weights, floors = fit_draws(trials, found.weights, speaker_weights(10, 5))
+    weights, floors = fit_replicates(trials, found.weights, speaker_weights(10, 5))
     assert np.isfinite(weights).all()
     assert ((floors > 0) & (floors <= 1)).all()
 
 
 @pytest.mark.parametrize("features", [1, 2, 3])
-def test_a_draw_of_everybody_is_the_fit(features):
+def test_a_replicate_of_everybody_is_the_fit(features):
     trials = simulated(7, 30, 6, 20, [1.0, 1.5, 1.2][:features], [0.1, 1, 10][:features], 0.4)
     found = fit(trials)
-    weights, floors = fit_draws(trials, found.weights, np.ones((2, 30)))
+    weights, floors = fit_replicates(trials, found.weights, np.ones((2, 30)))
     assert_allclose(weights, np.stack([found.weights] * 2), rtol=0.02)
     assert_allclose(floors, found.floor, rtol=0.15)
     loss, _, _ = logit._loss_and_slopes(trials, weights[0], floors[0], np.full(180, 1 / 180))
@@ -175,15 +175,15 @@ def test_a_draw_of_everybody_is_the_fit(features):
 
 
 @pytest.mark.parametrize("features", [1, 2])
-def test_draws_are_refits(features):
+def test_replicates_are_refits(features):
     trials = simulated(8, 20, 6, 20, [1.0, 1.5][:features], [0.1, 1][:features], 0.4)
     found, drawn = fit(trials), speaker_weights(20, 12, seed=1)
-    weights, _ = fit_draws(trials, found.weights, drawn)
+    weights, _ = fit_replicates(trials, found.weights, drawn)
     refits = []
     for each in drawn:
         again = np.repeat(np.arange(20), each.astype(int))
         rows = np.concatenate([np.flatnonzero(trials.speaker == s) for s in again])
-        # copies of a speaker are speakers of their own: the draw has S of them
+        # copies of a speaker are speakers of their own: the replicate has S of them
         copies = Trials(trials.behind[rows], np.repeat(np.arange(20), 6))
         refits.append(fit(copies).weights)
     ratio = np.log(weights / np.array(refits))
@@ -249,7 +249,7 @@ def test_a_feature_that_says_nothing_new_gets_no_say():
     assert_allclose(found.weights[0], fit(strong).weights[0], rtol=1e-3)
     held, _ = held_out(both, found.weights, 20, prior_of(both))
     assert (held[:, 1] == 0.0).all()
-    drawn, _ = fit_draws(both, found.weights, speaker_weights(20, 30), prior_of(both))
+    drawn, _ = fit_replicates(both, found.weights, speaker_weights(20, 30), prior_of(both))
     assert (drawn[:, 1] == 0.0).all()
 
 

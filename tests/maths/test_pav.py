@@ -35,14 +35,16 @@ def test_agrees_with_isotonic_regression(cells):
 
 
 @given(st.lists(CELLS, min_size=1, max_size=5))
-def test_draws_are_pooled_each_for_itself(draws):
-    width = max(map(len, draws))
-    padded = np.array([cells + [(0, 0)] * (width - len(cells)) for cells in draws], dtype=float)
+def test_replicates_are_pooled_each_for_itself(replicates):
+    width = max(map(len, replicates))
+    padded = np.array(
+        [cells + [(0, 0)] * (width - len(cells)) for cells in replicates], dtype=float
+    )
     together = pool(padded[..., 0], padded[..., 1])
-    assert together.draws == len(draws)
-    for number, cells in enumerate(draws):
+    assert together.replicates == len(replicates)
+    for number, cells in enumerate(replicates):
         alone = pool(*columns(cells))
-        mine = together.draw == number
+        mine = together.replicate == number
         assert_array_equal(together.mated[mine], alone.mated)
         assert_array_equal(together.non_mated[mine], alone.non_mated)
     assert together.sums(together.mated).tolist() == padded[..., 0].sum(axis=1).tolist()
@@ -50,14 +52,16 @@ def test_draws_are_pooled_each_for_itself(draws):
 
 @settings(max_examples=50)
 @given(st.lists(CELLS, min_size=1, max_size=3))
-def test_the_stack_and_the_passes_agree(draws):
-    width = max(map(len, draws))
-    padded = np.array([cells + [(0, 0)] * (width - len(cells)) for cells in draws], dtype=float)
+def test_the_stack_and_the_passes_agree(replicates):
+    width = max(map(len, replicates))
+    padded = np.array(
+        [cells + [(0, 0)] * (width - len(cells)) for cells in replicates], dtype=float
+    )
     with pytest.MonkeyPatch.context() as patch:
         passes = pool(padded[..., 0], padded[..., 1])
         patch.setattr(pav, "_PASSES", 0)
         stack = pool(padded[..., 0], padded[..., 1])
-    for name in ("mated", "non_mated", "draw"):
+    for name in ("mated", "non_mated", "replicate"):
         assert_array_equal(getattr(passes, name), getattr(stack, name))
 
 

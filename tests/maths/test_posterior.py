@@ -10,9 +10,9 @@ from monitor.maths.posterior import (
     EXACT_CANDIDATES,
     condense,
     confidence_bits,
-    draw_bits,
     evidence_of,
     local_bits,
+    replicate_bits,
     score_posterior,
 )
 
@@ -76,8 +76,8 @@ def test_certainty_is_the_ceiling():
 SPREAD = {"mild": 0.5, "plain": 3.0, "strong": 15.0, "extreme": 150.0}
 
 
-def draws(seed, features, count=40):
-    """Weights of a law (row 0) and of draws up to a factor 2 either way, and floors."""
+def replicates(seed, features, count=40):
+    """Weights of a law (row 0) and of replicates up to a factor 2 either way, and floors."""
     generator = np.random.default_rng(seed)
     law = 10 ** generator.uniform(-2, 1, features)
     spread = np.exp(generator.uniform(-np.log(2), np.log(2), (count, features)))
@@ -97,9 +97,9 @@ def brute(scores, weights, floors, target):
 @pytest.mark.parametrize("evidence", SPREAD)
 @pytest.mark.parametrize("features", [1, 2, 3])
 @pytest.mark.parametrize("speakers", [10, 300, 5000])
-def test_limits_agree_with_every_candidate_under_every_draw(speakers, features, evidence):
+def test_limits_agree_with_every_candidate_under_every_replicate(speakers, features, evidence):
     generator = np.random.default_rng(speakers + features)
-    weights, floors = draws(speakers, features)
+    weights, floors = replicates(speakers, features)
     # raw log-likelihoods are large: only their differences matter
     scores = generator.normal(size=(features, speakers)) / weights[:1].T * SPREAD[evidence] - 5e4
     # few candidates: exact up to single precision
@@ -116,7 +116,7 @@ def test_limits_agree_with_every_candidate_under_every_draw(speakers, features, 
 
 
 def test_features_that_disagree():
-    # under the law both are equally likely, under no draw are they
+    # under the law both are equally likely, under no replicate are they
     weights = np.array([[1.0, 1.0], [2.0, 0.5], [0.5, 2.0]])
     generator = np.random.default_rng(0)
     one = np.concatenate([generator.normal(0, 0.2, 1000), generator.normal(-40, 0.2, 1000)])
@@ -140,7 +140,7 @@ def test_many_candidates_are_few_groups():
 
 @pytest.mark.parametrize("speakers", [2, 49, 3000])
 def test_no_evidence_has_limits_of_zero(speakers):
-    weights, floors = draws(0, 2)
+    weights, floors = replicates(0, 2)
     scores = np.zeros((2, speakers))
     local, gain = condense(scores, weights).bits(weights[1:], floors, scores[:, 0])
     assert local is not None
@@ -149,7 +149,7 @@ def test_no_evidence_has_limits_of_zero(speakers):
 
 
 def test_nobody_watched_has_no_local_bits():
-    weights, floors = draws(0, 1)
+    weights, floors = replicates(0, 1)
     local, gain = condense(np.arange(5.0)[None], weights).bits(weights[1:], floors, None)
     assert local is None
     assert gain.shape == floors.shape
@@ -161,15 +161,15 @@ def test_nobody_watched_has_no_local_bits():
 def test_readings_worked_out_together_are_what_each_is_alone(features, speakers, target):
     generator = np.random.default_rng(features)
     weights, floors = (
-        np.stack(each) for each in zip(*(draws(s, features) for s in range(13)), strict=True)
+        np.stack(each) for each in zip(*(replicates(s, features) for s in range(13)), strict=True)
     )
     scores = generator.normal(size=(13, features, speakers)) / weights[:, :1].swapaxes(1, 2) * 5
-    together = draw_bits(scores, weights, floors, target)
+    together = replicate_bits(scores, weights, floors, target)
     p = score_posterior(evidence_of(scores, weights[:, 0]), floors[:, 0])
     gain = confidence_bits(p)
     for r in range(13):
         some = slice(r, r + 1)
-        alone = draw_bits(scores[some], weights[some], floors[some], target)
+        alone = replicate_bits(scores[some], weights[some], floors[some], target)
         for one, other in zip(alone, together, strict=True):
             if one is None or other is None:
                 assert one is other is None

@@ -34,9 +34,9 @@ def test_edges_of_the_point():
     assert found[5] == pytest.approx(math.log(5))
     assert epsilon_nats(0.01, 0.2, mirrored=True) == pytest.approx(math.log(20))
     assert epsilon_nats(0.01, 0.2) == pytest.approx(math.log(0.8 / 0.99))
-    draws = finite_epsilon_nats(np.array([0.5, 0.0, 0.5]), np.array([0.0, 0.5, 0.1]))
-    assert_array_equal(np.isnan(draws), [True, False, False])
-    assert draws[1] == 0
+    replicates = finite_epsilon_nats(np.array([0.5, 0.0, 0.5]), np.array([0.0, 0.5, 0.1]))
+    assert_array_equal(np.isnan(replicates), [True, False, False])
+    assert replicates[1] == 0
 
 
 @given(st.integers(1, 500), st.integers(1, 500), st.data())

@@ -22,16 +22,16 @@ def rank_law(
     *,
     lengths: Sequence[float] = LENGTHS,
     template_lengths: Sequence[float] = (10.0,),
-    draws: int = 40,
+    replicates: int = 40,
     seed: int = 0,
     **other: Any,
 ) -> RankLaw:
-    """A law that grows with T and D, its draws strewn around it alike at all lengths."""
+    """A law that grows with T and D, its replicates strewn around it alike at all lengths."""
     generator = np.random.default_rng(seed)
     t, d = np.array(lengths, dtype=float), np.array(template_lengths, dtype=float)
-    strewn = np.exp(generator.normal(0, 0.2, (4, 1 + draws, 1, 1)))
+    strewn = np.exp(generator.normal(0, 0.2, (4, 1 + replicates, 1, 1)))
     strewn[:, 0] = 1.0
-    shape = (1 + draws, t.size, d.size)
+    shape = (1 + replicates, t.size, d.size)
     growth = np.log1p(t)[:, None] + 0.1 * np.log1p(d)
     weights = 0.1 / (1 + growth)[..., None] * (1 + np.arange(len(features)))
     values: dict[str, Any] = {
@@ -50,13 +50,13 @@ def rank_law(
 
 
 def evidence_law(
-    law: RankLaw, cohort: Cohort | None = None, *, draws: int = 40, seed: int = 0, **other: Any
+    law: RankLaw, cohort: Cohort | None = None, *, replicates: int = 40, seed: int = 0, **other: Any
 ) -> EvidenceLaw:
-    """Likelihood ratios on a law's grid, growing with T and D, the draws strewn around them."""
+    """Likelihood ratios on a law's grid, growing with T and D, and replicates around them."""
     generator = np.random.default_rng(seed)
     t, d = law.lengths[:, None], law.template_lengths
     growth = np.log1p(t) + 0.1 * np.log1p(d)
-    strewn = np.exp(generator.normal(0, 0.1, (2, 1 + draws, 1, 1)))
+    strewn = np.exp(generator.normal(0, 0.1, (2, 1 + replicates, 1, 1)))
     strewn[:, 0] = 1.0
     slopes = 0.5 * growth[..., None] / (1 + np.arange(len(law.features)))
     marks = [f"{i:x}" * 64 for i in range(len(law.features))]

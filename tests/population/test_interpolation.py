@@ -133,7 +133,7 @@ def test_beyond_the_grid_the_last_law_holds():
 @pytest.mark.parametrize("speakers", [2, 14, 50])
 @pytest.mark.parametrize("seconds", [2.0, 3.0, 9.999, 10.0, 25.0, 60.0])
 def test_beside_a_degenerate_cell_pmfs_are_mixed(p, speakers, seconds):
-    law = degenerate(p=p, draws=3)
+    law = degenerate(p=p, replicates=3)
     point = at_template(law, 10.0, ADDITIVE).at(seconds)
     pmf = point.pmf(speakers, slice(None), floor=False)
     with_floor = point.pmf(speakers, slice(None), floor=True)
@@ -158,8 +158,8 @@ def test_beside_a_degenerate_cell_pmfs_are_mixed(p, speakers, seconds):
 
 
 def test_a_degenerate_draw_leaves_the_law_itself_alone():
-    law = degenerate(rows=slice(2, 4), draws=5)
-    plain = at_template(rank_law(draws=5), 10.0, ADDITIVE).at(5.0)
+    law = degenerate(rows=slice(2, 4), replicates=5)
+    plain = at_template(rank_law(replicates=5), 10.0, ADDITIVE).at(5.0)
     point = at_template(law, 10.0, ADDITIVE).at(5.0)
     bits, rank = point.expected_bits(40, slice(None)), point.rank_bits(40, 3, 2)
     assert np.isfinite(bits).all()
@@ -198,7 +198,7 @@ def test_expected_bits_are_mean_disclosure_at_the_live_n(speakers):
 
 @pytest.mark.parametrize("seconds", [0.2, 0.5, 3.0, 5.0, 100.0])
 @pytest.mark.parametrize(
-    "law", [rank_law(draws=4), degenerate(draws=4), degenerate(p=0.0, draws=4)]
+    "law", [rank_law(replicates=4), degenerate(replicates=4), degenerate(p=0.0, replicates=4)]
 )
 def test_ranks_share_one_probability(law, seconds):
     point = at_template(law, 10.0, ADDITIVE).at(seconds)
@@ -218,7 +218,7 @@ def test_tied_ranks_share_the_mean_of_gamma(speakers, data):
     better = data.draw(st.integers(0, speakers - 1))
     tied = data.draw(st.integers(1, speakers - better))
     seconds = data.draw(st.sampled_from([0.1, 0.5, 4.0, 80.0]))
-    point = at_template(degenerate(draws=3), 10.0, ADDITIVE).at(seconds)
+    point = at_template(degenerate(replicates=3), 10.0, ADDITIVE).at(seconds)
     pmf = point.pmf(speakers, slice(None), floor=True)
     expected = np.log2(speakers * pmf[:, better : better + tied].mean(axis=1))
     assert_allclose(point.rank_bits(speakers, better, tied), expected, atol=1e-9)
@@ -245,7 +245,7 @@ D = (10.0, 30.0, 120.0)
 
 @given(st.floats(10, 120))
 def test_between_template_lengths_logarithms_are_interpolated_in_log_d(seconds):
-    law = rank_law(template_lengths=D, draws=3)
+    law = rank_law(template_lengths=D, replicates=3)
     point = at_template(law, seconds, ADDITIVE).at(10.0)
     for name in ("alpha", "beta"):
         rows = getattr(law, name)[:, 2]
@@ -286,7 +286,7 @@ def test_cells_that_were_not_reached_are_left_out():
 
 
 def test_beside_a_degenerate_template_length_the_nearest_holds():
-    law = rank_law(template_lengths=D, draws=3)
+    law = rank_law(template_lengths=D, replicates=3)
     law.alpha[:2, 2, 1], law.beta[:2, 2, 1], law.binomial[:2, 2, 1] = 0.0, 1.0, True
     for seconds, column in ((15.0, 0), (20.0, 1), (55.0, 1), (70.0, 2)):
         point = at_template(law, seconds, ADDITIVE).at(10.0)

@@ -82,7 +82,7 @@ def test_parts_that_do_not_fit_are_refused(change):
 
 def test_a_law_without_resamples_has_no_limits():
     with pytest.raises(StoreError, match="at least one resample"):
-        rank_law(draws=0)
+        rank_law(replicates=0)
 
 
 @pytest.mark.parametrize("damage", ["no laws", "no array", "more", "shape", "text"])

@@ -113,8 +113,8 @@ def gaps(records: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def law(features: tuple[str, ...], kinds: Sequence[str], session: str = "cross") -> RankLaw:
     """A law made up: some certainty that grows with the length."""
-    lengths, templates, draws = np.array([0.3, 1.0, 10.0]), np.array([10.0]), 5
-    grow = np.array([0.9, 0.7, 0.4])[None, :, None] * np.linspace(1, 1.2, draws)[:, None, None]
+    lengths, templates, replicates = np.array([0.3, 1.0, 10.0]), np.array([10.0]), 5
+    grow = np.array([0.9, 0.7, 0.4])[None, :, None] * np.linspace(1, 1.2, replicates)[:, None, None]
     weights = np.repeat(0.1 * (2 - grow)[..., None], len(features), axis=-1)
     names = {"histogram": "log-likelihood", "embedding": "embedding-cosine"}
     return RankLaw(
@@ -167,7 +167,9 @@ def with_evidence() -> Population:
             "style": FeatureTemplates("embedding", 3, 0.5, style),
         },
     )
-    laws = [replace(law, evidence=evidence_law(law, cohort, draws=9)) for law in population.laws]
+    laws = [
+        replace(law, evidence=evidence_law(law, cohort, replicates=9)) for law in population.laws
+    ]
     speakers, offsets, features = population.speakers, population.offsets, population.features
     return Population(speakers, offsets, features, Laws(laws), cohort=cohort)
 

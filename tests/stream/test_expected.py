@@ -15,12 +15,12 @@ ADDITIVE = np.array([True])
 
 
 def law(kind="plain"):
-    made = rank_law(draws=200, lengths=(0.3, 1, 5, 20, 120))
+    made = rank_law(replicates=200, lengths=(0.3, 1, 5, 20, 120))
     if kind == "falls at the end":
         made.beta[:, -1] = made.beta[:, 1]
     elif kind == "perfect at the end":
         made.alpha[:, -1], made.beta[:, -1], made.binomial[:, -1] = 0.0, 1.0, True
-    elif kind == "degenerate draws":
+    elif kind == "degenerate replicates":
         made.alpha[5:60, 2:], made.beta[5:60, 2:], made.binomial[5:60, 2:] = 0.02, 0.98, True
     return at_template(made, 10.0, ADDITIVE)
 
@@ -34,7 +34,7 @@ def direct(made, seconds, speakers):
 
 @pytest.mark.parametrize("speakers", [10, 50, 3000])
 @pytest.mark.parametrize(
-    "kind", ["plain", "falls at the end", "perfect at the end", "degenerate draws"]
+    "kind", ["plain", "falls at the end", "perfect at the end", "degenerate replicates"]
 )
 def test_against_the_direct_evaluation(kind, speakers):
     made = law(kind)

@@ -70,10 +70,10 @@ def test_by_definition():
         level = np.log2(np.exp2(np.append(others, others[-1] + 1)).mean())
         bits -= max(level, 0.0)
         assert_allclose(found.bits[r], bits[0], rtol=1e-9)
-        draws = np.sort(bits[1:, 2])
+        replicates = np.sort(bits[1:, 2])
         assert found.watched[r].value == pytest.approx(bits[0, 2])
-        assert found.watched[r].low == pytest.approx(min(draws[1], bits[0, 2]))
-        assert found.watched[r].high == pytest.approx(max(draws[-2], bits[0, 2]))
+        assert found.watched[r].low == pytest.approx(min(replicates[1], bits[0, 2]))
+        assert found.watched[r].high == pytest.approx(max(replicates[-2], bits[0, 2]))
     assert not found.at_least.any()
 
 

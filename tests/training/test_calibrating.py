@@ -40,7 +40,7 @@ def voices(simulated):
 
 
 def small(voices, shapes=F0, **options):
-    given = {"lengths": [1.0, 3.0], "template_lengths": [6.0], "draws": 20, "trials": 3}
+    given = {"lengths": [1.0, 3.0], "template_lengths": [6.0], "replicates": 20, "trials": 3}
     return calibrate(voices, shapes, **{"prior": None, "cohort": None, **given, **options})
 
 
@@ -193,7 +193,7 @@ def test_speakers_who_are_all_alike_read_nothing(simulated):
     """Zero information: every voice is a recording of the same person."""
     (person,) = simulated(1, 60, 25.0)
     voices = [SpeakerSpeech(f"{j:02d}", person.sessions[3 * j : 3 * j + 3]) for j in range(20)]
-    for row in small(voices, lengths=[2.0], trials=6, draws=40).rows:
+    for row in small(voices, lengths=[2.0], trials=6, replicates=40).rows:
         if row["session"] == "cross":  # within a session even one person is easier to know again
             assert row["null_low"] <= row["mean_bits_model"] <= row["null_high"]
             assert row["null_raw_low"] <= row["mean_bits_raw"] <= row["null_raw_high"]

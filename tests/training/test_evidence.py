@@ -52,10 +52,10 @@ def compared(
     return Compared(z, np.ones((n, features), bool), tester, tester, np.arange(speakers))
 
 
-def fitted(made, speakers=50, told=None, draws=40):
+def fitted(made, speakers=50, told=None, replicates=40):
     found = chosen(made, range(made.z.shape[1]), np.ones(speakers, bool))
     assert found is not None
-    return fit_evidence(found, speaker_weights(speakers, draws), told)
+    return fit_evidence(found, speaker_weights(speakers, replicates), told)
 
 
 def judged(fit, **options):
@@ -170,7 +170,12 @@ def calibrated_voices(simulated) -> Any:
     cohort = Cohort(
         np.full(60, 4.0), {"f0": FeatureTemplates("histogram", 104, 0.01, sketches)}, "others"
     )
-    options = {"lengths": [1.0, 5.0], "template_lengths": [10.0, 20.0], "draws": 20, "trials": 4}
+    options = {
+        "lengths": [1.0, 5.0],
+        "template_lengths": [10.0, 20.0],
+        "replicates": 20,
+        "trials": 4,
+    }
     return voices, cohort, options
 
 

@@ -31,7 +31,13 @@ def made(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(fitted, "LOSSES", ("LL",))
         laws = calibrate(
-            voices, shapes, lengths=[1, 5], template_lengths=[15], draws=20, trials=3, prior=None
+            voices,
+            shapes,
+            lengths=[1, 5],
+            template_lengths=[15],
+            replicates=20,
+            trials=3,
+            prior=None,
         ).laws
     population = enrol(find(folder), seconds=15.0).population.without("000010")
     return voices, population.with_laws(laws)

@@ -51,7 +51,7 @@ def enrolled(tmp_path_factory):
     corpus = written(folder, range(SPEAKERS), range(2))
     voices, shapes, _ = collect(corpus)
     laws = calibrate(
-        voices, shapes, lengths=(5, 20), template_lengths=(30,), trials=4, draws=20, prior=None
+        voices, shapes, lengths=(5, 20), template_lengths=(30,), trials=4, replicates=20, prior=None
     ).laws
     return corpus, enrol(corpus, seconds=30).population.with_laws(laws)
 

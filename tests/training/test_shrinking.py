@@ -19,7 +19,7 @@ from monitor.training.shrinking import WORTHS, Known, choose_worth, held_out_nat
 from tests.training.scored import cell_of
 
 ADDITIVE = np.ones(1, dtype=bool)
-DRAWS = 60
+REPLICATES = 60
 CANDIDATES = 40
 
 
@@ -34,7 +34,7 @@ def people(speakers: int, seed: int, hard: float = 0.08, trials: int = 8) -> Cel
 
 
 def learn(cell: Cell, known: Known | None = None) -> FittedCell:
-    made = fit_cell(cell, [0], speaker_weights(cell.candidates, DRAWS), ADDITIVE, 0, known)
+    made = fit_cell(cell, [0], speaker_weights(cell.candidates, REPLICATES), ADDITIVE, 0, known)
     assert made is not None
     return made
 
@@ -51,7 +51,7 @@ def excess(law: FittedCell, judges: Cell) -> tuple[float, float]:
     def posterior(draw: int) -> np.ndarray:
         return trials.posterior(np.tile(law.weights[draw], (n, 1)), np.full(n, law.floor[draw]))
 
-    claims = np.array([confidence_bits(posterior(b)).mean() for b in range(1 + DRAWS)])
+    claims = np.array([confidence_bits(posterior(b)).mean() for b in range(1 + REPLICATES)])
     truth = local_bits(posterior(0)[np.arange(n), judges.own], judges.candidates).mean()
     return claims[0] - truth, limits(claims[1:])[0] - truth
 
@@ -96,7 +96,7 @@ def test_the_prior_fades_as_own_speakers_grow(elsewhere):
     mixed = known.mixed(histogram, 180)
     assert mixed.sum() == pytest.approx(40)
     assert mixed == pytest.approx(0.9 * histogram + 4 * known.pmf[0])
-    many = known.mixed(np.tile(histogram, (DRAWS, 1)), 180, resamples=True)
+    many = known.mixed(np.tile(histogram, (REPLICATES, 1)), 180, resamples=True)
     assert many == pytest.approx(0.9 * histogram + 4 * known.pmf[1:])
 
 
@@ -121,9 +121,9 @@ def test_limits_hold_the_prior_s_own_uncertainty(elsewhere):
     sure = known_of(elsewhere, 12)
     sure = replace(
         sure,
-        pmf=np.tile(sure.pmf[0], (1 + DRAWS, 1)),
-        weights=np.tile(sure.weights[0], (1 + DRAWS, 1)),
-        floor=np.full(1 + DRAWS, sure.floor[0]),
+        pmf=np.tile(sure.pmf[0], (1 + REPLICATES, 1)),
+        weights=np.tile(sure.weights[0], (1 + REPLICATES, 1)),
+        floor=np.full(1 + REPLICATES, sure.floor[0]),
         worth=100.0,
     )
     widths = []

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from monitor.errors import UsageError
-from monitor.maths.bootstrap import DRAWS
+from monitor.maths.bootstrap import REPLICATES
 from monitor.maths.privacyloss import finite_epsilon_nats
 from monitor.maths.tail import Highest, RunningWeights, Tail
 from monitor.protocols import ScoredComparisons
@@ -147,7 +147,7 @@ def operating_points(
         (
             _point(mated, tail, rate),
             found[place] if found else None,
-            _half(mated, tail, rate, DRAWS, 0) if halves else None,
+            _half(mated, tail, rate, REPLICATES, 0) if halves else None,
         )
         for place, rate in enumerate(rates)
     )
@@ -178,7 +178,7 @@ def mirrored_points(
 
 
 def half_trials(
-    mated: FloatArray, non_mated: FloatArray, fpr: float, draws: int = DRAWS, seed: int = 0
+    mated: FloatArray, non_mated: FloatArray, fpr: float, draws: int = REPLICATES, seed: int = 0
 ) -> Rates:
     """Resample half as many mated and half as many non-mated scores, as VoxGuard does.
 

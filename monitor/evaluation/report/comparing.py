@@ -202,7 +202,9 @@ def _difference(
     if a is None or b is None:
         return Difference(value)
     if paired and a.left_out.shape == b.left_out.shape:
-        gap = replace(b, value=value, draws=b.draws - a.draws, left_out=b.left_out - a.left_out)
+        gap = replace(
+            b, value=value, replicates=b.replicates - a.replicates, left_out=b.left_out - a.left_out
+        )
         if not gap.exists:
             return Difference(value)
         reach = gap.reach(error / 2)

@@ -19,7 +19,7 @@ from monitor.evaluation.scores.matrix import ScoreMatrix
 from monitor.evaluation.scores.resampling import drawn_by_name, leaving_out, resamples
 from monitor.evaluation.scores.score_list import ScoreList
 from monitor.evaluation.scores.scratch import scratch
-from monitor.maths.bootstrap import DRAWS
+from monitor.maths.bootstrap import REPLICATES
 from monitor.types import FloatArray, IntArray
 
 __all__ = ["Comparisons", "Usage", "pooled_leaving_out", "pooled_resamples"]
@@ -175,7 +175,7 @@ class Comparisons:
 
 
 def pooled_resamples(
-    pool: Comparisons | ScoreMatrix, draws: int = DRAWS, seed: int = 0
+    pool: Comparisons | ScoreMatrix, draws: int = REPLICATES, seed: int = 0
 ) -> FloatArray:
     """How often each person counts in each resample of a pool: as `resamples`.
 

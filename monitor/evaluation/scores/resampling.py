@@ -9,7 +9,7 @@ import numpy as np
 
 from monitor.evaluation.input.layout import natural
 from monitor.evaluation.scores.matrix import ScoreMatrix
-from monitor.maths.bootstrap import DRAWS, speaker_weights
+from monitor.maths.bootstrap import REPLICATES, speaker_weights
 from monitor.types import BoolArray, FloatArray
 
 __all__ = ["Sample", "drawn_by_name", "leaving_out", "resampled", "resamples"]
@@ -34,7 +34,7 @@ class Sample:
     nothing: bool = False
 
 
-def resamples(matrix: ScoreMatrix, draws: int = DRAWS, seed: int = 0) -> FloatArray:
+def resamples(matrix: ScoreMatrix, draws: int = REPLICATES, seed: int = 0) -> FloatArray:
     """How often each tested speaker counts in each resample.
 
     Trials of one speaker are alike, so speakers are drawn and not trials; the enrolled speakers,
@@ -59,7 +59,7 @@ def resamples(matrix: ScoreMatrix, draws: int = DRAWS, seed: int = 0) -> FloatAr
     return drawn_by_name([matrix.speakers[i] for i in matrix.tested.tolist()], draws, seed)
 
 
-def drawn_by_name(names: Sequence[str], draws: int = DRAWS, seed: int = 0) -> FloatArray:
+def drawn_by_name(names: Sequence[str], draws: int = REPLICATES, seed: int = 0) -> FloatArray:
     """`speaker_weights` of named people: the same for everybody in whatever order they are given.
 
     Example:

@@ -96,9 +96,9 @@ def det_points(counts: Counts, most: int = 2000) -> tuple[_Doubles, _Doubles]:
 def rocch_of_blocks(blocks: Blocks) -> _Doubles:
     """Equal rates on the hull of each draw: blocks are its edges."""
     mated, non_mated = blocks.sums(blocks.mated), blocks.sums(blocks.non_mated)
-    first = np.searchsorted(blocks.draw, np.arange(blocks.draws))
+    first = np.searchsorted(blocks.replicate, np.arange(blocks.replicates))
     below, under = (_before(x, first, blocks) for x in (blocks.mated, blocks.non_mated))
-    total, others = mated[blocks.draw], non_mated[blocks.draw]
+    total, others = mated[blocks.replicate], non_mated[blocks.replicate]
     # whole numbers: false rejects less false accepts, where a block ends, times both totals
     end = (below + blocks.mated) * others + (under + blocks.non_mated) * total - total * others
     at = first + blocks.sums((end < 0).astype(np.float64)).astype(np.intp)
@@ -110,7 +110,7 @@ def rocch_of_blocks(blocks: Blocks) -> _Doubles:
 def _before(values: FloatArray, first: NDArray[np.intp], blocks: Blocks) -> _Doubles:
     """Sum of the blocks of the same draw that come before."""
     sums = np.cumsum(values) - values
-    return np.asarray(sums - sums[first][blocks.draw])
+    return np.asarray(sums - sums[first][blocks.replicate])
 
 
 def _crossing(counts: Counts) -> tuple[NDArray[np.intp], _Doubles, _Doubles]:

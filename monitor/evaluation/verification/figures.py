@@ -75,7 +75,7 @@ def min_cllr(mated: ArrayLike, non_mated: ArrayLike) -> float:
 def min_cllr_of_blocks(blocks: Blocks) -> _Doubles:
     """`min_cllr` of each draw: shape (draws,), in bits."""
     mated, non_mated = blocks.sums(blocks.mated), blocks.sums(blocks.non_mated)
-    ratio = blocks.odds * (non_mated / mated)[blocks.draw]
+    ratio = blocks.odds * (non_mated / mated)[blocks.replicate]
     with np.errstate(divide="ignore", invalid="ignore"):
         misses = np.where(blocks.mated > 0, blocks.mated * np.log1p(1 / ratio), 0.0)
         alarms = np.where(blocks.non_mated > 0, blocks.non_mated * np.log1p(ratio), 0.0)

@@ -197,7 +197,7 @@ def _d_ece(blocks: Blocks) -> _Doubles:
     own, others = blocks.mated > 0, blocks.non_mated > 0
     both = own & others
     llr = np.zeros(len(own))
-    ratio = (mated / non_mated)[blocks.draw]
+    ratio = (mated / non_mated)[blocks.replicate]
     llr[both] = np.log(blocks.mated[both] / blocks.non_mated[both] / ratio[both])
     # a block of one kind only is certain: Z at infinity
     gain = blocks.mated * np.where(others, _z(llr), 0.25)
@@ -214,13 +214,13 @@ def _log10_l(counts: Counts) -> _Doubles:
         np.pad(mated, ends, constant_values=1.0), np.pad(non_mated, ends, constant_values=1.0)
     )
     real = ~((blocks.mated == 1.0) & (blocks.non_mated == 1.0) & _at_an_end(blocks))
-    ratio = (mated.sum(axis=-1) / non_mated.sum(axis=-1))[blocks.draw]
+    ratio = (mated.sum(axis=-1) / non_mated.sum(axis=-1))[blocks.replicate]
     strength = np.abs(np.log10(blocks.mated / blocks.non_mated / ratio))
-    first = np.searchsorted(blocks.draw, np.arange(blocks.draws))
+    first = np.searchsorted(blocks.replicate, np.arange(blocks.replicates))
     return np.asarray(np.maximum.reduceat(np.where(real, strength, 0.0), first))
 
 
 def _at_an_end(blocks: Blocks) -> NDArray[np.bool_]:
     """First and last block of each draw."""
-    change = blocks.draw[1:] != blocks.draw[:-1]
+    change = blocks.replicate[1:] != blocks.replicate[:-1]
     return np.asarray(np.append(True, change) | np.append(change, True), dtype=bool)
