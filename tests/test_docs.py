@@ -142,6 +142,12 @@ def test_no_figure_was_left_open():
         assert not re.search(r"@@|TODO|XXX", text), path
 
 
+def test_every_example_is_in_the_guide_to_python():
+    page = (ROOT / "docs" / "python.md").read_text(encoding="utf-8")
+    examples = {path.name for path in (ROOT / "examples").iterdir() if path.name[:1].isdigit()}
+    assert set(re.findall(r"\(\.\./examples/([^)]+)\)", page)) == examples
+
+
 def test_every_page_is_in_the_index():
     index = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
     linked = set(re.findall(r"\]\(([\w-]+\.md)\)", index))

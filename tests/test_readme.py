@@ -140,6 +140,7 @@ def test_every_way_of_adding_oneself_is_run_here():
     assert sorted(shown) == sorted(run)
 
 
+@pytest.mark.slow
 def test_a_folder_of_ones_own(shared, place, shell):
     first, second, third = chapters(shared)[ME]
     piece(first, place / "me" / "talk.wav")
@@ -159,6 +160,7 @@ def test_a_folder_of_ones_own(shared, place, shell):
         (place / "me.npz").unlink()
 
 
+@pytest.mark.slow
 def test_a_folder_for_each_of_several_people(shared, place, shell):
     of = chapters(shared)
     mine = of.pop(ME)
@@ -185,6 +187,7 @@ def test_a_folder_for_each_of_several_people(shared, place, shell):
         watched(records((place / "talk.jsonl").read_text()))
 
 
+@pytest.mark.slow
 def test_what_monitoring_shows(shared, place, shell):
     """The first block of its page, but for the live command, which `test_a_microphone` has."""
     of = chapters(shared)
