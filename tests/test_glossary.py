@@ -60,7 +60,8 @@ def test_names_in_the_code_are_there(path):
 def test_files_that_are_mentioned_are_there(path):
     text = path.read_text("utf-8")
     names = re.findall(r"\b((?:monitor|tests|benchmarks|recipes|examples)/[\w/]+\.\w+)", text)
-    assert [name for name in names if not (ROOT / name).exists()] == []
+    # a part in capitals stands for any
+    assert [n for n in names if not any(ROOT.glob(re.sub(r"\b[A-Z]+\b", "*", n)))] == []
     modules = re.findall(r"python -m ((?:benchmarks|recipes)(?:\.\w+)+)", text)
     assert [name for name in modules if not is_file(name)] == []
 
