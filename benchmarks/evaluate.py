@@ -27,7 +27,7 @@ from threadpoolctl import threadpool_limits
 from monitor.evaluation.evaluating import evaluate
 from monitor.evaluation.linkage.figures import figures as linkage_figures
 from monitor.evaluation.linkage.figures import pi_link, pi_sing
-from monitor.evaluation.scores.counts import Tally
+from monitor.evaluation.scores.counts import ScoreCounts
 from monitor.evaluation.scores.matrix import ScoreMatrix
 from monitor.evaluation.verification.figures import cllr, eer, min_cllr
 from monitor.evaluation.verification.figures import figures as verification_figures
@@ -116,8 +116,8 @@ def our_families(scores: FloatArray, target: IntArray) -> dict[str, Work]:
 
     def pooled() -> object:
         matrix = ScoreMatrix(scores, target)
-        tally = Tally.of(matrix)
-        return [f(matrix, tally=tally) for f in (verification_figures, zebra_figures)]
+        counts = ScoreCounts.of(matrix)
+        return [f(matrix, counts=counts) for f in (verification_figures, zebra_figures)]
 
     return {
         "verification + zebra": pooled,
@@ -131,7 +131,7 @@ def whole_report(
     """All figures and curves, beside the peer's EER alone; LID cross-fitted, the slower way."""
 
     def whole(draws: int) -> Work:
-        return lambda: evaluate(ScoreMatrix(scores, target), draws=draws)
+        return lambda: evaluate(ScoreMatrix(scores, target), replicates=draws)
 
     whole(0)()
     taken = [(seconds(their_eer), seconds(whole(0))) for _ in range(runs)]

@@ -60,7 +60,7 @@ def main() -> None:
         def step(label: str) -> None:
             steps.append((label, round(time.perf_counter() - start, 1), peak_mb()))
 
-        report = evaluate(read.matrix, draws=options.draws, notes=read.notes, progress=step)
+        report = evaluate(read.matrix, replicates=options.draws, notes=read.notes, progress=step)
         result = {
             "trials": options.trials,
             "speakers": options.speakers,

@@ -22,7 +22,7 @@ from monitor.evaluation.linkage.separation import d_sys_figure
 from monitor.evaluation.longitudinal import figures as growth
 from monitor.evaluation.longitudinal.curve import longitudinal
 from monitor.evaluation.membership import figures as membership
-from monitor.evaluation.scores.counts import Tally
+from monitor.evaluation.scores.counts import ScoreCounts
 from monitor.evaluation.scores.matrix import ScoreMatrix
 from monitor.evaluation.srd import figures as srd
 from monitor.evaluation.verification import figures as verification
@@ -104,16 +104,16 @@ def truth(design: Design, seed: int, other_seed: int) -> Mapping[str, float]:
     """Every figure of a crowd, by key, but pi_sing, which belongs to its number of speakers."""
     crowd, other = design.crowd(seed), design.crowd(other_seed)
     local = LidBits.of(crowd, other)
-    tally = Tally.of(crowd)
+    counts = ScoreCounts.of(crowd)
     heard = longitudinal(crowd, other, calibration=local.calibrations["paper"])
     found = [
         *srd.figures(crowd, permutations=0),
         *lid.figures(crowd, dev=other, found=local),
         *growth.figures(heard),
-        *verification.figures(crowd, tally=tally),
-        *zebra.figures(crowd, tally=tally),
+        *verification.figures(crowd, counts=counts),
+        *zebra.figures(crowd, counts=counts),
         *linkage.link_figures(crowd, None),
-        d_sys_figure(crowd, tally=tally),
+        d_sys_figure(crowd, counts=counts),
         *anonymity.figures(crowd),
         *membership.figures(crowd),
     ]

@@ -269,7 +269,7 @@ def command(
             measure = partial(
                 evaluate,
                 dev=None if tuning is None else tuning.matrix,
-                draws=draws,
+                replicates=draws,
                 seed=seed,
                 ties=ties,
                 roles=roles,

@@ -187,8 +187,8 @@ def print_pairs(pairs: Sequence[Pair], reports: Sequence[Report]) -> None:
     if not pairs:
         return
     console = made_console(_WIDE)
-    draws = min(report.draws for report in reports)
-    least = len(pairs) / max(draws, 1)
+    replicates = min(report.replicates for report in reports)
+    least = len(pairs) / max(replicates, 1)
     first = {key: figure for report in reports for key, figure in report.figures.items()}
     for key in pairs[0].differences:
         if all(pair.differences[key].low is None for pair in pairs):
@@ -210,7 +210,7 @@ def print_pairs(pairs: Sequence[Pair], reports: Sequence[Report]) -> None:
         console.print()
         console.print(table)
     console.print()
-    for note in said_of(pairs, draws):
+    for note in said_of(pairs, replicates):
         console.print(note)
 
 

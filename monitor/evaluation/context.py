@@ -13,7 +13,7 @@ from monitor.evaluation.scores.comparisons import (
     pooled_leaving_out,
     pooled_resamples,
 )
-from monitor.evaluation.scores.counts import Tally
+from monitor.evaluation.scores.counts import ScoreCounts
 from monitor.evaluation.scores.matrix import ScoreMatrix
 from monitor.evaluation.scores.resampling import Sample, leaving_out, resamples
 from monitor.evaluation.scores.roles import Roles
@@ -120,7 +120,7 @@ class EvaluationContext:
         return self.matrix
 
     @property
-    def counts(self) -> Tally:
+    def counts(self) -> ScoreCounts:
         """Counts of the pool, and of its resamples."""
         return self.once(_counts)
 
@@ -133,5 +133,5 @@ class EvaluationContext:
         return Sample(self.weights, len(matrix.tested), matrix.trials, self.nothing)
 
 
-def _counts(context: EvaluationContext) -> Tally:
-    return Tally.of(context.pool, context.pool_weights)
+def _counts(context: EvaluationContext) -> ScoreCounts:
+    return ScoreCounts.of(context.pool, context.pool_weights)

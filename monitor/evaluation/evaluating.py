@@ -38,7 +38,7 @@ def evaluate(
     scores: ScoreMatrix | Comparisons,
     dev: ScoreMatrix | None = None,
     *,
-    draws: int = REPLICATES,
+    replicates: int = REPLICATES,
     seed: int = 0,
     ties: str = "spread",
     roles: Roles | None = None,
@@ -55,7 +55,7 @@ def evaluate(
             take all, ranks those of the matrix; a note says how many.
         dev: scores of other speakers, to calibrate LID on; without it each speaker goes by a
             calibration on the others.
-        draws: B, the resamples of speakers behind the limits; 0 for none.
+        replicates: B, the resamples of speakers behind the limits; 0 for none.
         seed: of the resamples; systems that share it and their speakers compare in pairs.
         ties: how SRD ranks equal scores, one of `monitor.maths.ranks.TIE_RULES`; each figure says
             what was done.
@@ -77,15 +77,15 @@ def evaluate(
         >>> import numpy as np
         >>> target = np.arange(40) % 10
         >>> scores = np.random.default_rng(0).normal(size=(40, 10)) + 3 * np.eye(10)[target]
-        >>> report = evaluate(ScoreMatrix(scores, target), draws=20)
+        >>> report = evaluate(ScoreMatrix(scores, target), replicates=20)
         >>> report["zebra.tag"].text, round(report["srd.idr"].value, 2)
         ('C', 0.97)
     """
-    if draws < 0:
-        raise UsageError(f"draws={draws}: give 0 or more")
+    if replicates < 0:
+        raise UsageError(f"replicates={replicates}: give 0 or more")
     sizes = crowds.sizes(among) if (among := tuple(among)) else ()
     context = EvaluationContext.of(
-        scores, draws, seed, dev=dev, ties=ties, roles=roles, epsilon=epsilon, delta=delta,
+        scores, replicates, seed, dev=dev, ties=ties, roles=roles, epsilon=epsilon, delta=delta,
         among=tuple(sizes),
     )  # fmt: skip
     every, usage = context.comparisons, context.comparisons.usage
@@ -115,7 +115,7 @@ def evaluate(
         speakers=len(every.speakers),
         trials=usage.trials,
         tested=tuple(sorted(every.people[i] for i in np.unique(every.owner).tolist())),
-        draws=0 if context.pool_weights is None else draws,
+        replicates=0 if context.pool_weights is None else replicates,
         seed=seed,
         notes=tuple(said),
         about={note: family for note, family in said.items() if family},

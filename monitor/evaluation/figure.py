@@ -19,8 +19,8 @@ class Figure:
         value: the figure on all trials; None where it does not exist (the reason is in `note`).
         unit: ``"bits"``, ``"nats"``, ``"share"`` (0 to 1), ``"rank"``, ``"log10"``, ``"count"`` or
             ``""``.
-        draws: shape (B,), the same figure on each resample of speakers; NaN where it does not exist
-            there. None where it was not resampled.
+        replicates: shape (B,), the same figure on each bootstrap replicate of speakers; NaN where
+            it does not exist there. None where it was not resampled.
         ceiling: the most it can be on this many trials and speakers; None where there is no such
             limit.
         floor: the value that means no evidence, where one can be named.
@@ -30,7 +30,7 @@ class Figure:
         low: lower limit, found by `monitor.evaluation.limits.limited`; None where there is none,
             and the note says why.
         high: as `low`.
-        left_out: shape (J,), as `draws`, with each speaker, or each group of them, left out.
+        left_out: shape (J,), as `replicates`, with each speaker, or each group of them, left out.
         text: what stands for the value where it is not a number, such as ZEBRA's tag.
 
     Example:
@@ -42,7 +42,7 @@ class Figure:
     label: str
     value: float | None
     unit: str
-    draws: FloatArray | None = None
+    replicates: FloatArray | None = None
     ceiling: float | None = None
     floor: float | None = None
     ties: str = ""

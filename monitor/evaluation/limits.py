@@ -22,6 +22,7 @@ from monitor.maths.estimate import Estimate
 
 __all__ = ["limited"]
 
+_GIVEN = LimitRule("given")
 _UNKNOWN = LimitRule("none", why="how often they hold was not measured")
 
 
@@ -29,35 +30,39 @@ def limited(figures: Iterable[Figure], sample: Sample) -> tuple[Figure, ...]:
     """Give figures their limits, or say why they have none.
 
     Args:
-        figures: of a family, all together; `Figure.draws` has one for each row of the weights.
+        figures: of a family, all together; `Figure.replicates` has one for each row of the weights.
         sample: what they were resampled over; without weights nothing changes.
 
     Returns:
-        the same; draws are those of the resamples, `Figure.left_out` the others. Limits hold the
-        value between them.
+        the same; replicates are those of the bootstrap, `Figure.left_out` the others. Limits hold
+        the value between them.
     """
     if sample.weights is None:
         return tuple(figures)
     whole = resampled(sample.weights)
     found = {}
     for figure in figures:
-        if figure.draws is not None:
-            figure = replace(figure, draws=figure.draws[whole], left_out=figure.draws[~whole])
+        if figure.replicates is not None:
+            figure = replace(
+                figure, replicates=figure.replicates[whole], left_out=figure.replicates[~whole]
+            )
         found[figure.key] = _limited(figure, sample)
     return tuple(_followed(figure, found) for figure in found.values())
 
 
 def _limited(figure: Figure, sample: Sample) -> Figure:
-    rule = rule_of(figure.key) or (_UNKNOWN if figure.draws is not None else LimitRule("given"))
+    rule = rule_of(figure.key) or (_GIVEN if figure.replicates is None else _UNKNOWN)
     why = rule.why or (rule.quiet if sample.nothing else "")
     if why and figure.value is not None:
         said = f"{figure.note.rstrip('.')}; " if figure.note else ""
         return replace(figure, low=None, high=None, note=f"{said}no limits: {why}")
-    if figure.value is None or figure.draws is None or figure.left_out is None:
+    if figure.value is None or figure.replicates is None or figure.left_out is None:
         return figure
     low, high = figure.low, figure.high
     if rule.how not in ("given", "derived", "none"):
-        found = Estimate(figure.value, figure.draws, figure.left_out, sample.units, sample.trials)
+        found = Estimate(
+            figure.value, figure.replicates, figure.left_out, sample.units, sample.trials
+        )
         if not found.exists:
             return figure
         if sample.nothing:  # where ranks tell nobody apart, nobody decides a figure

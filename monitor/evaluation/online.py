@@ -19,7 +19,7 @@ from river.metrics.base import MultiClassMetric
 from monitor.errors import UsageError
 from monitor.evaluation.lid.calibration import LidCalibration
 from monitor.evaluation.lid.figures import LidStatistics
-from monitor.evaluation.srd.rank_laws import RankLaw
+from monitor.evaluation.srd.rank_laws import FittedRankLaw
 from monitor.maths.disclosure import rank_statistics
 from monitor.maths.fitting import fit
 from monitor.maths.ranks import TIE_RULES, rank_histogram
@@ -156,7 +156,7 @@ class OnlineSRD(_Online):
         counts = np.array(list(self._ranks.values()), dtype=np.float64)
         return rank_histogram(ranks[:, 0], tied, self.population, self.ties, counts)
 
-    def law(self) -> RankLaw:
+    def law(self) -> FittedRankLaw:
         """Histogram, statistics and law of the trials so far.
 
         Raises:
@@ -164,7 +164,9 @@ class OnlineSRD(_Online):
         """
         histogram = self.histogram
         law, trials = fit(histogram), self.trials
-        return RankLaw(histogram, round(trials), self.ties, rank_statistics(histogram, trials), law)
+        return FittedRankLaw(
+            histogram, round(trials), self.ties, rank_statistics(histogram, trials), law
+        )
 
     def get(self) -> float:
         """The chosen figure; 0 before the first trial and among fewer than two speakers."""

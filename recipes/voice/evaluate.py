@@ -104,7 +104,7 @@ def measure(cache: Cache, name: str, embed: Embed, lengths: Sequence[float] = LE
 
 def figures(matrix: ScoreMatrix) -> Row:
     """EER and rank 1 with their limits over speakers."""
-    found = evaluate(matrix, draws=_DRAWS).figures
+    found = evaluate(matrix, replicates=_DRAWS).figures
     eer, first = (
         found[key] for key in ("verification.eer_rocch", "anonymity.share_rank_at_most_1")
     )

@@ -58,7 +58,7 @@ def report(name: str = EVIL, bits: float = 1.7, speakers: int = 100) -> Report:
     spread = np.linspace(-0.2, 0.2, 200)
     figures = (
         Figure("srd.mean_bits_model", "MeanD, law", bits, "bits", low=bits - 0.19,
-               high=bits + 0.19, draws=bits + spread, left_out=bits + spread / 100,
+               high=bits + 0.19, replicates=bits + spread, left_out=bits + spread / 100,
                ceiling=6.64, floor=0.0, ties="spread", note="On average."),
         Figure("srd.idr", "IdR", 0.279, "share", low=0.2, high=0.3, ceiling=1.0,
                floor=0.01),
@@ -71,7 +71,7 @@ def report(name: str = EVIL, bits: float = 1.7, speakers: int = 100) -> Report:
         speakers=speakers,
         trials=1000,
         tested=tuple(map(str, range(speakers))),
-        draws=200,
+        replicates=200,
         seed=0,
         notes=("A note.",),
         figures={figure.key: figure for figure in figures},

@@ -86,11 +86,11 @@ def rescored(matrix: ScoreMatrix, change: Callable[[AnyArray], AnyArray]) -> Sco
 def with_limits(
     make: Callable[[ScoreMatrix, FloatArray], Iterable[Figure]],
     matrix: ScoreMatrix,
-    draws: int = 200,
+    replicates: int = 200,
 ) -> dict[str, Figure]:
     """The figures of a family with their limits, by key."""
     names = [matrix.speakers[column] for column in matrix.tested.tolist()]
-    weights = np.concatenate([resamples(matrix, draws), leaving_out(names)])
+    weights = np.concatenate([resamples(matrix, replicates), leaving_out(names)])
     made = tuple(make(matrix, weights))
     sample = Sample(weights, len(names), matrix.trials, no_evidence(made))
     return {figure.key: figure for figure in limited(made, sample)}

@@ -10,5 +10,8 @@ def test_limits_are_those_that_were_found():
     assert Figure("a.b", "B", 0.5, "share").limits == (None, None)
 
 
-def test_draws_alone_are_no_limits():
-    assert Figure("a.b", "B", 0.5, "share", draws=np.linspace(0.0, 1.0, 201)).limits == (None, None)
+def test_replicates_alone_are_no_limits():
+    assert Figure("a.b", "B", 0.5, "share", replicates=np.linspace(0.0, 1.0, 201)).limits == (
+        None,
+        None,
+    )

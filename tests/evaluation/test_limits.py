@@ -67,7 +67,7 @@ def test_limits_hold_the_value(study):
 
 def test_every_figure_that_is_resampled_has_a_rule(study):
     for key, figure in study.figures.items():
-        if figure.draws is not None or figure.low is not None:
+        if figure.replicates is not None or figure.low is not None:
             assert rule_of(key) is not None, key
     for family in families():
         for entry in family.figures:
@@ -80,7 +80,7 @@ def test_every_figure_that_is_resampled_has_a_rule(study):
 def test_limits_are_limits_of_any_scores(matrix):
     if matrix.tested.size < 2 or matrix.population < 3:
         return
-    for figure in evaluate(matrix, draws=20).figures.values():
+    for figure in evaluate(matrix, replicates=20).figures.values():
         low, high = figure.limits
         assert (low is None) == (high is None)
         if low is not None and not figure.key.startswith("srd.null"):
@@ -126,7 +126,7 @@ def test_epsilon_and_rank_1_follow_what_they_are_made_of():
 
 def test_a_figure_that_nobody_measured_has_no_limits():
     weights = np.concatenate([resamples(chance(12, 4), 20), leaving_out([*"abcdefghijkl"])])
-    new = Figure("new.share", "new", 0.5, "share", draws=np.linspace(0.4, 0.6, len(weights)))
+    new = Figure("new.share", "new", 0.5, "share", replicates=np.linspace(0.4, 0.6, len(weights)))
     (found,) = limited([new], Sample(weights, 12, 48))
     assert found.limits == (None, None)
     assert found.note == "no limits: how often they hold was not measured"

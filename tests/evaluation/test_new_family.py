@@ -45,7 +45,7 @@ def compute(context):
 
     figure = Figure(
         "lead.mean", "mean lead", float(lead(np.ones(people))), "",
-        draws=None if weights is None else lead(weights), floor=0.0,
+        replicates=None if weights is None else lead(weights), floor=0.0,
     )
     ends = Line(np.array([0.0, 1.0]), np.array([0.0, figure.value]))
     return FamilyResult((figure,), ("The lead is a toy.",), curves={"lead_line": ends})
@@ -98,7 +98,7 @@ def test_it_is_not_there_without_its_folder():
 
 @pytest.mark.usefixtures("added")
 def test_reports_tables_and_pages_show_it():
-    first, other = evaluate(separated(), draws=40), evaluate(chance(10, 5), draws=40)
+    first, other = evaluate(separated(), replicates=40), evaluate(chance(10, 5), replicates=40)
     figure = first["lead.mean"]
     low, high = ends(figure)
     assert figure.value == pytest.approx(0.6, abs=0.05)

@@ -78,9 +78,9 @@ def assert_same(found: Sequence[Figure], expected: Sequence[Figure], rounding: f
             other.unit,
         )
         assert_allclose(_numbers(one), _numbers(other), rounding, rounding, err_msg=one.key)
-        assert (one.draws is None) == (other.draws is None)
-        if one.draws is not None and other.draws is not None:
-            assert_allclose(one.draws, other.draws, rounding, rounding, err_msg=one.key)
+        assert (one.replicates is None) == (other.replicates is None)
+        if one.replicates is not None and other.replicates is not None:
+            assert_allclose(one.replicates, other.replicates, rounding, rounding, err_msg=one.key)
 
 
 def _numbers(figure: Figure) -> FloatArray:
@@ -94,7 +94,7 @@ def _numbers(figure: Figure) -> FloatArray:
 @given(matrix=matrices(), seed=SEEDS)
 def test_every_figure_is_well_formed(family, matrix, seed):
     assume(matrix.tested.size >= family.extremes.speakers)
-    found = figures_of(family, matrix, resamples(matrix, draws=5, seed=seed))
+    found = figures_of(family, matrix, resamples(matrix, replicates=5, seed=seed))
     assert len({figure.key for figure in found}) == len(found) > 0
     for figure in found:
         assert figure.key.startswith(f"{family.key}.")
@@ -106,9 +106,9 @@ def test_every_figure_is_well_formed(family, matrix, seed):
                 assert figure.value <= figure.ceiling + 1e-9, figure.key
         if figure.unit in {"bits", "nats"}:
             assert figure.key.endswith(figure.unit) or f"_{figure.unit}_" in figure.key
-        if figure.draws is not None:
-            assert figure.draws.shape == (5,)
-            assert not np.isinf(figure.draws).any(), figure.key
+        if figure.replicates is not None:
+            assert figure.replicates.shape == (5,)
+            assert not np.isinf(figure.replicates).any(), figure.key
 
 
 @pytest.mark.parametrize(
@@ -123,20 +123,20 @@ def test_each_speaker_drawn_once_gives_the_point(family, matrix):
     found = figures_of(family, matrix, np.ones((2, matrix.tested.size)))
     near = {figure.key for figure in starting(family, found, family.extremes.near)}
     for figure in found:
-        if figure.draws is not None and figure.key not in near:
+        if figure.replicates is not None and figure.key not in near:
             value = np.nan if figure.value is None else figure.value
-            assert_allclose(figure.draws, np.full(2, value), 1e-6, 1e-6, err_msg=figure.key)
+            assert_allclose(figure.replicates, np.full(2, value), 1e-6, 1e-6, err_msg=figure.key)
 
 
 @each
 @few
 @given(matrix=matrices())
-def test_the_point_does_not_depend_on_the_draws(family, matrix):
+def test_the_point_does_not_depend_on_the_replicates(family, matrix):
     assume(matrix.tested.size >= family.extremes.speakers)
     bare = figures_of(family, matrix, None)
     for one, other in zip(figures_of(family, matrix, resamples(matrix, 3)), bare, strict=True):
         assert (one.key, one.value, one.ceiling) == (other.key, other.value, other.ceiling)
-        assert other.draws is None
+        assert other.replicates is None
 
 
 @each
@@ -145,7 +145,7 @@ def test_the_point_does_not_depend_on_the_draws(family, matrix):
 def test_the_order_of_the_speakers_does_not_matter(family, matrix, seed):
     assume(matrix.tested.size >= family.extremes.speakers)
     order = np.random.default_rng(seed).permutation(matrix.population)
-    weights = resamples(matrix, draws=3, seed=seed)
+    weights = resamples(matrix, replicates=3, seed=seed)
     moved = other_columns(matrix, order), other_weights(matrix, order, weights)
     assert_same(
         figures_of(family, *moved), figures_of(family, matrix, weights), family.extremes.rounding
@@ -159,7 +159,7 @@ def test_cross_fitting_does_not_mind_the_order_either(seed):
     target = np.repeat(np.arange(12), 4)
     scores = generator.normal(size=(48, 12)) + 1.5 * (np.arange(12) == target[:, None])
     matrix = ScoreMatrix(scores, target)
-    weights = resamples(matrix, draws=20)
+    weights = resamples(matrix, replicates=20)
     columns, rows = generator.permutation(12), generator.permutation(48)
     moved = other_rows(other_columns(matrix, columns), rows)
     found = lid_figures(moved, other_weights(matrix, columns, weights))
@@ -173,7 +173,7 @@ def test_the_order_of_the_trials_does_not_matter(family, matrix, seed):
     assume(matrix.tested.size >= family.extremes.speakers)
     generator = np.random.default_rng(seed)
     order = generator.permutation(matrix.trials)
-    weights = resamples(matrix, draws=3, seed=seed)
+    weights = resamples(matrix, replicates=3, seed=seed)
     moved = figures_of(family, other_rows(matrix, order), weights)
     assert_same(moved, figures_of(family, matrix, weights), family.extremes.rounding)
 
@@ -183,7 +183,7 @@ def test_the_order_of_the_trials_does_not_matter(family, matrix, seed):
 @given(matrix=matrices(), change=st.sampled_from([lambda x: np.exp(x / 5), lambda x: 4 * x - 7]))
 def test_only_comparisons_count_over_all_rows(family, matrix, change):
     assume(matrix.tested.size >= family.extremes.speakers)
-    weights = resamples(matrix, draws=3)
+    weights = resamples(matrix, replicates=3)
     moved = figures_of(family, rescored(matrix, change), weights)
     kept = figures_of(family, matrix, weights)
     assert_same(
@@ -203,7 +203,7 @@ POWERS = st.sampled_from([996, -996, 560, -560, 100])
 def test_the_scale_of_the_scores_does_not_matter(family, matrix, power):
     """But to Cllr, which takes them for log-likelihood ratios."""
     assume(matrix.tested.size >= family.extremes.speakers)
-    weights = resamples(matrix, draws=3)
+    weights = resamples(matrix, replicates=3)
     moved = figures_of(family, rescored(matrix, lambda x: np.ldexp(x, power)), weights)
     kept = figures_of(family, matrix, weights)
     for figure in moved:
@@ -222,7 +222,7 @@ def test_only_comparisons_count_within_a_row(family, matrix, seed):
     assume(matrix.tested.size >= family.extremes.speakers)
     generator = np.random.default_rng(seed)
     scale, shift = generator.uniform(0.5, 2, (2, matrix.trials, 1))
-    weights = resamples(matrix, draws=3)
+    weights = resamples(matrix, replicates=3)
     moved = figures_of(family, rescored(matrix, lambda x: np.exp(scale * x / 5) + shift), weights)
     kept = figures_of(family, matrix, weights)
     assert_same(
@@ -237,7 +237,7 @@ def test_only_comparisons_count_within_a_row(family, matrix, seed):
 @given(matrix=matrices(), size=st.integers(1, 40))
 def test_any_block_size_gives_the_same(family, matrix, size):
     assume(matrix.tested.size >= family.extremes.speakers)
-    weights = resamples(matrix, draws=3)
+    weights = resamples(matrix, replicates=3)
     expected = figures_of(family, matrix, weights)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "_BLOCK", size)

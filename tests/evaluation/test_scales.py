@@ -34,7 +34,7 @@ def _matrix(scale, seed=0):
 
 @pytest.fixture(scope="module")
 def usual():
-    return evaluate(_matrix(1.0), _matrix(1.0, 1), draws=10)
+    return evaluate(_matrix(1.0), _matrix(1.0, 1), replicates=10)
 
 
 def _numbers(figure):
@@ -44,7 +44,7 @@ def _numbers(figure):
 
 @each
 def test_a_whole_report(usual, scale):
-    found = evaluate(_matrix(scale), _matrix(scale, 1), draws=10)
+    found = evaluate(_matrix(scale), _matrix(scale, 1), replicates=10)
     assert found.figures.keys() == usual.figures.keys()
     for key, figure in usual.figures.items():
         if key == "verification.cllr_bits":

@@ -219,7 +219,7 @@ def _make_scores(path: Path) -> None:
 
 
 def _evaluated(read: object) -> None:
-    evaluate(read.comparisons, draws=5)  # type: ignore[attr-defined]
+    evaluate(read.comparisons, replicates=5)  # type: ignore[attr-defined]
 
 
 def _make_matrix(path: Path) -> None:

@@ -54,7 +54,7 @@ class Extrapolation:
         histogram: shape (N,), of ranks, index 0 is rank 1.
         missed: how many speakers have a trial in which they do not come first.
         sample: what was resampled.
-        drawn: shape (B, N), the histogram of each resample; None where nothing was.
+        replicates: shape (B, N), the histogram of each resample; None where nothing was.
 
     Example:
         >>> ranks = np.array([60.0, 12, 8, 5, 4, 3, 3, 2, 2, 1])
@@ -70,7 +70,7 @@ class Extrapolation:
     histogram: FloatArray
     missed: int
     sample: Sample
-    drawn: FloatArray | None = None
+    replicates: FloatArray | None = None
     _points: dict[str, tuple[FloatArray, FloatArray | None]] = field(
         default_factory=dict, repr=False, compare=False
     )
@@ -114,9 +114,11 @@ class Extrapolation:
         """
         table = self._table(sizes)
         own = self.histogram @ table / self.histogram.sum()
-        if self.drawn is None:
+        if self.replicates is None:
             return _share(own), None
-        return _share(own), _share(self.drawn @ table / self.drawn.sum(axis=1, keepdims=True))
+        return _share(own), _share(
+            self.replicates @ table / self.replicates.sum(axis=1, keepdims=True)
+        )
 
     def _table(self, sizes: FloatArray) -> FloatArray:
         """IdR by rank among the N, shape (N, K)."""
@@ -225,7 +227,7 @@ class Extrapolation:
     @property
     def narrows(self) -> bool:
         """Whether a narrow bracket says something: it has limits, and a rate is seen to fall."""
-        return self.drawn is not None and self.seen_to_fall
+        return self.replicates is not None and self.seen_to_fall
 
     def mean_bits(self, name: str, people: int) -> tuple[float, FloatArray | None]:
         """MeanD among M by a form: what the law of the ranks says at N, and what the form adds.
@@ -263,12 +265,12 @@ class Extrapolation:
     def at_n(self, people: int) -> tuple[float, FloatArray | None]:
         """MeanD of the law that is fitted to the ranks, at M up to N; likewise."""
         own = mean_bits_of(*fit_many(self.histogram[None]), people)
-        return float(own[0]), None if self.drawn is None else mean_bits_of(*self._laws, people)
+        return float(own[0]), None if self.replicates is None else mean_bits_of(*self._laws, people)
 
     @cached_property
     def _laws(self) -> tuple[FloatArray, FloatArray, BoolArray]:
-        assert self.drawn is not None
-        return fit_many(self.drawn)
+        assert self.replicates is not None
+        return fit_many(self.replicates)
 
 
 def _share(rates: FloatArray) -> FloatArray:

@@ -90,7 +90,7 @@ def _extrapolated(found: Extrapolation, people: int, ties: str) -> Iterator[Figu
         made["meand"].append(_figure("meand", name, people, *found.mean_bits(name, people), ties))
     for kind, forms in made.items():
         with_limits = limited(forms, found.sample)
-        if kind == "meand" and found.drawn is not None and not found.seen_to_fall:
+        if kind == "meand" and found.replicates is not None and not found.seen_to_fall:
             with_limits = tuple(_steepest(found, people, figure) for figure in with_limits)
         yield (bracket := _bracket(found, kind, people, with_limits))
         alone = "" if bracket.text == "supported" else "one form of several: read the bracket"
@@ -109,7 +109,7 @@ def _steepest(found: Extrapolation, people: int, figure: Figure) -> Figure:
 
 
 def _figure(
-    kind: str, form: str, people: int, value: float | None, draws: FloatArray | None, ties: str
+    kind: str, form: str, people: int, value: float | None, replicates: FloatArray | None, ties: str
 ) -> Figure:
     share = kind == "idr"
     return Figure(
@@ -117,7 +117,7 @@ def _figure(
         f"{_CALLED[kind]} among {people:,}" + (f", {FORMS[form].label}" if form else ""),
         value,
         "share" if share else "bits",
-        draws=draws,
+        replicates=replicates,
         ceiling=1.0 if share else float(np.log2(people)),
         floor=1 / people if share else 0.0,
         ties=ties,
@@ -135,7 +135,7 @@ def _bracket(found: Extrapolation, kind: str, people: int, forms: Sequence[Figur
     else:
         holds = people <= FAR * found.speakers or (found.narrows and not wide)
     note = f"the bracket over {len(forms)} forms" + (
-        ", limits included" * (found.drawn is not None)
+        ", limits included" * (found.replicates is not None)
     )
     if not holds:
         note += f"; not supported by {found.speakers:,} enrolled: more than {FAR} times as many, "
@@ -145,7 +145,7 @@ def _bracket(found: Extrapolation, kind: str, people: int, forms: Sequence[Figur
 
 
 def _why(found: Extrapolation, unit: str) -> str:
-    if found.drawn is None:
+    if found.replicates is None:
         return "and nothing was resampled"
     if found.missed < FEWEST:
         return f"and {plural(found.missed, 'speaker')} ever missed, where {FEWEST} are needed"

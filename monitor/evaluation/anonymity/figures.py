@@ -190,9 +190,9 @@ def _percentiles(
          "between the two lowest." if means.size < 100 else "a mean rank is not k-anonymity: "
          "single trials rank far better."),
     ):  # fmt: skip
-        draws, low, high = None, None, None
+        replicates, low, high = None, None, None
         if weights is not None:
-            draws = interpolated_quantile(means, weights, percent / 100)
+            replicates = interpolated_quantile(means, weights, percent / 100)
             low, high = quantile_limits(means, percent / 100, 1.0, float(matrix.population))
         found.append(
             Figure(
@@ -200,7 +200,7 @@ def _percentiles(
                 "mean rank, median speaker" if percent == 50 else "mean rank, most exposed 1 %",
                 float(interpolated_quantile(means, single, percent / 100)[0]),
                 "rank",
-                draws=draws,
+                replicates=replicates,
                 low=low,
                 high=high,
                 ceiling=float(matrix.population),
@@ -221,7 +221,7 @@ def _share(
         f"P(rank ≤ {k})",
         float(shares.sum() / matrix.trials),
         "share",
-        draws=None if weights is None else (weights @ shares) / (weights @ tests),
+        replicates=None if weights is None else (weights @ shares) / (weights @ tests),
         ceiling=1.0,
         floor=k / matrix.population,
         ties="spread",

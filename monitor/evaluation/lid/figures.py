@@ -254,7 +254,7 @@ def figures(
             matrix,
             found.calibrations[name],
             found.bits[name],
-            _draws(matrix, dev, found, STYLES[name], weights),
+            _replicates(matrix, dev, found, STYLES[name], weights),
         )
         for name in STYLES
     }
@@ -269,7 +269,7 @@ def _figures(
     matrix: ScoreMatrix,
     calibration: LidCalibration | CrossCalibration,
     bits: FloatArray,
-    draws: Mapping[str, FloatArray],
+    replicates: Mapping[str, FloatArray],
 ) -> tuple[Figure, ...]:
     found = statistics(bits)
     notes = []
@@ -280,7 +280,7 @@ def _figures(
     note = "; ".join(notes)
     most = calibration.ceiling_bits(matrix.population)
     above, below = (
-        "" if not draws or len(np.unique(matrix.owner[some])) >= _FEWEST else _TOO_FEW
+        "" if not replicates or len(np.unique(matrix.owner[some])) >= _FEWEST else _TOO_FEW
         for some in (bits > 0, bits <= 0)
     )
     rows: tuple[tuple[str, str, float | None, str, str], ...] = (
@@ -298,7 +298,7 @@ def _figures(
             label,
             value,
             unit,
-            draws=None if said is _TOO_FEW else draws.get(key),
+            replicates=None if said is _TOO_FEW else replicates.get(key),
             ceiling=1.0 if unit == "share" else 0.0 if key == "negative_bits" else most,
             floor=0.0 if key in ("alid_bits", "max_bits") else None,
             note=said,
@@ -307,7 +307,7 @@ def _figures(
     )
 
 
-def _draws(
+def _replicates(
     matrix: ScoreMatrix,
     dev: ScoreMatrix | None,
     found: LidBits,

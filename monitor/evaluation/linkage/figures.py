@@ -11,7 +11,7 @@ from monitor.errors import UsageError
 from monitor.evaluation.figure import Figure
 from monitor.evaluation.linkage.separation import d_sys, d_sys_figure
 from monitor.evaluation.linkage.singling import pi_sing, sing_figure
-from monitor.evaluation.scores.counts import Tally
+from monitor.evaluation.scores.counts import ScoreCounts
 from monitor.evaluation.scores.matrix import ScoreMatrix
 from monitor.phrases import plural
 from monitor.types import FloatArray, IntArray
@@ -77,20 +77,20 @@ def pi_link_curve(matrix: ScoreMatrix) -> tuple[IntArray, _Doubles]:
 
 
 def figures(
-    matrix: ScoreMatrix, weights: FloatArray | None = None, tally: Tally | None = None
+    matrix: ScoreMatrix, weights: FloatArray | None = None, counts: ScoreCounts | None = None
 ) -> tuple[Figure, ...]:
     """D_sys, pi_link among 2, 10 and all speakers, and pi_sing.
 
     Args:
         matrix: trials x speakers.
-        weights: shape (B, S), from `resamples`: gives the figures their draws.
-        tally: of this matrix, where it was counted already.
+        weights: shape (B, S), from `resamples`: gives the figures their replicates.
+        counts: of this matrix, where it was counted already.
 
     Returns:
         keys ``linkage.d_sys``, ``linkage.pi_link_2``, ``.pi_link_10`` (from N = 11),
         ``.pi_link_all`` and ``linkage.pi_sing``.
     """
-    return (d_sys_figure(matrix, weights, tally), *rank_figures(matrix, weights))
+    return (d_sys_figure(matrix, weights, counts), *rank_figures(matrix, weights))
 
 
 def rank_figures(matrix: ScoreMatrix, weights: FloatArray | None = None) -> tuple[Figure, ...]:
@@ -105,19 +105,19 @@ def link_figures(matrix: ScoreMatrix, weights: FloatArray | None) -> tuple[Figur
     levels, place = np.unique(matrix.better, return_inverse=True)
     table = link_table(levels, population, np.array([n for n, _ in wanted]))
     mean = np.bincount(place) @ table / matrix.trials
-    draws = None
+    replicates = None
     if weights is not None:
         shape = len(matrix.tested), len(levels)
         cells = np.bincount(matrix.owner * shape[1] + place, minlength=shape[0] * shape[1])
         seen = weights @ cells.reshape(shape).astype(np.float64)
-        draws = seen @ table / seen.sum(axis=1, keepdims=True)
+        replicates = seen @ table / seen.sum(axis=1, keepdims=True)
     return tuple(
         Figure(
             f"linkage.pi_link_{name}",
             f"pi_link among {count}",
             float(mean[i]),
             "share",
-            draws=None if draws is None else draws[:, i],
+            replicates=None if replicates is None else replicates[:, i],
             ceiling=1.0,
             floor=1 / count,
             ties="optimistic",

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from monitor.errors import UsageError
 from monitor.evaluation.figure import Figure
-from monitor.evaluation.scores.counts import Tally, speaker_cells
+from monitor.evaluation.scores.counts import ScoreCounts, speaker_cells
 from monitor.maths.roc import cell_counts, scores_of
 from monitor.protocols import ScoredComparisons
 from monitor.types import FloatArray
@@ -63,7 +63,7 @@ def d_sys(
 
 
 def d_sys_figure(
-    scores: ScoredComparisons, weights: FloatArray | None = None, tally: Tally | None = None
+    scores: ScoredComparisons, weights: FloatArray | None = None, counts: ScoreCounts | None = None
 ) -> Figure:
     """D_sys of all scores, omega 1: ``linkage.d_sys``.
 
@@ -74,22 +74,22 @@ def d_sys_figure(
     if bins < 1:
         note = f"needs {_FEWEST} mated scores for a histogram; there are {scores.mated.size}"
         return Figure(key, label, None, "", note=note)
-    low, high = (tally.low, tally.high) if tally else _range(scores)
+    low, high = (counts.low, counts.high) if counts else _range(scores)
     edges = _edges(low, high, bins)
-    draws = None
+    replicates = None
     if weights is None:
         own, others = _pooled_cells(scores, edges[1:-1])
     else:
         by_speaker = speaker_cells(scores, edges[1:-1])
         own, others = (x.sum(axis=0) for x in by_speaker)
-        draws = _d_sys(weights @ by_speaker[0], weights @ by_speaker[1], 1.0)
+        replicates = _d_sys(weights @ by_speaker[0], weights @ by_speaker[1], 1.0)
     value = float(_d_sys(own, others, 1.0))
     return Figure(
         key,
         label,
         value,
         "",
-        draws=draws,
+        replicates=replicates,
         ceiling=1.0 if bins > 1 else 0.0,
         floor=0.0,
         note=f"histograms of {bins} bins: chance reads above 0; perfect separation reads below 1",

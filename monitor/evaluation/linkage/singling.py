@@ -100,17 +100,17 @@ def sing_figure(matrix: ScoreMatrix, weights: FloatArray | None = None) -> Figur
     for number in range(folds):
         test = fold == number % trials[owner]
         hits += isolated(scores[:, ~test].T, scores[:, test].T, trials - 1)
-    draws = None
+    replicates = None
     if weights is not None:
         kept = weights[:, many]
         with np.errstate(invalid="ignore"):
-            draws = kept @ hits / folds / kept.sum(axis=1)
+            replicates = kept @ hits / folds / kept.sum(axis=1)
     return Figure(
         key,
         label,
         float(hits.mean() / folds),
         "share",
-        draws=draws,
+        replicates=replicates,
         ceiling=1.0,
         floor=CHANCE_SING,
         ties="strict",

@@ -80,7 +80,7 @@ class LongitudinalCurve:
         """
         return np.asarray(self._of(rule).mean(axis=0))
 
-    def draws(self, weights: FloatArray, rule: str = "count") -> FloatArray:
+    def replicates(self, weights: FloatArray, rule: str = "count") -> FloatArray:
         """`mean_bits` of resamples.
 
         Args:
@@ -108,8 +108,8 @@ class LongitudinalCurve:
 
     def _limits(self, weights: FloatArray, rule: str) -> FloatArray:
         """Of each point of the curve, as of the figures: shape (2, K)."""
-        draws, whole = self.draws(weights, rule), resampled(weights)
-        points = zip(self.mean_bits(rule).tolist(), draws.T, self.trials.tolist(), strict=True)
+        replicates, whole = self.replicates(weights, rule), resampled(weights)
+        points = zip(self.mean_bits(rule).tolist(), replicates.T, self.trials.tolist(), strict=True)
         found = []
         for value, each, trials in points:
             speakers = len(self.tested)

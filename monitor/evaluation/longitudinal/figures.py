@@ -60,7 +60,7 @@ def figures(
                 f"{plural(last, 'trial')}: {rule}",
                 float(curve.mean_bits(rule)[-1]),
                 "bits",
-                draws=None if weights is None else curve.draws(weights, rule)[:, -1],
+                replicates=None if weights is None else curve.replicates(weights, rule)[:, -1],
                 ceiling=curve.ceiling_bits,
                 floor=0.0,
                 note=note,

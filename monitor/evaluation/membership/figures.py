@@ -56,11 +56,11 @@ def figures(
     found: list[Figure] = []
     points = operating_points(scores, rates, weights)
     mirrored = mirrored_points(scores, rates)
-    for rate, (point, draws, half), other in zip(rates, points, mirrored, strict=True):
+    for rate, (point, replicates, half), other in zip(rates, points, mirrored, strict=True):
         at = _At(rate, point)
         found += (
-            *_rates(at, rate, point, draws),
-            *_epsilon(at, point, draws),
+            *_rates(at, rate, point, replicates),
+            *_epsilon(at, point, replicates),
             *_lower(at, point, other, delta),
             *_halves(at, half),
         )
@@ -87,7 +87,7 @@ class _At:
         unit: str,
         note: str = "",
         *,
-        draws: FloatArray | None = None,
+        replicates: FloatArray | None = None,
         ceiling: float | None = None,
         floor: float = 0.0,
         text: str = "",
@@ -97,7 +97,7 @@ class _At:
             f"{label}{' for' if label.startswith('FPR') else ' at FPR'} {self.rate}",
             value,
             unit,
-            draws=draws,
+            replicates=replicates,
             ceiling=ceiling,
             floor=floor,
             ties="strict",
@@ -107,18 +107,18 @@ class _At:
 
 
 def _rates(
-    at: _At, rate: float, point: OperatingPoint, draws: Rates | None
+    at: _At, rate: float, point: OperatingPoint, replicates: Rates | None
 ) -> tuple[Figure, Figure]:
     tied = point.false_alarms < allowed_alarms(rate, point.non_mated)
     note = "Equal scores keep it below the rate asked for." if tied else ""
-    tpr = draws.tpr if draws else None
+    tpr = replicates.tpr if replicates else None
     return (
-        at.figure("tpr", "TPR", point.tpr, "share", draws=tpr, ceiling=1.0, floor=point.fpr),
+        at.figure("tpr", "TPR", point.tpr, "share", replicates=tpr, ceiling=1.0, floor=point.fpr),
         at.figure("realised_fpr", "FPR reached", point.fpr, "share", note, ceiling=rate),
     )
 
 
-def _epsilon(at: _At, point: OperatingPoint, draws: Rates | None) -> tuple[Figure]:
+def _epsilon(at: _At, point: OperatingPoint, replicates: Rates | None) -> tuple[Figure]:
     loss = float(epsilon_nats(point.tpr, point.fpr))
     finite = bool(np.isfinite(loss))
     endless = "Infinite: nobody was accepted by mistake, or nobody missed. See the lower bound."
@@ -129,7 +129,7 @@ def _epsilon(at: _At, point: OperatingPoint, draws: Rates | None) -> tuple[Figur
             max(loss, 0.0) if finite else None,
             "nats",
             _BOUND if finite else endless,
-            draws=draws.epsilon_nats if draws else None,
+            replicates=replicates.epsilon_nats if replicates else None,
             text="" if finite else "infinite",
         ),
     )
@@ -192,9 +192,9 @@ def _halves(at: _At, half: Rates | None) -> tuple[Figure, Figure]:
     )
 
 
-def _spread(draws: FloatArray) -> tuple[float | None, str]:
-    """Mean over the draws in which there is a value, and where 95 % of them lie, in words."""
-    seen = draws[~np.isnan(draws)]
+def _spread(replicates: FloatArray) -> tuple[float | None, str]:
+    """Mean over the replicates in which there is a value, and where 95 % of them lie, in words."""
+    seen = replicates[~np.isnan(replicates)]
     if not seen.size:
         return None, ""
     # interpolated, as these words always were: a spread, and no limits (monitor.maths.quantiles)

@@ -178,7 +178,11 @@ def mirrored_points(
 
 
 def half_trials(
-    mated: FloatArray, non_mated: FloatArray, fpr: float, draws: int = REPLICATES, seed: int = 0
+    mated: FloatArray,
+    non_mated: FloatArray,
+    fpr: float,
+    replicates: int = REPLICATES,
+    seed: int = 0,
 ) -> Rates:
     """Resample half as many mated and half as many non-mated scores, as VoxGuard does.
 
@@ -190,8 +194,8 @@ def half_trials(
         mated: any shape.
         non_mated: any shape.
         fpr: false positive rate asked for, in (0, 1).
-        draws: B.
-        seed: equal seeds give equal draws.
+        replicates: B.
+        seed: equal seeds give equal replicates.
 
     Raises:
         UsageError: as `operating_point`, or a single score on one side.
@@ -202,7 +206,7 @@ def half_trials(
         >>> bool(0.3 < found.tpr.mean() < 0.45), bool(0.005 < found.fpr.mean() < 0.015)
         (True, True)
     """
-    return _half(_descending(mated), _tail_of(non_mated, fpr), fpr, draws, seed)
+    return _half(_descending(mated), _tail_of(non_mated, fpr), fpr, replicates, seed)
 
 
 def low_fpr_roc(scores: ScoredComparisons, highest: float = 1e-2, points: int = 200) -> Roc:
@@ -273,14 +277,14 @@ def _resampled(
     return found
 
 
-def _half(mated: FloatArray, tail: Tail, fpr: float, draws: int, seed: int) -> Rates:
+def _half(mated: FloatArray, tail: Tail, fpr: float, replicates: int, seed: int) -> Rates:
     half, few = tail.total // 2, mated.size // 2
     if half < 1 or few < 1:
         raise UsageError("half of the trials is none: give at least two scores of each kind")
     generator = np.random.default_rng(seed)
     allowed = allowed_alarms(fpr, half)
     # Of `half` uniform places the threshold is the (allowed + 1)-th, the earlier ones are uniform.
-    upto = generator.beta(allowed + 1, half - allowed, draws) * tail.total
+    upto = generator.beta(allowed + 1, half - allowed, replicates) * tail.total
     running = _running(tail)
     place = np.minimum(_place(running, upto), tail.values.size - 1)
     threshold = tail.values[place]

@@ -140,7 +140,7 @@ def compare(reports: Sequence[Report]) -> Comparison:
     """Compare systems with the first of them.
 
     Systems that were tested on the same speakers, by name, were resampled together (equal seed and
-    draws), in whatever order their columns and rows stand: their difference is taken in every
+    replicates), in whatever order their columns and rows stand: their difference is taken in every
     resample, and its limits are Student's with the spread of these. Spreads of systems with other
     speakers add up (Welch, 1947), and what they have in common is said. Figures without limits of
     their own are not compared: docs/coverage.md has how often equal systems are told apart.
@@ -172,7 +172,7 @@ def compare(reports: Sequence[Report]) -> Comparison:
 
 def paired(first: Report, other: Report) -> bool:
     """Whether two systems were tested on the same speakers and resampled together."""
-    one, two = ((each.tested, each.draws, each.seed) for each in (first, other))
+    one, two = ((each.tested, each.replicates, each.seed) for each in (first, other))
     return one == two
 
 
@@ -221,12 +221,12 @@ def _difference(
 
 def _estimate(figure: Figure, speakers: int) -> Estimate | None:
     """None where it has no limits that hold."""
-    if figure.draws is None or figure.left_out is None or figure.value is None:
+    if figure.replicates is None or figure.left_out is None or figure.value is None:
         return None
     rule = rule_of(figure.key)
     if None in figure.limits or (rule is not None and rule.few_decide):
         return None
-    found = Estimate(figure.value, figure.draws, figure.left_out, speakers, speakers)
+    found = Estimate(figure.value, figure.replicates, figure.left_out, speakers, speakers)
     return found if found.exists else None
 
 
@@ -264,12 +264,13 @@ def _notes(reports: Sequence[Report], paired: Sequence[bool], error: float) -> t
             "The systems have different numbers of speakers N: bits, ranks and ceilings do not "
             "compare."
         )
-    draws = min(report.draws for report in reports)
-    if draws and error / 2 * (draws - 1) < 0.5:
+    replicates = min(report.replicates for report in reports)
+    if replicates and error / 2 * (replicates - 1) < 0.5:
         notes.append(
-            f"{draws} resamples are few for so many systems: give {int(4 / error)} or more draws."
+            f"{replicates} resamples are few for so many systems: give "
+            f"{int(4 / error)} or more draws."
         )
-    if not draws:
+    if not replicates:
         notes.append("Nothing was resampled: no difference can be called significant.")
     return tuple(notes)
 

@@ -42,7 +42,7 @@ class Grouped:
     notes: tuple[str, ...]
 
     def to_json(self, shown: Sequence[str] | None = None) -> dict[str, Any]:
-        """Everything but draws and curves, ready for ``json.dumps(..., allow_nan=False)``."""
+        """Everything but replicates and curves, ready for ``json.dumps(..., allow_nan=False)``."""
         reports = {each.name: each.to_json(shown) for each in self.comparison.reports}
         for made in reports.values():
             del made["curves"]

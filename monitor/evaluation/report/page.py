@@ -164,8 +164,8 @@ def _pairs(reports: Sequence[Report], pairs: Sequence[Pair]) -> str:
     if not pairs:
         return ""
     labels = {key: figure for report in reports for key, figure in report.figures.items()}
-    draws = min(report.draws for report in reports)
-    least = len(pairs) / max(draws, 1)
+    replicates = min(report.replicates for report in reports)
+    least = len(pairs) / max(replicates, 1)
     rows = []
     for key in main_figures():
         for pair in pairs:
@@ -173,7 +173,7 @@ def _pairs(reports: Sequence[Report], pairs: Sequence[Pair]) -> str:
             if each is None or each.low is None:
                 continue
             figure = replace(
-                labels[key], value=each.value, low=each.low, high=each.high, draws=None
+                labels[key], value=each.value, low=each.low, high=each.high, replicates=None
             )
             star = '<b class="differs">*</b>' if each.significant else ""
             rows.append(
@@ -184,7 +184,7 @@ def _pairs(reports: Sequence[Report], pairs: Sequence[Pair]) -> str:
                 f'<td class="limits">{_minus(format_limits(figure))}</td>'
                 f'<td class="number">{p_text(pair.p[key], least)}</td></tr>'
             )
-    said = said_of(pairs, draws)
+    said = said_of(pairs, replicates)
     return (
         f'<section class="card"><h2>Differences of all pairs</h2>{_list(said, "notes")}'
         '<div class="scroll"><table><thead><tr><th>Figure</th><th>Pair</th>'

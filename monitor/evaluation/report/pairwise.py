@@ -95,7 +95,7 @@ def p_value(first: Report, other: Report, key: str) -> float | None:
     Returns:
         at least one in the number of resamples: they tell no more; None where there are no limits.
     """
-    least = 1 / max(min(first.draws, other.draws), 1)
+    least = 1 / max(min(first.replicates, other.replicates), 1)
     if between(first, other, key, least).low is None:
         return None
     if between(first, other, key, least).significant:
@@ -126,7 +126,7 @@ def p_text(p: float | None, least: float) -> str:
     return f"{p:.2g}" if p > least * (1 + 1e-9) else f"\N{LESS-THAN OR EQUAL TO} {p:.2g}"
 
 
-def said_of(pairs: Sequence[Pair], draws: int) -> tuple[str, ...]:
+def said_of(pairs: Sequence[Pair], replicates: int) -> tuple[str, ...]:
     """How differences are to be read, one sentence each."""
     many = len(pairs)
     together = (
@@ -139,12 +139,12 @@ def said_of(pairs: Sequence[Pair], draws: int) -> tuple[str, ...]:
         f"Differences of pairs (of shares in points of a percent): {together}; figures are not "
         "corrected for each other."
     ]
-    if draws and many / draws > ERROR:
+    if replicates and many / replicates > ERROR:
         said.append(
-            f"{draws} resamples cannot tell p below {many / draws:.2g} of so many pairs: give "
-            f"{int(4 * many / ERROR)} or more draws."
+            f"{replicates} resamples cannot tell p below {many / replicates:.2g} of so many pairs: "
+            f"give {int(4 * many / ERROR)} or more draws."
         )
-    if not draws:
+    if not replicates:
         said.append("Nothing was resampled: there are no limits and no p.")
     return tuple(said)
 

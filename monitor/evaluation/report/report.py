@@ -27,7 +27,7 @@ class Report:
         speakers: N.
         trials: how many there are.
         tested: names of the speakers that have trials, sorted.
-        draws: B, the resamples of speakers behind the limits; 0 where there are none.
+        replicates: B, the resamples of speakers behind the limits; 0 where there are none.
         seed: of the resamples.
         notes: what was done differently from what one might expect, one sentence each.
         figures: by key, families together.
@@ -42,7 +42,7 @@ class Report:
     speakers: int
     trials: int
     tested: tuple[str, ...]
-    draws: int
+    replicates: int
     seed: int
     notes: tuple[str, ...]
     figures: Mapping[str, Figure]
@@ -71,7 +71,7 @@ class Report:
         return self.usage.ranked_trials if ranked and self.usage else self.trials
 
     def to_json(self, shown: Collection[str] | None = None) -> dict[str, Any]:
-        """Everything but the draws, ready for ``json.dumps(..., allow_nan=False)``.
+        """Everything but the replicates, ready for ``json.dumps(..., allow_nan=False)``.
 
         Args:
             shown: keys of figures, where not all are wanted.
@@ -85,7 +85,7 @@ class Report:
             "comparisons": None if self.usage is None else asdict(self.usage),
             "tested_speakers": len(self.tested),
             "ceiling_bits": self.ceiling_bits,
-            "draws": self.draws,
+            "draws": self.replicates,
             "seed": self.seed,
             "warnings": list(self.warnings),
             "notes": list(self.notes),
@@ -108,7 +108,7 @@ class Report:
 
 
 def figure_json(figure: Figure) -> dict[str, Any]:
-    """A figure without its draws; what is infinite stands in ``text``."""
+    """A figure without its replicates; what is infinite stands in ``text``."""
     low, high = figure.limits
     infinite = figure.value is not None and math.isinf(figure.value)
     return {

@@ -25,7 +25,7 @@ def facts(report: Report) -> str:
 
     Example:
         >>> from types import SimpleNamespace as Made
-        >>> made = Made(trials=1, tested="a", speakers=4, ceiling_bits=2.0, draws=0, usage=None)
+        >>> made = Made(trials=1, tested="a", speakers=4, ceiling_bits=2, replicates=0, usage=None)
         >>> facts(made)
         '1 trial of 1 speaker, N = 4, ceiling 2.00 bits, no limits'
     """
@@ -40,7 +40,7 @@ def fact_list(report: Report) -> tuple[str, ...]:
         heard + (f" and {strange:,} without a target" if strange else ""),
         f"N = {report.speakers:,}",
         f"ceiling {report.ceiling_bits:.2f} bits",
-        plural(report.draws, "resample") if report.draws else "no limits",
+        plural(report.replicates, "resample") if report.replicates else "no limits",
     )
 
 

@@ -175,7 +175,7 @@ class Comparisons:
 
 
 def pooled_resamples(
-    pool: Comparisons | ScoreMatrix, draws: int = REPLICATES, seed: int = 0
+    pool: Comparisons | ScoreMatrix, replicates: int = REPLICATES, seed: int = 0
 ) -> FloatArray:
     """How often each person counts in each resample of a pool: as `resamples`.
 
@@ -187,14 +187,14 @@ def pooled_resamples(
         shape (B, S).
     """
     if isinstance(pool, ScoreMatrix):
-        return resamples(pool, draws, seed)
-    weights = np.zeros((draws, len(pool.people)))
+        return resamples(pool, replicates, seed)
+    weights = np.zeros((replicates, len(pool.people)))
     known = np.unique(pool.owner)
     others = np.setdiff1d(np.arange(len(pool.people)), known)
     for start, group in enumerate((known, others)):
         if group.size:
             names = [pool.people[i] for i in group.tolist()]
-            weights[:, group] = drawn_by_name(names, draws, seed + start)
+            weights[:, group] = drawn_by_name(names, replicates, seed + start)
     weights[weights @ pool.non_mated_counts == 0] = 1.0
     return weights
 

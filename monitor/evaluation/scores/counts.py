@@ -14,7 +14,7 @@ from monitor.maths.roc import Counts, cell_counts, cuts_around
 from monitor.protocols import ScoredComparisons
 from monitor.types import FloatArray
 
-__all__ = ["Tally", "cost_bits", "speaker_cells"]
+__all__ = ["ScoreCounts", "cost_bits", "speaker_cells"]
 
 _Doubles: TypeAlias = NDArray[np.float64]
 _CELLS = 1 << 22
@@ -24,38 +24,38 @@ _FACTORS = 512
 
 
 @dataclass(frozen=True)
-class Tally:
+class ScoreCounts:
     """Counts of a pool of scores, and of its resamples.
 
     Attributes:
-        counts: at and between the distinct mated scores, exact.
-        drawn: the same for each resample, shape (B, G); None without weights.
-        coarse: whether the resamples use wider cells than `counts`, because there are too many
+        exact: at and between the distinct mated scores.
+        replicates: the same for each resample, shape (B, G); None without weights.
+        coarse: whether the resamples use wider cells than `exact`, because there are too many
             speakers and scores to keep; a cell's scores are then tied.
         costs: shape (2,): mean of ``log2(1 + exp(-s))`` over mated scores and of
             ``log2(1 + exp(s))`` over non-mated ones, in bits.
-        drawn_costs: the same for each resample, shape (B, 2).
+        replicate_costs: the same for each resample, shape (B, 2).
         low: the lowest score.
         high: the highest.
 
     Example:
         >>> from monitor.evaluation.scores.matrix import ScoreMatrix
         >>> matrix = ScoreMatrix(np.array([[0.9, 0.1], [0.4, 0.6]]), np.array([0, 1]))
-        >>> tally = Tally.of(matrix)
-        >>> tally.counts.non_mated.tolist(), tally.low, tally.high
+        >>> counts = ScoreCounts.of(matrix)
+        >>> counts.exact.non_mated.tolist(), counts.low, counts.high
         ([2.0, 0.0, 0.0, 0.0, 0.0], 0.1, 0.9)
     """
 
-    counts: Counts
-    drawn: Counts | None
+    exact: Counts
+    replicates: Counts | None
     coarse: bool
     costs: FloatArray
-    drawn_costs: FloatArray | None
+    replicate_costs: FloatArray | None
     low: float
     high: float
 
     @classmethod
-    def of(cls, scores: ScoredComparisons, weights: FloatArray | None = None) -> Tally:
+    def of(cls, scores: ScoredComparisons, weights: FloatArray | None = None) -> ScoreCounts:
         """Count all scores.
 
         Args:
@@ -92,13 +92,13 @@ class Tally:
 
     @cached_property
     def blocks(self) -> Blocks:
-        """Cells of `counts` after pool-adjacent-violators."""
-        return pool(self.counts.mated, self.counts.non_mated)
+        """Cells of `exact` after pool-adjacent-violators."""
+        return pool(self.exact.mated, self.exact.non_mated)
 
     @cached_property
-    def drawn_blocks(self) -> Blocks | None:
+    def replicate_blocks(self) -> Blocks | None:
         """The same for each resample."""
-        return pool(self.drawn.mated, self.drawn.non_mated) if self.drawn else None
+        return pool(self.replicates.mated, self.replicates.non_mated) if self.replicates else None
 
 
 def cost_bits(scores: FloatArray) -> _Doubles:

@@ -34,7 +34,7 @@ class Sample:
     nothing: bool = False
 
 
-def resamples(matrix: ScoreMatrix, draws: int = REPLICATES, seed: int = 0) -> FloatArray:
+def resamples(matrix: ScoreMatrix, replicates: int = REPLICATES, seed: int = 0) -> FloatArray:
     """How often each tested speaker counts in each resample.
 
     Trials of one speaker are alike, so speakers are drawn and not trials; the enrolled speakers,
@@ -44,7 +44,7 @@ def resamples(matrix: ScoreMatrix, draws: int = REPLICATES, seed: int = 0) -> Fl
 
     Args:
         matrix: S of its speakers have trials.
-        draws: B.
+        replicates: B.
         seed: equal seeds draw equal speakers, so that systems tested on the same speakers compare
             pairwise.
 
@@ -53,13 +53,13 @@ def resamples(matrix: ScoreMatrix, draws: int = REPLICATES, seed: int = 0) -> Fl
 
     Example:
         >>> matrix = ScoreMatrix(np.eye(3), np.arange(3))
-        >>> resamples(matrix, draws=2).sum(axis=1).tolist()
+        >>> resamples(matrix, replicates=2).sum(axis=1).tolist()
         [3.0, 3.0]
     """
-    return drawn_by_name([matrix.speakers[i] for i in matrix.tested.tolist()], draws, seed)
+    return drawn_by_name([matrix.speakers[i] for i in matrix.tested.tolist()], replicates, seed)
 
 
-def drawn_by_name(names: Sequence[str], draws: int = REPLICATES, seed: int = 0) -> FloatArray:
+def drawn_by_name(names: Sequence[str], replicates: int = REPLICATES, seed: int = 0) -> FloatArray:
     """`speaker_weights` of named people: the same for everybody in whatever order they are given.
 
     Example:
@@ -68,8 +68,8 @@ def drawn_by_name(names: Sequence[str], draws: int = REPLICATES, seed: int = 0) 
         True
     """
     order = sorted(range(len(names)), key=lambda i: natural(names[i]))
-    weights = np.empty((draws, len(names)))
-    weights[:, order] = speaker_weights(len(names), draws, seed)
+    weights = np.empty((replicates, len(names)))
+    weights[:, order] = speaker_weights(len(names), replicates, seed)
     return weights
 
 

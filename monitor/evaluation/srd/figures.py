@@ -10,10 +10,10 @@ import numpy as np
 from monitor.evaluation.figure import Figure
 from monitor.evaluation.scores.matrix import ScoreMatrix
 from monitor.evaluation.srd.null_band import PERMUTATIONS, null_band
-from monitor.evaluation.srd.rank_laws import LossFit, RankLaw, loss_fits, rank_law
+from monitor.evaluation.srd.rank_laws import FittedRankLaw, LossFit, loss_fits, rank_law
 from monitor.evaluation.srd.replicates import (
+    fit_laws,
     mean_bits_by_speaker,
-    model_draws,
     resampled_histograms,
 )
 from monitor.maths.disclosure import null_bias_bits
@@ -22,8 +22,8 @@ from monitor.maths.quantiles import limits, weighted_quantile
 from monitor.types import FloatArray
 
 __all__ = [
+    "FittedRankLaw",
     "LossFit",
-    "RankLaw",
     "figures",
     "loss_figures",
     "loss_fits",
@@ -40,7 +40,7 @@ def figures(
     ties: str = "spread",
     permutations: int = PERMUTATIONS,
     seed: int = 0,
-    found: RankLaw | None = None,
+    found: FittedRankLaw | None = None,
     by_speaker: FloatArray | None = None,
 ) -> tuple[Figure, ...]:
     """Every figure of SRD.
@@ -66,7 +66,7 @@ def figures(
     """
     if found is None:
         found = rank_law(matrix.better, matrix.tied, matrix.population, ties)
-    draws = {} if weights is None else _draws(resampled_histograms(matrix, weights, ties))
+    replicates = {} if weights is None else _replicates(resampled_histograms(matrix, weights, ties))
     values = _values(found)
     extra: dict[str, dict[str, Any]] = {
         "mean_bits": {"note": _PLUG_IN, "floor": null_bias_bits(matrix.population, found.trials)},
@@ -96,7 +96,7 @@ def figures(
         values[key] = float(weighted_quantile(by_speaker, np.ones((1, by_speaker.size)), share)[0])
         extra[key] = {"note": _BY_SPEAKER}
         if weights is not None:
-            draws[key] = weighted_quantile(by_speaker, weights, share)
+            replicates[key] = weighted_quantile(by_speaker, weights, share)
             low, high = quantile_limits(by_speaker, share, 0.0, matrix.ceiling_bits)
             extra[key] |= {"low": low, "high": high}
     made = []
@@ -104,7 +104,9 @@ def figures(
         label, unit = _NAMES[key]
         given = {"ceiling": matrix.ceiling_bits if unit == "bits" else None} | extra.get(key, {})
         made.append(
-            Figure(f"srd.{key}", label, value, unit, draws=draws.get(key), ties=ties, **given)
+            Figure(
+                f"srd.{key}", label, value, unit, replicates=replicates.get(key), ties=ties, **given
+            )
         )
     return tuple(made)
 
@@ -162,7 +164,7 @@ def repeated(matrix: ScoreMatrix) -> bool:
     return bool(np.bincount(matrix.owner).max() > 1)
 
 
-def _values(found: RankLaw) -> dict[str, float | None]:
+def _values(found: FittedRankLaw) -> dict[str, float | None]:
     of, law = found.statistics, found.law
     return {
         "mean_bits": of.mean_bits,
@@ -179,7 +181,7 @@ def _values(found: RankLaw) -> dict[str, float | None]:
     }
 
 
-def _why_no_correction(found: RankLaw) -> str:
+def _why_no_correction(found: FittedRankLaw) -> str:
     if found.sparse:
         return "fewer trials than speakers: no correction holds, compare with the null band"
     if found.statistics.miller_madow_bits is None:
@@ -187,9 +189,9 @@ def _why_no_correction(found: RankLaw) -> str:
     return ""
 
 
-def _draws(histograms: FloatArray) -> dict[str, FloatArray]:
+def _replicates(histograms: FloatArray) -> dict[str, FloatArray]:
     """Of each resample, (B, N): the law's figures, and the plug-in ones that limits suit."""
-    model = model_draws(histograms)
+    model = fit_laws(histograms)
     p = histograms / histograms.sum(axis=1, keepdims=True)
     speakers = p.shape[1]
     bits = np.log2(speakers * np.where(p > 0, p, np.nan))

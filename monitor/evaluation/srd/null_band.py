@@ -15,7 +15,7 @@ from monitor.errors import UsageError
 from monitor.evaluation.figure import Figure
 from monitor.evaluation.scores.matrix import ScoreMatrix
 from monitor.evaluation.scores.settled import settled_order
-from monitor.evaluation.srd.replicates import model_draws
+from monitor.evaluation.srd.replicates import fit_laws
 from monitor.maths.allranks import all_rank_bounds
 from monitor.maths.quantiles import limits
 from monitor.maths.ranks import placed, rank_histograms
@@ -132,7 +132,7 @@ def null_band(
             for start, wide in zip(first, width, strict=True)
         ]
     )
-    bits = model_draws(histograms).mean_bits
+    bits = fit_laws(histograms).mean_bits
     guessed = histograms[:, 0] * matrix.population >= matrix.trials * (1 - _ROUNDING)
     signed = np.where(guessed, bits, -bits)
     among = signed[1:] if dealing.complete else signed

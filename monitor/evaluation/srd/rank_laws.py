@@ -11,11 +11,11 @@ from monitor.maths.fitting import LOSSES, RankFit, fit
 from monitor.maths.ranks import rank_histogram
 from monitor.types import FloatArray, IntArray
 
-__all__ = ["LossFit", "RankLaw", "loss_fits", "rank_law"]
+__all__ = ["FittedRankLaw", "LossFit", "loss_fits", "rank_law"]
 
 
 @dataclass(frozen=True)
-class RankLaw:
+class FittedRankLaw:
     """Ranks of some trials, what they disclose and the law that they follow.
 
     Attributes:
@@ -58,7 +58,9 @@ class LossFit(RankFit):
     mean_bits: float
 
 
-def rank_law(better: IntArray, tied: IntArray, speakers: int, ties: str = "spread") -> RankLaw:
+def rank_law(
+    better: IntArray, tied: IntArray, speakers: int, ties: str = "spread"
+) -> FittedRankLaw:
     """SRD of trials whose ranks are known.
 
     Args:
@@ -83,7 +85,7 @@ def rank_law(better: IntArray, tied: IntArray, speakers: int, ties: str = "sprea
     histogram = rank_histogram(better, tied, speakers, ties)
     law = fit(histogram)
     trials = len(better)
-    return RankLaw(histogram, trials, ties, rank_statistics(histogram, trials), law)
+    return FittedRankLaw(histogram, trials, ties, rank_statistics(histogram, trials), law)
 
 
 def loss_fits(histogram: FloatArray) -> tuple[LossFit, ...]:

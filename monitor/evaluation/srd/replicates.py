@@ -16,9 +16,9 @@ from monitor.maths.ranks import placed, rank_histograms
 from monitor.types import FloatArray
 
 __all__ = [
-    "ModelDraws",
+    "FittedLaws",
+    "fit_laws",
     "mean_bits_by_speaker",
-    "model_draws",
     "resampled_histograms",
 ]
 
@@ -28,7 +28,7 @@ _SPEAKERS = 128
 
 
 @dataclass(frozen=True)
-class ModelDraws:
+class FittedLaws:
     """The LL law of many histograms.
 
     Attributes:
@@ -66,7 +66,7 @@ def resampled_histograms(
     return np.concatenate(parts)
 
 
-def model_draws(histograms: FloatArray) -> ModelDraws:
+def fit_laws(histograms: FloatArray) -> FittedLaws:
     """Fit the LL law to many histograms: the limits that cover stand on its MeanD.
 
     Args:
@@ -80,7 +80,7 @@ def model_draws(histograms: FloatArray) -> ModelDraws:
         bits[wide] = mean_disclosure_bits(alpha[wide], beta[wide], speakers)
     if binomial.any():
         bits[binomial] = binomial_mean_disclosure_bits(alpha[binomial], speakers)
-    return ModelDraws(np.where(wide, alpha, np.nan), np.where(wide, beta, np.nan), bits)
+    return FittedLaws(np.where(wide, alpha, np.nan), np.where(wide, beta, np.nan), bits)
 
 
 def mean_bits_by_speaker(matrix: ScoreMatrix, ties: str = "spread") -> FloatArray:
@@ -113,5 +113,5 @@ def mean_bits_by_speaker(matrix: ScoreMatrix, ties: str = "spread") -> FloatArra
         rows, some = order[low:high], np.arange(start, min(start + _SPEAKERS, count))
         alone = (owner[low:high] == some[:, None]).astype(np.float64)
         histograms = rank_histograms(first[rows], width[rows], matrix.population, alone)
-        parts.append(model_draws(histograms).mean_bits)
+        parts.append(fit_laws(histograms).mean_bits)
     return np.concatenate(parts)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from monitor.evaluation.scores.counts import Tally
+from monitor.evaluation.scores.counts import ScoreCounts
 from monitor.evaluation.verification.error_rates import det_points
 from monitor.plots.evaluation import POINTS, Drawing, Line, paint_det, paint_roc
 
@@ -29,17 +29,17 @@ DRAWINGS = (
 )
 
 
-def curves(tally: Tally) -> dict[str, Any]:
+def curves(counts: ScoreCounts) -> dict[str, Any]:
     """What is drawn of all scores."""
-    accepts, rejects = det_points(tally.counts, most=POINTS)
-    return {"roc": roc_line(tally), "det": Line(accepts, rejects)}
+    accepts, rejects = det_points(counts.exact, most=POINTS)
+    return {"roc": roc_line(counts), "det": Line(accepts, rejects)}
 
 
-def roc_line(tally: Tally) -> Line:
+def roc_line(counts: ScoreCounts) -> Line:
     """True against false positive rate, spread evenly over the logarithm of the latter."""
-    counts = tally.counts
-    hits = np.concatenate([[0.0], np.cumsum(counts.mated[::-1])]) / counts.mated_total
-    alarms = np.concatenate([[0.0], np.cumsum(counts.non_mated[::-1])])
+    own, others = counts.exact.mated, counts.exact.non_mated
+    hits = np.concatenate([[0.0], np.cumsum(own[::-1])]) / counts.exact.mated_total
+    alarms = np.concatenate([[0.0], np.cumsum(others[::-1])])
     wanted = np.geomspace(1.0, float(alarms[-1]), POINTS)
     at = np.unique(np.searchsorted(alarms, np.concatenate([[0.0], wanted]), side="right") - 1)
     return Line(alarms[at] / alarms[-1], hits[at])

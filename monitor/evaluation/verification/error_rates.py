@@ -22,7 +22,7 @@ __all__ = [
     "det_points",
     "eer",
     "nearest_of_counts",
-    "nearest_of_draws",
+    "nearest_of_replicates",
     "rocch_of_blocks",
 ]
 
@@ -79,7 +79,7 @@ def det_curve(mated: ArrayLike, non_mated: ArrayLike) -> tuple[_Doubles, _Double
 
 
 def det_points(counts: Counts, most: int = 2000) -> tuple[_Doubles, _Doubles]:
-    """`det_curve` of counts without draws, thinned evenly in the rates to about `most` points."""
+    """`det_curve` of counts, about `most` points spread evenly over the rates."""
     full = (counts.mated > 0) | (counts.non_mated > 0)
     false_rejects = np.cumsum(counts.mated[full]) / counts.mated_total
     false_accepts = 1 - np.cumsum(counts.non_mated[full]) / counts.non_mated_total
@@ -130,7 +130,7 @@ def _crossing(counts: Counts) -> tuple[NDArray[np.intp], _Doubles, _Doubles]:
     return at[..., 0], *(np.take_along_axis(x, ends, -1) for x in (rejected, accepted))
 
 
-def nearest_of_draws(counts: Counts) -> _Doubles:
+def nearest_of_replicates(counts: Counts) -> _Doubles:
     """Shape (B,). In a gap the rates are taken to meet: its scores count as all different."""
     at, rejected, accepted = _crossing(counts)
     rejects = rejected / counts.mated_total[..., None]

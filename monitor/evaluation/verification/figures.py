@@ -8,12 +8,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from monitor.evaluation.figure import Figure
-from monitor.evaluation.scores.counts import Tally, cost_bits
+from monitor.evaluation.scores.counts import ScoreCounts, cost_bits
 from monitor.evaluation.verification.error_rates import (
     det_curve,
     eer,
     nearest_of_counts,
-    nearest_of_draws,
+    nearest_of_replicates,
     rocch_of_blocks,
 )
 from monitor.maths.pav import Blocks, pool
@@ -73,7 +73,7 @@ def min_cllr(mated: ArrayLike, non_mated: ArrayLike) -> float:
 
 
 def min_cllr_of_blocks(blocks: Blocks) -> _Doubles:
-    """`min_cllr` of each draw: shape (draws,), in bits."""
+    """`min_cllr` of each replicate: shape (replicates,), in bits."""
     mated, non_mated = blocks.sums(blocks.mated), blocks.sums(blocks.non_mated)
     ratio = blocks.odds * (non_mated / mated)[blocks.replicate]
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -84,30 +84,31 @@ def min_cllr_of_blocks(blocks: Blocks) -> _Doubles:
 
 
 def figures(
-    scores: ScoredComparisons, weights: FloatArray | None = None, tally: Tally | None = None
+    scores: ScoredComparisons, weights: FloatArray | None = None, counts: ScoreCounts | None = None
 ) -> tuple[Figure, ...]:
     """EER by both rules, Cllr of the raw scores and min Cllr.
 
     Args:
         scores: a matrix, or comparisons of any kind.
-        weights: shape (B, S), from `pooled_resamples`: gives the figures their draws.
-        tally: of these scores and these weights, where it was counted already.
+        weights: shape (B, S), from `pooled_resamples`: gives the figures their replicates.
+        counts: of these scores and these weights, where it was counted already.
 
     Returns:
         keys ``verification.eer_rocch``, ``.eer_nearest``, ``.cllr_bits`` and ``.min_cllr_bits``.
     """
-    tally = tally or Tally.of(scores, weights)
-    drawn, blocks = tally.drawn, tally.drawn_blocks
-    hull = float(rocch_of_blocks(tally.blocks)[0])
-    calibrated = float(min_cllr_of_blocks(tally.blocks)[0])
-    coarse = "limits are counted in coarser cells than the value" if tally.coarse else ""
+    counts = counts or ScoreCounts.of(scores, weights)
+    drawn, blocks = counts.replicates, counts.replicate_blocks
+    costs = counts.replicate_costs
+    hull = float(rocch_of_blocks(counts.blocks)[0])
+    calibrated = float(min_cllr_of_blocks(counts.blocks)[0])
+    coarse = "limits are counted in coarser cells than the value" if counts.coarse else ""
     return (
         Figure(
             "verification.eer_rocch",
             "EER (convex hull)",
             hull,
             "share",
-            draws=rocch_of_blocks(blocks) if blocks else None,
+            replicates=rocch_of_blocks(blocks) if blocks else None,
             floor=0.5,
             ties="pooled",
             note=coarse,
@@ -115,9 +116,9 @@ def figures(
         Figure(
             "verification.eer_nearest",
             "EER (nearest threshold)",
-            nearest_of_counts(tally.counts, scores),
+            nearest_of_counts(counts.exact, scores),
             "share",
-            draws=nearest_of_draws(drawn) if drawn else None,
+            replicates=nearest_of_replicates(drawn) if drawn else None,
             floor=0.5,
             ties="pooled",
             note=coarse,
@@ -125,9 +126,9 @@ def figures(
         Figure(
             "verification.cllr_bits",
             "Cllr",
-            float(tally.costs.mean()),
+            float(counts.costs.mean()),
             "bits",
-            draws=None if tally.drawn_costs is None else tally.drawn_costs.mean(axis=1),
+            replicates=None if costs is None else costs.mean(axis=1),
             floor=1.0,
             note="has a meaning only where scores are log-likelihood ratios in nats",
         ),
@@ -136,7 +137,7 @@ def figures(
             "min Cllr",
             calibrated,
             "bits",
-            draws=min_cllr_of_blocks(blocks) if blocks else None,
+            replicates=min_cllr_of_blocks(blocks) if blocks else None,
             floor=1.0,
             ties="pooled",
             note=coarse,

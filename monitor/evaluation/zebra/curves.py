@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from monitor.evaluation.scores.counts import Tally
+from monitor.evaluation.scores.counts import ScoreCounts
 from monitor.evaluation.zebra.ece import profile_of_blocks
 from monitor.plots.evaluation import Drawing, Line, paint_ece
 
@@ -25,8 +25,8 @@ DRAWINGS = (
 )
 
 
-def curves(tally: Tally) -> dict[str, Any]:
+def curves(counts: ScoreCounts) -> dict[str, Any]:
     """What is drawn of all scores."""
-    profile = profile_of_blocks(tally.blocks, np.linspace(-3.0, 3.0, _PRIORS) * np.log(10.0))
+    profile = profile_of_blocks(counts.blocks, np.linspace(-3.0, 3.0, _PRIORS) * np.log(10.0))
     priors = profile.prior_log_odds / np.log(10.0)
     return {"ece": Line(priors, profile.calibrated), "ece_nothing": Line(priors, profile.default)}

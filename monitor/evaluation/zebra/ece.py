@@ -57,7 +57,7 @@ def ece_profile(
 
 
 def profile_of_blocks(blocks: Blocks, prior_log_odds: ArrayLike | None = None) -> EceProfile:
-    """`ece_profile` of blocks of one draw, such as `Tally.blocks`."""
+    """`ece_profile` of blocks of one draw, such as `ScoreCounts.blocks`."""
     given = np.linspace(-7.0, 7.0, 141) if prior_log_odds is None else prior_log_odds
     odds = np.atleast_1d(np.asarray(given, dtype=np.float64))
     shares = np.stack(

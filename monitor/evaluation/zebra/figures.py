@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from monitor.errors import UsageError
 from monitor.evaluation.figure import Figure
-from monitor.evaluation.scores.counts import Tally
+from monitor.evaluation.scores.counts import ScoreCounts
 from monitor.evaluation.zebra.ece import EceProfile, ece_profile
 from monitor.maths.pav import Blocks, pool
 from monitor.maths.roc import Counts, count_scores
@@ -129,30 +129,30 @@ def tag(worst: float) -> str:
 
 
 def figures(
-    scores: ScoredComparisons, weights: FloatArray | None = None, tally: Tally | None = None
+    scores: ScoredComparisons, weights: FloatArray | None = None, counts: ScoreCounts | None = None
 ) -> tuple[Figure, ...]:
     """D_ECE, log10 l and the tag.
 
     Args:
         scores: a matrix, or comparisons of any kind.
-        weights: shape (B, S), from `pooled_resamples`: gives the figures their draws.
-        tally: of these scores and these weights, where it was counted already.
+        weights: shape (B, S), from `pooled_resamples`: gives the figures their replicates.
+        counts: of these scores and these weights, where it was counted already.
 
     Returns:
         keys ``zebra.d_ece_bits``, ``zebra.log10_l`` and ``zebra.tag``.
     """
-    tally = tally or Tally.of(scores, weights)
-    mean, worst = float(_d_ece(tally.blocks)[0]), float(_log10_l(tally.counts)[0])
+    counts = counts or ScoreCounts.of(scores, weights)
+    mean, worst = float(_d_ece(counts.blocks)[0]), float(_log10_l(counts.exact)[0])
     floor, ceiling = log10_l_limits(scores.mated.size, int(scores.non_mated_counts.sum()))
-    blocks = tally.drawn_blocks
-    coarse = "; limits are counted in coarser cells than the value" if tally.coarse else ""
+    blocks = counts.replicate_blocks
+    coarse = "; limits are counted in coarser cells than the value" if counts.coarse else ""
     return (
         Figure(
             "zebra.d_ece_bits",
             "D_ECE",
             mean,
             "bits",
-            draws=_d_ece(blocks) if blocks else None,
+            replicates=_d_ece(blocks) if blocks else None,
             ceiling=CEILING_BITS,
             floor=0.0,
             ties="pooled",
@@ -192,7 +192,7 @@ def _z(llr: _Doubles) -> _Doubles:
 
 
 def _d_ece(blocks: Blocks) -> _Doubles:
-    """Shape (draws,)."""
+    """Shape (replicates,)."""
     mated, non_mated = blocks.sums(blocks.mated), blocks.sums(blocks.non_mated)
     own, others = blocks.mated > 0, blocks.non_mated > 0
     both = own & others
@@ -207,7 +207,7 @@ def _d_ece(blocks: Blocks) -> _Doubles:
 
 
 def _log10_l(counts: Counts) -> _Doubles:
-    """Shape (draws,): blocks made of dummies alone do not count."""
+    """Shape (replicates,): blocks made of dummies alone do not count."""
     mated, non_mated = np.atleast_2d(counts.mated), np.atleast_2d(counts.non_mated)
     ends = ((0, 0), (1, 1))
     blocks = pool(

@@ -82,9 +82,9 @@ def test_one_first_rank_hides_in_a_mean():
     assert found["share_rank_at_most_1"].value == 0.01
 
 
-def test_draws_equal_a_loop_over_speakers(golden):
+def test_replicates_equal_a_loop_over_speakers(golden):
     matrix = golden.matrix("tied_eval")
-    weights = resamples(matrix, draws=7)
+    weights = resamples(matrix, replicates=7)
     found = by_key(matrix, weights=weights)
     ranks = expected_ranks(matrix.better, matrix.tied)
     share = rank_shares(matrix.better, matrix.tied, 5)
@@ -93,11 +93,11 @@ def test_draws_equal_a_loop_over_speakers(golden):
         drawn = np.repeat(means, row)
         for percent in (1, 50):
             expected = np.percentile(drawn, percent)
-            assert found[f"mean_rank_p{percent}"].draws[draw] == pytest.approx(expected)
+            assert found[f"mean_rank_p{percent}"].replicates[draw] == pytest.approx(expected)
         trials = np.concatenate(
             [np.flatnonzero(matrix.owner == s) for s in np.repeat(range(100), row)]
         )
-        assert found["share_rank_at_most_5"].draws[draw] == pytest.approx(share[trials].mean())
+        assert found["share_rank_at_most_5"].replicates[draw] == pytest.approx(share[trials].mean())
 
 
 def test_chance_lies_within_the_null(golden):

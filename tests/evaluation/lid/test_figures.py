@@ -123,7 +123,7 @@ def test_figures_of_both_styles(golden):
 def test_a_resample_weighs_the_bits(golden, monkeypatch):
     monkeypatch.setattr(lid, "weight_shifts", lambda *_: np.zeros(5))  # the calibration stays
     matrix, dev = golden.matrix("mid_eval"), golden.matrix("mid_dev")
-    weights = resamples(matrix, draws=5, seed=2)
+    weights = resamples(matrix, replicates=5, seed=2)
     made = by_key(figures(matrix, weights, dev))
     bits = information_bits(matrix, calibrate(dev))
     for draw in range(5):
@@ -135,13 +135,13 @@ def test_a_resample_weighs_the_bits(golden, monkeypatch):
             ("positive_bits", of.positive),
             ("negative_bits", of.negative),
         ):
-            draws = made[f"lid.{key}"].draws
-            assert draws is not None
-            assert draws[draw] == pytest.approx(value)
+            replicates = made[f"lid.{key}"].replicates
+            assert replicates is not None
+            assert replicates[draw] == pytest.approx(value)
 
 
-def test_a_side_that_is_empty_has_no_draws_there(perfect):
-    made = by_key(figures(perfect, resamples(perfect, draws=7)))
+def test_a_side_that_is_empty_has_no_replicates_there(perfect):
+    made = by_key(figures(perfect, resamples(perfect, replicates=7)))
     assert made["lid.negative_bits"].value is None
     assert made["lid.negative_bits"].limits == (None, None)
 

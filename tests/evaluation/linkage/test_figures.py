@@ -158,21 +158,21 @@ def test_speakers_with_one_trial_are_left_out_of_pi_sing(perfect):
     assert ends(figure) == pytest.approx((0.025 ** (1 / 9), 1.0))  # nine speakers, not 24 trials
 
 
-def test_draws_of_equal_weights_are_the_figure(golden):
+def test_replicates_of_equal_weights_are_the_figure(golden):
     matrix = golden.matrix("mid_eval")
     for figure in figures(matrix, np.ones((2, 100))):
-        assert figure.draws == pytest.approx([figure.value] * 2, abs=1e-14)
+        assert figure.replicates == pytest.approx([figure.value] * 2, abs=1e-14)
 
 
 def test_a_resample_counts_the_drawn_trials_as_often(golden):
     matrix = golden.matrix("weak_eval")
-    weights = resamples(matrix, draws=2)
+    weights = resamples(matrix, replicates=2)
     ours = figures(matrix, weights)[1:4]
     rows = np.repeat(np.arange(1000), weights[1, matrix.owner].astype(int))
     drawn = values(ScoreMatrix(matrix.scores[rows], matrix.target[rows]))
     for figure in ours:
-        assert figure.draws is not None
-        assert figure.draws[1] == pytest.approx(drawn[figure.key], abs=1e-12)
+        assert figure.replicates is not None
+        assert figure.replicates[1] == pytest.approx(drawn[figure.key], abs=1e-12)
 
 
 @pytest.mark.parametrize("seed", range(2))

@@ -173,21 +173,21 @@ def test_tied_ranks_share_the_law():
         assert_allclose(curve.bits[rule], 0, atol=1e-9)
 
 
-def test_draws_weigh_speakers(golden):
+def test_replicates_weigh_speakers(golden):
     matrix = golden.matrix("mid_eval")
     curve = longitudinal(matrix, golden.matrix("mid_dev"))
-    weights = resamples(matrix, draws=4)
-    draws = curve.draws(weights, "sum")
-    assert draws.shape == (4, 10)
+    weights = resamples(matrix, replicates=4)
+    replicates = curve.replicates(weights, "sum")
+    assert replicates.shape == (4, 10)
     picked = np.repeat(np.arange(100), weights[1].astype(int))
-    assert_allclose(draws[1], curve.bits["sum"][picked].mean(axis=0))
+    assert_allclose(replicates[1], curve.bits["sum"][picked].mean(axis=0))
     with pytest.raises(UsageError, match="no rule"):
-        curve.draws(weights, "embedding")
+        curve.replicates(weights, "embedding")
 
 
 def test_against_trials(golden):
     matrix, dev = golden.matrix("mid_eval"), golden.matrix("mid_dev")
-    found = against_trials(matrix, dev, weights=resamples(matrix, draws=50))
+    found = against_trials(matrix, dev, weights=resamples(matrix, replicates=50))
     linear, root = guides(found.trials, 1.0, float(found.bits[0]), np.log2(100))
     assert np.array_equal(found.linear, linear)
     assert np.array_equal(found.root, root)

@@ -130,12 +130,12 @@ def loop(matrix, row, rate):
     rate=st.sampled_from([0.003, 0.02, 0.1, 0.5]),
     spare=st.sampled_from([0, 3, 200]),
 )
-def test_draws_equal_resamples_written_out(seed, levels, rate, spare):
+def test_replicates_equal_resamples_written_out(seed, levels, rate, spare):
     generator = np.random.default_rng(seed)
     target = np.sort(generator.integers(0, 8, 40))
     scores = generator.integers(0, levels, (40, 8)) + (target % 3 == 0)[:, None] * 1.0
     matrix = ScoreMatrix(scores, target)
-    weights = resamples(matrix, draws=5, seed=seed)
+    weights = resamples(matrix, replicates=5, seed=seed)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("monitor.evaluation.membership.operating._SPARE", spare)
         patch.setattr(module, "_BLOCK", 50)
@@ -152,7 +152,7 @@ def test_a_tail_that_is_too_short_for_a_resample_is_read_again(monkeypatch):
     scores = np.random.default_rng(0).normal(size=(400, 20))
     scores[:20] += 100
     matrix = ScoreMatrix(scores, np.repeat(np.arange(20), 20))
-    weights = resamples(matrix, draws=20)
+    weights = resamples(matrix, replicates=20)
     reads = []
     whole = ScoreMatrix.non_mated_blocks
 
@@ -176,7 +176,7 @@ def test_half_trials_equals_resamples_written_out(levels):
     mated, others = generator.normal(2, 1, 400), generator.normal(0, 1, 3000)
     if levels:
         mated, others = np.round(mated * 5), np.round(others * 5)
-    found = half_trials(mated, others, 0.01, draws=4000)
+    found = half_trials(mated, others, 0.01, replicates=4000)
     slow = []
     for _ in range(1500):
         point = operating_point(generator.choice(mated, 200), generator.choice(others, 1500), 0.01)
@@ -184,7 +184,7 @@ def test_half_trials_equals_resamples_written_out(levels):
     for fast, written in zip((found.tpr, found.fpr), np.transpose(slow), strict=True):
         assert fast.mean() == pytest.approx(written.mean(), abs=5 * written.std() / np.sqrt(1500))
         assert fast.std() == pytest.approx(written.std(), rel=0.12, abs=1e-9)
-    again = half_trials(mated, others, 0.01, draws=4000)
+    again = half_trials(mated, others, 0.01, replicates=4000)
     assert np.array_equal(found.epsilon_nats, again.epsilon_nats, equal_nan=True)
 
 

@@ -17,7 +17,9 @@ def test_names_are_short_and_stand_for_one_figure_each():
 
 
 def test_every_figure_of_a_report_has_a_name(golden):
-    report = evaluate(golden.matrix("mid_eval"), golden.matrix("mid_dev"), draws=5, epsilon=0.1)
+    report = evaluate(
+        golden.matrix("mid_eval"), golden.matrix("mid_dev"), replicates=5, epsilon=0.1
+    )
     assert [key for key in report.figures if short_name(key) == key] == []
 
 

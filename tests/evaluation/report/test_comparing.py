@@ -15,13 +15,13 @@ from monitor.plots.evaluation import Curves
 from tests.evaluation.matrices import with_limits
 
 
-def report(name, figures, tested=("ann", "bob"), draws=200, seed=0, speakers=100):
+def report(name, figures, tested=("ann", "bob"), replicates=200, seed=0, speakers=100):
     return Report(
         name=name,
         speakers=speakers,
         trials=1000,
         tested=tuple(tested),
-        draws=draws,
+        replicates=replicates,
         seed=seed,
         notes=(),
         figures={figure.key: figure for figure in figures},
@@ -41,9 +41,16 @@ def scored(strength, seed, name, speakers=40, tests=5):
 
 def resampled_figure(value, noise):
     """Thirty speakers behind it, each of whom was left out once."""
-    draws, left_out = value + noise[:-30], value + noise[-30:] / 30
+    replicates, left_out = value + noise[:-30], value + noise[-30:] / 30
     return Figure(
-        "a.b", "B", value, "bits", draws=draws, left_out=left_out, low=value - 2, high=value + 2
+        "a.b",
+        "B",
+        value,
+        "bits",
+        replicates=replicates,
+        left_out=left_out,
+        low=value - 2,
+        high=value + 2,
     )
 
 
@@ -133,7 +140,7 @@ def test_shares_at_their_edges_differ_where_their_limits_do():
         still = np.full(200, value)
         low, high = (0.88, 1.0) if value else (0.0, 0.12)
         figure = Figure(
-            "a.b", "B", value, "share", draws=still, left_out=still[:30], low=low, high=high
+            "a.b", "B", value, "share", replicates=still, left_out=still[:30], low=low, high=high
         )
         return report(name, [figure], tested)
 
@@ -146,10 +153,10 @@ def test_shares_at_their_edges_differ_where_their_limits_do():
 
 def test_what_has_no_limits_is_not_called_different():
     speakers = [str(i) for i in range(30)]
-    draws = np.random.default_rng(0).normal(size=200)
+    replicates = np.random.default_rng(0).normal(size=200)
 
     def one(name, value):
-        return report(name, [Figure("a.b", "B", value, "bits", draws=value + draws)], speakers)
+        return report(name, [Figure("a.b", "B", value, "bits", value + replicates)], speakers)
 
     difference = second(compare([one("one", 0.0), one("other", 99.0)]).rows[0])
     assert difference.value == 99.0
@@ -162,8 +169,10 @@ def test_what_cannot_be_compared_is_left_open():
         [
             Figure("a.none", "A", None, "bits"),
             Figure("a.exact", "B", 0.5, "bits", low=0.1, high=0.9),
-            Figure("a.seldom", "C", 0.5, "bits", draws=np.r_[np.full(150, np.nan), np.ones(50)]),
-            Figure("a.infinite", "D", np.inf, "nats", draws=np.full(200, np.nan)),
+            Figure(
+                "a.seldom", "C", 0.5, "bits", replicates=np.r_[np.full(150, np.nan), np.ones(50)]
+            ),
+            Figure("a.infinite", "D", np.inf, "nats", replicates=np.full(200, np.nan)),
             Figure("a.tag", "E", None, "", text="C"),
         ],
     )
@@ -171,8 +180,8 @@ def test_what_cannot_be_compared_is_left_open():
         "other",
         [
             Figure("a.exact", "B", 0.7, "bits", low=0.6, high=0.9),
-            Figure("a.seldom", "C", 9.0, "bits", draws=np.full(200, 9.0)),
-            Figure("a.infinite", "D", np.inf, "nats", draws=np.full(200, np.nan)),
+            Figure("a.seldom", "C", 9.0, "bits", replicates=np.full(200, 9.0)),
+            Figure("a.infinite", "D", np.inf, "nats", replicates=np.full(200, np.nan)),
             Figure("a.tag", "E", None, "", text="A"),
             Figure("a.new", "F", 1.0, "bits"),
         ],
@@ -190,9 +199,9 @@ def test_what_cannot_be_compared_is_left_open():
 
 def test_notes_say_what_stands_in_the_way():
     figure = Figure("a.b", "B", 0.5, "bits")
-    few = compare([report(f"s{i}", [figure], draws=20) for i in range(4)])
+    few = compare([report(f"s{i}", [figure], replicates=20) for i in range(4)])
     assert any("20 resamples are few" in note for note in few.notes)
-    none = compare([report(name, [figure], draws=0) for name in "ab"])
+    none = compare([report(name, [figure], replicates=0) for name in "ab"])
     assert any("Nothing was resampled" in note for note in none.notes)
     sizes = compare([report("a", [figure]), report("b", [figure], speakers=50)])
     assert any("different numbers of speakers" in note for note in sizes.notes)

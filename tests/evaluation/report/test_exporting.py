@@ -34,14 +34,14 @@ def matrices():
 
 @pytest.fixture(scope="module")
 def reports(matrices):
-    return [evaluate(matrix, draws=40) for matrix in matrices]
+    return [evaluate(matrix, replicates=40) for matrix in matrices]
 
 
 @pytest.fixture(scope="module")
 def parts(matrices):
     groups = {f"s{i}": "fm"[i % 2] for i in range(20)}
     return [
-        by_group(Comparisons.all_of(matrix), groups, partial(evaluate, draws=20))
+        by_group(Comparisons.all_of(matrix), groups, partial(evaluate, replicates=20))
         for matrix in matrices
     ]
 

@@ -23,7 +23,7 @@ def reports():
             ScoreMatrix(
                 np.random.default_rng(seed).normal(size=own.shape) + lead * own, target, name=name
             ),
-            draws=100,
+            replicates=100,
         )
         for seed, (name, lead) in enumerate(LEADS.items())
     ]
@@ -85,7 +85,7 @@ def test_p_of_two_systems_alike_is_seldom_small():
                 ScoreMatrix(
                     np.random.default_rng(100 + 2 * seed + i).normal(size=own.shape) + own, target
                 ),
-                draws=40,
+                replicates=40,
             )
             for i in range(2)
         )

@@ -26,7 +26,7 @@ from tests.evaluation.matrices import chance
 
 @pytest.fixture(scope="module")
 def mid(golden):
-    return evaluate(golden.matrix("mid_eval"), golden.matrix("mid_dev"), draws=40)
+    return evaluate(golden.matrix("mid_eval"), golden.matrix("mid_dev"), replicates=40)
 
 
 def test_it_says_what_the_families_say(golden, mid):
@@ -42,8 +42,8 @@ def test_it_says_what_the_families_say(golden, mid):
         for figure in family:
             found = mid[figure.key]
             assert found.value == figure.value, figure.key
-            if figure.draws is not None:
-                assert np.array_equal(found.draws, figure.draws[:40], equal_nan=True)
+            if figure.replicates is not None:
+                assert np.array_equal(found.replicates, figure.replicates[:40], equal_nan=True)
             assert (found.ceiling, found.ties) == (figure.ceiling, figure.ties)
             assert found.note.startswith(figure.note.rstrip("."))
 
@@ -85,9 +85,10 @@ def test_every_figure_says_what_it_is(mid):
     assert set(by_family(mid.figures)) <= {family.key for family in families()}
 
 
-def test_json_has_no_draws_and_no_infinity(mid):
+def test_json_has_no_figures_of_replicates_and_no_infinity(mid):
     text = json.dumps(mid.to_json(), allow_nan=False)
-    assert "draws" in text
+    assert mid.to_json()["draws"] == 40
+    assert "replicates" not in text
     assert len(text) < 200_000
     assert figure_json(made_report()["membership.epsilon_nats_at_1e-2"]) == {
         "label": "epsilon", "value": None, "text": "inf", "low": None, "high": None,
@@ -99,7 +100,7 @@ def test_progress_and_notes(golden):
     seen: list[str] = []
     matrix = golden.matrix("weak_eval")
     report = evaluate(
-        matrix, draws=0, notes=["Something."], progress=seen.append, epsilon=0.5,
+        matrix, replicates=0, notes=["Something."], progress=seen.append, epsilon=0.5,
         roles=Roles(query="anonymised", reference="original"),
     )  # fmt: skip
     assert len(seen) == steps()
@@ -107,37 +108,37 @@ def test_progress_and_notes(golden):
     assert any("There is no dev matrix" in note for note in report.notes)
     assert "Anonymised queries against original references." in report.notes
     assert report["accounting.basic_nats_10"].value == 5.0
-    assert all(figure.draws is None for figure in report.figures.values())
+    assert all(figure.replicates is None for figure in report.figures.values())
 
 
 def test_a_dev_matrix_of_the_same_speakers_is_pointed_out(golden):
     scores = golden.matrix("weak_eval")
     names = tuple(f"speaker {i}" for i in range(100))
     matrix = ScoreMatrix(scores.scores, scores.target, names)
-    assert any("LID is flattered" in note for note in evaluate(matrix, matrix, draws=0).notes)
-    assert not any("flattered" in note for note in evaluate(scores, scores, draws=0).notes)
+    assert any("LID is flattered" in note for note in evaluate(matrix, matrix, replicates=0).notes)
+    assert not any("flattered" in note for note in evaluate(scores, scores, replicates=0).notes)
 
 
 def test_a_dev_matrix_of_another_number_of_speakers_says_what_is_carried_over():
     matrix = chance(12, 4)
-    alike = evaluate(matrix, chance(12, 4, seed=1), draws=0).notes
+    alike = evaluate(matrix, chance(12, 4, seed=1), replicates=0).notes
     assert not any("The dev matrix has" in note for note in alike)
     for speakers, said in ((30, "the rank law is evaluated at N = 12"), (4, "fewer than 10")):
-        notes = evaluate(matrix, chance(speakers, 4, seed=1), draws=0).notes
+        notes = evaluate(matrix, chance(speakers, 4, seed=1), replicates=0).notes
         assert any(f"dev matrix has N = {speakers}" in note and said in note for note in notes)
-    far = evaluate(chance(60, 2), chance(5, 4, seed=1), draws=0).notes
+    far = evaluate(chance(60, 2), chance(5, 4, seed=1), replicates=0).notes
     assert any("more than 10 times" in note for note in far)
 
 
 def test_the_same_seed_gives_the_same_report(golden):
     matrix = golden.matrix("weak_eval")
-    first, again = (evaluate(matrix, draws=20, seed=3).to_json() for _ in range(2))
+    first, again = (evaluate(matrix, replicates=20, seed=3).to_json() for _ in range(2))
     assert first == again
-    assert first != evaluate(matrix, draws=20, seed=4).to_json()
+    assert first != evaluate(matrix, replicates=20, seed=4).to_json()
 
 
 def test_systems_on_the_same_speakers(golden):
-    mid, weak = (evaluate(golden.matrix(f"{name}_eval"), draws=40) for name in ("mid", "weak"))
+    mid, weak = (evaluate(golden.matrix(f"{name}_eval"), replicates=40) for name in ("mid", "weak"))
     comparison = compare([mid, weak])
     assert comparison.paired == (True, True)
     marked = {row.key for row in comparison.rows if row.differences[1] is not None
@@ -157,7 +158,7 @@ def two(strength, seeds):
                 np.random.default_rng(seed).normal(size=own.shape) + strength * own, target,
                 name=f"s{seed}",
             ),
-            draws=100,
+            replicates=100,
         )
         for seed in seeds
     ]  # fmt: skip
@@ -183,18 +184,18 @@ def test_no_evidence_and_perfect_evidence(strength):
 
 def test_small_and_odd_matrices_are_reported_as_far_as_they_go():
     one_trial = ScoreMatrix(np.eye(3), np.arange(3))
-    report = evaluate(one_trial, draws=20)
+    report = evaluate(one_trial, replicates=20)
     assert any("second trial" in note for note in report.notes)
     json.dumps(report.to_json(), allow_nan=False)
     one_speaker = ScoreMatrix(np.random.default_rng(0).normal(size=(12, 4)), np.zeros(12, int))
-    report = evaluate(one_speaker, draws=20)
-    assert report.draws == 0
+    report = evaluate(one_speaker, replicates=20)
+    assert report.replicates == 0
     assert any("LID is left out" in note for note in report.notes)
     flat = ScoreMatrix(np.ones((12, 4)), np.arange(12) % 4)
-    report = evaluate(flat, draws=20)
+    report = evaluate(flat, replicates=20)
     assert report["srd.mean_bits"].value == pytest.approx(0.0, abs=1e-12)
     assert report["zebra.d_ece_bits"].value == 0.0
     assert report["verification.eer_rocch"].value == 0.5
     json.dumps(report.to_json(), allow_nan=False)
     with pytest.raises(UsageError, match="give 0 or more"):
-        evaluate(flat, draws=-1)
+        evaluate(flat, replicates=-1)

@@ -19,7 +19,7 @@ from monitor.evaluation.membership import figures as membership
 from monitor.evaluation.membership.operating import operating_point
 from monitor.evaluation.report.page import page
 from monitor.evaluation.scores.comparisons import Comparisons, pooled_resamples
-from monitor.evaluation.scores.counts import Tally
+from monitor.evaluation.scores.counts import ScoreCounts
 from monitor.evaluation.scores.matrix import ScoreMatrix
 from monitor.evaluation.scores.resampling import resamples
 from monitor.evaluation.scores.score_list import ScoreList
@@ -36,19 +36,19 @@ def listed(tmp_path_factory):
 
 def test_voice_privacys_list_gives_the_official_eer(listed):
     assert (listed.mated.size, listed.others.size) == (704, 14566)
-    report = evaluate(read_scores(listed.scores, listed.key).comparisons, draws=20)
+    report = evaluate(read_scores(listed.scores, listed.key).comparisons, replicates=20)
     official = speechbrain_eer(listed.mated, listed.others)
     assert report["verification.eer_nearest"].value == pytest.approx(official, abs=1e-12)
     hull = verification.eer(listed.mated, listed.others)
     assert report["verification.eer_rocch"].value == pytest.approx(hull, abs=1e-12)
     dropped = read_scores(listed.scores, listed.key, unmated="drop").comparisons
-    without = evaluate(dropped, draws=0)["verification.eer_nearest"].value
+    without = evaluate(dropped, replicates=0)["verification.eer_nearest"].value
     assert without is not None
     assert abs(without - official) > 0.02, "impostors matter on this list"
 
 
 def test_the_report_says_which_trials_went_where(listed):
-    report = evaluate(read_scores(listed.scores, listed.key).comparisons, draws=20)
+    report = evaluate(read_scores(listed.scores, listed.key).comparisons, replicates=20)
     made = report.to_json()
     assert made["comparisons"] == {
         "target": 704, "nontarget": 14566, "impostor": 4710,
@@ -69,7 +69,7 @@ def test_ranks_are_those_of_the_enrolled_speakers(listed):
     alone = read_scores(listed.scores, listed.key, unmated="drop").matrix
     assert (read.matrix.trials, read.matrix.population) == (704, 15)
     np.testing.assert_array_equal(read.matrix.scores, alone.scores)
-    whole, ranked = evaluate(read.comparisons, draws=30), evaluate(alone, draws=30)
+    whole, ranked = evaluate(read.comparisons, replicates=30), evaluate(alone, replicates=30)
     for key in ("srd.mean_bits_model", "lid.alid_bits", "linkage.pi_link_10"):
         assert (whole[key].value, whole[key].limits) == (ranked[key].value, ranked[key].limits)
 
@@ -130,15 +130,15 @@ def test_pooled_figures_are_those_of_the_two_pools(listed):
 @given(some_lists())
 def test_a_resample_counts_the_trials_of_who_was_drawn(listed):
     found = Comparisons.of(listed)
-    weights = pooled_resamples(found, draws=3)
+    weights = pooled_resamples(found, replicates=3)
     known = np.unique(found.owner)
     assert (weights[:, known].sum(axis=1) == known.size).all()
     assert (weights.sum(axis=1) == len(found.people)).all()
     place = {name: i for i, name in enumerate(found.people)}
     whose = np.array([place[listed.people[i]] for i in listed.spoken[listed.trial]])
     for figure in (*verification.figures(found, weights), *zebra.figures(found, weights)):
-        assert figure.draws is None or figure.draws.shape == (3,)
-    costs = Tally.of(found, weights).drawn_costs
+        assert figure.replicates is None or figure.replicates.shape == (3,)
+    costs = ScoreCounts.of(found, weights).replicate_costs
     assert costs is not None
     for draw, times in enumerate(weights[:, whose].astype(int)):
         scores, labels = np.repeat(listed.scores, times), np.repeat(listed.mated, times)
@@ -159,7 +159,7 @@ def test_a_matrix_alone_is_resampled_as_ever(golden):
     every = Comparisons.all_of(matrix)
     np.testing.assert_array_equal(pooled_resamples(every, 5, 3), resamples(matrix, 5, 3))
     assert every.usage.nontarget == 99_000
-    one, other = (evaluate(each, draws=5).to_json() for each in (matrix, every))
+    one, other = (evaluate(each, replicates=5).to_json() for each in (matrix, every))
     assert one == other
 
 
@@ -176,7 +176,7 @@ def test_a_list_without_any_full_row_has_no_ranks(tmp_path):
     with pytest.raises(UsageError, match="there are no ranks"):
         _ = read.matrix
     seen: list[str] = []
-    report = evaluate(read.comparisons, draws=20, progress=seen.append)
+    report = evaluate(read.comparisons, replicates=20, progress=seen.append)
     assert len(seen) == steps()
     families = {key.split(".")[0] for key in report.figures}
     assert families == {"zebra", "verification", "linkage", "membership"}
@@ -186,7 +186,7 @@ def test_a_list_without_any_full_row_has_no_ranks(tmp_path):
     assert report.warnings == ()
     assert read.comparisons.rest is not None
     negated = replace(read.comparisons.rest, scores=-read.comparisons.rest.scores)
-    turned = evaluate(replace(read.comparisons, rest=negated), draws=0)
+    turned = evaluate(replace(read.comparisons, rest=negated), replicates=0)
     assert "looks like distances" in turned.warnings[0]
     assert "Misses against false alarms" in page([report])
 

@@ -70,8 +70,8 @@ def test_what_does_not_fit_is_said(scores, target, speakers, message):
 
 def test_resamples_draw_speakers_that_have_trials():
     matrix = ScoreMatrix(np.zeros((6, 5)), np.array([1, 1, 4, 4, 4, 2]))
-    weights = resamples(matrix, draws=50)
+    weights = resamples(matrix, replicates=50)
     assert weights.shape == (50, 3)
     assert (weights.sum(axis=1) == 3).all()
     assert matrix.owner.tolist() == [0, 0, 2, 2, 2, 1]
-    assert np.array_equal(weights, resamples(matrix, draws=50))
+    assert np.array_equal(weights, resamples(matrix, replicates=50))

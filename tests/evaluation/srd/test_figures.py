@@ -11,8 +11,8 @@ from monitor.evaluation.scores.matrix import ScoreMatrix
 from monitor.evaluation.scores.resampling import resamples
 from monitor.evaluation.srd.figures import figures, loss_fits, rank_law
 from monitor.evaluation.srd.replicates import (
+    fit_laws,
     mean_bits_by_speaker,
-    model_draws,
     resampled_histograms,
 )
 from monitor.maths.fitting import LOSSES, fit
@@ -101,7 +101,7 @@ def test_a_placed_trial_is_counted_as_its_rule_says(ties):
 @pytest.mark.parametrize("name", ["mid_eval", "tied_eval"])
 def test_a_resample_weighs_speakers(golden, name, monkeypatch):
     matrix = golden.matrix(name)
-    weights = resamples(matrix, draws=6, seed=3)
+    weights = resamples(matrix, replicates=6, seed=3)
     histograms = resampled_histograms(matrix, weights)
     rows = np.repeat(np.arange(1000), weights[2].astype(int)[matrix.owner])
     expected = rank_histogram(matrix.better[rows], matrix.tied[rows], 100)
@@ -110,7 +110,7 @@ def test_a_resample_weighs_speakers(golden, name, monkeypatch):
     assert np.array_equal(resampled_histograms(matrix, weights), histograms)
     made = by_key(figures(matrix, weights, permutations=0))
     one = rank_law(matrix.better[rows], matrix.tied[rows], 100)
-    expected_draws = {
+    expected_replicates = {
         "srd.mean_bits_model": one.mean_bits,
         "srd.idr": one.statistics.identification_rate,
         "srd.maxd_bits": one.statistics.max_bits,
@@ -118,12 +118,12 @@ def test_a_resample_weighs_speakers(golden, name, monkeypatch):
         "srd.spread": one.statistics.spread,
         "srd.alpha": one.law.alpha,
     }
-    for key, value in expected_draws.items():
-        draws = made[key].draws
-        assert draws is not None
-        assert draws.shape == (6,)
-        assert draws[2] == pytest.approx(value, rel=1e-6)
-    assert made["srd.mean_bits"].draws is None
+    for key, value in expected_replicates.items():
+        replicates = made[key].replicates
+        assert replicates is not None
+        assert replicates.shape == (6,)
+        assert replicates[2] == pytest.approx(value, rel=1e-6)
+    assert made["srd.mean_bits"].replicates is None
 
 
 def test_limits_stand_around_the_model(golden):
@@ -165,7 +165,7 @@ def test_perfect_scores_reach_every_ceiling(perfect):
 
 def test_constant_scores_disclose_nothing():
     matrix = ScoreMatrix(np.ones((40, 8)), np.arange(40) % 8)
-    made = by_key(figures(matrix, resamples(matrix, draws=10)))
+    made = by_key(figures(matrix, resamples(matrix, replicates=10)))
     for key in ("mean_bits", "mean_bits_model", "null_mean_bits", "maxd_bits", "spread"):
         assert made[f"srd.{key}"].value == pytest.approx(0, abs=1e-6)
     optimistic = by_key(figures(matrix, ties="optimistic", permutations=0))
@@ -209,8 +209,8 @@ def test_order_and_monotone_transforms_change_nothing(seed, ties):
 
 def test_many_laws_are_those_of_one():
     histograms = np.array([[30.0, 0, 0, 0], [10, 8, 7, 5], [0, 9, 9, 0]])
-    draws = model_draws(histograms)
+    replicates = fit_laws(histograms)
     for k, histogram in enumerate(histograms):
         law = fit(histogram)
-        assert draws.mean_bits[k] == pytest.approx(law.mean_disclosure_bits(4), abs=1e-9)
-        assert np.isnan(draws.alpha[k]) == law.binomial
+        assert replicates.mean_bits[k] == pytest.approx(law.mean_disclosure_bits(4), abs=1e-9)
+        assert np.isnan(replicates.alpha[k]) == law.binomial

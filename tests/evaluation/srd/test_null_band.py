@@ -104,7 +104,7 @@ def test_trials_of_a_speaker_that_are_alike_are_no_evidence(speakers):
 
 @pytest.mark.parametrize("speakers", [2, 3, 4, 5])
 def test_perfect_scores_among_few_speakers_disclose(speakers):
-    report = evaluate(perfect(speakers, 6), draws=200)
+    report = evaluate(perfect(speakers, 6), replicates=200)
     chance = report["srd.null_chance"].value
     assert chance is not None
     assert chance <= 0.05

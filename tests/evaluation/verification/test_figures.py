@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from monitor.errors import UsageError
-from monitor.evaluation.scores.counts import Tally
+from monitor.evaluation.scores.counts import ScoreCounts
 from monitor.evaluation.scores.matrix import ScoreMatrix
 from monitor.evaluation.verification.error_rates import det_points
 from monitor.evaluation.verification.figures import cllr, det_curve, eer, figures, min_cllr
@@ -141,8 +141,8 @@ def test_cllr_does_not_overflow():
 
 
 def test_det_curve_is_thinned_evenly(golden):
-    tally = Tally.of(golden.matrix("mid_eval"))
-    full, thin = det_points(tally.counts, 10**6), det_points(tally.counts, 50)
+    counts = ScoreCounts.of(golden.matrix("mid_eval"))
+    full, thin = det_points(counts.exact, 10**6), det_points(counts.exact, 50)
     assert len(thin[0]) <= 51
     for accepts, rejects in (full, thin):
         assert (np.diff(accepts) <= 0).all()
