@@ -39,8 +39,8 @@ from monitor.ledger import Ledger, LedgerSession
 from monitor.maths.sketch import EmbeddingSum, Histogram
 from monitor.protocols import Feature, Sink, Sketch, Source
 from monitor.sinks.jsonl import JsonLines
-from monitor.sinks.kept import Kept
 from monitor.sinks.live import LiveView
+from monitor.sinks.run_buffer import RunBuffer
 from monitor.sinks.terminal import LiveCurve, ReplayProgress
 from monitor.sources import AudioQueue, Chain, File, FramesFile, Microphone, Paced, Pipe
 from monitor.sources.frames import write_frames
@@ -453,7 +453,7 @@ class SinkCase:
 
     Attributes:
         make: a fresh one, which may write into a folder.
-        growth: bytes that it may keep of 4000 readings (`Kept` grows with the log of a run).
+        growth: bytes that it may keep of 4000 readings (`RunBuffer` grows with the log of a run).
     """
 
     make: Callable[[Path], Sink]
@@ -506,7 +506,7 @@ def _session(folder: Path) -> LedgerSession:
 
 SINKS = {
     "JsonLines": SinkCase(lambda folder: JsonLines(folder / "run.jsonl")),
-    "Kept": SinkCase(lambda _: Kept(), growth=1500 * KILOBYTE),
+    "RunBuffer": SinkCase(lambda _: RunBuffer(), growth=1500 * KILOBYTE),
     "ReplayProgress": _view(ReplayProgress, terminal=False),
     "ReplayProgress on a terminal": _view(ReplayProgress, terminal=True),
     "LiveView": SinkCase(lambda _: LiveView(_console(terminal=False), clock=_clock())),

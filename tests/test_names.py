@@ -126,7 +126,7 @@ NAMES = {
         "ThresholdForecast",
     ],
     "monitor.records": ["Key", "RECORDS", "Record", "SCHEMA", "SCHEMA_VERSION", "read_run"],
-    "monitor.sinks": ["JsonLines", "Kept", "LiveCurve", "LiveView", "ReplayProgress"],
+    "monitor.sinks": ["JsonLines", "RunBuffer", "LiveCurve", "LiveView", "ReplayProgress"],
     "monitor.sources": [
         "AudioQueue",
         "Chain",

@@ -31,7 +31,7 @@ from monitor.protocols import (
 )
 from monitor.sinks.jsonl import JsonLines
 from monitor.sources import AudioQueue, Microphone
-from monitor.sources.portaudio import Input
+from monitor.sources.portaudio import OpenedInput
 from monitor.stream.reading import Reading
 from monitor.stream.shedding import LoadShedding
 
@@ -43,7 +43,7 @@ FITS: list[tuple[type, type]] = [
     (AlertRule, Conformal),
     (AlertRule, EarlyWarning),
     (AlertRule, Threshold),
-    (AudioDevice, Input),
+    (AudioDevice, OpenedInput),
     (Embedder, VoiceNetwork),
     (LiveSource, AudioQueue),
     (LiveSource, LoadShedding),

@@ -207,7 +207,7 @@ def command(
     from monitor.plots.canvas import check_suffix
     from monitor.population.lawfile import save_laws
     from monitor.population.population import Population
-    from monitor.population.storing import kind_of
+    from monitor.population.storing import store_kind
     from monitor.training.advice import advice
     from monitor.training.calibrating import LENGTHS, TEMPLATE_LENGTHS, calibrate
     from monitor.training.cohort import cohort_from
@@ -230,7 +230,7 @@ def command(
     population = None
     if output is not None:
         check_output(output)
-        kind = kind_of(output) if output.exists() else "law"
+        kind = store_kind(output) if output.exists() else "law"
         if kind == "population":
             population = Population.load(output)
             check_model(population, output)

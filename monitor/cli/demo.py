@@ -51,7 +51,7 @@ def command(speed: float, folder: Path, among: tuple[int, ...] | None) -> int:
     from monitor.population.population import Population
     from monitor.population.reference import DEMO_SPEAKER, demo_frames
     from monitor.sinks.jsonl import JsonLines
-    from monitor.sinks.kept import Kept
+    from monitor.sinks.run_buffer import RunBuffer
     from monitor.sinks.terminal import LiveCurve
     from monitor.sources.frames import FramesFile
     from monitor.sources.paced import Paced
@@ -67,7 +67,7 @@ def command(speed: float, folder: Path, among: tuple[int, ...] | None) -> int:
     rule = Threshold.parse(EVIDENCE_RULE if told else CLOSED_RULE)
     for line in _what_is_shown(source.features, DEMO_SPEAKER):
         say(line)
-    log, kept = JsonLines(folder / "demo.jsonl"), Kept()
+    log, kept = JsonLines(folder / "demo.jsonl"), RunBuffer()
     view = LiveCurve(source.seconds, threshold_bits=rule.bits)
     try:
         run(

@@ -158,14 +158,14 @@ class Opening(ExitStack):
             the counts of the run.
         """
         from monitor.cli.live import stopped_by_signals
-        from monitor.sinks.kept import Kept
+        from monitor.sinks.run_buffer import RunBuffer
         from monitor.stream.run import run
 
         if self._checkpoint is not None and not self._resume:
             self._checkpoint.remove()  # of the run that is overwritten now
         for notice in self._start["notices"]:
             say(f"monitor: note: {notice}")
-        self._kept = Kept()
+        self._kept = RunBuffer()
         sinks: list[Sink] = [] if self._page is None else [self._page]
         if self._page is not None:
             say(f"monitor: the page is at {self._page.url}")

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from monitor.errors import UsageError
-from monitor.maths.margin import embedding_margin, histogram_margin, level_margin, page, split
+from monitor.maths.margin import embedding_margin, histogram_margin, level_margin, page_cusum, split
 from monitor.types import AnyArray, FloatArray
 
 if TYPE_CHECKING:
@@ -384,7 +384,7 @@ class _FollowedEmbedding(FollowedVoice):
 
     def _look(self) -> Fall | None:
         recent = np.array(self._margins[-1 - len(self._held) :])  # there was no evidence before
-        nats, at = page(self._how.gain * (self._how.level - recent))
+        nats, at = page_cusum(self._how.gain * (self._how.level - recent))
         self._doubted = recent.size - at
         if nats <= -np.log(self._how.delta):
             return None

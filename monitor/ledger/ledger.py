@@ -15,7 +15,7 @@ import numpy as np
 
 from monitor.errors import StoreError, UsageError
 from monitor.ledger.database import open_database, reason_of, transaction, translated
-from monitor.ledger.rows import TYPES, record_of, session_of, total_of
+from monitor.ledger.rows import TYPES, record_of_row, session_of_row, total_of
 from monitor.managed import Managed
 from monitor.marks import unlike_networks
 from monitor.population.population import FeatureTemplates
@@ -177,7 +177,7 @@ class Ledger(Managed):
         every = max(1, -(-len(rows) // max(1, most)))
         points = []
         for row in rows[::-1][::every][::-1]:
-            record = record_of(self.path.name, row["session"], row["record"])
+            record = record_of_row(self.path.name, row["session"], row["record"])
             kept = {key: record[key] for key in ("time", "seconds", "speech")}
             bits = {key: record.get(key) for key in (*_LIMITED, *_OF_EVIDENCE)}
             points.append({"session": row["session"], **kept, **bits})
@@ -204,7 +204,7 @@ class Ledger(Managed):
                         f"SELECT record FROM {table} {of} ORDER BY seconds, rowid", (number,)
                     ).fetchall()
                     for row in rows:
-                        record = record_of(self.path.name, number, row["record"])
+                        record = record_of_row(self.path.name, number, row["record"])
                         yield {**record, "session": number}
 
     def refuse_twice(
@@ -301,7 +301,7 @@ class Ledger(Managed):
             rows = self.connection.execute(f"{query} ORDER BY s.id")
         else:
             rows = self.connection.execute(f"{query} WHERE p.name = ? ORDER BY s.id", (speaker,))
-        return [session_of(self.path.name, row) for row in rows]
+        return [session_of_row(self.path.name, row) for row in rows]
 
     def _evidence_of(self, session: int) -> dict[str, float | None]:
         """The evidence bits of a session's last reading that is kept."""
@@ -310,7 +310,7 @@ class Ledger(Managed):
             "ORDER BY seconds DESC, rowid DESC LIMIT 1",
             (session,),
         ).fetchone()
-        record = {} if row is None else record_of(self.path.name, session, row["record"])
+        record = {} if row is None else record_of_row(self.path.name, session, row["record"])
         return {key: record.get(key) for key in _OF_EVIDENCE}
 
     def _evidence(

@@ -15,7 +15,7 @@ from monitor.records.fitting import misfit
 from monitor.records.schema import wrong_in
 from monitor.types import AnyArray
 
-__all__ = ["TYPES", "record_of", "session_of", "total_of"]
+__all__ = ["TYPES", "record_of_row", "session_of_row", "total_of"]
 
 TYPES = {"histogram": "<i8", "embedding": "<f8"}
 _MOST = 1e15
@@ -59,7 +59,7 @@ _SKETCH: Mapping[str, Any] = {
 }
 
 
-def session_of(file: str, row: sqlite3.Row) -> dict[str, Any]:
+def session_of_row(file: str, row: sqlite3.Row) -> dict[str, Any]:
     """A row of ``sessions`` with its speaker's ``name``; lists and objects as such.
 
     Raises:
@@ -98,7 +98,7 @@ def total_of(file: str, row: sqlite3.Row) -> AnyArray:
     raise _damaged(file, found["session"], wrong)
 
 
-def record_of(file: str, session: int, text: object) -> dict[str, Any]:
+def record_of_row(file: str, session: int, text: object) -> dict[str, Any]:
     """The record of a reading or an alert.
 
     Raises:

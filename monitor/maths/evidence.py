@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 from monitor.errors import UsageError
-from monitor.maths.posterior import evidence_of
+from monitor.maths.posterior import weighted_evidence
 from monitor.types import FloatArray
 
 __all__ = [
@@ -44,7 +44,7 @@ def log2_ratios(z: FloatArray, intercept: FloatArray | float, slopes: FloatArray
         >>> log2_ratios(np.array([[1.0, 5.0]]), -2.0, np.array([1.0])).round(2)
         array([-1.44,  4.33])
     """
-    nats = evidence_of(z, slopes) + np.asarray(intercept)[..., None]
+    nats = weighted_evidence(z, slopes) + np.asarray(intercept)[..., None]
     return np.asarray(nats / np.log(2.0))
 
 

@@ -16,10 +16,10 @@ from monitor.maths.scale import near_one
 from monitor.types import FloatArray, IntArray
 
 __all__ = [
-    "ceiling_bits",
     "local_information_bits",
     "log_likelihood_ratios",
     "normalise_rows",
+    "normalised_ceiling_bits",
     "softmax_bits",
 ]
 
@@ -150,7 +150,7 @@ def softmax_bits(ratios: FloatArray, target: IntArray) -> _Doubles:
     return np.asarray((own - np.log(np.exp(behind).mean(axis=-1))) / np.log(2.0))
 
 
-def ceiling_bits(speakers: int, weight: float, ddof: int = 0) -> float:
+def normalised_ceiling_bits(speakers: int, weight: float, ddof: int = 0) -> float:
     """The most that row normalisation lets a trial disclose, however good the scores.
 
     ``log2 N - log2(1 + (N - 1) exp(-w N / sqrt(N - 1)))``; with ddof = 1, ``sqrt(N)`` for
@@ -168,7 +168,7 @@ def ceiling_bits(speakers: int, weight: float, ddof: int = 0) -> float:
         UsageError: fewer than two speakers, or another ddof.
 
     Example:
-        >>> round(ceiling_bits(2, 1.0), 3)
+        >>> round(normalised_ceiling_bits(2, 1.0), 3)
         0.817
     """
     if speakers < 2 or ddof not in (0, 1):

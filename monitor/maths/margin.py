@@ -11,7 +11,7 @@ import numpy as np
 
 from monitor.types import AnyArray, FloatArray
 
-__all__ = ["embedding_margin", "histogram_margin", "level_margin", "page", "split"]
+__all__ = ["embedding_margin", "histogram_margin", "level_margin", "page_cusum", "split"]
 
 SHARPNESS = 10.0
 """Of the mixture: with 0 all speakers count alike, with far more the best alone."""
@@ -123,7 +123,7 @@ def split(margins: FloatArray) -> int:
     return int(before[np.argmax(excess**2 / (before * (margins.size - before)))])
 
 
-def page(rises: FloatArray) -> tuple[float, int]:
+def page_cusum(rises: FloatArray) -> tuple[float, int]:
     """Page's cumulative sum ("Continuous inspection schemes", Biometrika 1954).
 
     Args:
@@ -135,7 +135,7 @@ def page(rises: FloatArray) -> tuple[float, int]:
         before it.
 
     Example:
-        >>> page(np.array([-1.0, 0.5, -1.0, 2.0, 3.0])), page(np.array([-1.0, -1.0]))
+        >>> page_cusum(np.array([-1.0, 0.5, -1.0, 2.0, 3.0])), page_cusum(np.array([-1.0, -1.0]))
         ((5.0, 3), (0.0, 2))
     """
     sums = np.cumsum(np.append(0.0, rises))

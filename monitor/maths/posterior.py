@@ -12,10 +12,10 @@ __all__ = [
     "Candidates",
     "condense",
     "confidence_bits",
-    "evidence_of",
     "local_bits",
     "replicate_bits",
     "score_posterior",
+    "weighted_evidence",
 ]
 
 _CHUNK = 1 << 15
@@ -181,7 +181,7 @@ def condense(scores: FloatArray, weights: FloatArray) -> Candidates:
     if scores.shape[-2] == 1:
         best = scores.max(axis=-1)
     else:
-        leader = evidence_of(scores, weights[..., 0, :]).argmax(axis=-1)
+        leader = weighted_evidence(scores, weights[..., 0, :]).argmax(axis=-1)
         best = np.take_along_axis(scores, leader[..., None, None], axis=-1)[..., 0]
     behind = scores - best[..., None]
     if speakers <= EXACT_CANDIDATES:
@@ -243,7 +243,7 @@ def replicate_bits(
     return np.stack([found for found, _ in each if found is not None]), confidence
 
 
-def evidence_of(scores: FloatArray, weights: FloatArray) -> FloatArray:
+def weighted_evidence(scores: FloatArray, weights: FloatArray) -> FloatArray:
     """``sum_f lambda_f s_fj``: scores (..., F, N) and weights (..., F) to shape (..., N)."""
     if scores.shape[-2] == 1:
         return weights * scores[..., 0, :]

@@ -19,7 +19,7 @@ import numpy as np
 from monitor.maths.logistic import logistic
 from monitor.types import BoolArray, FloatArray, IntArray
 
-__all__ = ["Comparisons", "Told", "cross_fit", "fit_each", "pair_count"]
+__all__ = ["PriorCoefficients", "TemplateComparisons", "cross_fit", "fit_each", "pair_count"]
 
 OTHERS = 30.0
 """Weight of all non-mated comparisons for one of the mated: the fit is best where ratios are large,
@@ -35,7 +35,7 @@ _FAR = 500.0
 
 
 @dataclass(frozen=True, slots=True)
-class Comparisons:
+class TemplateComparisons:
     """Streams against templates.
 
     Attributes:
@@ -59,9 +59,9 @@ class Comparisons:
         low, high = np.minimum(self.tester, self.owner), np.maximum(self.tester, self.owner)
         return np.asarray(low.astype(np.int64) * (int(high.max(initial=0)) + 1) + high)
 
-    def some(self, chosen: BoolArray | IntArray) -> Comparisons:
+    def some(self, chosen: BoolArray | IntArray) -> TemplateComparisons:
         """Those comparisons alone."""
-        return Comparisons(self.z[chosen], self.tester[chosen], self.owner[chosen])
+        return TemplateComparisons(self.z[chosen], self.tester[chosen], self.owner[chosen])
 
     def weights(self, speakers: FloatArray | None = None) -> FloatArray:
         """How much each counts: in each class the shares of speakers and pairs, summing to 1.
@@ -85,7 +85,7 @@ class Comparisons:
             made[:, label] /= np.where(total == 0.0, each[label].sum(), total)[:, None]
         return made if speakers is not None else made[0]
 
-    def thinned(self, most: int, seed: int = 0) -> Comparisons:
+    def thinned(self, most: int, seed: int = 0) -> TemplateComparisons:
         """As few of each speaker and pair as make some so many, evenly, by a stated draw."""
         if self.tester.size <= most:
             return self
@@ -104,7 +104,7 @@ class Comparisons:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class PriorCoefficients:
     """Another law's coefficients, and how many speakers it counts as.
 
     Attributes:
@@ -116,15 +116,15 @@ class Told:
     worth: float
 
 
-def pair_count(comparisons: Comparisons) -> int:
+def pair_count(comparisons: TemplateComparisons) -> int:
     """Pairs of people behind the non-mated comparisons."""
     return int(np.unique(comparisons.pair[~comparisons.mated]).size)
 
 
 def fit_each(
-    comparisons: Comparisons,
+    comparisons: TemplateComparisons,
     speakers: FloatArray | None = None,
-    told: Told | None = None,
+    told: PriorCoefficients | None = None,
     start: FloatArray | None = None,
 ) -> FloatArray:
     """Fit under every resample of speakers.
@@ -141,7 +141,7 @@ def fit_each(
     Example:
         >>> z = np.array([[4.0], [5.0], [0.0], [1.0], [-1.0], [0.0]])
         >>> people = np.array([0, 1, 0, 1, 1, 0]), np.array([0, 1, 1, 0, 0, 1])
-        >>> fit_each(Comparisons(z, *people)).round(2)
+        >>> fit_each(TemplateComparisons(z, *people)).round(2)
         array([[-2.06,  1.54]])
     """
     x = np.column_stack([np.ones(len(comparisons.z)), comparisons.z]).astype(np.float64)
@@ -224,7 +224,9 @@ def _within(point: FloatArray) -> FloatArray:
 
 
 def cross_fit(
-    comparisons: Comparisons, told: Told | None = None, start: FloatArray | None = None
+    comparisons: TemplateComparisons,
+    told: PriorCoefficients | None = None,
+    start: FloatArray | None = None,
 ) -> tuple[FloatArray, IntArray]:
     """Fits that leave out the people of two folds, or of one.
 

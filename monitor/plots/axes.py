@@ -11,10 +11,10 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.axis import Axis
 
-__all__ = ["legend", "numbers", "percents"]
+__all__ = ["legend_above", "numbers", "percents"]
 
 
-def legend(axes: Axes, columns: int = 4) -> None:
+def legend_above(axes: Axes, columns: int = 4) -> None:
     """Above the axes: inside, some system's points would lie under it."""
     axes.legend(
         loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=columns, borderaxespad=0.2,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from monitor.plots.axes import legend, percents
+from monitor.plots.axes import legend_above, percents
 from monitor.plots.inline import MUTED
 
 if TYPE_CHECKING:
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 
     from monitor.plots.evaluation import Curves, Line
 
-__all__ = ["Crowd", "paint_crowd"]
+__all__ = ["CrowdRates", "paint_crowd"]
 
 _DASHES = ("-", "--", "-.", ":")
 
 
 @dataclass(frozen=True)
-class Crowd:
+class CrowdRates:
     """IdR against the number of people.
 
     Attributes:
@@ -46,7 +46,7 @@ def paint_crowd(axes: Axes, systems: Sequence[tuple[str, Curves]]) -> None:
 
     Args:
         axes: to draw on.
-        systems: colour and curves, each with a `Crowd`.
+        systems: colour and curves, each with a `CrowdRates`.
     """
     axes.set_xscale("log")
     alone = len(systems) == 1
@@ -69,14 +69,14 @@ def paint_crowd(axes: Axes, systems: Sequence[tuple[str, Curves]]) -> None:
                 _mark(axes, crowd)
     axes.set_ylim(0, 1.02)
     if alone:
-        legend(axes, columns=2)
+        legend_above(axes, columns=2)
     _decades(axes)
     percents(axes.yaxis)
     axes.set_xlabel("people to choose from")
     axes.set_ylabel("share of trials: the right one first")
 
 
-def _mark(axes: Axes, crowd: Crowd) -> None:
+def _mark(axes: Axes, crowd: CrowdRates) -> None:
     """On the side of the line that has more room."""
     left, right = np.log(
         [crowd.supported / crowd.measured.x[0], crowd.bracket.x[-1] / crowd.supported]
@@ -89,7 +89,7 @@ def _mark(axes: Axes, crowd: Crowd) -> None:
     )  # fmt: skip
 
 
-def _bracket(axes: Axes, crowd: Crowd, colour: str) -> None:
+def _bracket(axes: Axes, crowd: CrowdRates, colour: str) -> None:
     """Full where N people support it, pale beyond."""
     line = crowd.bracket
     assert line.low is not None

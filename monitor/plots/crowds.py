@@ -23,7 +23,7 @@ from monitor.plots.canvas import (
     nice_seconds,
     spread_apart,
 )
-from monitor.plots.series import Run, in_words, read_run, thin
+from monitor.plots.series import Run, curve_points, run_of, short_name
 from monitor.types import FloatArray
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def plot_crowds(
     Raises:
         UsageError: the run has no evidence, or a crowd is smaller than N.
     """
-    run = read_run(records)
+    run = run_of(records)
     lines = [(m, bits_in(records, m)) for m in among]
     if not any(np.isfinite(bits).any() for _, bits in lines):
         raise UsageError(
@@ -67,7 +67,7 @@ def plot_crowds(
             f"draw {run.speakers} or more"
         )
     told = f"What the voice of {run.watch} was worth among more and more people"
-    heading = in_words(told if title is None else title, 90)
+    heading = short_name(told if title is None else title, 90)
 
     def paint(figure: Figure) -> None:
         axes = figure.add_axes((0.08, 0.12, 0.62, 0.76))
@@ -126,7 +126,7 @@ def _paint(axes: Axes, run: Run, lines: Sequence[tuple[int, FloatArray]]) -> Non
     labels = []
     for i, ((m, bits), colour) in enumerate(zip(lines, _cycle(len(lines)), strict=True)):
         y = bits[heard]
-        keep = thin(x, y)
+        keep = curve_points(x, y)
         # far below their ceilings large crowds say the same: the larger shows beside the smaller
         wide = 1.8 + 1.6 * i
         axes.plot(x[keep], y[keep], color=colour, linewidth=wide, zorder=2 + len(lines) - i)

@@ -34,8 +34,8 @@ from monitor.plots.marks import (
     mark_gaps,
     mark_peak,
 )
-from monitor.plots.series import Run, in_words, read_run, thin
-from monitor.plots.words import caption, heading, in_bits, one_in, summary
+from monitor.plots.series import Run, curve_points, run_of, short_name
+from monitor.plots.words import caption, heading, in_bits, one_in_words, summary
 from monitor.types import BoolArray, FloatArray
 
 if TYPE_CHECKING:
@@ -77,8 +77,8 @@ def plot_run(records: Sequence[Mapping[str, Any]], path: Path, *, title: str | N
         ...     (Path(folder) / "run.png").stat().st_size > 10_000
         True
     """
-    run = read_run(records)
-    title_text = in_words(heading(run) if title is None else title, 110)
+    run = run_of(records)
+    title_text = short_name(heading(run) if title is None else title, 110)
 
     def paint(figure: Figure) -> None:
         wide = 0.655 if run.main == "bits" else 0.60  # the scale of crowds stands beside it
@@ -140,7 +140,7 @@ def _frame(
     step = max(1, round((high - low) / 7))
     bits = list(range(int(np.ceil(low / step)) * step, int(high) + 1, step))
     closed = run.main == "bits"  # evidence means the same in any crowd
-    means = [f"\n{one_in(run, b)}" if closed and b <= run.ceiling else "" for b in bits]
+    means = [f"\n{one_in_words(run, b)}" if closed and b <= run.ceiling else "" for b in bits]
     axes.set_yticks(bits, [f"{in_bits(b)}{mean}" for b, mean in zip(bits, means, strict=True)])
     axes.grid(axis="y", color="#E6E6E6", linewidth=0.8)
     axes.set_axisbelow(True)
@@ -220,10 +220,10 @@ def _each_feature(
         known = np.flatnonzero(np.isfinite(y))
         if known.size:
             for part in parts:
-                keep = part.start + thin(x[part], y[part])
+                keep = part.start + curve_points(x[part], y[part])
                 axes.plot(x[keep], y[keep], color=LIGHT_BLUE, linewidth=1.3, linestyle=dashes)
             last = float(y[known[-1]])
-            labels.append((last, f"{in_words(name)} alone: {in_bits(last)}", LIGHT_BLUE))
+            labels.append((last, f"{short_name(name)} alone: {in_bits(last)}", LIGHT_BLUE))
     return labels
 
 
@@ -242,7 +242,7 @@ def _curves(
         if not known.size:
             continue
         for part in parts:
-            keep = part.start + thin(x[part], y[part])
+            keep = part.start + curve_points(x[part], y[part])
             low, high = shown[f"{name}_low"][keep], shown[f"{name}_high"][keep]
             axes.fill_between(x[keep], low, high, color=colour, alpha=shade, linewidth=0)
             marker = "o" if np.isfinite(y[part]).sum() == 1 else None
@@ -264,7 +264,7 @@ def _curves(
                 mark_peak(axes, float(x[peak]), float(y[peak]))
             else:
                 peaked = ", its peak" if name == "bits" else ""
-            means = one_in(run, last) if name == "bits" else left_of(run.last)
+            means = one_in_words(run, last) if name == "bits" else left_of(run.last)
             said = "" if run.doubt else f"\n= {means}"
             labels.append((last, f"{now}{said}{peaked}", colour))
         else:

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from monitor.plots.axes import legend, numbers, percents
-from monitor.plots.crowd import Crowd
+from monitor.plots.axes import legend_above, numbers, percents
+from monitor.plots.crowd import CrowdRates
 from monitor.plots.inline import COLOURS, MUTED, inline_svg
 from monitor.types import FloatArray
 
@@ -93,7 +93,7 @@ class Curves:
     heard: Line | None = None
     guides: Mapping[str, Line] = field(default_factory=dict)
     linkage: Line | None = None
-    crowd: Crowd | None = None
+    crowd: CrowdRates | None = None
     more: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
@@ -199,7 +199,7 @@ def paint_ranks(axes: Axes, systems: Systems) -> None:
     axes.set_ylim(lowest / 3, 1.5)
     numbers(axes.xaxis)
     percents(axes.yaxis)
-    legend(axes)
+    legend_above(axes)
     axes.set_xlabel("rank of the speaker")
     axes.set_ylabel("share of trials")
 
@@ -247,7 +247,7 @@ def paint_ece(axes: Axes, systems: Systems) -> None:
             axes.fill_between(line.x, line.y, nothing.y, color=colour, alpha=0.13, linewidth=0)
         axes.plot(line.x, line.y, color=colour, label="after these scores" if alone else None)
     axes.set_ylim(0, 1.3)
-    legend(axes)
+    legend_above(axes)
     axes.set_xlabel("what the attacker believed before: log10 of the odds")
     axes.set_ylabel("remaining uncertainty, bits")
 
@@ -317,7 +317,7 @@ def paint_heard(axes: Axes, systems: Systems) -> None:
     )  # fmt: skip
     axes.locator_params(axis="x", integer=True)
     if alone:
-        legend(axes)
+        legend_above(axes)
     axes.set_xlabel("trials of one speaker heard")
     axes.set_ylabel("bits disclosed, mean over speakers")
 
@@ -331,7 +331,7 @@ def paint_linkage(axes: Axes, systems: Systems) -> None:
         axes.plot(each.linkage.x, each.linkage.y, color=colour)
     sizes = np.geomspace(2, max(each.speakers for _, each in systems), 50)
     axes.plot(sizes, 1 / sizes, color=MUTED, linestyle=":", label="by chance")
-    legend(axes)
+    legend_above(axes)
     numbers(axes.xaxis)
     percents(axes.yaxis)
     axes.set_xlabel("people to choose from")

@@ -9,7 +9,7 @@ import numpy as np
 from monitor.crowds import SCALE
 from monitor.phrases import voice_since
 from monitor.plots.canvas import BLACK, BLUE, GREY, ORANGE, PURPLE, RED
-from monitor.plots.series import Run, in_words
+from monitor.plots.series import Run, short_name
 from monitor.plots.words import in_bits
 from monitor.types import BoolArray, FloatArray
 
@@ -106,7 +106,7 @@ def mark_alerts(axes: Axes, run: Run) -> None:
             x, color=RED, linewidth=1.3 if raised else 1, alpha=0.9 if raised else 0.5,
             linestyle="-" if raised else (0, (4, 3)),
         )  # fmt: skip
-        text = f"alert: {in_words(alert['rule'], 40)}" if raised else "alert over"
+        text = f"alert: {short_name(alert['rule'], 40)}" if raised else "alert over"
         half = len(text) * CHARACTER_WIDTH / 2
         centre = min(max(across(axes, x), half), 1 - half)
         if centre - half >= free:

@@ -11,7 +11,7 @@ import numpy as np
 from monitor.phrases import another_voice, enrolment
 from monitor.types import BoolArray, FloatArray, IntArray
 
-__all__ = ["Run", "in_words", "read_run", "thin"]
+__all__ = ["Run", "curve_points", "run_of", "short_name"]
 
 HEADLINE = ("bits", "bits_low", "bits_high")
 COLUMNS = (
@@ -76,11 +76,11 @@ class Run:
         return float(np.interp(seconds, times[known], speech[known]))
 
 
-def read_run(records: Sequence[Mapping[str, Any]]) -> Run:
+def run_of(records: Sequence[Mapping[str, Any]]) -> Run:
     """Sort the records of a run by type; a missing ``start`` or ``end`` is no harm.
 
     Examples:
-        >>> run = read_run([{"type": "reading", "seconds": 2.0, "speech": 1.5, "bits": None,
+        >>> run = run_of([{"type": "reading", "seconds": 2.0, "speech": 1.5, "bits": None,
         ...                  "ceiling": 5.64}])
         >>> run.speakers, run.columns["speech"], run.columns["bits"]
         (50, array([1.5]), array([nan]))
@@ -110,13 +110,13 @@ def read_run(records: Sequence[Mapping[str, Any]]) -> Run:
         speakers=speakers,
         ceiling=ceiling,
         plateau=None if plateau is None else float(plateau),
-        watch=None if watch is None else in_words(watch),
+        watch=None if watch is None else short_name(watch),
         alerts=[r for r in records if r.get("type") == "alert" and r.get("level") != "warning"],
         gaps=[(r["seconds"], r.get("lost_seconds")) for r in records if r.get("type") == "gap"],
         changes=changes,
         fresh=fresh,
         doubtful=np.array(["change" in reading for reading in readings], bool),
-        doubt=another_voice(last, None if watch is None else in_words(watch)),
+        doubt=another_voice(last, None if watch is None else short_name(watch)),
         session=last.get("session"),
         withheld=last.get("withheld"),
         enrolment=enrolment(last),
@@ -125,18 +125,18 @@ def read_run(records: Sequence[Mapping[str, Any]]) -> Run:
     )
 
 
-def in_words(name: object, longest: int = 24) -> str:
+def short_name(name: object, longest: int = 24) -> str:
     r"""A name that fits beside a line: printable and not too long.
 
     Examples:
-        >>> in_words("a\tb"), in_words("x" * 30, 8)
+        >>> short_name("a\tb"), short_name("x" * 30, 8)
         ('a b', 'xxxxxxx…')
     """
     text = "".join(c if c.isprintable() else " " for c in str(name))
     return text if len(text) <= longest else text[: longest - 1] + "…"
 
 
-def thin(x: FloatArray, y: FloatArray, limit: int = 1200) -> IntArray:
+def curve_points(x: FloatArray, y: FloatArray, limit: int = 1200) -> IntArray:
     """Indices of at most about ``4 * limit`` points that draw the same curve on a log axis.
 
     Of each of ``limit`` slots along log x the first, last, lowest and highest points stay, so

@@ -9,26 +9,26 @@ import numpy as np
 from monitor.crowds import at_least, best_match, headline
 from monitor.phrases import clock_time, odds, plural, verdict
 from monitor.plots.canvas import format_seconds
-from monitor.plots.series import Run, in_words
+from monitor.plots.series import Run, short_name
 
-__all__ = ["caption", "heading", "in_bits", "one_in", "summary"]
+__all__ = ["caption", "heading", "in_bits", "one_in_words", "summary"]
 
 
 def heading(run: Run) -> str:
     """The last headline figure as one sentence.
 
     Examples:
-        >>> from monitor.plots.series import read_run
+        >>> from monitor.plots.series import run_of
         >>> reading = {"type": "reading", "seconds": 20.0, "speech": 15.0, "bits": 2.0}
-        >>> heading(read_run([{"type": "start", "speakers": 40, "watch": "ann"}, reading]))
+        >>> heading(run_of([{"type": "start", "speakers": 40, "watch": "ann"}, reading]))
         'After 15 s of speech, an attacker gives ann a chance of 1 in 10'
-        >>> heading(read_run([{"type": "start", "speakers": 40}, reading]))
+        >>> heading(run_of([{"type": "start", "speakers": 40}, reading]))
         'After 15 s of speech, an attacker thinks that about 10 of 40 people are left'
         >>> told = {"evidence_bits": 11.3, "among": [{"people": 1e6, "bits": 11.3}]}
-        >>> heading(read_run([{"type": "start", "watch": "ann"}, {**reading, **told}]))
+        >>> heading(run_of([{"type": "start", "watch": "ann"}, {**reading, **told}]))
         'After 15 s of speech, this voice narrows a city of a million down to about 400 people'
         >>> change = {"since_seconds": 12.0, "features": ["f0"]}
-        >>> heading(read_run([{"type": "start", "watch": "ann"}, {**reading, "change": change}]))
+        >>> heading(run_of([{"type": "start", "watch": "ann"}, {**reading, "change": change}]))
         "Another voice since 0:12: these bits may not be ann's"
     """
     if run.doubt:
@@ -39,7 +39,7 @@ def heading(run: Run) -> str:
         return "Nothing can be said about this voice yet"
     said = verdict(float(bits[known[-1]]), _ceiling(run), run.watch)
     if crowd := headline(run.last, run.watch or ""):
-        said = in_words(crowd.partition(" who would")[0], 110)
+        said = short_name(crowd.partition(" who would")[0], 110)
     begun = [change for change in run.changes if change.get("action") in ("reset", "split")]
     before = float(speech[run.fresh[-1] - 1]) if run.fresh else 0.0
     heard = format_seconds(float(speech[known[-1]]) - before)
@@ -58,7 +58,7 @@ def summary(run: Run) -> str:
     if told := np.isfinite(evidence[-1:]).any():
         parts = [at_least(run.last, f"{in_bits(round(float(evidence[-1]), 1))} of evidence")]
     elif match := best_match(run.last, run.speakers):
-        parts = [in_words(match, 100)]
+        parts = [short_name(match, 100)]
     if known.size:
         among = f"among the {run.speakers} enrolled " if told else ""
         parts.append(f"{among}{in_bits(float(known[-1]))} of at most {run.ceiling:.2f}")
@@ -66,12 +66,12 @@ def summary(run: Run) -> str:
         whose = " of an earlier voice" if run.fresh and peak < run.fresh[-1] else ""
         parts.append(f"peak {in_bits(float(known.max()))}{whose}")
     if run.watch is not None:
-        parts.append(f"by chance it would be {one_in(run, 0.0)}")
+        parts.append(f"by chance it would be {one_in_words(run, 0.0)}")
     if run.gaps:
         lost = sum(seconds or 0.0 for _, seconds in run.gaps)
         parts.append(f"{plural(len(run.gaps), 'gap')}, {lost:.2g} s of audio lost")
     if run.withheld:
-        parts.append(f"withheld: {in_words(run.withheld, 60)}")
+        parts.append(f"withheld: {short_name(run.withheld, 60)}")
     return "  ·  ".join(parts)
 
 
@@ -105,16 +105,16 @@ def _enrolled(run: Run) -> str:
 
 
 def _sentence(words: str) -> str:
-    return words[:1].upper() + in_words(words[1:], 80)
+    return words[:1].upper() + short_name(words[1:], 80)
 
 
-def one_in(run: Run, bits: float) -> str:
+def one_in_words(run: Run, bits: float) -> str:
     """What these bits mean among the N of the run.
 
     Examples:
-        >>> from monitor.plots.series import read_run
-        >>> run = read_run([{"type": "start", "speakers": 3000}])
-        >>> one_in(run, 0.0), one_in(run, 8.0), one_in(run, 11.0)
+        >>> from monitor.plots.series import run_of
+        >>> run = run_of([{"type": "start", "speakers": 3000}])
+        >>> one_in_words(run, 0.0), one_in_words(run, 8.0), one_in_words(run, 11.0)
         ('1 in 3,000', '1 in 12', '1 or 2 left')
     """
     return odds(bits, _ceiling(run), assumed=run.watch is None)

@@ -12,7 +12,7 @@ import numpy as np
 
 from monitor.errors import StoreError
 from monitor.marks import is_mark
-from monitor.population.between import between
+from monitor.population.neighbours import neighbours
 from monitor.types import AnyArray, FloatArray
 
 __all__ = ["EvidenceLaw", "EvidencePoint", "LengthEvidence"]
@@ -126,7 +126,7 @@ class EvidenceLaw:
         rows = np.flatnonzero(reached.any(axis=1))
         parts = []
         for t in rows:
-            left, right, w = between(self.template_lengths, reached[t], seconds)
+            left, right, w = neighbours(self.template_lengths, reached[t], seconds)
             parts.append([
                 (1.0 - w) * each[..., left] + w * each[..., right]
                 for each in (

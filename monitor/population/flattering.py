@@ -17,18 +17,18 @@ from monitor.population.population import Population
 from monitor.population.templates import FeatureTemplates
 from monitor.protocols import FeatureShape
 
-__all__ = ["alike", "flattery", "flattery_bits", "made_alike"]
+__all__ = ["comparable", "comparable_features", "flattery", "flattery_bits"]
 
 _SHOWN = (10.0, 60.0)
 """Speech seconds at which the difference is told."""
 
 
-def alike(population: Population, features: Mapping[str, FeatureShape]) -> set[str]:
+def comparable_features(population: Population, features: Mapping[str, FeatureShape]) -> set[str]:
     """Names of the features that a population has too, with frames of the same kind."""
-    return made_alike(population.features, features)
+    return comparable(population.features, features)
 
 
-def made_alike(
+def comparable(
     theirs: Mapping[str, FeatureTemplates], features: Mapping[str, FeatureShape]
 ) -> set[str]:
     """Names of the features that are there too, with frames of the same kind, by one network."""
@@ -56,7 +56,7 @@ def flattery_bits(
     """
     reference = Population.reference()
     laws = [reference.laws.find(tuple(features), session) for session in ("same", "cross")]
-    if len(alike(reference, features)) < len(features) or None in laws:
+    if len(comparable_features(reference, features)) < len(features) or None in laws:
         return None
     still = np.zeros(len(features), dtype=bool)
     same, cross = (at_template(law, template_seconds, still) for law in laws if law is not None)

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from monitor.maths import betabinomial
-from monitor.population.between import between
 from monitor.population.law import RankLaw
+from monitor.population.neighbours import neighbours
 from monitor.types import BoolArray, FloatArray, IntArray
 
 __all__ = ["LawPoint", "LengthLaw", "at_template"]
@@ -246,7 +246,7 @@ def at_template(law: RankLaw, seconds: float, additive: BoolArray) -> LengthLaw:
     rows = np.flatnonzero(reached.any(axis=1))
     parts = []
     for t in rows:
-        left, right, w = between(law.template_lengths, reached[t], seconds)
+        left, right, w = neighbours(law.template_lengths, reached[t], seconds)
         nearest = right if w > 0.5 else left
         stiff = law.binomial[:, t, left] | law.binomial[:, t, right]
         mixed = [

@@ -20,7 +20,7 @@ from monitor.errors import SchemaError, StoreError
 from monitor.phrases import printable
 from monitor.types import AnyArray
 
-__all__ = ["SCHEMA", "kind_of", "read_store", "write_store"]
+__all__ = ["SCHEMA", "read_store", "store_kind", "write_store"]
 
 SCHEMA = 1
 _HEADER = "header"
@@ -120,7 +120,7 @@ def read_store(
     return header, arrays
 
 
-def kind_of(path: Path) -> str | None:
+def store_kind(path: Path) -> str | None:
     """What kind of store a file is, or None where it is none."""
     try:
         with path.open("rb") as handle:

@@ -8,15 +8,15 @@ from monitor.lazy import lazily
 
 if TYPE_CHECKING:
     from monitor.sinks.jsonl import JsonLines
-    from monitor.sinks.kept import Kept
     from monitor.sinks.live import LiveView
+    from monitor.sinks.run_buffer import RunBuffer
     from monitor.sinks.terminal import LiveCurve, ReplayProgress
 
-__all__ = ["JsonLines", "Kept", "LiveCurve", "LiveView", "ReplayProgress"]
+__all__ = ["JsonLines", "LiveCurve", "LiveView", "ReplayProgress", "RunBuffer"]
 
 _HOMES = {
     "JsonLines": "jsonl",
-    "Kept": "kept",
+    "RunBuffer": "run_buffer",
     "LiveCurve": "terminal",
     "LiveView": "live",
     "ReplayProgress": "terminal",

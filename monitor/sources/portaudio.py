@@ -13,7 +13,7 @@ from typing import Any
 from monitor.errors import SourceError, UsageError
 from monitor.types import FloatArray
 
-__all__ = ["Device", "Input", "choose", "devices", "open_input", "rescan"]
+__all__ = ["Device", "OpenedInput", "choose", "devices", "open_input", "rescan"]
 
 LATENCY_SECONDS = 0.2
 """What PortAudio holds for us when we are late; it calls some four times as often."""
@@ -126,7 +126,7 @@ def choose(found: list[Device], wanted: str | int | None) -> Device:
     raise UsageError(f"{str(wanted)!r} may be {some}; choose one by its number")
 
 
-class Input:
+class OpenedInput:
     """An opened device, silent until started.
 
     Attributes:
@@ -201,7 +201,7 @@ class Input:
             self._ended()
 
 
-def open_input(wanted: str | int | None = None, channels: int | None = None) -> Input:
+def open_input(wanted: str | int | None = None, channels: int | None = None) -> OpenedInput:
     """Open a device at its own rate.
 
     Args:
@@ -212,7 +212,7 @@ def open_input(wanted: str | int | None = None, channels: int | None = None) -> 
         SourceError: PortAudio is missing, there is no input, or it cannot be opened.
         UsageError: no input is meant, or more than one.
     """
-    return Input(choose(devices(), wanted), channels)
+    return OpenedInput(choose(devices(), wanted), channels)
 
 
 def rescan() -> None:

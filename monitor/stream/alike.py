@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 
 from monitor.maths.scores import default_similarity, similarity
-from monitor.population.flattering import alike as made_alike
+from monitor.population.flattering import comparable_features
 from monitor.population.population import SLICE_SECONDS, FeatureTemplates, Population
 from monitor.stream.background import shipped_readers
 from monitor.stream.evidence import Evidence
@@ -83,7 +83,7 @@ def unlike(features: Mapping[str, FeatureTemplates], one: Evidence, other: Evide
 
 def comparable(features: Mapping[str, FeatureTemplates]) -> set[str]:
     """Those that the shipped readers have too: of the same kind, by the same network."""
-    return made_alike(shipped_readers(), features)
+    return comparable_features(shipped_readers(), features)
 
 
 def judged_by(features: Iterable[str]) -> str:

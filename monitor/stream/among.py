@@ -14,7 +14,7 @@ from monitor.maths.evidence import bits_among, crowd_bits, posterior_among, tota
 from monitor.stream.reading import Bits
 from monitor.types import FloatArray
 
-__all__ = ["CITY", "Among", "Told", "among_each", "crowds_for"]
+__all__ = ["CITY", "Among", "CrowdEvidence", "among_each", "crowds_for"]
 
 CITY = 1_000_000
 _MOST = 1e15
@@ -62,7 +62,7 @@ class Among:
         return min(1.0 / max(self.favourite[1], 1.0 / _MOST), _MOST)
 
 
-class Told(NamedTuple):
+class CrowdEvidence(NamedTuple):
     """What the evidence of one moment says in any crowd; None where nothing was learnt to tell it.
 
     Attributes:

@@ -18,10 +18,10 @@ from monitor.marks import unlike_networks
 from monitor.maths.evidence import enrolled_share
 from monitor.maths.posterior import (
     confidence_bits,
-    evidence_of,
     local_bits,
     replicate_bits,
     score_posterior,
+    weighted_evidence,
 )
 from monitor.maths.quantiles import limits, limits_of_each
 from monitor.maths.ranks import rank_now
@@ -31,10 +31,10 @@ from monitor.population.enrolled import GOOD_AREA, EnrolledOdds
 from monitor.population.interpolation import LengthLaw, at_template
 from monitor.population.law import Laws, RankLaw
 from monitor.population.population import Population
-from monitor.stream.among import Told, among_each, crowds_for
+from monitor.stream.among import CrowdEvidence, among_each, crowds_for
 from monitor.stream.expected import ExpectedBits
 from monitor.stream.lengths import common_length
-from monitor.stream.ratios import Evidence, Ratios, ratios_lack
+from monitor.stream.ratios import RatioBits, Ratios, ratios_lack
 from monitor.stream.reading import ZERO, Bits, FeatureReading
 from monitor.types import AnyArray, BoolArray, FloatArray, IntArray
 
@@ -83,7 +83,7 @@ class Assessment:
     expected: Bits
     posterior: FloatArray
     top: Sequence[tuple[str, float]]
-    told: Told
+    told: CrowdEvidence
     enrolled: float | None
     enrolled_withheld: str
     beyond_grid: bool
@@ -128,7 +128,7 @@ class _Judgement:
     def weigh(self, seconds: FloatArray, scores: FloatArray, watched: int | None) -> _Weighed:
         """Posteriors, local and confidence bits: T, shape (R,), raw scores, shape (R, F, N)."""
         weights, spread = self.law.weighing(seconds)
-        posterior = score_posterior(evidence_of(scores, weights[:, 0]), spread[:, 0])
+        posterior = score_posterior(weighted_evidence(scores, weights[:, 0]), spread[:, 0])
         local, drawn = replicate_bits(scores, weights, spread[:, 1:], watched)
         confidence = _with_limits(confidence_bits(posterior), drawn)
         if watched is None or local is None:
@@ -156,7 +156,7 @@ class _Weighed(NamedTuple):
     confidence: list[Bits]
 
 
-_NOTHING = Told()
+_NOTHING = CrowdEvidence()
 
 
 def _from_even(probability: FloatArray, prior: float) -> FloatArray:
@@ -409,11 +409,11 @@ class Attacker:
             )
         ]
 
-    def _told(self, found: Evidence) -> list[Told]:
+    def _told(self, found: RatioBits) -> list[CrowdEvidence]:
         """What these moments say in any crowd."""
         among = among_each(found.bits, found.watched, self._watched, self.among, self.names)
         return [
-            Told(*each)
+            CrowdEvidence(*each)
             for each in zip(
                 found.watched,
                 found.support.tolist(),
@@ -424,14 +424,14 @@ class Attacker:
             )
         ]
 
-    def _before(self) -> Told:
+    def _before(self) -> CrowdEvidence:
         """Before anything is heard everybody is as likely, in any crowd."""
         if self.joint.ratios is None:
             return _NOTHING
         own = ZERO if self.watched else None
         nothing = np.zeros((1, self.speakers))
         (among,) = among_each(nothing, [own], self._watched, self.among, self.names)
-        return Told(own, 0.0, False, among, nothing[0])
+        return CrowdEvidence(own, 0.0, False, among, nothing[0])
 
     def _unable(self, judgement: _Judgement, area: float) -> str:
         """Why these features do not say whether the speaker is enrolled, and what could."""
@@ -545,7 +545,7 @@ class Attacker:
         for judgement, some in self._by_judgement(heard):
             axis = np.array([self.features.index(name) for name in judgement.features])
             weights, _ = judgement.law.weighing(speech_seconds[some])
-            joint[some] = evidence_of(every[np.ix_(some, axis)], weights[:, 0])
+            joint[some] = weighted_evidence(every[np.ix_(some, axis)], weights[:, 0])
         return {**found, "joint": joint}
 
     def most_bits(self, field: str) -> float:

@@ -6,10 +6,10 @@ their own past alone. Frames are put together to units, one margin each: neighbo
 alike.
 
 An embedding's margin says by itself whether one person spoke: what it lies below a level half way
-between is added up as evidence (`monitor.maths.margin.page`), and what may be another person is not
-learnt meanwhile. Of histograms and levels nobody knows how low is low: `river.drift.ADWIN` looks
-for a moment from which on the margin's mean is lower; one that rises, as it does while a voice
-becomes known, is no change.
+between is added up as evidence (`monitor.maths.margin.page_cusum`), and what may be another person
+is not learnt meanwhile. Of histograms and levels nobody knows how low is low: `river.drift.ADWIN`
+looks for a moment from which on the margin's mean is lower; one that rises, as it does while a
+voice becomes known, is no change.
 
 ADWIN's bound is for independent numbers in [0, 1]. Margins are neither: `Sensitivity.gain` brings
 them to a size at which the bound acts on what speech does, and `Sensitivity.delta` is a setting

@@ -11,7 +11,7 @@ from typing import Any
 from monitor.atomic import sweep
 from monitor.errors import MonitorError, StoreError
 from monitor.phrases import printable
-from monitor.population.storing import kind_of, read_store, write_store
+from monitor.population.storing import read_store, store_kind, write_store
 from monitor.protocols import Stateful
 from monitor.stream.monitor import Monitor
 from monitor.stream.records import RunTotals
@@ -123,4 +123,4 @@ class Checkpoint:
             return False
         except OSError:
             return True
-        return not archive or kind_of(self.path) not in (_KIND, None)  # None: ours, damaged
+        return not archive or store_kind(self.path) not in (_KIND, None)  # None: ours, damaged

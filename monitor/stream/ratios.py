@@ -17,11 +17,11 @@ from monitor.population.population import Population, Scoring
 from monitor.stream.reading import Bits
 from monitor.types import AnyArray, BoolArray, FloatArray
 
-__all__ = ["Evidence", "Ratios", "ratios_lack"]
+__all__ = ["RatioBits", "Ratios", "ratios_lack"]
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence:
+class RatioBits:
     """What R moments of a stream say about everybody enrolled.
 
     Attributes:
@@ -90,7 +90,7 @@ class Ratios:
 
     def at(
         self, seconds: FloatArray, totals: Mapping[str, AnyArray], scores: FloatArray
-    ) -> Evidence:
+    ) -> RatioBits:
         """What R moments say; a moment does not depend on the others.
 
         Args:
@@ -114,7 +114,7 @@ class Ratios:
             own = normalised(scores[..., self._watched, None], mean, spread)
             lowered = full[:, self._watched] - best
             watched = self._limits(point, best, own, lowered)
-        return Evidence(
+        return RatioBits(
             held_to(raw, point.support),
             watched,
             point.support,

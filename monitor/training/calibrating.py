@@ -16,10 +16,10 @@ from monitor.maths.bootstrap import REPLICATES, speaker_weights
 from monitor.maths.fitting import mean_bits_of
 from monitor.maths.quantiles import limits
 from monitor.maths.scores import Similarity, default_similarity, similarity
-from monitor.maths.twoclass import Told
+from monitor.maths.twoclass import PriorCoefficients
 from monitor.population.cohort import Cohort
 from monitor.population.evidence import EvidenceLaw
-from monitor.population.flattering import made_alike
+from monitor.population.flattering import comparable
 from monitor.population.law import Laws, RankLaw
 from monitor.population.normalising import Against
 from monitor.population.population import Population
@@ -266,7 +266,7 @@ def _against(
     """The cohort, ready to be scored, of the features that are made as the voices' are."""
     if cohort is None:
         return {}
-    both = made_alike(cohort.features, shapes)
+    both = comparable(cohort.features, shapes)
     made = {name: Against(cohort, name, scorers[name]) for name in shapes if name in both}
     return {name: one for name, one in made.items() if len(one) >= FEWEST_SPEAKERS}
 
@@ -284,7 +284,7 @@ def _ratios(
         return None
     known = None
     if told is not None and told.evidence is not None:
-        known = Told(told.evidence, told.worth)
+        known = PriorCoefficients(told.evidence, told.worth)
     return fit_evidence(found, weights, known)
 
 

@@ -15,9 +15,9 @@ from monitor.corpus.recordings import Corpus
 from monitor.errors import UsageError
 from monitor.maths.sketch import AnySketch, make_sketch
 from monitor.population.cohort import Cohort
-from monitor.population.flattering import made_alike
+from monitor.population.flattering import comparable
 from monitor.population.population import Population
-from monitor.population.storing import kind_of
+from monitor.population.storing import store_kind
 from monitor.population.templates import FeatureTemplates
 from monitor.training.hearing import hear_in_order
 from monitor.training.listening import Listener, Shape, SpeechFrames
@@ -49,7 +49,7 @@ def cohort_from(
     """
     left: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()
-    if path.is_file() and kind_of(path) == "population":
+    if path.is_file() and store_kind(path) == "population":
         found = Population.load(path).cohort
         if found is None:
             raise UsageError(f"{path} has no cohort; name a corpus of other people instead")
@@ -64,7 +64,7 @@ def cohort_from(
             )
         corpus = replace(corpus, recordings=others)
         found, problems = cohort_of(corpus, features=list(shapes), jobs=jobs)
-    if lacking := sorted(shapes.keys() - made_alike(found.features, shapes)):
+    if lacking := sorted(shapes.keys() - comparable(found.features, shapes)):
         raise UsageError(
             f"--cohort {path}: its {', '.join(lacking)} is missing or not made as that of the "
             "speakers; hear both with one version, or choose --features"

@@ -26,7 +26,13 @@ from monitor.maths.evidence import (
 )
 from monitor.maths.openset import told_apart
 from monitor.maths.quantiles import limits, weighted_quantile
-from monitor.maths.twoclass import Comparisons, Told, cross_fit, fit_each, pair_count
+from monitor.maths.twoclass import (
+    PriorCoefficients,
+    TemplateComparisons,
+    cross_fit,
+    fit_each,
+    pair_count,
+)
 from monitor.training.cells import Compared
 from monitor.types import BoolArray, FloatArray, IntArray
 
@@ -79,7 +85,7 @@ class Chosen:
         candidates: N.
     """
 
-    comparisons: Comparisons
+    comparisons: TemplateComparisons
     people: IntArray
     place: IntArray
     streams: IntArray
@@ -117,11 +123,11 @@ def chosen(compared: Compared, axis: Sequence[int], voices: BoolArray) -> Chosen
     of = of.reshape(who.shape)
     z = compared.z[rows][:, list(axis)][place[:, 0], :, place[:, 1]]
     streams = np.where(mated >= 0, np.searchsorted(people, tester), -1)
-    return Chosen(Comparisons(z, of[0], of[1]), people, place, streams, mated, column.size)
+    return Chosen(TemplateComparisons(z, of[0], of[1]), people, place, streams, mated, column.size)
 
 
 def fit_evidence(
-    found: Chosen, speaker_weights: FloatArray, told: Told | None = None
+    found: Chosen, speaker_weights: FloatArray, told: PriorCoefficients | None = None
 ) -> FittedEvidence:
     """Fit, judge on people left out, and bound.
 
@@ -132,8 +138,8 @@ def fit_evidence(
     """
     many = found.comparisons.thinned(_MOST)
     few = found.comparisons.thinned(_MOST_DRAWN)
-    law = None if told is None else Told(told.coefficients[:1], told.worth)
-    resampled = None if told is None else Told(told.coefficients[1:], told.worth)
+    law = None if told is None else PriorCoefficients(told.coefficients[:1], told.worth)
+    resampled = None if told is None else PriorCoefficients(told.coefficients[1:], told.worth)
     fit = fit_each(many, told=law)
     near = fit_each(few, told=law, start=fit[0])
     replicates = fit_each(few, speaker_weights[:, found.people], resampled, near[0])
@@ -175,7 +181,9 @@ def fit_evidence(
     return FittedEvidence(coefficients, support, area, row)
 
 
-def _others(comparisons: Comparisons, bits: FloatArray, drawn: FloatArray) -> dict[str, Any]:
+def _others(
+    comparisons: TemplateComparisons, bits: FloatArray, drawn: FloatArray
+) -> dict[str, Any]:
     """Other people's mean ratio with limits, and how many of them show k bits."""
     pair, place, counts = np.unique(comparisons.pair, return_inverse=True, return_counts=True)
     first = np.unique(place, return_index=True)[1]

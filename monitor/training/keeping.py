@@ -33,7 +33,7 @@ from monitor.types import TICKS_PER_SECOND, Block, Frames
 from monitor.version import __version__
 from monitor.workers import each_in_order
 
-__all__ = ["Kept", "Manner", "Order", "hear", "keep", "orders", "write_manifest"]
+__all__ = ["Manner", "Order", "OrderOutcome", "hear", "keep", "orders", "write_manifest"]
 
 MANIFEST = "manifest.csv"
 COLUMNS = ["path", "speaker", "session"]
@@ -81,7 +81,7 @@ class Order:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class OrderOutcome:
     """What became of an order.
 
     Attributes:
@@ -148,7 +148,9 @@ def write_manifest(folder: Path, listed: Sequence[Order]) -> None:
         raise not_written(path, error) from None
 
 
-def keep(wanted: Sequence[Order], manner: Manner, jobs: int = 1) -> Generator[Kept, None, None]:
+def keep(
+    wanted: Sequence[Order], manner: Manner, jobs: int = 1
+) -> Generator[OrderOutcome, None, None]:
     """Hear what is not there yet, in order; what is there, whole and as it would be made, stays.
 
     Features that are there and not wanted stay too; where the recording or the manner has changed
@@ -187,7 +189,7 @@ def hear(path: Path, features: Sequence[Feature], manner: Manner) -> Frames:
     return join_runs([*runs, extractor.flush()])
 
 
-def _keep(manner: Manner, note: Mapping[str, Any], order: Order) -> Kept:
+def _keep(manner: Manner, note: Mapping[str, Any], order: Order) -> OrderOutcome:
     """One order."""
     try:
         if is_frames(order.source):
@@ -199,7 +201,7 @@ def _keep(manner: Manner, note: Mapping[str, Any], order: Order) -> Kept:
             shapes = {**there, **note["features"]}
             lacking = [name for name in names if there.get(name) != shapes[name]]
             if not lacking:
-                return Kept(order, 0.0, True, str(held.header.heard.get("lost", "")))
+                return OrderOutcome(order, 0.0, True, str(held.header.heard.get("lost", "")))
         else:
             held, lacking = None, names
             shapes = manner.noted(make(names))["features"]
@@ -214,7 +216,7 @@ def _keep(manner: Manner, note: Mapping[str, Any], order: Order) -> Kept:
                 shapes = manner.noted(make(names))["features"]
     except SourceError as error:
         order.target.unlink(missing_ok=True)  # of a recording that was another, or was whole
-        return Kept(order, 0.0, False, str(error))
+        return OrderOutcome(order, 0.0, False, str(error))
     lost = sum(gap.lost_seconds or 0.0 for _, gap in frames.gaps)
     problem = ""
     if frames.gaps:
@@ -234,7 +236,7 @@ def _keep(manner: Manner, note: Mapping[str, Any], order: Order) -> Kept:
         hashes=hashes,
         heard={**note, "features": {name: shapes[name] for name in names}, "lost": problem},
     )
-    return Kept(order, len(frames.speech) / TICKS_PER_SECOND, True, problem)
+    return OrderOutcome(order, len(frames.speech) / TICKS_PER_SECOND, True, problem)
 
 
 def _held(path: Path) -> FramesFile | None:

@@ -11,7 +11,7 @@ import numpy as np
 
 from monitor.maths.scores import Similarity
 from monitor.population.cohort import Cohort
-from monitor.population.flattering import alike
+from monitor.population.flattering import comparable_features
 from monitor.population.interpolation import LengthLaw, at_template
 from monitor.population.law import RankLaw
 from monitor.population.population import Population
@@ -43,7 +43,7 @@ class Prior:
     ) -> None:
         self._cohort = cohort
         self._laws, self._scorers, self._replicates = population.laws, scorers, replicates
-        self._alike = alike(population, shapes)
+        self._alike = comparable_features(population, shapes)
         self._made: dict[tuple[tuple[str, ...], str, float], LengthLaw] = {}
 
     def has(self, features: Sequence[str], session: str) -> bool:

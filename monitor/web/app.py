@@ -13,13 +13,13 @@ from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp
 
-from monitor.web.bell import Bell
-from monitor.web.entry import COOKIE, SESSION_SECONDS, Answer, Entry
+from monitor.web.access import COOKIE, SESSION_SECONDS, Access, Answer
 from monitor.web.events import batches, events, since_of
 from monitor.web.guard import Guard, address_of, too_many_tries
 from monitor.web.hub import Hub
 from monitor.web.metrics import CONTENT_TYPE, exposition
 from monitor.web.plotly import plotly_js, styles_of
+from monitor.web.wakeup import Wakeup
 
 __all__ = ["STATIC", "make_app"]
 
@@ -27,15 +27,15 @@ STATIC = Path(__file__).parent / "static"
 MOST_FORM_BYTES = 4096
 
 
-def make_app(hub: Hub, bound: str, entry: Entry | None = None) -> ASGIApp:
+def make_app(hub: Hub, bound: str, access: Access | None = None) -> ASGIApp:
     """The whole application.
 
     Args:
         hub: the records to show.
         bound: the address that the server listens on.
-        entry: who is let in; None lets everybody in who can reach the address.
+        access: who is let in; None lets everybody in who can reach the address.
     """
-    pages = _Pages(hub, entry)
+    pages = _Pages(hub, access)
     plotly = plotly_js()
 
     async def script(_: Request) -> Response:
@@ -55,16 +55,16 @@ def make_app(hub: Hub, bound: str, entry: Entry | None = None) -> ASGIApp:
         Mount("/static", StaticFiles(directory=STATIC)),
     ]
     styles = styles_of(plotly.read_text(encoding="utf-8"))
-    return Guard(Starlette(routes=routes), bound, entry, styles)
+    return Guard(Starlette(routes=routes), bound, access, styles)
 
 
 class _Pages:
     """The answers; those with data need the token."""
 
-    def __init__(self, hub: Hub, entry: Entry | None) -> None:
+    def __init__(self, hub: Hub, access: Access | None) -> None:
         self._hub = hub
-        self._entry = entry
-        self._bell: Bell | None = None
+        self._access = access
+        self._wakeup: Wakeup | None = None
         self._clients = 0
 
     async def index(self, request: Request) -> Response:
@@ -82,24 +82,24 @@ class _Pages:
             offered = parse_qs(body.decode(), max_num_fields=4).get("token", [""])[0]
         except ValueError:
             offered = ""
-        if self._entry is None:
+        if self._access is None:
             return _see_page()
         address = address_of(request.scope)
-        answer = await self._entry.offer(offered, address)
+        answer = await self._access.offer(offered, address)
         if answer is Answer.WAIT:
-            return too_many_tries(self._entry, address)
+            return too_many_tries(self._access, address)
         if answer is Answer.WRONG:
             return FileResponse(STATIC / "login.html", 401, headers={"x-monitor": "wrong token"})
         response = _see_page()
         response.set_cookie(
-            COOKIE, self._entry.begin(), max_age=SESSION_SECONDS, httponly=True,
+            COOKIE, self._access.begin(), max_age=SESSION_SECONDS, httponly=True,
             samesite="strict", secure=_is_https(request),
         )  # fmt: skip
         return response
 
     async def logout(self, request: Request) -> Response:
-        if self._entry is not None:
-            self._entry.end(request.headers.get("cookie", ""))
+        if self._access is not None:
+            self._access.end(request.headers.get("cookie", ""))
         response = _see_page()
         response.delete_cookie(COOKIE, httponly=True, samesite="strict")
         return response
@@ -107,23 +107,23 @@ class _Pages:
     async def events(self, request: Request) -> Response:
         if not request.state.known:
             return _refused()
-        if self._bell is None:
-            self._bell = Bell()
-            self._hub.listen(self._bell.ring)
+        if self._wakeup is None:
+            self._wakeup = Wakeup()
+            self._hub.listen(self._wakeup.wake)
         if request.method == "HEAD":
             return Response(media_type="text/event-stream")
         asked = request.headers.get("last-event-id") or request.query_params.get("since")
         cookies = request.headers.get("cookie", "")
-        stream = self._follow(self._bell, since_of(self._hub, asked), cookies)
+        stream = self._follow(self._wakeup, since_of(self._hub, asked), cookies)
         return StreamingResponse(stream, media_type="text/event-stream")
 
-    async def _follow(self, bell: Bell, since: int, cookies: str) -> AsyncIterator[bytes]:
-        entry = self._entry
-        by_session = entry is not None and entry.knows(cookies)
+    async def _follow(self, wakeup: Wakeup, since: int, cookies: str) -> AsyncIterator[bytes]:
+        access = self._access
+        by_session = access is not None and access.knows(cookies)
         self._clients += 1
         try:
-            async for chunk in events(self._hub, bell, since, guarded=entry is not None):
-                if by_session and entry is not None and not entry.knows(cookies):
+            async for chunk in events(self._hub, wakeup, since, guarded=access is not None):
+                if by_session and access is not None and not access.knows(cookies):
                     return  # it was ended
                 yield chunk
         finally:

@@ -9,8 +9,8 @@ from typing import Any
 
 import orjson
 
-from monitor.web.bell import Bell
-from monitor.web.hub import Entry, Hub
+from monitor.web.hub import Hub, NumberedRecord
+from monitor.web.wakeup import Wakeup
 
 __all__ = ["batches", "events", "hello", "since_of"]
 
@@ -47,7 +47,7 @@ def hello(hub: Hub, guarded: bool) -> dict[str, Any]:
 
 async def events(
     hub: Hub,
-    bell: Bell,
+    wakeup: Wakeup,
     since: int,
     clock: Callable[[], float] = time.monotonic,
     *,
@@ -80,10 +80,10 @@ async def events(
         elif clock() - said >= HEARTBEAT_SECONDS:
             said = None
         else:
-            await bell.wait(HEARTBEAT_SECONDS)
+            await wakeup.wait(HEARTBEAT_SECONDS)
 
 
-async def batches(hub: Hub, since: int, last: int) -> AsyncIterator[list[Entry]]:
+async def batches(hub: Hub, since: int, last: int) -> AsyncIterator[list[NumberedRecord]]:
     """The records kept with ids after ``since`` up to ``last``, in order, a little at a time.
 
     Between two of them nothing is held, however slowly a client takes them.
@@ -94,7 +94,7 @@ async def batches(hub: Hub, since: int, last: int) -> AsyncIterator[list[Entry]]
         await asyncio.sleep(0)
 
 
-def _records(hub: Hub, part: list[Entry]) -> bytes:
+def _records(hub: Hub, part: list[NumberedRecord]) -> bytes:
     return b"".join(
         b"id: %s-%d\nevent: record\ndata: %s\n\n" % (hub.run.encode(), each.id, each.data)
         for each in part

@@ -8,7 +8,7 @@ import socket
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from monitor.web.entry import Answer, Entry
+from monitor.web.access import Access, Answer
 
 if TYPE_CHECKING:
     from starlette.responses import Response
@@ -114,7 +114,7 @@ class Guard:
     """
 
     def __init__(
-        self, app: ASGIApp, bound: str, entry: Entry | None, styles: Iterable[str] = ()
+        self, app: ASGIApp, bound: str, access: Access | None, styles: Iterable[str] = ()
     ) -> None:
         self._app = app
         policy = "; ".join((*CSP, " ".join(("style-src 'self'", *styles))))
@@ -122,7 +122,7 @@ class Guard:
             **HEADERS, "content-security-policy": policy, "cache-control": "no-store"
         }  # fmt: skip
         self._bound = bound
-        self._entry = entry
+        self._access = access
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -154,15 +154,15 @@ class Guard:
             headers[key] = "" if key in headers else value.decode("latin-1")
         if not may_ask_for(headers.get("host", ""), self._bound):
             return _refusal("this server does not answer to that name", 421)
-        entry, known = self._entry, True
-        if entry is not None and not entry.knows(headers.get("cookie", "")):
+        access, known = self._access, True
+        if access is not None and not access.knows(headers.get("cookie", "")):
             kind, _, offered = headers.get("authorization", "").partition(" ")
             known = False
             if kind.lower() == "bearer":
                 address = address_of(scope)
-                answer = await entry.offer(offered.strip(), address)
+                answer = await access.offer(offered.strip(), address)
                 if answer is Answer.WAIT:
-                    return too_many_tries(entry, address)
+                    return too_many_tries(access, address)
                 known = answer is Answer.RIGHT
         scope.setdefault("state", {})["known"] = known
         return self._app
@@ -174,9 +174,9 @@ def address_of(scope: Scope) -> str:
     return client[0] if client else ""
 
 
-def too_many_tries(entry: Entry, address: str) -> Response:
+def too_many_tries(access: Access, address: str) -> Response:
     """What somebody is told who guesses."""
-    seconds = math.ceil(entry.wait_seconds(address))
+    seconds = math.ceil(access.wait_seconds(address))
     return _refusal("too many wrong tokens: wait a minute", 429, {"retry-after": str(seconds)})
 
 

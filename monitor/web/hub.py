@@ -16,7 +16,7 @@ import orjson
 
 from monitor.alerts.forecast import Forecast
 
-__all__ = ["Entry", "Hub", "thin"]
+__all__ = ["Hub", "NumberedRecord", "thinned"]
 
 RECENT = 1200
 """So many of the newest records are kept as they came: twenty minutes at one a second."""
@@ -32,7 +32,7 @@ SHOWN = ("bits", "evidence_bits")
 GROWTH = 1.01
 
 
-class Entry(NamedTuple):
+class NumberedRecord(NamedTuple):
     """One record with its number, already written as JSON."""
 
     id: int
@@ -72,7 +72,7 @@ class Hub:
         self.run = secrets.token_hex(4)
         self.recorded = recorded
         self._lock = threading.Lock()
-        self._entries: list[Entry] = []
+        self._entries: list[NumberedRecord] = []
         self._last = 0
         self._bells: list[Callable[[], None]] = []
         self._forecasts = _forecasts(thresholds)
@@ -92,9 +92,9 @@ class Hub:
         with self._lock:
             self._last += 1
             seconds = float(record.get("seconds") or 0.0)
-            self._entries.append(Entry(self._last, kind, seconds, data))
+            self._entries.append(NumberedRecord(self._last, kind, seconds, data))
             if len(self._entries) > MOST:
-                self._entries = thin(self._entries)
+                self._entries = thinned(self._entries)
             self._note(kind, record)
             bells = tuple(self._bells)
         for bell in bells:
@@ -118,7 +118,7 @@ class Hub:
         """The newest id; 0 where there is none."""
         return self._last
 
-    def after(self, since: int, most: int | None = None) -> list[Entry]:
+    def after(self, since: int, most: int | None = None) -> list[NumberedRecord]:
         """The records kept that are newer than an id, in order.
 
         Args:
@@ -137,7 +137,7 @@ class Hub:
             if entry.kind != "reading" or i % every == 0
         ][::-1]
 
-    def batch(self, since: int, most: int | None = None) -> list[Entry]:
+    def batch(self, since: int, most: int | None = None) -> list[NumberedRecord]:
         """The first of what `after` gives: so much as is written to a client at one go."""
         found = self.after(since, most)[:BATCH]
         size = list(accumulate(len(entry.data) for entry in found))
@@ -196,12 +196,12 @@ def _forecasts(thresholds: Iterable[tuple[str, float]]) -> dict[tuple[str, float
     return {(field, bits): Forecast(bits, field) for field, bits in thresholds}
 
 
-def thin(entries: Sequence[Entry]) -> list[Entry]:
+def thinned(entries: Sequence[NumberedRecord]) -> list[NumberedRecord]:
     """Keep the newest as they are, older readings evenly on a log axis, some of the others.
 
     Example:
-        >>> made = [Entry(i, "reading", i, b"") for i in range(1, 10_001)]
-        >>> kept = thin(made)
+        >>> made = [NumberedRecord(i, "reading", i, b"") for i in range(1, 10_001)]
+        >>> kept = thinned(made)
         >>> len(kept) < 2200, kept[0].id, kept[-RECENT:] == made[-RECENT:]
         (True, 1, True)
     """

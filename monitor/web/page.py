@@ -14,6 +14,7 @@ from typing import Any
 import uvicorn
 
 from monitor.errors import UsageError
+from monitor.web.access import Access
 from monitor.web.app import make_app
 from monitor.web.connections import (
     BACKLOG,
@@ -21,7 +22,6 @@ from monitor.web.connections import (
     most_connections,
     no_descriptor_left,
 )
-from monitor.web.entry import Entry
 from monitor.web.guard import is_loopback
 from monitor.web.hub import Hub
 
@@ -70,7 +70,7 @@ class Page:
                 "MONITOR_WEB_TOKEN), or use 127.0.0.1"
             )
         self.hub = Hub(thresholds, recorded=recorded)
-        app = make_app(self.hub, host, None if token is None else Entry(token))
+        app = make_app(self.hub, host, None if token is None else Access(token))
         self._socket = _listening(host, port)
         self.port: int = self._socket.getsockname()[1]
         self.url = f"http://{_reachable(host)}:{self.port}/"

@@ -6,7 +6,7 @@ import numpy as np
 
 from monitor.evaluation.figure import Figure
 from monitor.evaluation.report.report import Report
-from monitor.plots.crowd import Crowd
+from monitor.plots.crowd import CrowdRates
 from monitor.plots.evaluation import Curves, Line
 
 EVIL = '<script>alert("x")</script> & $x$ [/bold] :smile:'
@@ -39,7 +39,7 @@ def curves(name: str, speakers: int = 100) -> Curves:
     )
 
 
-def crowd(speakers: int, falls: float = 0.3) -> Crowd:
+def crowd(speakers: int, falls: float = 0.3) -> CrowdRates:
     """Rates among 2 to a million."""
     few, many = np.geomspace(2, speakers, 16), np.geomspace(2, 1e6, 60)
     beyond = many[many >= speakers]
@@ -50,7 +50,7 @@ def crowd(speakers: int, falls: float = 0.3) -> Crowd:
     }
     bracket = Line(beyond, beyond**-falls, beyond ** (-2 * falls), beyond ** (-falls / 2))
     measured = Line(few, rate, 0.9 * rate, np.minimum(1.1 * rate, 1.0))
-    return Crowd(measured, forms, bracket, float(speakers), 10.0 * speakers)
+    return CrowdRates(measured, forms, bracket, float(speakers), 10.0 * speakers)
 
 
 def report(name: str = EVIL, bits: float = 1.7, speakers: int = 100) -> Report:

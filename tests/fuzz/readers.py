@@ -270,11 +270,11 @@ def _use_addresses(path: Path) -> None:
 
 
 def _use_head(path: Path) -> None:
-    from monitor.web.entry import Entry
+    from monitor.web.access import Access
     from monitor.web.guard import may_ask_for
 
     header = path.read_bytes().decode("latin-1")
-    entry = Entry("correct horse battery")
+    entry = Access("correct horse battery")
     for line in header.split("\n"):
         may_ask_for(line, "127.0.0.1")
         entry.knows(line)

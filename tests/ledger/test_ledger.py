@@ -17,7 +17,7 @@ from monitor.errors import SchemaError, StoreError, UsageError
 from monitor.ledger import Ledger, LedgerSession
 from monitor.ledger.database import MIGRATIONS, open_database
 from monitor.ledger.ledger import HeardPart
-from monitor.sinks.kept import Kept
+from monitor.sinks.run_buffer import RunBuffer
 from monitor.stream.records import start_record
 from monitor.stream.run import run
 from tests.stream.streams import Listed, two_features
@@ -38,9 +38,9 @@ def listen(
     watch: str = "s1",
     features: tuple[str, ...] = ("f0", "style"),
     heard: tuple[HeardPart, ...] = (),
-) -> tuple[Monitor, Kept]:
+) -> tuple[Monitor, RunBuffer]:
     """One session, as a command runs it."""
-    monitor, kept = Monitor(POPULATION, features, watch=watch), Kept()
+    monitor, kept = Monitor(POPULATION, features, watch=watch), RunBuffer()
     session = LedgerSession(Ledger(path), monitor, heard=heard)
     try:
         start = session.begin(start_record(monitor, ["talk"]))

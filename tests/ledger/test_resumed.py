@@ -19,7 +19,7 @@ from monitor.errors import StoreError
 from monitor.ledger import Ledger, LedgerSession
 from monitor.ledger.ledger import HeardPart
 from monitor.sinks.jsonl import JsonLines
-from monitor.sinks.kept import Kept
+from monitor.sinks.run_buffer import RunBuffer
 from monitor.stream.checkpoint import Checkpoint, state_path
 from monitor.stream.records import RunTotals, start_record
 from monitor.stream.run import run
@@ -30,7 +30,7 @@ SECONDS = 40
 HEARD = (HeardPart("talk", ("a",)),)
 
 
-class Killing(Kept):
+class Killing(RunBuffer):
     """Kills its own process at a reading."""
 
     def __init__(self, at: int) -> None:

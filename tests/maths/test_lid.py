@@ -10,10 +10,10 @@ from numpy.testing import assert_allclose
 
 from monitor.errors import UsageError
 from monitor.maths.lid import (
-    ceiling_bits,
     local_information_bits,
     log_likelihood_ratios,
     normalise_rows,
+    normalised_ceiling_bits,
 )
 
 
@@ -50,7 +50,7 @@ def test_golden_matrices(golden, regime):
         assert_allclose(bits[:5], expected["LID_first5"], atol=1e-5)
         assert bits.mean() == pytest.approx(expected["ALID"], abs=1e-5)
         assert bits.max() == pytest.approx(expected["LIDmax"], abs=1e-5)
-        ceiling = ceiling_bits(100, expected["w"], ddof)
+        ceiling = normalised_ceiling_bits(100, expected["w"], ddof)
         assert ceiling == pytest.approx(expected["ceiling"], abs=1e-8)
         assert bits.max() <= ceiling
 
@@ -73,18 +73,18 @@ def test_bias_and_prior_cancel_and_the_ceiling_holds(row, weight, ddof):
     bits = [float(local_information_bits(scores, k, weight, 0.0)) for k in range(scores.size)]
     moved = local_information_bits(scores, 0, weight, -7.0, prior_odds=0.01)
     assert moved == pytest.approx(bits[0], abs=1e-9)
-    assert max(bits) <= ceiling_bits(scores.size, weight) + 1e-9
+    assert max(bits) <= normalised_ceiling_bits(scores.size, weight) + 1e-9
     assert np.mean(2.0 ** np.array(bits)) == pytest.approx(1)
     one = float(local_information_bits(scores, 0, weight, 0.0, ddof=ddof))
-    assert one <= ceiling_bits(scores.size, weight, ddof) + 1e-9
+    assert one <= normalised_ceiling_bits(scores.size, weight, ddof) + 1e-9
 
 
 def test_the_ceiling_is_reached_by_one_high_score():
     row = np.array([1.0, *[0.0] * 9])
     for ddof in (0, 1):
         reached = local_information_bits(row, 0, 0.7, 0.0, ddof=ddof)
-        assert reached == pytest.approx(ceiling_bits(10, 0.7, ddof), abs=1e-12)
-    assert ceiling_bits(10, 100.0) == pytest.approx(math.log2(10))
+        assert reached == pytest.approx(normalised_ceiling_bits(10, 0.7, ddof), abs=1e-12)
+    assert normalised_ceiling_bits(10, 100.0) == pytest.approx(math.log2(10))
 
 
 def test_refusals():
@@ -101,4 +101,4 @@ def test_refusals():
         with pytest.raises(UsageError, match="outside"):
             local_information_bits(row, target, 1.0, 0.0)
     with pytest.raises(UsageError, match="at least 2"):
-        ceiling_bits(1, 1.0)
+        normalised_ceiling_bits(1, 1.0)

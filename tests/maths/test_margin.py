@@ -13,7 +13,7 @@ from monitor.maths.margin import (
     embedding_margin,
     histogram_margin,
     level_margin,
-    page,
+    page_cusum,
     split,
 )
 
@@ -86,7 +86,7 @@ def test_pages_sum_is_that_of_the_recursion(rises):
     for i, rise in enumerate(rises, 1):
         total = max(0.0, total + rise)
         before = i if total == 0 else before
-    evidence, at = page(rises)
+    evidence, at = page_cusum(rises)
     assert evidence == pytest.approx(total, abs=1e-9)
     assert float(rises[at:].sum()) == pytest.approx(total, abs=1e-9)
     assert 0 <= at <= len(rises)

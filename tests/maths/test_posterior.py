@@ -10,10 +10,10 @@ from monitor.maths.posterior import (
     EXACT_CANDIDATES,
     condense,
     confidence_bits,
-    evidence_of,
     local_bits,
     replicate_bits,
     score_posterior,
+    weighted_evidence,
 )
 
 evidences = st.lists(st.floats(-900, 900), min_size=2, max_size=60).map(np.array)
@@ -165,7 +165,7 @@ def test_readings_worked_out_together_are_what_each_is_alone(features, speakers,
     )
     scores = generator.normal(size=(13, features, speakers)) / weights[:, :1].swapaxes(1, 2) * 5
     together = replicate_bits(scores, weights, floors, target)
-    p = score_posterior(evidence_of(scores, weights[:, 0]), floors[:, 0])
+    p = score_posterior(weighted_evidence(scores, weights[:, 0]), floors[:, 0])
     gain = confidence_bits(p)
     for r in range(13):
         some = slice(r, r + 1)
@@ -175,6 +175,6 @@ def test_readings_worked_out_together_are_what_each_is_alone(features, speakers,
                 assert one is other is None
             else:
                 assert np.array_equal(one[0], other[r])
-        single = score_posterior(evidence_of(scores[r], weights[r, 0]), floors[r, 0])
+        single = score_posterior(weighted_evidence(scores[r], weights[r, 0]), floors[r, 0])
         assert np.array_equal(single, p[r])
         assert confidence_bits(single) == gain[r]

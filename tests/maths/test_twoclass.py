@@ -11,7 +11,13 @@ from scipy.optimize import minimize
 
 from monitor.maths import twoclass
 from monitor.maths.bootstrap import speaker_weights
-from monitor.maths.twoclass import Comparisons, Told, cross_fit, fit_each, pair_count
+from monitor.maths.twoclass import (
+    PriorCoefficients,
+    TemplateComparisons,
+    cross_fit,
+    fit_each,
+    pair_count,
+)
 
 
 def gaussian(speakers: int, lead: float, trials: int = 4, seed: int = 0, features: int = 1):
@@ -21,7 +27,7 @@ def gaussian(speakers: int, lead: float, trials: int = 4, seed: int = 0, feature
     tester, owner = np.tile(tester, trials), np.tile(owner, trials)
     z = generator.normal(size=(tester.size, features))
     z[tester == owner] += lead / np.sqrt(features)
-    return Comparisons(z, tester, owner)
+    return TemplateComparisons(z, tester, owner)
 
 
 def test_recovers_a_known_ratio():
@@ -59,7 +65,7 @@ def test_against_a_general_optimiser(worth):
         return nats + (held * (point - centre) ** 2).sum() / 2
 
     best = minimize(loss, np.zeros(3), method="BFGS", options={"gtol": 1e-6})
-    found = fit_each(made, told=Told(told, worth) if worth else None)
+    found = fit_each(made, told=PriorCoefficients(told, worth) if worth else None)
     assert_allclose(found[0], best.x, atol=1e-4)
 
 
@@ -69,7 +75,10 @@ def test_classes_that_separate_stay_finite_and_a_prior_law_holds_them():
     assert np.isfinite(alone).all()
     assert 0 < alone[0, 1] < 5
     told = np.array([[-3.0, 0.2]])
-    near = [abs(fit_each(made, told=Told(told, m))[0, 1] - 0.2) for m in (1.0, 20.0, 1000.0)]
+    near = [
+        abs(fit_each(made, told=PriorCoefficients(told, m))[0, 1] - 0.2)
+        for m in (1.0, 20.0, 1000.0)
+    ]
     assert near == sorted(near, reverse=True)
     assert near[-1] < 0.2
 
@@ -111,7 +120,7 @@ def test_cross_fits_have_not_seen_either():
     one, two = fold[0], fold[5]
     there = [~np.isin(fold[each], (one, two)) for each in (made.tester, made.owner)]
     rest = made.some(there[0] & there[1])
-    expected = fit_each(Comparisons(rest.z, rest.tester, rest.owner))
+    expected = fit_each(TemplateComparisons(rest.z, rest.tester, rest.owner))
     assert_allclose(found[one, two], expected[0], atol=1e-4)
     assert_allclose(found, found.transpose(1, 0, 2))
 

@@ -16,7 +16,7 @@ from monitor.plots.calibration import plot_laws
 from monitor.plots.canvas import BLUE, spread_apart
 from monitor.plots.crowds import bits_in, plot_crowds
 from monitor.plots.curve import plot_run
-from monitor.plots.series import read_run, thin
+from monitor.plots.series import curve_points, run_of
 from monitor.plots.words import caption, heading, summary
 
 CEILING = math.log2(50)
@@ -262,19 +262,19 @@ def test_ten_hours_are_drawn_small(tmp_path: Path) -> None:
 
 
 def test_words() -> None:
-    watched = read_run([start(watch="4088"), reading(60.0, CEILING - math.log2(12)), GAP])
+    watched = run_of([start(watch="4088"), reading(60.0, CEILING - math.log2(12)), GAP])
     assert heading(watched) == "After 48 s of speech, an attacker gives 4088 a chance of 1 in 12"
     assert "by chance it would be 1 in 50" in summary(watched)
     assert "1 gap, 0.01 s of audio lost" in summary(watched)
-    nobody = read_run([start(), reading(60.0, CEILING)])
+    nobody = run_of([start(), reading(60.0, CEILING)])
     assert "hardly any doubt which of 50 people it is" in heading(nobody)
     assert "assuming the speaker is enrolled" in caption(nobody)
     why = "f0 cannot tell; it takes a speaker embedding (identity)"
-    unknown = read_run([start(), reading(60.0, 1.0, enrolled=None, enrolled_withheld=why)])
+    unknown = run_of([start(), reading(60.0, 1.0, enrolled=None, enrolled_withheld=why)])
     asked = "Is the speaker enrolled at all?"
     assert f"{asked} Not known: it takes a speaker embedding (identity)." in caption(unknown)
-    assert f"{asked} 97 % likely." in caption(read_run([start(), reading(9.0, 1.0, enrolled=0.97)]))
-    assert heading(read_run([])) == "Nothing can be said about this voice yet"
+    assert f"{asked} 97 % likely." in caption(run_of([start(), reading(9.0, 1.0, enrolled=0.97)]))
+    assert heading(run_of([])) == "Nothing can be said about this voice yet"
 
 
 @given(
@@ -288,7 +288,7 @@ def test_words() -> None:
 def test_thinning_keeps_ends_and_extremes(points: list[tuple[float, float]], limit: int) -> None:
     x = 0.1 + np.cumsum([step for step, _ in points])
     y = np.array([value for _, value in points])
-    keep = thin(x, y, limit)
+    keep = curve_points(x, y, limit)
     assert np.all(np.diff(keep) > 0)
     assert keep.size <= max(limit, 4 * (limit + 1))
     assert {0, y.size - 1} <= set(keep.tolist())
@@ -365,13 +365,13 @@ def test_another_voice_is_marked_and_the_title_claims_nothing(tmp_path: Path) ->
     assert text.count("another voice since 0:35") == 1  # at its line
     assert "several voices now" in text
     assert "a chance of" not in text
-    run = read_run(noted())
+    run = run_of(noted())
     assert run.doubtful.tolist() == [False] * 40 + [True] * 20
 
 
 @pytest.mark.parametrize("speech", [0.8, 3.0], ids=["shorter", "longer than the first voice's"])
 def test_the_line_breaks_at_a_split(speech: float, tmp_path: Path) -> None:
-    run = read_run(split(speech))
+    run = run_of(split(speech))
     assert list(run.fresh) == [41]  # after the last reading on the old evidence
     assert np.all(np.diff(run.columns["speech"]) > 0)
     assert run.columns["speech"][41] == pytest.approx(0.8 * 41 + speech)

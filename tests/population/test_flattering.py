@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from monitor.population.flattering import alike, flattery, flattery_bits
+from monitor.population.flattering import comparable_features, flattery, flattery_bits
 from monitor.population.population import Population
 from monitor.training.listening import Shape
 
@@ -29,7 +29,7 @@ def test_what_the_shipped_rows_say(reference, names):
 
 def test_frames_that_the_shipped_readers_do_not_have(reference):
     shapes = {"f0": Shape("histogram", 104, 0.01), "tokens": Shape("histogram", 256, 0.02)}
-    assert alike(reference, shapes) == {"f0"}
-    assert alike(reference, {"f0": Shape("histogram", 104, 0.02)}) == set()
+    assert comparable_features(reference, shapes) == {"f0"}
+    assert comparable_features(reference, {"f0": Shape("histogram", 104, 0.02)}) == set()
     assert flattery_bits(shapes, 20, 60.0) is None
     assert flattery(shapes, 20, 60.0) == "by how much is not known for f0+tokens"

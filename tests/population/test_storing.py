@@ -12,7 +12,7 @@ from numpy.testing import assert_array_equal
 
 from monitor.errors import SchemaError, StoreError
 from monitor.population import storing
-from monitor.population.storing import SCHEMA, kind_of, read_store, write_store
+from monitor.population.storing import SCHEMA, read_store, store_kind, write_store
 
 ARRAYS = {
     "a/b": np.arange(12).reshape(3, 4),
@@ -48,7 +48,7 @@ def test_round_trip(store):
     for name, array in ARRAYS.items():
         assert arrays[name].dtype == array.dtype
         assert_array_equal(arrays[name], array)
-    assert kind_of(store) == "population"
+    assert store_kind(store) == "population"
 
 
 def test_private_to_its_owner_whatever_the_umask(tmp_path):
@@ -136,7 +136,7 @@ def test_missing_empty_and_directory(tmp_path):
     (tmp_path / "empty.npz").touch()
     assert "is damaged or not" in refused(tmp_path / "empty.npz")
     for path in (tmp_path / "nothing.npz", tmp_path, tmp_path / "empty.npz"):
-        assert kind_of(path) is None
+        assert store_kind(path) is None
 
 
 def _foreign(path, name):
@@ -166,7 +166,7 @@ def test_foreign_files(tmp_path, name):
     path = tmp_path / "foreign.npz"
     _foreign(path, name.encode("utf-8", "surrogateescape").decode("latin-1"))
     refused(path)
-    kind_of(path)
+    store_kind(path)
 
 
 def test_any_truncation_is_noticed(store):
@@ -184,7 +184,7 @@ def test_damage_is_noticed_or_harmless(store):
         for _ in range(1 + 7 * (i % 2)):
             damaged[generator.integers(len(damaged))] ^= 1 << int(generator.integers(8))
         store.write_bytes(damaged)
-        kind_of(store)
+        store_kind(store)
         try:
             _, arrays = read_store(store, "population")
         except StoreError as error:

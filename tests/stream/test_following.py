@@ -13,7 +13,7 @@ from monitor.alerts.rules import Threshold
 from monitor.errors import UsageError
 from monitor.kinds.following import adwin
 from monitor.records.schema import SCHEMA
-from monitor.sinks.kept import Kept
+from monitor.sinks.run_buffer import RunBuffer
 from monitor.stream.change import Change
 from monitor.stream.monitor import Monitor
 from monitor.stream.reading import Reading
@@ -96,7 +96,7 @@ def test_fresh_evidence_is_of_one_voice(on_change):
 @pytest.mark.parametrize("on_change", ["note", "reset", "split"])
 def test_an_alert_does_not_stand_on_what_somebody_else_says(on_change):
     """The first reader is watched: with the second one what stands is over, whatever the bits."""
-    kept, rule = Kept(), Threshold("bits", 1.0)
+    kept, rule = RunBuffer(), Threshold("bits", 1.0)
     monitor = Monitor(reference(), watch=FIRST, on_change=on_change)
     run(monitor, cut(1000), ["call"], sinks=[kept], rules=[rule])
     (change,) = [r for r in kept.records if r["type"] == "change"]
@@ -144,7 +144,7 @@ def test_any_cutting_gives_the_same(on_change):
 
 
 def test_alerts_go_on_when_the_first_voice_is_back():
-    turns, kept, rule = (FIRST, SECOND, FIRST), Kept(), Threshold("bits", 0.5)
+    turns, kept, rule = (FIRST, SECOND, FIRST), RunBuffer(), Threshold("bits", 0.5)
     monitor = Monitor(reference(), watch=FIRST, on_change="note")
     run(monitor, cut(1000, *turns), ["call"], sinks=[kept], rules=[rule])
     changes = [r for r in kept.records if r["type"] == "change"]

@@ -10,7 +10,7 @@ import pytest
 
 from monitor import Monitor
 from monitor.alerts import Threshold
-from monitor.sinks.kept import Kept
+from monitor.sinks.run_buffer import RunBuffer
 from monitor.sources import Chain, File
 from monitor.sources.frames import write_frames
 from monitor.stream.alike import alike, cohort, judged_by, unlike
@@ -46,7 +46,7 @@ def silence(seconds: float, recording: int) -> Frames:
 
 
 def end_of(items: list[Any], names: list[str], **options: Any) -> dict[str, Any]:
-    kept = Kept()
+    kept = RunBuffer()
     run(Monitor(reference(), **options), Listed(items), names, sinks=[kept])
     return kept.records[-1]
 
@@ -64,7 +64,7 @@ def test_so_are_those_of_audio(tmp_path):
 
     soundfile.write(tmp_path / "b.wav", np.zeros(2 * RATE), RATE)
     paths = [voice_file(tmp_path / "a.wav"), tmp_path / "b.wav", voice_file(tmp_path / "c.wav")]
-    chain, kept = Chain([File(path) for path in paths]), Kept()
+    chain, kept = Chain([File(path) for path in paths]), RunBuffer()
     tally = run(Monitor(reference()), chain, chain.labels, sinks=[kept])
     assert tally.silent == ["b.wav"]
     assert kept.records[-1]["notices"] == ["b.wav: no speech in it"]
@@ -74,7 +74,7 @@ def test_an_alert_says_in_which_recording_it_was_raised():
     """The first reading that ends in a recording is of it, the one at its end still is."""
     items = [voice(4, 40), voice(6, 40, 1, 4.0)]
     rules = [Threshold("sum_bits", -99.0, hold, 0.0) for hold in (0.0, 3.0, 4.0, 8.0)]
-    kept = Kept()
+    kept = RunBuffer()
     run(Monitor(reference()), Listed(items), ["a", "b"], sinks=[kept], rules=rules)
     alerts = [record for record in kept.records if record["type"] == "alert"]
     assert [(alert["seconds"], alert["recording"]) for alert in alerts] == [
@@ -137,7 +137,7 @@ def test_resumed_the_same_is_said(tmp_path):
                 break
         checkpoint = Checkpoint(tmp_path / "state", {})
         checkpoint.save(first, RunTotals(), [], 0)
-        again, kept = Monitor(reference(), on_change="note"), Kept()
+        again, kept = Monitor(reference(), on_change="note"), RunBuffer()
         tally = RunTotals()
         checkpoint.load(again, tally, [])
         run(again, Listed(items), names, sinks=[kept], tally=tally, resumed=True)
@@ -164,6 +164,6 @@ def test_frames_on_disk_are_told_apart_too(tmp_path):
         path: Path = tmp_path / f"{name}.npz"
         write_frames(path, made.speech, made.tracks, {"f0": 104}, {"f0": 0.01})
         sources.append(FramesFile(path))
-    chain, kept = Chain(sources), Kept()
+    chain, kept = Chain(sources), RunBuffer()
     run(Monitor(reference()), chain, chain.labels, sinks=[kept])
     assert [notice.split(":")[0] for notice in kept.records[-1]["notices"]] == ["b.npz"]

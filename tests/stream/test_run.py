@@ -17,7 +17,7 @@ from monitor.alerts import Threshold
 from monitor.protocols import Source
 from monitor.records.schema import SCHEMA, read_run
 from monitor.sinks.jsonl import JsonLines
-from monitor.sinks.kept import Kept
+from monitor.sinks.run_buffer import RunBuffer
 from monitor.sources import Chain, File, FramesFile
 from monitor.sources.frames import write_frames
 from monitor.stream.checkpoint import Checkpoint, state_path
@@ -66,7 +66,7 @@ def lines(path: Path) -> list[dict[str, Any]]:
 
 
 def test_a_run_has_a_beginning_an_end_and_valid_records(tmp_path):
-    kept, log = Kept(), JsonLines(tmp_path / "run.jsonl")
+    kept, log = RunBuffer(), JsonLines(tmp_path / "run.jsonl")
     tally = run(fresh(), Listed(items()), LABELS, sinks=[kept], rules=rules(), log=log)
     log.close()
     records = read_run(tmp_path / "run.jsonl")
@@ -94,7 +94,7 @@ def test_a_run_has_a_beginning_an_end_and_valid_records(tmp_path):
 @pytest.mark.parametrize("watch", [None, WATCHED])
 def test_records_of_files_are_valid(tmp_path, watch):
     chain = Chain([File(voice_file(tmp_path / "a.flac")), File(voice_file(tmp_path / "b.wav"))])
-    kept = Kept()
+    kept = RunBuffer()
     tally = run(Monitor(reference(), watch=watch), chain, chain.labels, sinks=[kept])
     made = simulated(7.5)
     write_frames(tmp_path / "c.npz", made.speech, made.tracks, {"f0": 104}, {"f0": 0.01})
@@ -111,7 +111,7 @@ def test_a_broken_file_is_a_gap_and_the_run_goes_on(tmp_path):
     path = voice_file(tmp_path / "a.flac", subtype="PCM_16")
     path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
     chain = Chain([File(path), File(voice_file(tmp_path / "b.flac"))])
-    kept = Kept()
+    kept = RunBuffer()
     tally = run(fresh(), chain, chain.labels, sinks=[kept])
     (gap,) = [record for record in kept.records if record["type"] == "gap"]
     assert (gap["recording"], gap["reason"]) == ("a.flac", "broken file")
@@ -121,7 +121,7 @@ def test_a_broken_file_is_a_gap_and_the_run_goes_on(tmp_path):
 
 
 def test_alerts_follow_the_reading_they_are_of():
-    kept = Kept()
+    kept = RunBuffer()
     run(fresh(), Listed([simulated(20.0)]), LABELS, sinks=[kept], rules=rules())
     for before, record in itertools.pairwise(kept.records):
         if record["type"] == "alert":
@@ -132,7 +132,7 @@ def test_alerts_follow_the_reading_they_are_of():
 def test_a_record_is_in_the_log_before_anybody_sees_it(tmp_path):
     log = JsonLines(tmp_path / "run.jsonl")
 
-    class Seeing(Kept):
+    class Seeing(RunBuffer):
         def write(self, record: Any) -> None:
             written = read_run(tmp_path / "run.jsonl")[-1]
             assert (written["type"], written.get("seconds")) == (
@@ -219,7 +219,7 @@ class KilledError(Exception):
     """The process is gone."""
 
 
-class Dying(Kept):
+class Dying(RunBuffer):
     """A sink in which the process dies at a certain record."""
 
     def __init__(self, at: int) -> None:
@@ -239,7 +239,7 @@ def go(path: Path, source: Source, kill: int | None, seconds: float) -> None:
     resume = checkpoint.path.exists()
     offset = checkpoint.load(monitor, tally, watching) if resume else None
     log = JsonLines(path, offset)
-    sinks = [Kept()] if kill is None else [Dying(kill)]
+    sinks = [RunBuffer()] if kill is None else [Dying(kill)]
     try:
         run(
             monitor,
@@ -283,7 +283,7 @@ def test_a_resumed_run_shows_people_its_start_but_writes_none(tmp_path):
     path = tmp_path / "run.jsonl"
     with pytest.raises(KilledError):
         go(path, Listed(items()), 12, 2.0)
-    kept, monitor, tally, watching = Kept(), fresh(), RunTotals(), rules()
+    kept, monitor, tally, watching = RunBuffer(), fresh(), RunTotals(), rules()
     checkpoint = Checkpoint(state_path(path), {"a": 1})
     log = JsonLines(path, checkpoint.load(monitor, tally, watching))
     before = tally.readings
@@ -309,7 +309,7 @@ def test_a_resumed_run_shows_people_its_start_but_writes_none(tmp_path):
 
 
 def test_kept_keeps_the_shape_of_a_long_run():
-    kept = Kept()
+    kept = RunBuffer()
     kept.write({"type": "start"})
     for second in range(1, 36_001):
         kept.write({"type": "reading", "seconds": float(second)})
@@ -327,7 +327,7 @@ def test_kept_keeps_the_shape_of_a_long_run():
 
 
 def test_the_last_reading_is_kept_at_any_moment():
-    kept = Kept()
+    kept = RunBuffer()
     for second in range(1, 3000):
         kept.write({"type": "reading", "seconds": float(second)})
         assert kept.records[-1]["seconds"] == second

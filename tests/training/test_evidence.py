@@ -13,7 +13,7 @@ import pytest
 
 from monitor.maths.bootstrap import speaker_weights
 from monitor.maths.calibrated import exceeding, mean_ratio
-from monitor.maths.twoclass import Told
+from monitor.maths.twoclass import PriorCoefficients
 from monitor.population.cohort import Cohort
 from monitor.population.population import FeatureTemplates, Population
 from monitor.stream.ratios import ratios_lack
@@ -141,7 +141,7 @@ def test_perfect_separation_claims_no_more_than_pairs_support():
 def test_a_prior_law_holds_few_speakers():
     few = compared(speakers=12, lead=3.0, seed=4)
     told = np.repeat(np.array([[-4.5, 3.0]]), 41, axis=0)
-    alone, held = fitted(few, 12), fitted(few, 12, Told(told, 50.0))
+    alone, held = fitted(few, 12), fitted(few, 12, PriorCoefficients(told, 50.0))
     away = [np.abs(each.coefficients[0] - told[0]).sum() for each in (alone, held)]
     assert away[1] < away[0]
     assert held.coefficients[1:].std(axis=0).sum() < alone.coefficients[1:].std(axis=0).sum()

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from monitor.alerts.forecast import Forecast
 from monitor.web import hub as hub_module
 from monitor.web.events import since_of
-from monitor.web.hub import MOST, MOST_OTHERS, RECENT, Entry, Hub, thin
+from monitor.web.hub import MOST, MOST_OTHERS, RECENT, Hub, NumberedRecord, thinned
 from monitor.web.metrics import exposition
 from tests.web import records
 
@@ -77,10 +77,10 @@ def test_a_long_run_is_kept_within_bounds():
 
 
 def test_memory_is_bounded_for_steps_of_any_length():
-    entries = [Entry(i, "reading", i / 100, b"") for i in range(30_000)]
-    assert len(thin(entries)) <= RECENT + hub_module.MOST_READINGS
-    entries = [Entry(i, "gap", 1.0, b"") for i in range(30_000)]
-    kept = thin(entries)
+    entries = [NumberedRecord(i, "reading", i / 100, b"") for i in range(30_000)]
+    assert len(thinned(entries)) <= RECENT + hub_module.MOST_READINGS
+    entries = [NumberedRecord(i, "gap", 1.0, b"") for i in range(30_000)]
+    kept = thinned(entries)
     assert len(kept) == RECENT + MOST_OTHERS
     assert kept[-1].id == 29_999
 

@@ -12,7 +12,7 @@ from monitor.evaluation.figure import Figure
 from monitor.evaluation.limits import limited
 from monitor.maths.crowd import FORMS
 from monitor.phrases import plural
-from monitor.plots.crowd import Crowd
+from monitor.plots.crowd import CrowdRates
 from monitor.plots.evaluation import Line
 from monitor.types import FloatArray
 
@@ -154,7 +154,7 @@ def _why(found: Extrapolation, unit: str) -> str:
     return f"and it is wider than {NARROW[unit]:g} bit"
 
 
-def curve(found: Extrapolation, among: Iterable[int]) -> Crowd | None:
+def curve(found: Extrapolation, among: Iterable[int]) -> CrowdRates | None:
     """IdR against the number of people, to draw; None where nothing beyond N is asked for."""
     most = max(among, default=0)
     if most <= found.speakers or not found.falls:
@@ -167,7 +167,7 @@ def curve(found: Extrapolation, among: Iterable[int]) -> Crowd | None:
     ends = (None, None)
     if drawn is not None:
         ends = tuple(np.array(found.measured_limits(own, drawn)).T)
-    return Crowd(
+    return CrowdRates(
         Line(found.sizes, own, *ends),
         {FORMS[name].label: Line(people, rate) for name, rate in rates.items()},
         Line(beyond, np.sqrt(low * high), low, high),

@@ -8,7 +8,7 @@ import numpy as np
 
 from monitor.errors import CalibrationError, UsageError
 from monitor.evaluation.scores.matrix import ScoreMatrix
-from monitor.maths.lid import ceiling_bits, local_information_bits, normalise_rows
+from monitor.maths.lid import local_information_bits, normalise_rows, normalised_ceiling_bits
 from monitor.maths.platt import Platt, platt
 from monitor.types import FloatArray, IntArray
 
@@ -88,7 +88,7 @@ class LidCalibration:
 
     def ceiling_bits(self, speakers: int) -> float:
         """The most that row normalisation lets a trial disclose among N speakers."""
-        return ceiling_bits(speakers, self.weight, self.ddof)
+        return normalised_ceiling_bits(speakers, self.weight, self.ddof)
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ import numpy as np
 from monitor.evaluation.figure import Figure
 from monitor.evaluation.report.catalogue import by_family, needs_ranks, short_name
 from monitor.evaluation.scores.comparisons import Usage
-from monitor.plots.crowd import Crowd
+from monitor.plots.crowd import CrowdRates
 from monitor.plots.evaluation import Curves, Line
 
 __all__ = ["Report", "figure_json"]
@@ -130,7 +130,7 @@ def _finite(value: float | None) -> float | None:
 
 
 def _curve_json(value: Any) -> Any:
-    if isinstance(value, Line | Crowd):
+    if isinstance(value, Line | CrowdRates):
         return {key: _curve_json(part) for key, part in vars(value).items() if part is not None}
     if isinstance(value, np.ndarray):
         return [_finite(float(f"{number:.6g}")) for number in value.tolist()]

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["Kept"]
+__all__ = ["RunBuffer"]
 
 
-class Kept:
+class RunBuffer:
     """A sink that thins the readings evenly on a log axis and keeps the other records.
 
     The first 600 readings are kept; after that one in every 0.3 % of added length, about 2 000 for

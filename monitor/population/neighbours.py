@@ -9,10 +9,10 @@ import numpy as np
 
 from monitor.types import BoolArray, FloatArray
 
-__all__ = ["between"]
+__all__ = ["neighbours"]
 
 
-def between(lengths: FloatArray, reached: BoolArray, seconds: float) -> tuple[int, int, float]:
+def neighbours(lengths: FloatArray, reached: BoolArray, seconds: float) -> tuple[int, int, float]:
     """The neighbours of a length among those that were reached, in its logarithm.
 
     Args:
@@ -24,7 +24,7 @@ def between(lengths: FloatArray, reached: BoolArray, seconds: float) -> tuple[in
         places of the one below and the one above, and the share of the latter, 0 to 1.
 
     Example:
-        >>> between(np.array([10.0, 30.0, 90.0]), np.array([True, False, True]), 30.0)
+        >>> neighbours(np.array([10.0, 30.0, 90.0]), np.array([True, False, True]), 30.0)
         (0, 2, 0.5)
     """
     logs, goal = np.log(lengths), np.log(max(seconds, 1e-9))

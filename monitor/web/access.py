@@ -14,7 +14,7 @@ from hashlib import sha256
 
 from monitor.errors import UsageError
 
-__all__ = ["COOKIE", "SESSION_SECONDS", "Answer", "Entry"]
+__all__ = ["COOKIE", "SESSION_SECONDS", "Access", "Answer"]
 
 COOKIE = "monitor_page"
 LEAST_CHARACTERS = 12
@@ -36,7 +36,7 @@ class Answer(Enum):
     """Too many wrong ones came from that address: this one was not looked at."""
 
 
-class Entry:
+class Access:
     """What lets readers in. The token is never written anywhere, nor shown in an error.
 
     A browser exchanges it once for a session, a random number in a cookie that says nothing of the
@@ -51,9 +51,9 @@ class Entry:
         UsageError: it is too short.
 
     Example:
-        >>> entry = Entry("correct horse battery")
-        >>> cookie = entry.begin()
-        >>> entry.knows(f"{COOKIE}={cookie}"), entry.knows(f"{COOKIE}=somebody")
+        >>> access = Access("correct horse battery")
+        >>> cookie = access.begin()
+        >>> access.knows(f"{COOKIE}={cookie}"), access.knows(f"{COOKIE}=somebody")
         (True, False)
     """
 
@@ -69,7 +69,7 @@ class Entry:
         self._wrong: dict[str, deque[float]] = {}
 
     def __repr__(self) -> str:
-        return "Entry(...)"
+        return "Access(...)"
 
     def fits(self, offered: str) -> bool:
         """Whether this is the token; takes as long for any answer."""

@@ -1,0 +1,141 @@
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from monitor.errors import UsageError
+from monitor.web import access as module
+from monitor.web.access import (
+    COOKIE,
+    MOST_ADDRESSES,
+    MOST_SESSIONS,
+    SESSION_SECONDS,
+    TRIES,
+    TRIES_SECONDS,
+    Access,
+    Answer,
+)
+
+SECRET = "correct horse battery"
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def access(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Access:
+    monkeypatch.setattr(module, "WRONG_SECONDS", 0.0)
+    return Access(SECRET, clock)
+
+
+def offer(access: Access, token: str, address: str = "127.0.0.1") -> Answer:
+    return asyncio.run(access.offer(token, address))
+
+
+@pytest.mark.parametrize("wrong", ["", "correct", SECRET + "!", "é", "Bearer " + SECRET])
+def test_the_token_and_nothing_else(access, wrong):
+    assert offer(access, SECRET) is Answer.RIGHT
+    assert offer(access, wrong) is Answer.WRONG
+
+
+def test_a_wrong_one_is_answered_late():
+    async def measured(token: str) -> float:
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        await Access(SECRET).offer(token, "127.0.0.1")
+        return loop.time() - began
+
+    assert asyncio.run(measured("wrong")) >= module.WRONG_SECONDS * 0.99
+
+
+def test_an_address_has_so_many_tries(access, clock):
+    for _ in range(TRIES):
+        assert offer(access, "wrong") is Answer.WRONG
+    assert offer(access, "wrong") is Answer.WAIT
+    assert offer(access, SECRET) is Answer.WAIT  # else guessing would go on
+    assert 0 < access.wait_seconds("127.0.0.1") <= TRIES_SECONDS
+    assert offer(access, SECRET, "192.0.2.7") is Answer.RIGHT
+    clock.now += TRIES_SECONDS
+    assert access.wait_seconds("127.0.0.1") == 0
+    assert offer(access, SECRET) is Answer.RIGHT
+
+
+def test_guesses_at_the_same_moment_are_counted_as_well():
+    async def all_at_once() -> list[Answer]:
+        access = Access(SECRET)
+        return await asyncio.gather(*(access.offer(f"guess {i}", "::1") for i in range(50)))
+
+    answers = asyncio.run(all_at_once())
+    assert answers.count(Answer.WRONG) == TRIES
+    assert answers.count(Answer.WAIT) == 50 - TRIES
+
+
+def test_a_site_of_ipv6_is_one_address(access):
+    for i in range(TRIES):
+        offer(access, "wrong", f"2001:db8::{i:x}")
+    assert offer(access, SECRET, "2001:db8::ffff") is Answer.WAIT
+    assert offer(access, SECRET, "2001:db8:0:1::1") is Answer.RIGHT
+
+
+def test_addresses_are_not_remembered_without_end(access):
+    for i in range(MOST_ADDRESSES + 50):
+        offer(access, "wrong", f"10.{i // 65536}.{i // 256 % 256}.{i % 256}")
+    assert len(access._wrong) == MOST_ADDRESSES
+
+
+def test_sessions_are_random_and_end(access, clock):
+    first, second = access.begin(), access.begin()
+    assert first != second
+    assert SECRET not in first
+    assert Access(SECRET).begin() not in (first, second)
+    for value in (first, second):
+        assert access.knows(f"other=1; {COOKIE}={value}; more=2")
+    access.end(f"{COOKIE}={first}")
+    assert not access.knows(f"{COOKIE}={first}")
+    assert access.knows(f"{COOKIE}={second}")
+    clock.now += SESSION_SECONDS
+    assert not access.knows(f"{COOKIE}={second}")
+
+
+@pytest.mark.parametrize(
+    "cookies", ["", "=;=;,", COOKIE, f"{COOKIE}=", f"{COOKIE}={SECRET}", f"{COOKIE}=é", ";" * 9000]
+)
+def test_no_session_no_entry(access, cookies):
+    access.begin()
+    assert not access.knows(cookies)
+    access.end(cookies)
+
+
+def test_a_long_cookie_takes_no_time(access):
+    """The standard library's parser is quadratic in escaped quotes: 60 kB took it ten seconds."""
+    value = access.begin()
+    hostile = '"' + "\\" * 30_000 + "; "
+    for _ in range(200):
+        assert not access.knows(hostile)
+    assert access.knows(hostile + f"{COOKIE}={value}")
+
+
+def test_there_are_so_many_sessions(access):
+    made = [access.begin() for _ in range(MOST_SESSIONS + 1)]
+    known = [access.knows(f"{COOKIE}={value}") for value in made]
+    assert known == [False] + [True] * MOST_SESSIONS
+
+
+def test_a_token_is_shown_nowhere(access):
+    assert SECRET not in repr(access) + str(access)
+    with pytest.raises(UsageError, match="12 printable characters") as raised:
+        Access("too short")
+    assert "too short" not in str(raised.value)
+    with pytest.raises(UsageError):
+        Access("with a\nline break")
