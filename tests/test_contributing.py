@@ -1,0 +1,84 @@
+"""What CONTRIBUTING.md says a new part touches is what it touches: each is added, as a toy.
+
+A copy of the package and its documents gets exactly the files that are listed; the toy then runs in
+a process of its own.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.toys import TOYS
+
+ROOT = Path(__file__).resolve().parents[1]
+TEXT = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+COPIED = ("monitor", "docs", "tests", "benchmarks", "README.md", "SECURITY.md", "CONTRIBUTING.md")
+pytestmark = pytest.mark.slow
+
+
+def listed(section: str) -> list[str]:
+    """The files of a section's table, as written there."""
+    (body,) = re.findall(rf"^### {section}\n(.*?)(?=^##|\Z)", TEXT, re.MULTILINE | re.DOTALL)
+    return re.findall(r"^\| `([^`]+)` \|", body, re.MULTILINE)
+
+
+def copy_to(home: Path) -> None:
+    """What a checkout has, as far as the toys need it."""
+    home.mkdir()
+    for name in COPIED:
+        if (ROOT / name).is_dir():
+            ignored = shutil.ignore_patterns("__pycache__", "*.png")
+            shutil.copytree(ROOT / name, home / name, ignore=ignored)
+        else:
+            shutil.copy(ROOT / name, home / name)
+
+
+def run(home: Path, *arguments: str) -> None:
+    environment = {**os.environ, "PYTHONPATH": str(home), "PYTHONDONTWRITEBYTECODE": "1"}
+    done = subprocess.run(
+        [sys.executable, *arguments], cwd=home, env=environment, capture_output=True, text=True,
+        check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("toy", TOYS, ids=lambda toy: toy.name)
+def test_it_is_added_by_the_files_that_are_listed(toy, tmp_path):
+    home = tmp_path / "checkout"
+    copy_to(home)
+    before = contents(home)
+    for path, text in toy.new.items():
+        (home / path).parent.mkdir(exist_ok=True)
+        (home / path).write_text(text, encoding="utf-8")
+    for path, (old, new) in toy.changed.items():
+        text = before[path].decode()
+        assert text.count(old) == 1, path
+        (home / path).write_text(text.replace(old, new), encoding="utf-8")
+    for command in dict.fromkeys(toy.made.values()):
+        run(home, command)
+    touched = {path for path, data in contents(home).items() if before.get(path) != data}
+    assert touched == {*toy.new, *toy.changed, *toy.made}
+    assert touched == {path.replace("NAME", toy.name) for path in listed(toy.section)}
+    program = f"import monitor\nassert monitor.__file__.startswith({str(home)!r})\n{toy.works}"
+    run(home, "-c", program)
+
+
+def contents(home: Path) -> dict[str, bytes]:
+    """Every file, by its path."""
+    files = (path for path in home.rglob("*") if path.is_file() and "__pycache__" not in path.parts)
+    return {path.relative_to(home).as_posix(): path.read_bytes() for path in files}
+
+
+def test_every_way_to_add_something_is_tried():
+    (body,) = re.findall(r"^## How to add\n(.*?)(?=^## |\Z)", TEXT, re.MULTILINE | re.DOTALL)
+    sections = re.findall(r"^### (.+)$", body, re.MULTILINE)
+    assert sections == [toy.section for toy in TOYS]
+    for section in sections:
+        assert listed(section), section

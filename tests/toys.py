@@ -1,0 +1,245 @@
+"""One toy of everything that CONTRIBUTING.md says how to add."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+__all__ = ["TOYS", "Toy"]
+
+
+@dataclass(frozen=True)
+class Toy:
+    """One new part.
+
+    Attributes:
+        section: of CONTRIBUTING.md.
+        name: what stands for NAME there.
+        new: whole files.
+        changed: what stands in a file, and what it becomes.
+        made: files that a command writes anew, and the command.
+        works: a program that shows that the part is there.
+    """
+
+    section: str
+    name: str
+    new: Mapping[str, str]
+    changed: Mapping[str, tuple[str, str]]
+    made: Mapping[str, str]
+    works: str
+
+
+RUN = """
+import json, subprocess, sys
+from pathlib import Path
+from monitor.population.reference import demo_frames
+def replay(*options):
+    command = [sys.executable, "-m", "monitor", "replay", str(demo_frames()), "--features", "f0"]
+    done = subprocess.run([*command, *options], capture_output=True, text=True)
+    assert done.returncode in (0, 3), done.stderr
+    return [json.loads(line) for line in done.stdout.splitlines()]
+"""
+
+METRIC = Toy(
+    "A metric",
+    "surplus",
+    {
+        "monitor/evaluation/surplus/__init__.py": '"""How far mated scores lie above."""\n',
+        "monitor/evaluation/surplus/family.py": '''"""The declaration of the surplus."""
+
+from __future__ import annotations
+
+from monitor.evaluation.context import EvaluationContext
+from monitor.evaluation.family import Family, FamilyResult, FigureEntry
+from monitor.evaluation.figure import Figure
+
+__all__ = ["FAMILY"]
+
+
+def _compute(context: EvaluationContext) -> FamilyResult:
+    mated = context.pool.mated.mean()
+    others = [block.ravel() for _, block in context.pool.non_mated_blocks()]
+    rest = sum(each.sum() for each in others) / sum(each.size for each in others)
+    return FamilyResult((Figure("surplus.mean", "mean surplus", float(mated - rest), ""),))
+
+
+FAMILY = Family(
+    key="surplus",
+    place=45,
+    title="How far mated scores lie above",
+    caveat="A surplus says nothing of its spread.",
+    needs=("pool",),
+    figures=(FigureEntry("surplus", "surplus.mean", "mean mated less mean non-mated score"),),
+    compute=_compute,
+)
+''',
+    },
+    {},
+    {
+        "docs/metrics.md": "tests/evaluation/test_metrics_page.py",
+        "tests/stable.json": "tests/test_stable.py",
+    },
+    """
+import json, subprocess, sys
+import numpy as np
+own = np.tile(np.eye(10), (4, 1))
+np.save("scores.npy", np.random.default_rng(0).normal(size=(40, 10)) + 3 * own)
+np.save("labels.npy", np.tile(np.arange(10), 4))
+command = [sys.executable, "-m", "monitor", "evaluate", "scores.npy", "--labels", "labels.npy"]
+def said(*options):
+    return subprocess.run([*command, *options], capture_output=True, text=True, check=True).stdout
+(system,) = json.loads(said("--json"))["systems"]
+assert abs(system["figures"]["surplus.mean"]["value"] - 3) < 0.5
+assert "How far mated scores lie above" in said("--all")
+assert "How far mated scores lie above (`surplus`)" in open("docs/metrics.md").read()
+""",
+)
+
+SOURCE = Toy(
+    "A source",
+    "hum",
+    {
+        "monitor/sources/hum.py": '''"""A hum of five seconds, of any pitch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from monitor.managed import Managed
+from monitor.types import Block
+
+__all__ = ["Hum"]
+
+
+class Hum(Managed):
+    """Audio of a voice that hums."""
+
+    def __init__(self, pitch: str) -> None:
+        self.label, self._pitch = f"hum {pitch}", float(pitch)
+        self.seconds = 5.0
+
+    def __iter__(self) -> Iterator[Block]:
+        seconds = np.arange(5 * 16_000) / 16_000
+        hum = np.sin(2 * np.pi * self._pitch * seconds + np.sin(2 * np.pi * 3 * seconds))
+        yield Block(hum * 0.3, 16_000)
+''',
+    },
+    {
+        "monitor/sources/registry.py": (
+            'register("-", _pipe',
+            """def _hum(pitch: str) -> Source:
+    from monitor.sources.hum import Hum
+
+    return Hum(pitch)
+
+
+register("hum:", _hum)
+register("-", _pipe""",
+        ),
+    },
+    {},
+    """
+from monitor import Monitor, Population, sources
+with sources.open_source("hum:120") as hum:
+    last = [*Monitor(Population.reference(), ["f0"]).stream(hum)][-1]
+assert (hum.label, last.seconds) == ("hum 120", 5.0)
+assert last.features["f0"].usable_seconds > 3
+""",
+)
+
+ACTION = Toy(
+    "An alert action",
+    "lamp",
+    {
+        "monitor/alerts/actions/lamp.py": '''"""An alert lights a lamp: a line in a file."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+__all__ = ["Lamp"]
+
+
+class Lamp:
+    """Writes down what happened."""
+
+    label = "lamp"
+
+    def __init__(self, path: str) -> None:
+        self._path = Path(path)
+
+    def deliver(self, record: Mapping[str, Any], hurry: threading.Event) -> None:
+        """Light it."""
+        with self._path.open("a") as file:
+            file.write(f"{record['state']} {record['rule']}\\\\n")
+'''.replace("\\\\n", "\\n"),
+    },
+    {
+        "monitor/alerts/actions/registry.py": (
+            "ACTION_OPTIONS = (\n",
+            """def _lamp(path: str) -> AlertReceiver:
+    from monitor.alerts.actions.lamp import Lamp
+
+    return Lamp(path)
+
+
+ACTION_OPTIONS = (
+    ActionOption("--lamp", "FILE", "Light the lamp behind this file.", _lamp),
+""",
+        ),
+    },
+    {"docs/cli.md": "tests/test_docs.py"},
+    RUN
+    + """
+replay("--alert", "bits>0.5", "--lamp", "lamp.txt", "--jsonl", "run.jsonl")
+assert "raised bits>0.5" in Path("lamp.txt").read_text()
+assert "--lamp FILE" in Path("docs/cli.md").read_text()
+""",
+)
+
+KEY = Toy(
+    "A reading's key",
+    "overlap_bits",
+    {},
+    {
+        "monitor/records/reading.py": (
+            '        Key(\n            "peak_bits",',
+            """        Key(
+            "overlap_bits",
+            FIGURE,
+            "by how much the sum over the features is more than the headline",
+            lambda reading: None if reading.bits is None else reading.sum_bits - reading.bits,
+            required=False,
+        ),
+        Key(
+            "peak_bits",""",
+        ),
+    },
+    {"docs/records.md": "tests/test_docs.py", "tests/stable.json": "tests/test_stable.py"},
+    RUN
+    + """
+from monitor.records import SCHEMA, read_run
+(*_, reading, end) = replay("--jsonl", "-")
+assert reading["type"] == "reading" and reading["overlap_bits"] == 0.0
+(schema,) = [each for each in SCHEMA["oneOf"] if each["title"] == "reading"]
+assert schema["properties"]["overlap_bits"]["type"] == ["number", "null"]
+replay("--jsonl", "run.jsonl")
+assert read_run("run.jsonl")[-2]["overlap_bits"] == 0.0
+text = Path("run.jsonl").read_text().replace('"overlap_bits":0.0', '"overlap_bits":"a"')
+Path("bad.jsonl").write_text(text)
+try:
+    read_run("bad.jsonl")
+except Exception as error:
+    assert "overlap_bits of this reading" in str(error)
+else:
+    raise AssertionError("a key of another type was read")
+assert "| `overlap_bits` | by how much" in Path("docs/records.md").read_text()
+""",
+)
+
+TOYS = (METRIC, SOURCE, ACTION, KEY)
