@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Generator, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+from monitor import Population
 from tests import weights
 from tests.golden.golden import Golden
 
@@ -73,14 +75,17 @@ def not_skipped(report: Any, ci: bool) -> Any:
 
 @pytest.fixture(scope="session", autouse=True)
 def _environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Networks are exported once for all tests, and nothing to the user's cache.
+    """The same for all tests, wherever they run.
 
-    Only the tests that ask for pretrained weights have them: by default nothing takes the time to
-    load them.
+    Networks are exported once, and nothing to the user's cache. The shipped population is read
+    once. Only the tests that ask for pretrained weights have them: by default nothing takes the
+    time to load them. No terminal says how wide it is.
     """
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
-        patch.delenv("MONITOR_ECAPA", raising=False)
+        patch.setattr(Population, "reference", cache(Population.reference))
+        for name in ("MONITOR_ECAPA", "COLUMNS", "LINES"):
+            patch.delenv(name, raising=False)
         yield
 
 

@@ -48,6 +48,7 @@ def test_what_numpy_saved_comes_back(array):
     assert found["two"].shape == (0, 4)
 
 
+@pytest.mark.slow
 def test_what_would_take_all_memory_is_refused_before_it_is_inflated():
     bomb = saved(a=np.zeros(3 << 27, np.uint8))  # 0.4 MB on disk, 400 MB in memory
     before = psutil.Process().memory_info().rss

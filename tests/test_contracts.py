@@ -126,6 +126,7 @@ def test_feature_frames_are_well_formed(name):
         assert np.isfinite(track.values).all()
 
 
+@pytest.mark.slow
 @each(COMPUTED)
 @few
 @given(data=st.data())
@@ -190,6 +191,7 @@ def extracted(name: str, samples: np.ndarray) -> list[Frames]:
     return [extractor.process(Block(samples, feature.rate)), extractor.flush()]
 
 
+@pytest.mark.slow
 @each(COMPUTED)
 def test_feature_keeps_no_audio(name):
     feature, samples = FEATURES[name].make(), sound(name)
@@ -274,6 +276,7 @@ def test_sketch_learns_nothing_from_what_is_no_number(name):
     assert_same_sketch(sketch, clean)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SKETCHES)
 def test_sketch_has_one_size(name):
     sketch, values = SKETCHES[name].make(), SKETCHES[name].values(500, 0)
@@ -369,6 +372,7 @@ def test_source_counts_and_drops_frames_that_are_no_numbers(name, tmp_path):
     assert all(0 <= value < 104 for value in found.tracks["f0"][1])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name, case in SOURCES.items() if case.endless])
 def test_source_keeps_nothing_of_what_it_gave(name, tmp_path):
     endless = SOURCES[name].endless
@@ -433,6 +437,7 @@ def test_sink_takes_every_record_and_changes_none(sink_case, records, tmp_path):
     sink.close()
 
 
+@pytest.mark.slow
 def test_sink_does_not_grow_with_the_stream(sink_case, records, tmp_path):
     sink = sink_case.make(tmp_path)
     reading = next(record for record in records if record["type"] == "reading")
@@ -468,6 +473,7 @@ def test_assessing_changes_nothing():
     assert all(np.array_equal(arrays[key], now[key]) for key in arrays)
 
 
+@pytest.mark.slow
 def test_the_contracts_can_fail():
     kept: list[bytes] = []
     assert growth(10, lambda i: kept.append(bytes(2000 + i))) > 20 * 2000

@@ -17,7 +17,9 @@ NOUNS = (
     "speakers trials sessions systems gaps files others labels columns folds resamples "
     "embeddings recordings channels inputs cores alerts minutes lines pairs"
 )
-MORE_THAN_ONE = re.compile(r"^(FEWEST|MOST|LEAST|_FEWEST|_MOST)|FEWEST|draws|recogniser|start.get")
+MORE_THAN_ONE = re.compile(
+    r"^(FEWEST|MOST|LEAST|_FEWEST|_MOST)|FEWEST|replicates|attacker|start.get"
+)
 """Constants and settings that are never one."""
 
 

@@ -90,6 +90,7 @@ def protocols(path: Path) -> list[str]:
     ]
 
 
+@pytest.mark.slow
 def test_there_are_none_elsewhere():
     home = Path(monitor.protocols.__path__[0])
     here = {path: protocols(path) for path in sorted(home.parent.rglob("*.py"))}

@@ -23,6 +23,8 @@ from markdown_it.token import Token
 from monitor.population.population import Population
 from tests.virtual_microphone import VirtualMicrophone, virtual_microphone
 
+pytestmark = pytest.mark.slow
+
 __all__ = ["virtual_microphone"]
 
 ROOT = Path(__file__).resolve().parents[1]

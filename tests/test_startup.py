@@ -42,6 +42,7 @@ print(loaded())
     assert ran(program) == "[]\n"
 
 
+@pytest.mark.slow
 def test_the_first_reading_comes_before_anything_slow(tmp_path):
     soundfile.write(tmp_path / "short.wav", synthetic(5.0), RATE)
     program = f"""

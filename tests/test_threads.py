@@ -50,6 +50,7 @@ def test_features_are_computed_with_one_thread_and_the_program_keeps_its_own():
         assert threads() == {2}
 
 
+@pytest.mark.slow
 @pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="there is one core")
 def test_embeddings_are_the_same_on_one_core_and_on_more():
     program = """

@@ -75,6 +75,7 @@ def runs(draw: st.DrawFn) -> list[dict[str, Any]]:
     return records
 
 
+@pytest.mark.slow
 @given(runs(), st.sampled_from([0.0, 0.3, 1.0, 2.0]), st.sampled_from([0.0, 0.25]))
 @example([reading(t / 10, 3.0) for t in range(1, 5)], 0.3, 0.25)  # 0.4 - 0.1 < 0.3 in floats
 def test_equals_the_slow_reference(
@@ -84,6 +85,7 @@ def test_equals_the_slow_reference(
     assert states(rule, records) == slow(records, 3.0, hold, margin)
 
 
+@pytest.mark.slow
 @given(runs(), st.integers(0, 60))
 def test_stop_and_resume_equals_never_stopped(records: list[dict[str, Any]], cut: int) -> None:
     whole = Threshold("bits", 3.0, hold_seconds=1.0)

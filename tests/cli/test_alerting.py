@@ -133,6 +133,7 @@ def test_what_makes_no_sense_is_refused_before_anything_is_written(
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_the_bell_rings_on_a_terminal(terminal, talk, population):
     arguments = ["replay", talk, "-p", population, "-w", "000003", "--alert", RULE]
     _, shown, _ = terminal(*arguments, "--bell", both=True)

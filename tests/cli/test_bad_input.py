@@ -83,6 +83,7 @@ def test_a_container_that_only_ffmpeg_reads(run, tmp_path):
     assert "ffmpeg" not in run("replay", letter).complaint
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not shutil.which("ffmpeg"), reason="needs ffmpeg (Debian: ffmpeg)")
 def test_the_line_for_ffmpeg_works_as_it_is_printed(run, tmp_path, wav):
     path = tmp_path / "my talk.m4a"
@@ -98,6 +99,7 @@ def test_the_line_for_ffmpeg_works_as_it_is_printed(run, tmp_path, wav):
     assert end["seconds"] == pytest.approx(12, abs=0.2)
 
 
+@pytest.mark.slow
 def test_a_flac_that_ends_in_the_middle(run, broken_flac, tmp_path):
     result = run("replay", broken_flac, "--plot", tmp_path / "a.png")
     assert result.code == 4
@@ -117,6 +119,7 @@ def test_a_flac_that_ends_in_the_middle(run, broken_flac, tmp_path):
     assert (tmp_path / "a.png").exists()
 
 
+@pytest.mark.slow
 def test_what_is_lost_counts_before_what_is_raised(run, broken_flac, wav):
     result = run("replay", broken_flac, wav, "--alert", "bits>0.01 for 1 s")
     assert result.code == 4
@@ -362,6 +365,7 @@ def test_pipes_that_carry_no_wav(command, content, words):
     assert done.stderr.count(b"\n") == 1
 
 
+@pytest.mark.slow
 def test_a_pipe_that_ends_early(command, wav):
     done = subprocess.run(
         [*command, "replay", "-"], input=wav.read_bytes()[:-100_000], capture_output=True

@@ -29,6 +29,7 @@ def enrolled(run, people, tmp_path):
     return path
 
 
+@pytest.mark.slow
 def test_into_a_population_and_on_to_a_replay(run, people, talk, enrolled):
     without = run("replay", talk, "-p", enrolled)
     assert without.code == 1
@@ -53,17 +54,20 @@ def test_into_a_population_and_on_to_a_replay(run, people, talk, enrolled):
     assert run_of.records[0]["law_speakers"] == 12
 
 
+@pytest.mark.slow
 def test_false_alarms_need_not_be_worked_out(run, people, enrolled):
     assert run("calibrate", people, "-o", enrolled, *ONE, "--no-alarms").code == 0
     assert [law.maxima for law in Population.load(enrolled).laws] == [None, None]
 
 
+@pytest.mark.slow
 def test_the_length_of_the_templates_is_on_the_grid(run, people, enrolled):
     options = ["--lengths", "1", "--draws", "20", "--trials", "1"]
     made = run("calibrate", people, "-o", enrolled, "--json", *options)
     assert {cell["D"] for cell in json.loads(made.out)["cells"]} == {10.0, 20.0, 30.0}
 
 
+@pytest.mark.slow
 def test_the_table(run, people):
     result = run("calibrate", people, *QUICK)
     assert result.code == 0
@@ -94,6 +98,7 @@ def test_help_explains_every_column(run):
         assert f"{title} " in shown.split("The table")[1]
 
 
+@pytest.mark.slow
 def test_as_wide_as_columns_says(run, people, monkeypatch):
     monkeypatch.setenv("COLUMNS", "250")
     wide = run("calibrate", people, *ONE).out
@@ -103,6 +108,7 @@ def test_as_wide_as_columns_says(run, people, monkeypatch):
     assert max(map(len, run("calibrate", people, *ONE).out.splitlines())) <= 70
 
 
+@pytest.mark.slow
 def test_one_session_each_is_not_used_across_sessions_as_it_is(run, talk, tmp_path):
     write_corpus(tmp_path / "one", Simulation(12), 12, 1, 30.0)
     us = tmp_path / "us.npz"
@@ -127,6 +133,7 @@ def test_one_session_each_is_not_used_across_sessions_as_it_is(run, talk, tmp_pa
     assert re.search(flattery, notice)
 
 
+@pytest.mark.slow
 def test_the_prior_of_an_own_law_is_told(run, people, talk, enrolled):
     assert run("calibrate", people, "-o", enrolled, *QUICK).code == 0
     start = run("replay", talk, "-p", enrolled, "--watch", "000003").records[0]
@@ -136,6 +143,7 @@ def test_the_prior_of_an_own_law_is_told(run, people, talk, enrolled):
     assert any(f"of the rank law {share} is the shipped" in n for n in start["notices"])
 
 
+@pytest.mark.slow
 def test_json(run, people):
     result = run("calibrate", people, "--json", *ONE)
 
@@ -152,6 +160,7 @@ def test_json(run, people):
     assert other["cells"][0]["mean_bits_low"] != same["mean_bits_low"]
 
 
+@pytest.mark.slow
 def test_laws_in_a_file_of_their_own(run, people, talk, enrolled, tmp_path):
     path = tmp_path / "law.npz"
     assert run("calibrate", people, "-o", path, *ONE).code == 0
@@ -166,11 +175,13 @@ def test_laws_in_a_file_of_their_own(run, people, talk, enrolled, tmp_path):
     assert run("calibrate", people, "-o", path, *ONE).code == 0  # a law file may be renewed
 
 
+@pytest.mark.slow
 def test_a_picture(run, people, tmp_path):
     assert run("calibrate", people, "--plot", tmp_path / "laws.png", *ONE).code == 0
     assert (tmp_path / "laws.png").read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.slow
 def test_similarities(run, people):
     plain, other = (
         json.loads(run("calibrate", people, "--json", "--similarity", f"f0={name}", *ONE).out)
@@ -179,6 +190,7 @@ def test_similarities(run, people):
     assert plain["cells"][0]["weights"] != other["cells"][0]["weights"]
 
 
+@pytest.mark.slow
 def test_who_trained_a_network_calibrates_none_of_its_laws(run, people, enrolled, tmp_path):
     names = sorted(folder.name for folder in people.iterdir())
     (tmp_path / "trainers").write_text("\n".join([*names[:2], "somebody else", ""]))
@@ -290,6 +302,7 @@ def test_frames_of_another_kind_than_the_templates(run, people, tmp_path, popula
     assert us.read_bytes() == population.read_bytes()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("columns", [80, 120, 250])
 def test_the_table_fits_the_terminal(terminal, people, columns):
     few = ("--lengths", "1", "--template-lengths", "10", "--draws", "20", "--trials", "1")
@@ -304,6 +317,7 @@ def test_the_table_fits_the_terminal(terminal, people, columns):
     assert "the laws" not in err
 
 
+@pytest.mark.slow
 def test_evidence_goes_into_the_population_with_its_cohort(run, people, enrolled):
     assert Population.load(enrolled).cohort is None
     made = run("calibrate", people, "-o", enrolled, "--no-alarms", "--json", *QUICK)
@@ -324,6 +338,7 @@ def test_evidence_goes_into_the_population_with_its_cohort(run, people, enrolled
         assert law.evidence.cohort == (cohort.mark("f0"),)
 
 
+@pytest.mark.slow
 def test_a_cohort_of_ones_own(run, people, enrolled, tmp_path):
     others = tmp_path / "others"
     write_corpus(others, Simulation(30, 8), 30, 1, 10.0)

@@ -12,6 +12,8 @@ from monitor.population.population import Population
 from monitor.population.reference import DEMO_SPEAKER
 from monitor.records.schema import SCHEMA, read_run
 
+pytestmark = pytest.mark.slow
+
 OWN = ("f0", "phones", "voice")
 
 

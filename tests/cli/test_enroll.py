@@ -229,6 +229,7 @@ def test_only_data_on_stdout_and_a_bar_on_a_terminal(terminal, tmp_path, people)
     assert shown.endswith("us.npz\n")
 
 
+@pytest.mark.slow
 def test_recordings_of_one_person(run, tmp_path, sounds):
     corpus = folders(tmp_path, {"monday": sounds["ann"], "tuesday": sounds["ann"]})
     common = ("--speaker", "me", "--base", "reference", "--features", "f0", "-o")

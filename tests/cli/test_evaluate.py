@@ -84,6 +84,7 @@ def test_a_dozen_figures_come_first(evaluate):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("columns", [50, 60, 80, 132])
 @pytest.mark.parametrize("names", [("strong",), ("strong", "weak"), ("strong", "weak", "random")])
 def test_the_table_fits_where_it_is_read(evaluate, monkeypatch, columns, names):
@@ -195,6 +196,7 @@ def test_one_trial_a_speaker(run, tmp_path):
     assert "Not everybody discloses the same" not in (tmp_path / "s.html").read_text()
 
 
+@pytest.mark.slow
 def test_one_of_everything_is_in_the_singular(run, tmp_path):
     np.save(tmp_path / "s.npy", np.array([[0.9, 0.1, 0.2]]))
     np.save(tmp_path / "l.npy", np.array([0]))
@@ -285,6 +287,7 @@ def test_a_declared_epsilon_is_accounted_for(evaluate):
     assert set(system["figures"]) - set(plain["figures"]) == accounted
 
 
+@pytest.mark.slow
 def test_a_page(evaluate, tmp_path):
     page = tmp_path / "report.html"
     result = evaluate("strong", "weak", options=("--draws", 20, "--html", page))
@@ -355,6 +358,7 @@ def test_on_a_terminal(terminal, folder):
     assert err == ""
 
 
+@pytest.mark.slow
 def test_impostors_and_several_enrolments(run, tmp_path):
     listed = voice_privacy(tmp_path)
     files = (listed.scores, "--labels", listed.key, "--draws", 10)
@@ -373,6 +377,7 @@ def test_impostors_and_several_enrolments(run, tmp_path):
     assert "is a target of one enrolment of speaker s0 and not of another" in result.complaint
 
 
+@pytest.mark.slow
 def test_groups(run, evaluate, folder, tmp_path):
     genders = tmp_path / "spk2gender"
     genders.write_text("".join(f"{i} {'fm'[i % 2]}\n" for i in range(20)))
@@ -395,6 +400,7 @@ def test_groups(run, evaluate, folder, tmp_path):
     assert "--group-by goes with --groups" in run("evaluate", "a", "--group-by", "x").complaint
 
 
+@pytest.mark.slow
 def test_exports(run, evaluate, tmp_path):
     rows = evaluate("strong", "weak", options=("--draws", 20, "--csv")).out.splitlines()
     assert rows[0].startswith("system,group,figure,key,label,value,text,low,high,unit,")
@@ -428,6 +434,7 @@ def test_exports(run, evaluate, tmp_path):
         assert words in run("evaluate", *wrong).complaint
 
 
+@pytest.mark.slow
 def test_among_more_people_every_form_and_the_bracket(evaluate, tmp_path):
     page = tmp_path / "page.html"
     options = ("--draws", 20, "--among", "1e4,100", "--html", page)
@@ -450,6 +457,7 @@ def test_among_more_people_every_form_and_the_bracket(evaluate, tmp_path):
     assert "Far beyond the people who were scored" in written
 
 
+@pytest.mark.slow
 def test_among_more_people_for_other_programs(evaluate):
     options = ("--draws", 20, "--among", "1e4", "--figures", "among")
     (system,) = strict(evaluate("strong", options=(*options, "--json")).out)["systems"]
@@ -469,6 +477,7 @@ def test_among_more_people_for_other_programs(evaluate):
     assert "IdR among 10,000" in both
 
 
+@pytest.mark.slow
 def test_among_is_for_groups_too(run, evaluate, folder, tmp_path):
     groups = tmp_path / "groups"
     groups.write_text("".join(f"{i} {'fm'[i % 2]}\n" for i in range(20)))
@@ -503,6 +512,7 @@ def test_figures_among_need_a_number_of_people(run, evaluate):
     assert "among.idr_M" in run("evaluate", "--figures", "help").out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("columns", [50, 60, 80])
 def test_the_brackets_fit_where_they_are_read(evaluate, monkeypatch, columns):
     monkeypatch.setenv("COLUMNS", str(columns))

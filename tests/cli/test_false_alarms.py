@@ -43,6 +43,7 @@ def alerts(records):
     return [record for record in records if record["type"] == "alert"]
 
 
+@pytest.mark.slow
 def test_the_rule_says_what_it_rests_on(replay, known, talk):
     result = replay(*ASK)
     assert result.code == RAISED
@@ -112,6 +113,7 @@ def test_where_nobody_is_watched_it_is_the_attackers_confidence(run, talk, known
     assert result.records[0]["alarms"][0]["false_alarms"]["speakers"] == 12
 
 
+@pytest.mark.slow
 def test_strangers_set_it_off_about_as_seldom_as_it_says(known, tmp_path):
     """Forty people whom nobody has calibrated on, each watched as one of the enrolled."""
     population = Population.load(known)

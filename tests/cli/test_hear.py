@@ -18,6 +18,8 @@ from monitor.population.population import Population
 from monitor.sources.frames import FramesFile
 from tests.sounds import RATE
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def voices(tmp_path: Path, voice) -> Path:

@@ -145,6 +145,7 @@ def test_a_full_disk_behind_stdout(command, talk, population):
         assert "Traceback" not in done.stderr
 
 
+@pytest.mark.slow
 def test_streams_that_the_shell_has_closed(command, talk, population):
     replay = f"{' '.join(command)} replay -p {population}"
     shell = f"{replay} {talk} >&-; echo $?; {replay} - <&-; echo $?; {replay} {talk} 2>&- | wc -l"

@@ -185,6 +185,7 @@ def test_a_ledger_that_is_gone_is_not_made_anew_to_resume_with(
     assert content(tmp_path) == before
 
 
+@pytest.mark.slow
 def test_a_run_is_not_resumed_on_another_recording_of_the_same_name_and_size(
     run, command, voice, tmp_path
 ):

@@ -41,6 +41,7 @@ def predictable(target: Path, valuable: Path) -> None:
                 (target.parent / name).symlink_to(valuable)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", ["html", "png"])
 def test_pages_and_pictures_appear_whole_private_and_where_they_were_asked_for(
     run, tmp_path, valuable, scores, talk, population, suffix

@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 from matplotlib.image import imread
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def recorded(run, wav, tmp_path):

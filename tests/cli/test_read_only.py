@@ -16,6 +16,8 @@ from monitor.errors import StoreError
 from monitor.ledger import Ledger
 from tests.cli.conftest import Result
 
+pytestmark = pytest.mark.slow
+
 MOUNT = """
 folders=$1; shift
 for folder in $folders; do

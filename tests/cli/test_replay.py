@@ -30,6 +30,7 @@ RATE = 16_000
 VALID = Draft202012Validator(SCHEMA)
 
 
+@pytest.mark.slow
 def test_json_lines_where_stdout_is_no_terminal(run, wav):
     result = run("replay", wav)
     assert result.code == 0
@@ -49,6 +50,7 @@ def test_json_lines_where_stdout_is_no_terminal(run, wav):
     assert run("replay", wav).readings == readings
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "form", "subtype", "exact"),
     [
@@ -73,6 +75,7 @@ def test_formats(run, tmp_path, wav, name, form, subtype, exact):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rate", [8000, 11_025, 44_100, 48_000])
 def test_sample_rates(run, tmp_path, wav, rate):
     import soxr
@@ -90,6 +93,7 @@ def test_sample_rates(run, tmp_path, wav, rate):
     assert last["bits"] == pytest.approx(other["bits"], abs=0.3)
 
 
+@pytest.mark.slow
 def test_channels(run, tmp_path, wav):
     samples, _ = soundfile.read(wav)
     path = tmp_path / "stereo.wav"
@@ -107,6 +111,7 @@ def test_channels(run, tmp_path, wav):
     assert run("replay", path, "--channel", 0).code == 2
 
 
+@pytest.mark.slow
 def test_a_wav_from_a_pipe(run, command, wav):
     content = bytearray(wav.read_bytes())
     assert content[36:40] == b"data"
@@ -118,6 +123,7 @@ def test_a_wav_from_a_pipe(run, command, wav):
     assert [r for r in records if r["type"] == "reading"] == run("replay", wav).readings
 
 
+@pytest.mark.slow
 def test_raw_samples_from_a_pipe(command, wav, run):
     samples, _ = soundfile.read(wav, dtype="int16")
     shell = [*command, "replay", "-", "--raw", "16000:2:s16le", "--channel", "2"]
@@ -150,6 +156,7 @@ def test_frames_in_both_formats(run, talk, population, tmp_path):
     assert one.records[0]["headline"] == "local"
 
 
+@pytest.mark.slow
 def test_several_recordings_are_one_long_one(run, wav, tmp_path, voice):
     soundfile.write(tmp_path / "b.flac", voice(5.5, 180.0), 44_100 // 2)
     result = run("replay", wav, tmp_path / "b.flac")
@@ -161,6 +168,7 @@ def test_several_recordings_are_one_long_one(run, wav, tmp_path, voice):
     assert twice.readings[-1]["speech"] == pytest.approx(2 * twice.readings[11]["speech"])
 
 
+@pytest.mark.slow
 def test_processes_change_nothing(run, wav, tmp_path, voice):
     soundfile.write(tmp_path / "b.flac", voice(5.5, 180.0), 44_100 // 2)
     recordings = (wav, tmp_path / "b.flac", "--features", "f0")
@@ -170,6 +178,7 @@ def test_processes_change_nothing(run, wav, tmp_path, voice):
     assert run("replay", wav, *part, "--jobs", 2).readings == run("replay", wav, *part).readings
 
 
+@pytest.mark.slow
 def test_ctrl_c_ends_every_process_and_the_run_goes_on(command, tmp_path):
     for name in ("a.wav", "b.wav"):
         soundfile.write(tmp_path / name, np.tile(synthetic(60.0), 60), RATE)
@@ -191,6 +200,7 @@ def test_ctrl_c_ends_every_process_and_the_run_goes_on(command, tmp_path):
     assert psutil.wait_procs(workers, timeout=20)[1] == []
 
 
+@pytest.mark.slow
 def test_an_interval(run, wav):
     result = run("replay", wav, "--start", "2.5", "--end", "0:09")
     assert result.readings[-1]["seconds"] == 6.5
@@ -200,6 +210,7 @@ def test_an_interval(run, wav):
     assert run("replay", wav, "--start", 5, "--end", 4).code == 2
 
 
+@pytest.mark.slow
 def test_steps(run, wav):
     plain = {reading["seconds"]: reading for reading in run("replay", wav).readings}
     for step, times in ((0.5, np.arange(0.5, 12.1, 0.5)), (5, [5, 10, 12])):
@@ -259,6 +270,7 @@ def test_alerts(run, talk, population, tmp_path):
     assert silent.code == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("rule", "words"),
     [
@@ -297,6 +309,7 @@ def test_two_files_for_one_run_are_refused(run, wav, tmp_path):
     assert not any(file.exists() for file in files)
 
 
+@pytest.mark.slow
 def test_json_lines_in_a_file(run, wav, tmp_path):
     path = tmp_path / "run.jsonl"
     result = run("replay", wav, "--jsonl", path)
@@ -323,6 +336,7 @@ def test_what_is_read_is_not_overwritten(run, wav, tmp_path, population):
         assert (tmp_path / name).read_bytes() == source.read_bytes()
 
 
+@pytest.mark.slow
 def test_a_table_on_a_terminal(terminal, talk, population, tmp_path):
     options = ("-p", population, "--watch", "000003", "--alert", "bits>0.1 for 2 s")
     code, shown, err = terminal("replay", talk, *options, columns=80)
@@ -353,6 +367,7 @@ def test_a_terminal_gets_its_cursor_back_after_an_error(terminal, talk, populati
         assert shown.splitlines()[-1].startswith("monitor: cannot write")
 
 
+@pytest.mark.slow
 def test_interrupted_and_resumed(run, command, talk, population, tmp_path):
     path = tmp_path / "run.jsonl"
     options = [str(talk), "-p", str(population), "--watch", "000003", "--step", "0.5",
@@ -443,6 +458,7 @@ def test_shorter_templates(run, talk, population):
     assert "the longest has 20" in long.complaint
 
 
+@pytest.mark.slow
 def test_a_real_reader_among_the_shipped_ones(run, clips, reference):
     """Somebody who is not enrolled is not disclosed much, whatever the attacker believes."""
     result = run("replay", clips / "kerstin/all.npz")
@@ -455,6 +471,7 @@ def test_a_real_reader_among_the_shipped_ones(run, clips, reference):
     assert all(VALID.is_valid(record) for record in result.records)
 
 
+@pytest.mark.slow
 def test_several_people_in_one_stream_are_warned_of(run, clips, tmp_path):
     """A woman's chapter after a man's: the alert names the file it fell in, a note the odd one."""
     man, woman, nobody = (tmp_path / f"{name}.npz" for name in ("man", "woman", "nobody"))

@@ -14,6 +14,8 @@ from monitor.training import fitted
 from tests.features.networks import of_energies, of_sound
 from tests.weights import onnx_extra
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(autouse=True)
 def _extra():

@@ -13,6 +13,8 @@ import pytest
 
 from monitor.population.population import Population
 
+pytestmark = pytest.mark.slow
+
 KILLED = """
 import os, signal, sys
 os.fsync = lambda handle: os.kill(os.getpid(), signal.SIGKILL)

@@ -14,6 +14,8 @@ import pytest
 import monitor.cli
 from monitor.sinks.console import PlainConsole
 
+pytestmark = pytest.mark.slow
+
 HOSTILE = "es\x1b[2Jc\x07\x9b\u202e.npz"
 NOT_UTF8 = os.fsdecode(b"t\xfflk.npz")
 CONTROLS = {chr(code) for code in (*range(32), *range(127, 160))} - {"\n", "\r"}

@@ -39,6 +39,7 @@ def codes(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_from_frames_to_bits(run, codes, tmp_path, monkeypatch):
     monkeypatch.setattr(fitted, "LOSSES", ("LL",))
     path = tmp_path / "codes-population.npz"

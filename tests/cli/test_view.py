@@ -103,6 +103,7 @@ def test_without_the_extra_it_says_what_to_install(run, recorded, monkeypatch):
     assert "speaker-disclosure-monitor[web]" in result.complaint
 
 
+@pytest.mark.slow
 def test_a_replay_is_followed_while_it_runs(command, talk, population, tmp_path):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))

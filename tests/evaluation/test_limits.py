@@ -21,6 +21,8 @@ from monitor.evaluation.scores.score_list import ScoreList
 from monitor.maths.proportion import clopper_pearson
 from tests.evaluation.matrices import chance, ends, matrices, perfect, separated
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module", params=list(EVIDENCE))
 def study(request):

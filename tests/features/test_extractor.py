@@ -80,6 +80,7 @@ def speech(voices):
     return {rate: soxr.resample(voice, 8000, rate) for rate in RATES}
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(st.data())
 def test_any_cutting_of_speech_gives_the_same(speech, data):
@@ -94,6 +95,7 @@ def test_any_cutting_of_speech_gives_the_same(speech, data):
     assert_same(joined(run(parts, features=[F0(), Loudness()])), whole)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rate", RATES)
 def test_one_sample_at_a_time(hum, rate):
     samples = soxr.resample(hum[60_000:], 48000, rate)[: rate // 5]
@@ -130,6 +132,7 @@ def test_no_frame_is_late(speech, rate, size):
         assert frames[-1].tracks[name].ticks.max(initial=0) <= ticks[-1]
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(st.data())
 def test_skipping_is_the_full_run_cut(speech, data):

@@ -23,6 +23,7 @@ def lag_by_definition(frame):
     return lag
 
 
+@pytest.mark.slow
 def test_real_readers_match_the_definition(voices):
     for voice in voices:
         part = voice[80_000:120_000].astype(np.float64)

@@ -72,6 +72,7 @@ def test_any_cutting_and_any_batch_gives_the_same_bits():
     assert np.array_equal(whole.values, heard(Voice(), *np.array_split(sound, 397)).values)
 
 
+@pytest.mark.slow
 def test_it_tells_real_readers_apart_across_sessions(shared):
     voice = Voice()
 

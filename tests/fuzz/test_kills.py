@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from random import Random
 
+import pytest
+
 from tests.fuzz.kills import kill_enrolments, kill_replays
+
+pytestmark = pytest.mark.slow
 
 
 def test_killed_replays_leave_what_one_that_was_not_leaves(tmp_path):

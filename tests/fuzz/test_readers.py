@@ -11,6 +11,7 @@ from tests.fuzz.readers import READERS, Reader
 SEED, INPUTS = 20, 2000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("reader", READERS, ids=[reader.name for reader in READERS])
 def test_a_damaged_file_is_read_or_refused_in_one_line(tmp_path, reader):
     found = list(failures(reader, SEED, inputs_of(INPUTS)[reader.name], tmp_path))

@@ -25,6 +25,8 @@ from monitor.stream.records import RunTotals, start_record
 from monitor.stream.run import run
 from tests.stream.streams import WATCHED, Listed, reference, simulated
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parents[2]
 SECONDS = 40
 HEARD = (HeardPart("talk", ("a",)),)

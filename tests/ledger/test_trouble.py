@@ -13,12 +13,15 @@ import time
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from monitor.ledger import Ledger
 from monitor.population.population import Population
 from monitor.sources.frames import write_frames
 from monitor.types import Track
 from tests.stream.streams import WATCHED, reference
+
+pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).resolve().parents[2]
 PATIENCE_SECONDS = 120

@@ -62,6 +62,7 @@ def coverage(bits, alpha, beta, trials, own_chance, corpora=300):
     return held / corpora
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("own_chance", [False, True], ids=["trials", "speakers"])
 @pytest.mark.parametrize(("alpha", "beta"), [(0.7, 4.0), (0.6, 2.0)])
 def test_limits_cover_the_true_mean_disclosure(alpha, beta, own_chance):

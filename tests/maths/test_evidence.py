@@ -33,6 +33,7 @@ def exactly(bits, people):
     return [float(x / total) for x in each], float(total.ln() / Decimal(2).ln())
 
 
+@pytest.mark.slow
 @given(ratios, crowds)
 def test_posterior_by_its_definition_however_large(bits, more):
     people = bits.size + more

@@ -99,6 +99,7 @@ def test_what_has_no_direction_has_no_cosine():
     assert embedding_margin(none, one, np.array([one, one])) == 0
 
 
+@pytest.mark.slow
 @given(arrays.arrays(np.float64, st.integers(2, 30), elements=st.floats(-5, 5)))
 def test_split_is_the_best_of_all_cuts(margins):
     def rest(at):

@@ -34,6 +34,7 @@ def test_highest_holds_everything_down_to_its_last(seed, keep, rows, levels):
     assert_array_equal(tail.first_of(np.array([lowest])), [np.count_nonzero(tail.values > lowest)])
 
 
+@pytest.mark.slow
 @given(SEEDS, st.integers(0, 50))
 def test_running_weights_equal_the_running_sum(seed, entries):
     generator = np.random.default_rng(seed)

@@ -41,6 +41,7 @@ def test_forms_dots_bracket_and_how_far_it_is_supported():
     assert {"100", "10k", "1M"} <= written
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("supported", [51.0, 500.0, 9e5, 1e6, 1e9])
 def test_the_mark_is_read_wherever_it_stands(supported):
     axes = painted(replace(crowd(50), supported=supported))

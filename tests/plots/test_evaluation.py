@@ -30,6 +30,7 @@ def rising(name: str) -> Curves:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("made", [curves, rising])
 @pytest.mark.parametrize("systems", [1, 2])
 @pytest.mark.parametrize(

@@ -80,6 +80,7 @@ def test_templates_that_no_voice_gives(tmp_path, made, words):
 LAW = next(iter(Population.reference().laws))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "changes",
     [

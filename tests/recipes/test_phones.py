@@ -38,6 +38,8 @@ from recipes.training import CHECKPOINT, Length
 from recipes.voice.cache import Cache, Piece
 from recipes.voice.corpus import Recording
 
+pytestmark = pytest.mark.slow
+
 SAID = {"ee": 18, "oo": 34, "sh": 30}  # classes of IY, UW, SH
 SECONDS = 0.15  # a phone
 

@@ -16,6 +16,8 @@ from recipes.voice.cache import Cache
 from recipes.voice.pseudo import make, warped
 from tests.recipes.conftest import voice
 
+pytestmark = pytest.mark.slow
+
 
 def spectrum(sound: np.ndarray) -> np.ndarray:
     return np.abs(np.fft.rfft(sound[: 2 * RATE] * np.hanning(2 * RATE)))  # bins of half a hertz

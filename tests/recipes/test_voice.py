@@ -28,6 +28,8 @@ from recipes.voice.network import Student, folded, rounded
 from recipes.voice.train import load_student, past, train
 from recipes.voice.within import finished
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def trained(prepared, tmp_path_factory) -> tuple[Path, list[float]]:

@@ -16,6 +16,8 @@ from recipes.voice.cache import Cache
 from recipes.voice.network import Student
 from recipes.voice.within import finished, within
 
+pytestmark = pytest.mark.slow
+
 
 def alike(embeddings: np.ndarray) -> tuple[float, float]:
     """The mean cosine of crops of one voice, and of two."""

@@ -49,6 +49,7 @@ def view_of(screen: Screen, *records: dict[str, Any], **options: Any) -> LiveVie
     return view
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("width", "height"), [(80, 24), (60, 20), (40, 12), (200, 50)])
 def test_everything_is_on_the_screen(width, height):
     screen = Screen(True, width, height)

@@ -76,6 +76,7 @@ def test_blocks_are_bounded_in_samples_of_all_channels(tmp_path, channels, rate)
     assert max(pieces) * channels <= MOST_SAMPLES
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("channels", "rate", "words"), [(64, 96_000, ""), (1, 768_000, ""), *ABSURD[:3]]
 )

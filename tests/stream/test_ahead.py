@@ -20,6 +20,8 @@ from monitor.stream.monitor import Event, Monitor
 from monitor.stream.records import record_of
 from tests.sounds import synthetic
 
+pytestmark = pytest.mark.slow
+
 FEATURES = ("f0", "phones")
 
 

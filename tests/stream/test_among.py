@@ -193,6 +193,7 @@ def test_evidence_is_as_withheld_as_the_bits():
         assert reading["bits"] is reading["evidence_bits"] is reading["among"] is None
 
 
+@pytest.mark.slow
 @some
 @given(data=st.data())
 def test_any_cutting_gives_the_same_evidence(data):

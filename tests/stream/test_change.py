@@ -375,6 +375,7 @@ def test_a_large_population_is_thinned():
     assert heard(follower, spoken([(0, 90), (1, 60)]))
 
 
+@pytest.mark.slow
 def test_memory_does_not_grow(monkeypatch):
     monkeypatch.setattr(module, "MOST_MARGINS", 60)
     follower = detector("f0", "identity")
@@ -439,6 +440,7 @@ def listened(paths):
     return [{name: part} for part in parts]
 
 
+@pytest.mark.slow
 def test_real_readers(clips):
     man, woman = clips / "422/122949.npz", clips / "1462/170138.npz"
     population = Population.reference()

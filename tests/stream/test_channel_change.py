@@ -14,6 +14,8 @@ from monitor.sources.file import File
 from monitor.stream.records import record_of
 from monitor.types import AnyArray, Block
 
+pytestmark = pytest.mark.slow
+
 CUT = 60  # seconds
 
 

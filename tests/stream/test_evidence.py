@@ -49,6 +49,7 @@ def heard(monitor: Monitor, *items) -> list[Reading]:
     return list(monitor.stream(Listed(items)))
 
 
+@pytest.mark.slow
 @settings(max_examples=25)
 @given(st.integers(1, 12), st.integers(1, 12), st.integers(0, 3))
 def test_two_streams_disclose_what_one_would(a, b, seed):

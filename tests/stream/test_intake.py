@@ -113,6 +113,7 @@ def test_usable_seconds_come_from_spans_where_there_are_any():
     ]
 
 
+@pytest.mark.slow
 @few
 @given(st.data())
 def test_any_cutting_of_two_features_gives_the_same_readings(data):
@@ -125,6 +126,7 @@ def test_any_cutting_of_two_features_gives_the_same_readings(data):
     assert parts == whole
 
 
+@pytest.mark.slow
 @few
 @given(st.integers(1, 15), st.sampled_from([None, "s2"]))
 def test_a_checkpoint_amid_readings_worked_out_together(stop, watch):

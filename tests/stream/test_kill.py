@@ -18,6 +18,8 @@ import soundfile
 from monitor.records.schema import read_run
 from tests.stream.streams import RATE, sounds
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parents[2]
 PATIENCE_SECONDS = 120  # a run takes a few
 RAISED = 3

@@ -48,6 +48,7 @@ some = settings(max_examples=25)
 # ------------------------------------------------------------------------------ chunk invariance
 
 
+@pytest.mark.slow
 @some
 @given(data=st.data())
 def test_any_cutting_of_audio_gives_the_same_readings(data):
@@ -83,6 +84,7 @@ def marked() -> Frames:
     return Frames(made.speech, made.tracks, losses)
 
 
+@pytest.mark.slow
 @some
 @given(data=st.data())
 def test_any_cutting_of_frames_gives_the_same_readings(data):
@@ -501,6 +503,7 @@ def resumed(items: list[Any], again: list[Any], stop: int, **options: Any) -> li
     return told(made) + told(second.events(Listed(again)))
 
 
+@pytest.mark.slow
 @some
 @given(data=st.data())
 def test_stop_and_resume_equals_never_stopped_on_audio(data):
@@ -522,6 +525,7 @@ def test_stop_and_resume_equals_never_stopped_on_audio(data):
     assert resumed(items(), items(), stop, **options) == expected
 
 
+@pytest.mark.slow
 @some
 @given(data=st.data())
 def test_stop_and_resume_equals_never_stopped_on_frames(data):
@@ -594,16 +598,19 @@ def test_a_state_of_something_else_is_refused():
 # ---------------------------------------------------------------------------------- for ever
 
 
+@pytest.mark.slow
 def test_memory_does_not_grow_with_frames():
     run, monitor = simulated(5.0), Monitor(reference(), watch=WATCHED, step_seconds=2.5)
     assert growth(40, lambda _: monitor.push(run)) < 32 * KILOBYTE
 
 
+@pytest.mark.slow
 def test_memory_does_not_grow_with_audio():
     block, monitor = Block(sounds(2.5), RATE), Monitor(reference(), step_seconds=2.5)
     assert growth(6, lambda _: monitor.push(block)) < 16 * KILOBYTE  # a block is 160 kB
 
 
+@pytest.mark.slow
 def test_memory_does_not_grow_with_losses():
     samples = sounds(0.5).copy()
     samples[7] = np.nan

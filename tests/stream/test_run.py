@@ -257,6 +257,7 @@ def go(path: Path, source: Source, kill: int | None, seconds: float) -> None:
         log.close()
 
 
+@pytest.mark.slow
 @settings(max_examples=20)
 @given(
     kills=st.lists(st.integers(2, 25), min_size=1, max_size=3),

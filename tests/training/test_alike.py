@@ -52,6 +52,7 @@ def test_one_person_is_one(enrolled, others):
         assert unlike(enrolled((speaker, 0), (speaker, 0)), others) == []
 
 
+@pytest.mark.slow
 def test_two_people_are_told_apart(enrolled, others):
     high, low = far_apart()
     assert unlike(enrolled((high, 0), (low, 0)), others) == ["0", "1"]

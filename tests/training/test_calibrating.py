@@ -201,6 +201,7 @@ def test_speakers_who_are_all_alike_read_nothing(simulated):
             assert row["held_out_local_bits"] < 0.1
 
 
+@pytest.mark.slow
 def test_the_law_of_forty_predicts_the_bits_among_four_hundred(simulated):
     everybody = simulated(400, 2, 25.0, 7)
     grid = {"lengths": [3.0], "template_lengths": [12.0]}
@@ -220,6 +221,7 @@ def test_the_law_of_forty_predicts_the_bits_among_four_hundred(simulated):
         assert np.mean(predicted) > np.mean(among_forty) + 0.1
 
 
+@pytest.mark.slow
 def test_a_prior_keeps_few_speakers_from_claiming_too_much(simulated):
     """Session by session of a dozen: without a prior their law is of one session, and flatters."""
     everybody = simulated(80, 2, 25.0, 3)
@@ -297,6 +299,7 @@ class TestTrainedOn:
             for voice in simulated(26, 2, 30.0)
         ]
 
+    @pytest.mark.slow
     def test_their_tests_teach_no_law_of_its_feature(self, voices):
         naive = small(voices, self.SHAPES)
         made = small(voices, self.SHAPES, trained={"net": {*self.TRAINERS, "nobody"}})
@@ -314,6 +317,7 @@ class TestTrainedOn:
                 if apart:  # they flattered the attacker
                     assert row["held_out_local_bits"] < other["held_out_local_bits"] - 0.1
 
+    @pytest.mark.slow
     def test_nor_do_they_weigh_a_prior(self, voices, monkeypatch):
         heard: set[int] = set()
 

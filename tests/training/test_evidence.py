@@ -93,6 +93,7 @@ def test_a_known_ratio_is_recovered():
     assert difference == pytest.approx(0.0, abs=0.25)
 
 
+@pytest.mark.slow
 def test_its_limits_hold_the_known_ratio():
     inside = []
     for seed in range(12):
@@ -202,6 +203,7 @@ def test_calibrating_against_a_cohort(calibrated_voices):
     assert {row["evidence_pairs"] for row in made.rows} == {24 * 23 // 2}
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("quick")
 def test_a_prior_of_another_cohort_is_none(calibrated_voices):
     voices, cohort, options = calibrated_voices

@@ -29,6 +29,7 @@ def contents(population: Population):
     return population.speakers, population.offsets.tolist(), slices
 
 
+@pytest.mark.slow
 def test_templates_are_the_same_to_the_last_bit(corpus, monkeypatch):
     names = [r.path.name for r in corpus.recordings]
     seen: list[str] = []
@@ -48,6 +49,7 @@ def test_templates_are_the_same_to_the_last_bit(corpus, monkeypatch):
     assert [problem for problem in one.problems if "2.flac" in problem]
 
 
+@pytest.mark.slow
 def test_voices_are_the_same_to_the_last_bit(corpus):
     (one, shapes, problems), (two, *others) = (
         collect(corpus, features=["f0", "phones"], jobs=jobs) for jobs in (1, 2)

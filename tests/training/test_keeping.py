@@ -104,6 +104,7 @@ def test_what_is_there_is_heard_anew_with_what_is_added_in_another_manner(corpus
     assert again[0].target.read_bytes() == wanted[0].target.read_bytes()
 
 
+@pytest.mark.slow
 def test_processes_make_the_same_files(corpus, tmp_path):
     one, two = (listed(corpus, tmp_path / name) for name in ("one", "two"))
     assert heard(one) == heard(two, jobs=2)
@@ -162,6 +163,7 @@ def test_a_strangers_header_is_looked_at(tmp_path):
     assert len(recording_hashes(path)) == 1
 
 
+@pytest.mark.slow
 def test_embeddings_do_not_depend_on_processes(corpus, tmp_path, monkeypatch, ecapa):
     monkeypatch.setenv("MONITOR_ECAPA", ecapa)
     how = Manner(("identity",))

@@ -29,6 +29,7 @@ def test_audio_is_heard_as_the_live_path_hears_it(tmp_path, voice):
     assert heard.lost == ""
 
 
+@pytest.mark.slow
 def test_stopping_early_changes_nothing_of_what_was_wanted(tmp_path, voice):
     soundfile.write(tmp_path / "a.wav", voice(90.0), 16_000)
     whole = Listener().hear(tmp_path / "a.wav")

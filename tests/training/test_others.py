@@ -109,6 +109,7 @@ def test_who_trained_a_network_is_no_other(made):
     )
 
 
+@pytest.mark.slow
 def test_deterministic_for_a_seed_and_whatever_the_processes(made):
     one, two, other = (
         maxima(made, horizons=(5.0,), seed=seed, jobs=jobs).values

@@ -61,6 +61,7 @@ def places(scores) -> list[int]:
     return order
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seconds", [5, 20])
 def test_they_are_what_the_monitor_ranks_by(tmp_path, enrolled, seconds):
     _, population = enrolled

@@ -72,6 +72,7 @@ def judges() -> Cell:
     return replace(many, behind=few, own=own, candidates=CANDIDATES)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("quick")
 @pytest.mark.parametrize("speakers", [10, 15, 19, 30])
 def test_claims_of_few_speakers_stay_within_their_limits(elsewhere, judges, speakers):

@@ -111,6 +111,7 @@ def test_a_client_that_does_not_read_on_is_let_go(page):
         assert gone(stalled)
 
 
+@pytest.mark.slow
 def test_a_long_header_is_refused_and_freezes_nothing(guarded):
     hostile = '"' + "\\" * 60_000
     assert get(guarded, "", headers={"cookie": hostile}).status_code == 413

@@ -96,6 +96,7 @@ def test_a_client_of_an_earlier_run_begins_again(page):
     assert ids(whole(page, "00000000-4")) == list(range(1, 8))
 
 
+@pytest.mark.slow
 def test_fifty_clients_at_once(page):
     made = list(records.run(200))
 

@@ -77,6 +77,7 @@ def test_rates_among_parts_are_means_over_all_parts(matrix):
         assert rate == pytest.approx(np.mean(hits), abs=1e-9)
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=8)
 @given(matrices(8), SEEDS)
 def test_the_order_of_rows_and_columns_does_not_matter(matrix, seed):
@@ -140,6 +141,7 @@ def test_meand_among_more_is_that_of_more_candidates():
     assert 0 <= grown <= np.log2(400 / 60)
 
 
+@pytest.mark.slow
 def test_the_published_curves_are_bracketed():
     """Fitted up to 220 and up to 1 020 of Common Voice's speakers, asked for 21 920."""
     pytest.importorskip("legal_eval", reason="needs the extra peers")

@@ -110,6 +110,7 @@ def test_limits_of_the_average_hold():
     assert 0.92 <= hits / 400 <= 0.98
 
 
+@pytest.mark.slow
 def test_voice_privacys_two_lists_in_one(tmp_path):
     """Women and men are listed apart: no trial met everybody, within a group each did."""
     lists = [voice_privacy(tmp_path / p, p, seed) for seed, p in enumerate("fm")]
@@ -165,6 +166,7 @@ def test_who_is_in_no_group_is_said():
         by_group(every, dict.fromkeys(NAMES, "f"), partial(evaluate, replicates=0))
 
 
+@pytest.mark.slow
 def test_groups_stand_on_the_page(parts):
     text = page([evaluate(made(), replicates=0)], groups=[parts])
     assert "made, group by group" in text

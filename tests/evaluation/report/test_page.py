@@ -15,6 +15,8 @@ from monitor.evaluation.report.page import page, save_page
 from monitor.plots.evaluation import Curves, pictures
 from tests.evaluation.made import EVIL, curves, report
 
+pytestmark = pytest.mark.slow
+
 DRAWINGS = [each for family in families() for each in family.drawings]
 
 

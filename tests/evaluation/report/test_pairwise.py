@@ -75,6 +75,7 @@ def test_p_is_where_the_limits_begin_to_hold_zero(reports):
         assert not between(reports[1], reports[2], key, 0.9 * p).significant
 
 
+@pytest.mark.slow
 def test_p_of_two_systems_alike_is_seldom_small():
     target = np.repeat(np.arange(20), 4)
     own = target[:, None] == np.arange(20)

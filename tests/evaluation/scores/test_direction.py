@@ -11,6 +11,8 @@ from monitor.evaluation.scores.direction import points_away, warning
 from monitor.evaluation.scores.matrix import ScoreMatrix
 from tests.evaluation.matrices import chance, constant, perfect, rescored
 
+pytestmark = pytest.mark.slow
+
 
 def _weak(seed, strength):
     matrix = chance(30, 8, seed)

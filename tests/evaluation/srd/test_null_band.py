@@ -91,12 +91,14 @@ def _found(speakers, strength, alike, times):
     return np.mean([null_band(each, seed=7).chance <= 0.05 for each in studies])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("speakers", [2, 3, 4, 5, 6])
 def test_no_evidence_stands_out_once_in_twenty_and_evidence_does(speakers):
     assert _found(speakers, 0.0, 0.0, 120) <= 0.08
     assert _found(speakers, 4.0, 0.3, 30) >= 0.95
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("speakers", [3, 4, 5])
 def test_trials_of_a_speaker_that_are_alike_are_no_evidence(speakers):
     assert _found(speakers, 0.0, 0.95, 120) <= 0.09

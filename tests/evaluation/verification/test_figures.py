@@ -113,6 +113,7 @@ def test_rocch_is_where_the_hull_crosses(mated, non_mated):
     assert eer(mated, non_mated) == pytest.approx(best, abs=1e-12)
 
 
+@pytest.mark.slow
 @given(SCORES, SCORES)
 def test_only_the_order_counts(mated, non_mated):
     stretched = np.exp(np.array(mated) / 3), np.exp(np.array(non_mated) / 3)
