@@ -27,7 +27,6 @@ import numpy as np
 from benchmarks.hear import chapters, hear_all, trainers
 from monitor.corpus.finding import find
 from monitor.features.registry import make
-from monitor.marks import network_of
 from monitor.population.law import Laws, RankLaw
 from monitor.population.population import FeatureTemplates, Population, Speaker
 from monitor.population.reference import demo_frames
@@ -204,9 +203,10 @@ def _demo(path: Path) -> None:
     frames = hear(path, features, Manner(OWN, DEMO_SECONDS))
     tracks = {}
     for feature in features:
-        track, histogram = frames.tracks[feature.name], feature.kind == "histogram"
-        values = track.values.astype(np.uint8 if histogram else np.float16)
-        tracks[feature.name] = Track(
+        track = frames.tracks[feature.spec.name]
+        whole = track.values.dtype.kind in "iu"
+        values = track.values.astype(np.uint8 if whole else np.float16)
+        tracks[feature.spec.name] = Track(
             track.ticks.astype(np.int32),
             values,
             None if track.spans is None else track.spans.astype(np.int32),
@@ -215,9 +215,9 @@ def _demo(path: Path) -> None:
         demo_frames(),
         frames.speech,
         tracks,
-        {feature.name: feature.size for feature in features},
-        {feature.name: feature.frame_seconds for feature in features},
-        networks={feature.name: network_of(feature) for feature in features},
+        {each.spec.name: each.spec.size for each in features},
+        {each.spec.name: each.spec.frame_seconds for each in features},
+        networks={each.spec.name: each.spec.network for each in features},
     )
     demo_frames().chmod(0o644)
     print(f"{demo_frames().name}: {demo_frames().stat().st_size / 1e3:.0f} kB")

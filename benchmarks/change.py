@@ -32,13 +32,14 @@ import numpy as np
 
 from monitor.features.channel import Channel
 from monitor.features.extractor import Extractor
-from monitor.features.registry import make
+from monitor.features.registry import followed, make
 from monitor.features.tracks import join_frames
-from monitor.maths.sketch import make_sketch
+from monitor.kinds import EMBEDDING, HISTOGRAM
+from monitor.kinds.following import Sensitivity
 from monitor.sources.file import File
 from monitor.sources.frames import FramesFile
-from monitor.stream.change import SENSITIVITY, Change, ChangeDetector
-from monitor.types import TICKS_PER_SECOND, AnyArray, Block, FloatArray, Frames, Track
+from monitor.stream.change import Change, ChangeDetector, Followed
+from monitor.types import TICKS_PER_SECOND, Block, FloatArray, Frames, Track
 
 CORPORA = ("train-clean-5", "train-clean-100", "dev-clean", "long")
 SHORTEST, LONGEST = 30, 180
@@ -95,7 +96,7 @@ def main() -> None:
     halves = {"choosing": readers[::2], "reporting": readers[1::2]}
     speakers = halves.pop(asked.half)
     (others,) = halves.values()
-    kinds, background = population(others, features)
+    background = population(others, features)
     rng = np.random.default_rng(asked.seed)
     streams = [splice(speakers, rng) for _ in range(asked.streams)]
     hours = sum(f.speech.size for r in speakers for f in r.frames) / TICKS_PER_SECOND / 3600
@@ -105,19 +106,19 @@ def main() -> None:
     print(f"{'':34}false alarms/h  other sex: missed, delay s    same sex: missed, delay s")
     print(f"{'features':24}careful   alone spliced  (median, 90 %; of speech)")
     if asked.grid:
-        grid(features, kinds, background, speakers, streams)
+        grid(features, background, speakers, streams)
         return
     for names in feature_sets(features):
         for careful in CAREFUL:
 
             def detector(names: Sequence[str] = names, careful: float = careful) -> ChangeDetector:
-                return ChangeDetector({n: background[n] for n in names}, kinds, careful=careful)
+                return ChangeDetector({n: background[n] for n in names}, careful=careful)
 
             print(f"{'+'.join(names):24}{careful:7g}{row(detector, speakers, streams)}", flush=True)
     if asked.detectors:
-        compare(lambda: ChangeDetector(background, kinds), speakers, streams)
+        compare(lambda: ChangeDetector(background), speakers, streams)
     if asked.channel:
-        channels(speakers[: asked.channel], features, background, kinds)
+        channels(speakers[: asked.channel], features, background)
 
 
 def feature_sets(features: Sequence[str]) -> list[tuple[str, ...]]:
@@ -216,23 +217,32 @@ def joined(pieces: Sequence[Frames], turns: Sequence[Reader]) -> Spliced:
     return Spliced(Frames(speech, tracks), tuple(ends.tolist()), tuple(turns))
 
 
-def population(
-    readers: Sequence[Reader], features: Sequence[str]
-) -> tuple[dict[str, str], dict[str, AnyArray]]:
-    kinds, background = {}, {}
+def population(readers: Sequence[Reader], features: Sequence[str]) -> dict[str, Followed]:
+    background = {}
     for name in features:
         if name == "channel":
-            kinds[name], background[name] = "levels", np.empty((0, Channel.size))
+            nobody = np.empty((0, Channel.spec.size))
+            background[name] = Followed(Channel.spec.kind, nobody, Channel.follow)
             continue
         tracks = [reader.frames[0].tracks[name] for reader in readers]
-        embedding = tracks[0].values.ndim == 2
-        kinds[name] = "embedding" if embedding else "histogram"
-        size = tracks[0].values.shape[1] if embedding else make([name])[0].size
-        sketches = [make_sketch(kinds[name], size) for _ in tracks]
+        kind = EMBEDDING if tracks[0].values.ndim == 2 else HISTOGRAM  # no network need be here
+        size = kind.size_of(tracks[0].values, None)
+        if kind.open_size:
+            size = make([name])[0].spec.size
+        sketches = [kind.sketch(size) for _ in tracks]
         for sketch, track in zip(sketches, tracks, strict=True):
             sketch.learn_many(track.values[track.ticks <= TEMPLATE_SECONDS * TICKS_PER_SECOND])
-        background[name] = np.array([sketch.total for sketch in sketches])
-    return kinds, background
+        background[name] = Followed(
+            kind, np.array([sketch.total for sketch in sketches]), settings_of(name)
+        )
+    return background
+
+
+def settings_of(name: str) -> Sensitivity:
+    how = followed(name)
+    if how is None:
+        raise SystemExit(f"{name} states no settings to follow it with")
+    return how
 
 
 # ---------------------------------------------------------------------------------------- the count
@@ -304,19 +314,18 @@ def hours(runs: Iterable[Frames]) -> float:
 
 def grid(
     features: Sequence[str],
-    kinds: Mapping[str, str],
-    background: Mapping[str, AnyArray],
+    background: Mapping[str, Followed],
     readers: Sequence[Reader],
     streams: Sequence[Spliced],
 ) -> None:
     """Other settings of each embedding alone."""
-    for name in (each for each in features if kinds[each] == "embedding"):
-        own = SENSITIVITY.get(name, SENSITIVITY["embedding"])
+    for name in (each for each in features if background[each].kind.discerning):
+        own = background[name]
         for level, delta in product(LEVELS, DELTAS):
-            how = {name: replace(own, level=level, delta=delta)}
+            how = replace(own, how=replace(own.how, level=level, delta=delta))
 
-            def detector(name: str = name, how: Any = how) -> ChangeDetector:
-                return ChangeDetector({name: background[name]}, kinds, sensitivity=how)
+            def detector(name: str = name, how: Followed = how) -> ChangeDetector:
+                return ChangeDetector({name: how})
 
             label = f"{name} {level:.2f} {delta:g}"
             print(f"{label:31}{row(detector, readers, streams)}", flush=True)
@@ -397,8 +406,7 @@ CHANNELS: Mapping[str, Callable[[FloatArray, int], FloatArray]] = {
 def channels(
     readers: Sequence[Reader],
     features: Sequence[str],
-    background: Mapping[str, AnyArray],
-    kinds: Mapping[str, str],
+    background: Mapping[str, Followed],
 ) -> None:
     print(f"\nchannel changes after {CHANNEL_SECONDS} s of one reader; {len(readers)} readers")
     sets = feature_sets(features)
@@ -408,7 +416,7 @@ def channels(
             found: list[Found] = []
             early = 0
             for frames in heard:
-                detector = ChangeDetector({n: background[n] for n in names}, kinds)
+                detector = ChangeDetector({n: background[n] for n in names})
                 ticks = [round(c.seconds * TICKS_PER_SECOND) for c in changes(detector, frames)]
                 begin = CHANNEL_SECONDS * TICKS_PER_SECOND
                 early += sum(tick <= begin for tick in ticks)

@@ -47,7 +47,6 @@ from monitor.sources.frames import FramesFile
 from monitor.training.calibrating import calibrate
 from monitor.training.cohort import cohort_of
 from monitor.training.enrolling import enrol
-from monitor.training.listening import Shape
 from monitor.training.others import with_maxima
 from monitor.training.streams import stream_of
 from monitor.training.voices import SpeakerSpeech, collect
@@ -187,7 +186,7 @@ def part(
     enrolled = population
     for name in out:
         enrolled = enrolled.without(name)
-    shapes = _shapes(population)
+    shapes = population.specs
     laws = calibrate(
         known,
         shapes,
@@ -221,13 +220,6 @@ def part(
     for _, stream in strangers:
         judge(others, enrolled, features, stream, generator, watched=1)
     return own, others
-
-
-def _shapes(population: Population) -> dict[str, Shape]:
-    return {
-        name: Shape(each.kind, each.size, each.frame_seconds, each.network)
-        for name, each in population.features.items()
-    }
 
 
 def judge(

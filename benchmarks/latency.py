@@ -183,7 +183,7 @@ def hear(recording: Path, seconds: float, features: list[str]) -> dict[str, Any]
         "latency_seconds_max": round(max(late), 3),
         "lag_seconds_median": round(float(np.median(lags)), 3),
         "share_of_a_core": round(share, 3),
-        "cost": {part.name: round(part.cost, 4) for part in parts},
+        "cost": {part.spec.name: round(part.cost, 4) for part in parts},
         "gaps": arrivals.gaps,
         "load": round(os.getloadavg()[0], 2),
     }

@@ -21,7 +21,7 @@ from benchmarks.template_length import collected
 from monitor.corpus.finding import find
 from monitor.maths.calibrated import least_cost_bits
 from monitor.maths.openset import told_apart
-from monitor.maths.scores import Similarity, default_similarity, similarity
+from monitor.maths.scores import Similarity
 from monitor.population.cohort import Cohort
 from monitor.training.cells import Plan, plans
 from monitor.training.cohort import cohort_of
@@ -44,8 +44,8 @@ def main() -> None:
     )
     print("| | raw: area, least Cllr | less the mean | and by the spread |")
     print("| --- | ---: | ---: | ---: |")
-    for name, shape in shapes.items():
-        measure = similarity(default_similarity(shape.kind), shape.kind)
+    for name, spec in shapes.items():
+        measure = spec.kind.similarity()
         cells = [
             ", ".join(f"{x:.2f}" for x in each) for each in figures(plan, name, measure, cohort)
         ]
@@ -57,7 +57,7 @@ def figures(
 ) -> list[tuple[float, float]]:
     """Area and least Cllr, by how the scores are set against the cohort."""
     slices = cohort.features[name].slices
-    wide = np.float64 if measure.kind == "embedding" else np.int64
+    wide = cohort.specs[name].kind.wide
     others = measure.prepare(slices[slices.any(axis=1)].astype(wide))
     raw, level, spread, own = [], [], [], []
     for shift in range(SHIFTS):

@@ -25,10 +25,10 @@ from benchmarks.hear import CORPORA, MOST_SECONDS
 from benchmarks.simulation import SIZE, Simulation, write_corpus
 from monitor.corpus.finding import find
 from monitor.features.registry import make
+from monitor.kinds import HISTOGRAM, FeatureSpec
 from monitor.maths.logit import Trials
 from monitor.maths.posterior import confidence_bits, local_bits
 from monitor.maths.quantiles import limits
-from monitor.maths.scores import similarity
 from monitor.population.interpolation import at_template
 from monitor.population.law import Laws
 from monitor.population.population import FeatureTemplates, Population
@@ -37,12 +37,11 @@ from monitor.training import calibrating
 from monitor.training.calibrating import calibrate
 from monitor.training.cells import Cell, plans
 from monitor.training.keeping import Manner, hear
-from monitor.training.listening import Shape
 from monitor.training.voices import UNITS_PER_SECOND, SpeakerSpeech, collect
 from monitor.types import FloatArray
 
-SHAPES = {"f0": Shape("histogram", SIZE, 0.01)}
-SCORER = similarity("log-likelihood", "histogram")
+SHAPES = {"f0": FeatureSpec("f0", HISTOGRAM, SIZE, 0.01)}
+SCORER = HISTOGRAM.similarity("log-likelihood")
 DRAWS = 100
 LEAST = 51.0
 """Speech seconds of a nonnative speaker: enough for 30 s of template and 20 s of test."""
@@ -109,7 +108,7 @@ def others(
     calibrating.FEWEST_SPEAKERS = fewest  # a prior of very few is a hard test, not a product
     laws = learn(voices, None, test, template)
     calibrating.FEWEST_SPEAKERS = 10
-    nobody = FeatureTemplates("histogram", SIZE, 0.01, np.zeros((0, SIZE), np.int64))
+    nobody = FeatureTemplates(SHAPES["f0"], np.zeros((0, SIZE), np.int64))
     return Population((), np.zeros(1, np.int64), {"f0": nobody}, laws)
 
 

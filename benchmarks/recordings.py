@@ -26,7 +26,6 @@ import numpy as np
 from monitor.features.extractor import Extractor
 from monitor.features.registry import make
 from monitor.features.tracks import join_frames
-from monitor.maths.sketch import make_sketch
 from monitor.population.population import Population
 from monitor.sources.file import File
 from monitor.stream.alike import LEAST, alike, cohort
@@ -96,7 +95,7 @@ def voice(frames: Frames, names: Sequence[str], seconds: float) -> Evidence:
     totals, counts = {}, {}
     for name in names:
         track, templates = frames.tracks[name], READERS.features[name]
-        sketch = make_sketch(templates.kind, templates.size)
+        sketch = templates.spec.sketch()
         sketch.learn_many(track.values[track.ticks <= ticks])
         totals[name], counts[name] = sketch.total, sketch.frames
     return Evidence(int(frames.speech[:ticks].sum()), totals, counts, counts)
@@ -115,7 +114,7 @@ def pairs(
         parts = []
         for feature in features:
             like = [cohort(READERS, feature, each.speech_seconds)[kept] for each in (one, other)]
-            kind = READERS.features[feature].kind
+            kind = READERS.specs[feature].kind
             parts.append(alike(kind, one.totals[feature], other.totals[feature], *like))
         return float(np.mean(parts))
 

@@ -105,7 +105,7 @@ def main() -> None:
     halves = {"choosing": readers[::2], "reporting": readers[1::2]}
     speakers = halves.pop(asked.half)
     (others,) = halves.values()
-    kinds, background = population(others, features)
+    background = population(others, features)
     rng = np.random.default_rng(asked.seed)
     streams = {
         seconds: [reply(speakers, rng, seconds) for _ in range(asked.streams)]
@@ -120,7 +120,7 @@ def main() -> None:
     for names in feature_sets(features):
 
         def detector(names: Sequence[str] = names, *, returns: bool = True) -> ChangeDetector:
-            return ChangeDetector({n: background[n] for n in names}, kinds, returns=returns)
+            return ChangeDetector({n: background[n] for n in names}, returns=returns)
 
         for seconds, some in streams.items():
             print(f"{'+'.join(names):28}{row([told(detector(), each) for each in some], seconds)}")

@@ -18,7 +18,6 @@ import numpy as np
 
 from benchmarks.hear import trainers
 from monitor.corpus.finding import find
-from monitor.maths.scores import default_similarity, similarity
 from monitor.training.cells import plans
 from monitor.training.voices import UNITS_PER_SECOND, collect
 
@@ -41,10 +40,7 @@ def main() -> None:
         voices, shapes, problems = collect(find(manifest))
     for problem in problems:
         raise SystemExit(problem)
-    measures = {
-        name: similarity(default_similarity(shape.kind), shape.kind)
-        for name, shape in shapes.items()
-    }
+    measures = {name: spec.kind.similarity() for name, spec in shapes.items()}
     units = round(given.seconds * UNITS_PER_SECOND), round(given.template * UNITS_PER_SECOND)
     (plan,) = (
         plan

@@ -18,7 +18,7 @@ import numpy as np
 
 from benchmarks.hear import chapters
 from benchmarks.template_length import LEARNT, collected, halves
-from monitor.maths.windows import SessionFrames
+from monitor.kinds import FeatureSpec
 from monitor.population.population import (
     SLICE_SECONDS,
     FeatureTemplates,
@@ -28,7 +28,7 @@ from monitor.population.population import (
 from monitor.training import alike
 from monitor.training.alike import unlike_sessions
 from monitor.training.calibrating import calibrate
-from monitor.training.listening import Shape
+from monitor.training.session_frames import SessionFrames
 from monitor.training.voices import UNITS_PER_SECOND, SpeakerSpeech
 
 SESSION_SECONDS = (30.0, 60.0)
@@ -95,20 +95,18 @@ def _sessions(
 
 
 def _joined(
-    sessions: list[dict[str, SessionFrames]], shapes: Mapping[str, Shape], slices: int
+    sessions: list[dict[str, SessionFrames]], shapes: Mapping[str, FeatureSpec], slices: int
 ) -> Population:
     """One speaker of these sessions, as many slices of each."""
     features = {}
-    for name, shape in shapes.items():
+    for name, spec in shapes.items():
         rows = [s[name].total(i * _SLICE, _SLICE) for s, i in product(sessions, range(slices))]
-        features[name] = FeatureTemplates(
-            shape.kind, shape.size, shape.frame_seconds, np.stack(rows), shape.network
-        )
+        features[name] = FeatureTemplates(spec, np.stack(rows))
     return Population([Speaker("x")], np.array([0, len(sessions) * slices]), features)
 
 
 def _population(
-    voices: list[SpeakerSpeech], shapes: Mapping[str, Shape], slices: int
+    voices: list[SpeakerSpeech], shapes: Mapping[str, FeatureSpec], slices: int
 ) -> Population:
     """Everybody whose longest session is long enough."""
     made = None

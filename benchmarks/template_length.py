@@ -20,15 +20,14 @@ from pathlib import Path
 import numpy as np
 
 from monitor.corpus.finding import find
+from monitor.kinds import FeatureSpec
 from monitor.maths import logit
 from monitor.maths.posterior import confidence_bits, local_bits
-from monitor.maths.scores import default_similarity, similarity
 from monitor.population.interpolation import at_template
 from monitor.population.law import RankLaw
 from monitor.training import fitted
 from monitor.training.calibrating import calibrate
 from monitor.training.cells import Cell, plans
-from monitor.training.listening import Shape
 from monitor.training.voices import UNITS_PER_SECOND, SpeakerSpeech, collect
 
 CORPORA = ("train-clean-5", "train-clean-100", "dev-clean")
@@ -48,7 +47,7 @@ def main() -> None:
     setattr(fitted, "LOSSES", ("LL",))  # noqa: B010
     names = given.features.split(",")
     voices, shapes = collected(given.frames, names)
-    measures = {n: similarity(default_similarity(s.kind), s.kind) for n, s in shapes.items()}
+    measures = {n: s.kind.similarity() for n, s in shapes.items()}
     additive = np.array([measure.additive for measure in measures.values()])
     found: dict[tuple[str, str, float, float], list[tuple[float, float, float]]] = defaultdict(list)
     generator = np.random.default_rng(0)
@@ -91,7 +90,7 @@ def main() -> None:
 
 def collected(
     frames: Path, features: Sequence[str]
-) -> tuple[list[SpeakerSpeech], dict[str, Shape]]:
+) -> tuple[list[SpeakerSpeech], dict[str, FeatureSpec]]:
     """The readers of a folder made by `benchmarks.hear`; a chapter is a session."""
     with tempfile.TemporaryDirectory() as folder:
         manifest = Path(folder) / "all.csv"

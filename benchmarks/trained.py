@@ -25,7 +25,6 @@ from benchmarks.build_reference import FEATURES
 from benchmarks.hear import trainers
 from benchmarks.template_length import collected
 from monitor.maths import logit
-from monitor.maths.scores import default_similarity, similarity
 from monitor.population.population import Population
 from monitor.training.cells import Cell, plans
 from monitor.training.voices import UNITS_PER_SECOND, SpeakerSpeech
@@ -44,7 +43,7 @@ def main() -> None:
     given = parser.parse_args()
     trained = trainers(given.frames)["phones"]
     voices, shapes = collected(given.frames, FEATURES)
-    measures = {n: similarity(default_similarity(s.kind), s.kind) for n, s in shapes.items()}
+    measures = {n: s.kind.similarity() for n, s in shapes.items()}
     knows = np.array([voice.name in trained for voice in voices])
     print("| session | T | " + " | ".join(FEATURES) + " |")
     print("| --- | ---: |" + " ---: |" * len(FEATURES))

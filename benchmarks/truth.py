@@ -35,7 +35,6 @@ from monitor.maths import calibrated
 from monitor.maths.bootstrap import speaker_weights
 from monitor.maths.evidence import bits_among, held_to, levelled, posterior_among
 from monitor.maths.quantiles import limits
-from monitor.maths.scores import default_similarity, similarity
 from monitor.plots.canvas import BLUE, GREEN, GREY, ORANGE, PURPLE, draw
 from monitor.population.normalising import Against
 from monitor.training.cells import Compared, plans
@@ -126,7 +125,7 @@ def main() -> None:
         if each.role == "held out"
     }
     cohort, _ = cohort_of(find(given.frames / BACKGROUND), features=FEATURES)
-    measures = {n: similarity(default_similarity(s.kind), s.kind) for n, s in shapes.items()}
+    measures = {n: s.kind.similarity() for n, s in shapes.items()}
     against = {name: Against(cohort, name, each) for name, each in measures.items()}
     voices = [*readers, *foreign]
     known = trainers(given.speech)["phones"]

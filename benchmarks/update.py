@@ -24,7 +24,7 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks.simulation import SIZE, Simulation
 from monitor.alerts import Threshold
-from monitor.maths.scores import similarity
+from monitor.kinds import HISTOGRAM, FeatureSpec
 from monitor.population.cohort import Cohort
 from monitor.population.evidence import EvidenceLaw
 from monitor.population.law import Laws, RankLaw
@@ -53,7 +53,11 @@ def population_of(speakers: int) -> Population:
     return Population(
         [Speaker(f"{i:06d}") for i in range(speakers)],
         np.arange(speakers + 1) * SLICES,
-        {"f0": FeatureTemplates("histogram", SIZE, 0.01, counts_of(Simulation(speakers), SLICES))},
+        {
+            "f0": FeatureTemplates(
+                FeatureSpec("f0", HISTOGRAM, SIZE, 0.01), counts_of(Simulation(speakers), SLICES)
+            )
+        },
         Laws([replace(law, evidence=None) for law in laws]),
     )
 
@@ -61,7 +65,10 @@ def population_of(speakers: int) -> Population:
 def with_evidence(population: Population) -> Population:
     """The same with a cohort, and laws that set scores against it."""
     slices = counts_of(Simulation(COHORT, seed=1), 1)
-    cohort = Cohort(np.full(COHORT, 3.0), {"f0": FeatureTemplates("histogram", SIZE, 0.01, slices)})
+    cohort = Cohort(
+        np.full(COHORT, 3.0),
+        {"f0": FeatureTemplates(FeatureSpec("f0", HISTOGRAM, SIZE, 0.01), slices)},
+    )
 
     def evidence(law: RankLaw) -> EvidenceLaw:
         cells = (1 + DRAWS, law.lengths.size, law.template_lengths.size)
@@ -95,7 +102,7 @@ def measure(speakers: int, seconds: int) -> dict[str, float | int]:
     ]
     assert watched[0][0].attacker.support_bits is not None
     frames = Simulation(speakers).frames(1, 0, seconds)
-    prepare = similarity("log-likelihood").prepare
+    prepare = HISTOGRAM.similarity("log-likelihood").prepare
     prepared = prepare(plain.templates("f0", plain.scoring()))
     counts = np.zeros(SIZE)
     times: list[list[float]] = [[], [], []]

@@ -7,18 +7,11 @@ No mark: no network, or nobody noted which.
 from __future__ import annotations
 
 import re
-from typing import Any
 
-__all__ = ["is_mark", "network_of", "unlike_networks"]
+__all__ = ["is_mark", "unlike_networks"]
 
 _SHA256 = re.compile("[0-9a-f]{64}")
 _SHOWN = 12
-
-
-def network_of(feature: object) -> str | None:
-    """The mark of what a feature makes; plug-ins without a network need no such attribute."""
-    mark: Any = getattr(feature, "network", None)
-    return None if mark is None else str(mark)
 
 
 def is_mark(value: object) -> bool:

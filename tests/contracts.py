@@ -29,12 +29,11 @@ from monitor.alerts.actions.command import Command
 from monitor.alerts.actions.courier import Courier
 from monitor.features.channel import Channel
 from monitor.features.f0 import F0
-from monitor.features.given import Given
 from monitor.features.identity import Identity
 from monitor.features.network import Network
 from monitor.features.phones import Phones
 from monitor.features.voice import Voice
-from monitor.features.windows import SpeechWindows
+from monitor.features.windows import SpeechWindows, window_spec
 from monitor.ledger import Ledger, LedgerSession
 from monitor.maths.sketch import EmbeddingSum, Histogram
 from monitor.protocols import Feature, Sink, Sketch, Source
@@ -155,18 +154,16 @@ def identity() -> Identity:
 
 def speaker_model() -> Feature:
     onnx_extra()
-    return SpeechWindows("speaker_0", SIZE, Network(of_sound(), "speaker"))
+    return SpeechWindows(window_spec("speaker_0", SIZE), Network(of_sound(), "speaker"))
 
 
 FEATURES = {
-    "f0": FeatureCase(F0, lambda: voice(3.0, F0.rate)),
+    "f0": FeatureCase(F0, lambda: voice(3.0, 8000)),
     "phones": FeatureCase(Phones, lambda: babble(30, pause_seconds=0.3)),
     "voice": FeatureCase(Voice, lambda: voice(9.0)),
     "identity": FeatureCase(identity, lambda: voice(9.0), 1e-5, (pytest.mark.weights,)),
     "speaker model": FeatureCase(speaker_model, lambda: voice(9.0), tolerance=1e-5),
     "channel": FeatureCase(Channel, lambda: voice(9.0)),
-    "given histogram": FeatureCase(lambda: Given("phones", 40, "histogram", 0.08)),
-    "given embedding": FeatureCase(lambda: Given("identity", 192, "embedding", 1.5)),
 }
 
 

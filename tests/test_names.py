@@ -114,7 +114,6 @@ NAMES = {
         "AudioDevice",
         "Embedder",
         "Feature",
-        "FeatureShape",
         "LiveSource",
         "Recordable",
         "RunLog",

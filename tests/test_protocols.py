@@ -76,7 +76,7 @@ def test_what_ships_fits(role, implementation):
 
 def test_every_role_is_listed_and_tested():
     # the first four by tests/test_contracts.py; the shape of a feature is attributes only
-    elsewhere = {"Feature", "Sketch", "Source", "Sink", "FeatureShape"}
+    elsewhere = {"Feature", "Sketch", "Source", "Sink"}
     assert {role.__name__ for role, _ in FITS} | elsewhere == set(monitor.protocols.__all__)
 
 

@@ -80,9 +80,10 @@ def excerpt(path: Path, number: int) -> Path:
     heard = join_runs(list(source)[:2])
     write_frames(
         path, heard.speech, heard.tracks,
-        {name: size for name, (size, *_) in source.features.items()},
-        {name: seconds for name, (_, _, seconds) in source.features.items()},
-        networks=source.networks, hashes=(f"file:{number:064x}",), heard={"channel": None},
+        {name: spec.size for name, spec in source.features.items()},
+        {name: spec.frame_seconds for name, spec in source.features.items()},
+        networks={name: spec.network for name, spec in source.features.items()},
+        hashes=(f"file:{number:064x}",), heard={"channel": None},
     )  # fmt: skip
     return path
 

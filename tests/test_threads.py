@@ -11,6 +11,7 @@ import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from monitor.features.extractor import Extractor
+from monitor.kinds import HISTOGRAM, FeatureSpec
 from monitor.threads import one_thread
 from monitor.types import Block, FloatArray, Track
 
@@ -22,7 +23,7 @@ def threads() -> set[int]:
 class Counting:
     """A feature that notes with how many threads it is computed."""
 
-    name, rate, size, kind, frame_seconds = "counting", 16_000, 2, "histogram", 0.01
+    spec, follow = FeatureSpec("counting", HISTOGRAM, 2, 0.01, 16_000), None
 
     def __init__(self) -> None:
         self.found: set[int] = set()

@@ -202,8 +202,8 @@ def command(
     from monitor.cli.table import print_laws
     from monitor.corpus.finding import find
     from monitor.errors import UsageError
+    from monitor.kinds import SIMILARITIES
     from monitor.marks import unlike_networks
-    from monitor.maths.scores import SIMILARITIES
     from monitor.plots.canvas import check_suffix
     from monitor.population.lawfile import save_laws
     from monitor.population.population import Population
@@ -230,12 +230,12 @@ def command(
     population = None
     if output is not None:
         check_output(output)
-        kind = store_kind(output) if output.exists() else "law"
-        if kind == "population":
+        store = store_kind(output) if output.exists() else "law"
+        if store == "population":
             population = Population.load(output)
             check_model(population, output)
             features = features or tuple(population.features)
-        elif kind != "law":
+        elif store != "law":
             raise UsageError(f"{output} is no population of this program; choose another name")
     if template_lengths is None:
         own = {population.scoring().seconds} if population is not None else set()
@@ -247,7 +247,7 @@ def command(
     files = [recording.path for recording in found.recordings]
     load_identity(features, files)
     with progress_over(len(found.recordings), "listening") as step:
-        voices, shapes, problems = collect(
+        voices, specs, problems = collect(
             found,
             features=features,
             progress=lambda r: step(r.speaker, 1),
@@ -256,32 +256,32 @@ def command(
     for problem in problems:
         say(f"monitor: skipped: {problem}")
     templates = {} if population is None else population.features
-    for name, shape in shapes.items() if templates else ():
-        mine = templates.get(name)
-        if mine is None or (mine.kind, mine.size) != (shape.kind, shape.size):
+    for name, spec in specs.items() if templates else ():
+        mine = None if name not in templates else templates[name].spec
+        if mine is None or (mine.kind, mine.size) != (spec.kind, spec.size):
             raise UsageError(
-                f"{output} has no {name} of this kind ({shape.kind} of size {shape.size}); choose "
+                f"{output} has no {name} of this kind ({spec}); choose "
                 "with --features, or enrol and calibrate the same kind of frames"
             )
-        if mine.network != shape.network:
-            what = unlike_networks(name, str(corpus), shape.network, str(output), mine.network)
+        if mine.network != spec.network:
+            what = unlike_networks(name, str(corpus), spec.network, str(output), mine.network)
             raise UsageError(f"{what}; enrol and calibrate with one version, or choose --features")
     lengths = lengths or LENGTHS
-    if strange := sorted(trained.keys() - shapes.keys()):
-        raise UsageError(f"--trained {strange[0]}: calibrating {', '.join(shapes)}")
+    if strange := sorted(trained.keys() - specs.keys()):
+        raise UsageError(f"--trained {strange[0]}: calibrating {', '.join(specs)}")
     others = None if population is None else population.cohort
     left_out: tuple[str, ...] = ()
     if against is not None:
         known = {voice.name for voice in voices}
         known.update(() if population is None else population.names)
-        others, left_out, more = cohort_from(against, shapes, known, processes(jobs, files))
+        others, left_out, more = cohort_from(against, specs, known, processes(jobs, files))
         problems += more
         for problem in more:
             say(f"monitor: skipped: {problem}")
     with progress_over(2 * len(lengths) * len(template_lengths), "fitting laws") as step:
         made = calibrate(
             voices,
-            shapes,
+            specs,
             lengths=lengths,
             template_lengths=template_lengths,
             similarities=similarities,
@@ -329,7 +329,7 @@ def command(
         plot_reliability(made.rows, reliability)
     if left_out:
         say(f"monitor: note: left out of the cohort, being known: {', '.join(left_out)}")
-    for line in advice(made, shapes):
+    for line in advice(made, specs):
         say(f"monitor: note: {line}")
     if output is not None:
         say(f"the laws are in {output}")

@@ -111,8 +111,8 @@ def _hearing() -> Finding:
 def _phones() -> Finding:
     from monitor.features.phones import Phones
 
-    phones = Phones()
-    return Finding("phones", "ok", f"{phones.size} units, network {phones.network[:12]}")
+    spec = Phones().spec
+    return Finding("phones", "ok", f"{spec.size} units, network {str(spec.network)[:12]}")
 
 
 def _voice() -> Finding:

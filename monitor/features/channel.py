@@ -8,7 +8,8 @@ from __future__ import annotations
 import numpy as np
 
 from monitor.features.framing import Framer
-from monitor.features.tracks import empty_track
+from monitor.kinds import LEVELS, FeatureSpec
+from monitor.kinds.following import Sensitivity
 from monitor.maths.spectra import fft
 from monitor.types import TICKS_PER_SECOND, BoolArray, FloatArray, Track
 
@@ -47,11 +48,9 @@ class Channel:
         array([2., 2., 2., 2., 2., 2., 2., 2., 2., 2.])
     """
 
-    name = "channel"
-    rate = _RATE
-    size = 2 * len(_WIDTHS)
-    kind = "levels"
-    frame_seconds = float(SECONDS)
+    spec = FeatureSpec("channel", LEVELS, 2 * len(_WIDTHS), float(SECONDS), _RATE)
+    # benchmarks/change.py chose it
+    follow = Sensitivity(1, 4, 3.0, 0.5, back_units=4, held_units=1, min_units=3, least_drop=0.4)
 
     def __init__(self) -> None:
         self.reset()
@@ -63,7 +62,7 @@ class Channel:
         self._heard += len(pieces)
         due = ticks > self._skip
         if not due.any():
-            return empty_track(self)
+            return self.spec.no_frames()
         pieces = pieces[np.argmax(due) :]
         some = [pieces[start : start + _AT_ONCE] for start in range(0, len(pieces), _AT_ONCE)]
         levels, speech = (np.concatenate(each) for each in zip(*map(_levels, some), strict=True))
@@ -71,7 +70,7 @@ class Channel:
 
     def flush(self) -> Track:
         """Nothing: less than three seconds are left."""
-        return empty_track(self)
+        return self.spec.no_frames()
 
     def skip_to(self, tick: int) -> None:
         """Levels complete by ``tick`` (counted from the last reset) are not computed."""

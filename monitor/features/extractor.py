@@ -10,7 +10,7 @@ from monitor.errors import UsageError
 from monitor.features.bad_samples import BadSamples
 from monitor.features.blocks import columns_of
 from monitor.features.resampling import Resampler
-from monitor.features.tracks import empty_track, join_frames, join_tracks, shift_track
+from monitor.features.tracks import join_frames, join_tracks, shift_track
 from monitor.features.vad import DECISION_TICKS, VAD_RATE, VoiceActivity
 from monitor.protocols import Feature
 from monitor.threads import one_thread
@@ -53,7 +53,7 @@ class Extractor:
     """
 
     def __init__(self, features: Sequence[Feature], channel: int | None = None) -> None:
-        names = [feature.name for feature in features]
+        names = [feature.spec.name for feature in features]
         if len(set(names)) < len(names):
             raise UsageError(f"features must have different names, not {', '.join(names)}")
         self.features = tuple(features)
@@ -81,7 +81,7 @@ class Extractor:
     def flush(self) -> Frames:
         """What only the end of the recording, or of the stream, completes."""
         if self._current is None:
-            tracks = {feature.name: empty_track(feature) for feature in self.features}
+            tracks = {each.spec.name: each.spec.no_frames() for each in self.features}
             return Frames(np.empty(0, np.bool_), tracks)
         with one_thread():
             frames = self._current.flush()
@@ -110,7 +110,7 @@ class _Recording:
         self._first_tick = first_tick
         self._bad_samples = BadSamples(block.rate, block.recording, first_tick)
         self._vad = VoiceActivity()
-        rates = {VAD_RATE, *(feature.rate for feature in features)}
+        rates = {VAD_RATE, *(_rate(feature) for feature in features)}
         self._resamplers = {rate: Resampler(block.rate, rate) for rate in rates}
         self._heard = dict.fromkeys(rates, 0)  # samples, at each rate
         self._source_rate = block.rate
@@ -138,7 +138,8 @@ class _Recording:
         tracks = self._feed({rate: each.flush() for rate, each in self._resamplers.items()})
         for feature in self._features:
             last = shift_track(feature.flush(), self._first_tick)
-            tracks[feature.name] = join_tracks(tracks[feature.name], last)
+            name = feature.spec.name
+            tracks[name] = join_tracks(tracks[name], last)
         ends = [(self._source_rate, self._source_heard), *self._heard.items()]
         total = max(-(-heard * TICKS_PER_SECOND // rate) for rate, heard in ends)
         decided = -(-total // DECISION_TICKS) * DECISION_TICKS
@@ -152,8 +153,8 @@ class _Recording:
             self._heard[rate] += sound.size
         self._decide(sounds[VAD_RATE])
         return {
-            feature.name: shift_track(feature.process(sounds[feature.rate]), self._first_tick)
-            for feature in self._features
+            each.spec.name: shift_track(each.process(sounds[_rate(each)]), self._first_tick)
+            for each in self._features
         }
 
     def _decide(self, sound: FloatArray) -> None:
@@ -165,6 +166,17 @@ class _Recording:
         speech, self._waiting = self._waiting[:count], self._waiting[count:]
         self._ticks = complete
         return speech
+
+
+def _rate(feature: Feature) -> int:
+    """Of the audio it is fed.
+
+    Raises:
+        UsageError: it hears none.
+    """
+    if feature.spec.rate is None:
+        raise UsageError(f"feature {feature.spec.name} hears no audio: it states no rate")
+    return feature.spec.rate
 
 
 def _mean(columns: FloatArray) -> FloatArray:

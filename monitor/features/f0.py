@@ -10,7 +10,8 @@ from __future__ import annotations
 import numpy as np
 
 from monitor.features.framing import Framer
-from monitor.features.tracks import empty_track
+from monitor.kinds import HISTOGRAM, FeatureSpec
+from monitor.kinds.following import Sensitivity
 from monitor.maths.spectra import fft
 from monitor.types import FloatArray, IntArray, Track
 
@@ -66,11 +67,9 @@ class F0:
         (array([4, 5]), array([80, 80]))
     """
 
-    name = "f0"
-    rate = RATE
-    size = HIGHEST_LAG - LOWEST_LAG + 1
-    kind = "histogram"
-    frame_seconds = HOP / RATE
+    spec = FeatureSpec("f0", HISTOGRAM, HIGHEST_LAG - LOWEST_LAG + 1, HOP / RATE, RATE)
+    # benchmarks/change.py chose it
+    follow = Sensitivity(50, 200, 10.0, 0.01, back_units=20, held_units=4, min_units=3)
 
     def __init__(self) -> None:
         self._yin = _Yin()
@@ -88,7 +87,7 @@ class F0:
 
     def flush(self) -> Track:
         """Nothing: a frame that the recording cuts short is not measured."""
-        return empty_track(self)
+        return self.spec.no_frames()
 
     def skip_to(self, tick: int) -> None:
         """Frames complete by ``tick`` (counted from the last reset) are not computed."""

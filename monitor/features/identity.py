@@ -6,7 +6,8 @@ import os
 
 from monitor.features.ecapa import encoder, resolve
 from monitor.features.exported import exported_encoder
-from monitor.features.windows import RATE, WINDOW_SECONDS, SpeechWindows
+from monitor.features.windows import RATE, WINDOW_SECONDS, SpeechWindows, window_spec
+from monitor.kinds.following import Sensitivity
 
 __all__ = ["RATE", "WINDOW_SECONDS", "Identity"]
 
@@ -31,19 +32,20 @@ class Identity(SpeechWindows):
         StoreError: the model is not complete, not the published one, broken or out of reach.
 
     Example:
-        >>> Identity.name, Identity.rate, Identity.size, Identity.frame_seconds
+        >>> Identity.spec.name, Identity.spec.rate, Identity.spec.size, Identity.spec.frame_seconds
         ('identity', 16000, 192, 3.0)
 
         feature = Identity("models/ecapa")
         track = feature.process(samples)  # at 16 kHz
     """
 
-    name = "identity"
-    size = 192
+    spec = window_spec("identity", 192)
+    # benchmarks/change.py chose it
+    follow = Sensitivity(1, 2, 20.0, 3e-3, back_units=3, level=0.35)
 
     def __init__(
         self, source: str | os.PathLike[str] | None = None, *, device: str = "cpu"
     ) -> None:
         where = resolve(source)
         made = exported_encoder(where) if device == "cpu" else encoder(where, device)
-        super().__init__(self.name, self.size, made)
+        super().__init__(self.spec, made, self.follow)

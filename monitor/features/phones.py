@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from monitor.features.vad import VoiceActivity
+from monitor.kinds import HISTOGRAM, FeatureSpec
+from monitor.kinds.following import Sensitivity
 from monitor.networks.units import BLOCK, UnitNetwork, shipped
 from monitor.types import TICKS_PER_SECOND, BoolArray, FloatArray, IntArray, Track
 
@@ -31,7 +33,7 @@ class Phones:
         network: another one than the package's own.
 
     Attributes:
-        network: the mark of the weights. Codes of two networks have nothing in common.
+        spec: with the mark of the weights: codes of two networks have nothing in common.
 
     Raises:
         StoreError: the weights in the package are damaged.
@@ -43,17 +45,16 @@ class Phones:
         array([], dtype=int64)
     """
 
-    name = "phones"
-    rate = RATE
-    kind = "histogram"
+    # benchmarks/change.py chose it
+    follow = Sensitivity(50, 300, 40.0, 0.05, back_units=20, held_units=3, min_units=3)
 
     _rest: FloatArray  # less than a block
 
     def __init__(self, network: UnitNetwork | None = None) -> None:
         network = shipped() if network is None else network
-        self.network = network.mark
-        self.size = network.size
-        self.frame_seconds = network.frame_seconds
+        self.spec = FeatureSpec(
+            "phones", HISTOGRAM, network.size, network.frame_seconds, RATE, network.mark
+        )
         self._ticks = round(network.frame_seconds * TICKS_PER_SECOND)  # of a frame
         self._late = (network.late + 1) * self._ticks
         self._memory = network.memory // _TICK

@@ -5,63 +5,67 @@ from __future__ import annotations
 import difflib
 import os
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from functools import partial
+from importlib import import_module
 from importlib.util import find_spec
+from typing import Any
 
 from monitor.errors import UsageError
+from monitor.kinds.following import Sensitivity
 from monitor.protocols import Feature
 
-__all__ = ["FEATURES", "MODEL", "defaults", "make", "ready", "superseded"]
+__all__ = ["FEATURES", "MODEL", "Registered", "defaults", "followed", "make", "ready", "superseded"]
 
 MODEL = "speaker_"
 """What the name of a feature by a network of one's own begins with; the file's digest follows."""
 
 
-def _f0() -> Feature:
-    from monitor.features.f0 import F0  # scipy.fft takes a third of a second to import
+@dataclass(frozen=True, slots=True)
+class Registered:
+    """How to get a feature.
 
-    return F0()
+    Attributes:
+        load: gives its class; what that imports may be slow, and is imported then.
+        make: makes a fresh one; None where the class does, called without arguments.
+    """
 
+    load: Callable[[], Any]
+    make: Callable[[], Feature] | None = None
 
-def _identity() -> Feature:
-    from monitor.features.identity import Identity  # torch, once the first one is made
-
-    return Identity()
-
-
-def _phones() -> Feature:
-    from monitor.features.phones import Phones
-
-    return Phones()
-
-
-def _voice() -> Feature:
-    from monitor.features.voice import Voice  # its weights, once the first one is made
-
-    return Voice()
+    def new(self) -> Feature:
+        """A fresh feature."""
+        made: Feature = (self.make or self.load())()
+        return made
 
 
-FEATURES: dict[str, Callable[[], Feature]] = {
-    "f0": _f0,
-    "phones": _phones,
-    "voice": _voice,
-    "identity": _identity,
+def _class_of(module: str, name: str) -> Any:
+    return getattr(import_module(f"monitor.features.{module}"), name)
+
+
+FEATURES: dict[str, Registered] = {
+    "f0": Registered(partial(_class_of, "f0", "F0")),
+    "phones": Registered(partial(_class_of, "phones", "Phones")),
+    "voice": Registered(partial(_class_of, "voice", "Voice")),
+    "identity": Registered(partial(_class_of, "identity", "Identity")),
 }
-"""Every feature that can be computed from audio, and how to make one."""
+"""Every feature that can be made by its name."""
 
 
 def _own(name: str, path: str) -> Feature:
     from monitor.features.speaker_model import speaker_model  # onnxruntime
 
     made = speaker_model(path).another()
-    if made.name != name:
+    if made.spec.name != name:
         raise UsageError(f"{path} has changed: it is no longer {name}")
     return made
 
 
 if _OFFERED := os.environ.get("MONITOR_OFFERED"):  # by the process that began this one
     _NAME, _, _PATH = _OFFERED.partition("=")
-    FEATURES[_NAME] = partial(_own, _NAME, _PATH)
+    FEATURES[_NAME] = Registered(
+        partial(_class_of, "speaker_model", "SpeakerModel"), partial(_own, _NAME, _PATH)
+    )
 
 
 def make(features: Iterable[str | Feature]) -> list[Feature]:
@@ -72,12 +76,25 @@ def make(features: Iterable[str | Feature]) -> list[Feature]:
         StoreError: for ``identity`` without its model.
 
     Example:
-        >>> from monitor.features.given import Given
-        >>> codes = Given("codes", size=1024, kind="histogram", frame_seconds=0.02)
-        >>> [feature.name for feature in make(["f0", codes])]
-        ['f0', 'codes']
+        >>> [feature.spec.name for feature in make(["f0"])]
+        ['f0']
     """
-    return [_factory(each)() if isinstance(each, str) else each for each in features]
+    return [_registered(each).new() if isinstance(each, str) else each for each in features]
+
+
+def followed(name: str) -> Sensitivity | None:
+    """How a feature is followed for changes of the voice, by its own statement.
+
+    Returns:
+        None for one that nobody registered, such as ready-made frames: nothing is known of how its
+        margins vary, so that no change is told by it. Templates of a network of one's own are
+        followed as `SpeakerModel` says, whether the file is at hand or not.
+    """
+    entry = FEATURES.get(name)
+    if entry is None and name.startswith(MODEL):
+        entry = Registered(partial(_class_of, "speaker_model", "SpeakerModel"))
+    how: Sensitivity | None = None if entry is None else entry.load().follow
+    return how
 
 
 def ready(name: str) -> bool:
@@ -130,7 +147,7 @@ def superseded(name: str, by: Iterable[str]) -> bool:
     return name == "voice" and any(o == "identity" or o.startswith(MODEL) for o in by)
 
 
-def _factory(name: str) -> Callable[[], Feature]:
+def _registered(name: str) -> Registered:
     try:
         return FEATURES[name]
     except KeyError:

@@ -13,9 +13,10 @@ from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
 
+from monitor.features.identity import Identity
 from monitor.features.network import Network, network_bytes
-from monitor.features.registry import FEATURES, MODEL
-from monitor.features.windows import SpeechWindows
+from monitor.features.registry import FEATURES, MODEL, Registered
+from monitor.features.windows import SpeechWindows, window_spec
 
 __all__ = ["SpeakerModel", "offered_model", "speaker_model"]
 
@@ -30,9 +31,8 @@ class SpeakerModel(SpeechWindows):
             (batch, frames, 80).
 
     Attributes:
-        name: ``speaker_`` and the first 16 hexadecimal digits of the file's sha256.
-        size: dimensions of its embeddings.
-        network: the whole sha256, the mark of templates and laws.
+        spec: its name is ``speaker_`` and the first 16 hexadecimal digits of the file's sha256, its
+            network the whole sha256, the mark of templates and laws.
 
     Raises:
         UsageError: the extra ``onnx`` is not installed.
@@ -43,16 +43,20 @@ class SpeakerModel(SpeechWindows):
         track = feature.process(samples)  # at 16 kHz
     """
 
+    # chosen for ECAPA-TDNN, whose embeddings those of other strong networks resemble most
+    follow = Identity.follow
+
     def __init__(self, path: str | Path) -> None:
         data = network_bytes(Path(path))
         network = Network(data, Path(path).name)
         digest = hashlib.sha256(data).hexdigest()
-        super().__init__(MODEL + digest[:_DIGITS], network.size, network, digest)
+        spec = window_spec(MODEL + digest[:_DIGITS], network.size, digest)
+        super().__init__(spec, network, self.follow)
         self._network = network
 
     def another(self) -> SpeechWindows:
         """A fresh feature with the same network."""
-        return SpeechWindows(self.name, self.size, self._network, self.network)
+        return SpeechWindows(self.spec, self._network, self.follow)
 
 
 @lru_cache(maxsize=1)
@@ -73,9 +77,10 @@ def offered_model(path: str | Path) -> Iterator[str]:
         StoreError: the file cannot be read, or holds no such network.
     """
     model = SpeakerModel(path)
-    FEATURES[model.name] = model.another
-    os.environ["MONITOR_OFFERED"] = f"{model.name}={Path(path).absolute()}"  # to child processes
+    name = model.spec.name
+    FEATURES[name] = Registered(lambda: SpeakerModel, model.another)
+    os.environ["MONITOR_OFFERED"] = f"{name}={Path(path).absolute()}"  # to child processes
     try:
-        yield model.name
+        yield name
     finally:
-        del FEATURES[model.name], os.environ["MONITOR_OFFERED"]
+        del FEATURES[name], os.environ["MONITOR_OFFERED"]

@@ -6,17 +6,9 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from monitor.protocols import Feature
-from monitor.types import AnyArray, Frames, Track
+from monitor.types import Frames, Track
 
-__all__ = ["empty_track", "join_frames", "join_runs", "join_tracks", "shift_track"]
-
-
-def empty_track(feature: Feature) -> Track:
-    """No frames of this feature."""
-    histogram = feature.kind == "histogram"
-    values: AnyArray = np.empty(0, np.intp) if histogram else np.empty((0, feature.size))
-    return Track(np.empty(0, np.intp), values)
+__all__ = ["join_frames", "join_runs", "join_tracks", "shift_track"]
 
 
 def join_tracks(before: Track, after: Track) -> Track:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from monitor.features.windows import SpeechWindows
+from monitor.features.windows import SpeechWindows, window_spec
+from monitor.kinds.following import Sensitivity
 from monitor.networks.voice import SHA256, shipped
 
 __all__ = ["Voice"]
@@ -15,9 +16,6 @@ class Voice(SpeechWindows):
     (`monitor.features.identity`), and is in every install. Any cutting into blocks gives the same
     bits. The network is loaded when the first feature is made, and shared by all.
 
-    Attributes:
-        network: sha256 of the weights. What another network made cannot be compared with it.
-
     Raises:
         StoreError: the weights in the package are damaged.
 
@@ -28,9 +26,9 @@ class Voice(SpeechWindows):
         (0, 192)
     """
 
-    name = "voice"
-    size = 192
-    network = SHA256
+    spec = window_spec("voice", 192, SHA256)
+    # benchmarks/change.py chose it
+    follow = Sensitivity(1, 3, 20.0, 1e-2, back_units=3, level=0.25)
 
     def __init__(self) -> None:
-        super().__init__(self.name, self.size, shipped())
+        super().__init__(self.spec, shipped(), self.follow)

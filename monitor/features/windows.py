@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from monitor.features.tracks import empty_track, join_tracks
+from monitor.features.tracks import join_tracks
 from monitor.features.vad import VoiceActivity
+from monitor.kinds import EMBEDDING, FeatureSpec
+from monitor.kinds.following import Sensitivity
 from monitor.protocols import Embedder
 from monitor.types import TICKS_PER_SECOND, FloatArray, Track
 
-__all__ = ["RATE", "SHORTEST", "WINDOW_SECONDS", "SpeechWindows"]
+__all__ = ["RATE", "SHORTEST", "WINDOW_SECONDS", "SpeechWindows", "window_spec"]
 
 RATE = 16000
 WINDOW_SECONDS = 3.0
@@ -23,6 +25,17 @@ _AT_ONCE = 60 * RATE
 """An hour given at once is heard a minute at a time: memory does not grow with it."""
 
 
+def window_spec(name: str, size: int, network: str | None = None) -> FeatureSpec:
+    """What embeddings of such windows look like.
+
+    Args:
+        name: of the feature.
+        size: dimensions of an embedding.
+        network: sha256 of the network's weights, where it is known.
+    """
+    return FeatureSpec(name, EMBEDDING, size, WINDOW_SECONDS, RATE, network)
+
+
 class SpeechWindows:
     """Embedding feature: the speech of a recording, pauses left out, three seconds at a time.
 
@@ -32,22 +45,15 @@ class SpeechWindows:
     batched and a live stream is not.
 
     Args:
-        name: of the feature.
-        size: dimensions of an embedding.
+        spec: of the feature, from `window_spec`.
         embedder: the network.
-        network: sha256 of its weights, where it is known.
+        follow: how it is followed for changes; None where it is not.
     """
 
-    rate = RATE
-    kind = "embedding"
-    frame_seconds = WINDOW_SECONDS
-
-    network: str | None = None
-
     def __init__(
-        self, name: str, size: int, embedder: Embedder, network: str | None = None
+        self, spec: FeatureSpec, embedder: Embedder, follow: Sensitivity | None = None
     ) -> None:
-        self.name, self.size, self.network = name, size, network or self.network
+        self.spec, self.follow = spec, follow
         self._encoder = embedder
         self._window: FloatArray = np.zeros(_WINDOW, np.float32)
         self._filled = 0  # samples of it
@@ -57,7 +63,7 @@ class SpeechWindows:
     def process(self, samples: FloatArray) -> Track:
         """The windows that these further samples, shape (n,), complete, embedded."""
         samples = np.asarray(samples, np.float32)
-        made = empty_track(self)
+        made = self.spec.no_frames()
         for start in range(0, samples.size, _AT_ONCE):
             made = join_tracks(made, self._hear(samples[start : start + _AT_ONCE]))
         return made
@@ -67,7 +73,7 @@ class SpeechWindows:
         last = self._window[: self._filled].copy()
         self._filled = 0
         if last.size < SHORTEST or self._ticks <= self._skip:
-            return empty_track(self)
+            return self.spec.no_frames()
         return Track(np.array([self._ticks]), self._encoder.embed(last[None]))
 
     def skip_to(self, tick: int) -> None:
@@ -103,4 +109,4 @@ class SpeechWindows:
             self._encoder.embed(windows[start : start + _BATCH])
             for start in range(0, len(windows), _BATCH)
         ]
-        return Track(complete[wanted], np.concatenate(values)) if values else empty_track(self)
+        return Track(complete[wanted], np.concatenate(values)) if values else self.spec.no_frames()

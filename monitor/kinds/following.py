@@ -1,13 +1,13 @@
 """One feature of the voice since the last change, and whether its newest frames are still like it.
 
-Three kinds: histograms and embeddings are set against the population's, levels against their own
-past. All of them bring frames together to units and give each unit a margin. Margins of histograms
-and levels are shown to ADWIN, those of embeddings are added up as Page does.
+What all kinds share: frames are brought together to units, each unit gets a margin, and the margins
+are shown to ADWIN. Each kind says in its own file what its margin is, and may add margins up in
+another way.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
@@ -17,17 +17,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from monitor.errors import UsageError
-from monitor.maths.margin import embedding_margin, histogram_margin, level_margin, page_cusum, split
+from monitor.maths.margin import split
 from monitor.types import AnyArray, FloatArray
 
 if TYPE_CHECKING:
     from river.drift import ADWIN
 
 __all__ = [
+    "MOST_HELD",
     "MOST_MARGINS",
     "MOST_TEMPLATES",
-    "VOICES",
     "Fall",
     "FollowedVoice",
     "Sensitivity",
@@ -337,101 +336,3 @@ class FollowedVoice:
             frames, level = arrays["left"].tolist()
             recent = [(margin, int(began)) for margin, began in arrays["recent"].tolist()]
             self._left = Left(arrays["left_own"], int(frames), level, recent)
-
-
-class _FollowedHistogram(FollowedVoice):
-    LEAST = 0.0
-
-    def __init__(self, templates: AnyArray, how: Sensitivity) -> None:
-        smoothed = templates[:: -(-len(templates) // MOST_TEMPLATES)] + 0.5
-        shares = smoothed / smoothed.sum(axis=1, keepdims=True)
-        self._others: FloatArray = np.log(shares)
-        self._average: FloatArray = shares.mean(axis=0)
-        super().__init__(templates.shape[1], how)
-
-    def _frames_of(self, values: AnyArray) -> AnyArray:
-        last = self._size - 1
-        whole = values.ndim == 1 and (values.dtype.kind in "iu" or not values.size)
-        if not whole or (values.size and not 0 <= values.min() <= values.max() <= last):
-            raise UsageError(f"bins must be whole numbers in 0..{last}, shape (k,)")
-        return values.astype(np.intp, copy=False)
-
-    def _sum(self, values: AnyArray) -> FloatArray:
-        return np.bincount(values, minlength=self._size).astype(np.float64)
-
-    def _margin(self, unit: FloatArray, own: FloatArray, frames: int) -> float:  # noqa: ARG002
-        independent = self._how.unit_frames / 3
-        return histogram_margin(unit, own, self._others, self._average, independent)
-
-
-class _FollowedEmbedding(FollowedVoice):
-    def __init__(self, templates: AnyArray, how: Sensitivity) -> None:
-        some = templates[:: -(-len(templates) // MOST_TEMPLATES)] if len(templates) else templates
-        self._others: FloatArray = _unit(some.astype(np.float64))
-        super().__init__(templates.shape[1], how)
-
-    def reset(self) -> None:
-        super().reset()
-        self._doubted = 0  # newest units that together speak for a change
-
-    def restore(self, arrays: Mapping[str, AnyArray]) -> None:
-        super().restore(arrays)
-        self._doubted = len(self._held)
-
-    def _most_held(self) -> int:
-        """What speaks for a change is not learnt before it is known to be none."""
-        return min(self._doubted, MOST_HELD)
-
-    def _look(self) -> Fall | None:
-        recent = np.array(self._margins[-1 - len(self._held) :])  # there was no evidence before
-        nats, at = page_cusum(self._how.gain * (self._how.level - recent))
-        self._doubted = recent.size - at
-        if nats <= -np.log(self._how.delta):
-            return None
-        at += len(self._margins) - recent.size
-        before = float(np.mean(self._margins[:at])) if at else self._how.level
-        return Fall(self._began[at], before, float(np.mean(self._margins[at:])))
-
-    def _frames_of(self, values: AnyArray) -> AnyArray:
-        if values.ndim != 2 or values.shape[1] != self._size:
-            raise UsageError(f"embeddings must have shape (k, {self._size})")
-        return _unit(values.astype(np.float64))
-
-    def _sum(self, values: AnyArray) -> FloatArray:
-        return np.asarray(values.sum(axis=0))
-
-    def _margin(self, unit: FloatArray, own: FloatArray, frames: int) -> float:  # noqa: ARG002
-        return embedding_margin(unit, own, self._others)
-
-    def _usual(self, margins: FloatArray) -> float:
-        return min(self._how.level, float(margins.mean()))
-
-
-class _FollowedLevels(FollowedVoice):
-    def __init__(self, templates: AnyArray, how: Sensitivity) -> None:
-        super().__init__(templates.shape[1], how)
-
-    def _frames_of(self, values: AnyArray) -> AnyArray:
-        if values.ndim != 2 or values.shape[1] != self._size:
-            raise UsageError(f"levels must have shape (k, {self._size})")
-        return values
-
-    def _sum(self, values: AnyArray) -> FloatArray:
-        return np.asarray(values.sum(axis=0))
-
-    def _margin(self, unit: FloatArray, own: FloatArray, frames: int) -> float:
-        return level_margin(unit / self._how.unit_frames, own / frames)
-
-
-VOICES: dict[str, Callable[[AnyArray, Sensitivity], FollowedVoice]] = {
-    "histogram": _FollowedHistogram,
-    "embedding": _FollowedEmbedding,
-    "levels": _FollowedLevels,
-}
-
-
-def _unit(vectors: FloatArray) -> FloatArray:
-    """Length-normalised rows; those without a direction are left out."""
-    lengths = np.hypot.reduce(vectors, axis=1)
-    good = (lengths > 0) & np.isfinite(lengths)
-    return np.asarray(vectors[good] / lengths[good, None])

@@ -14,13 +14,13 @@ from typing import Any
 import numpy as np
 
 from monitor.errors import StoreError, UsageError
+from monitor.kinds import FeatureSpec
 from monitor.ledger.database import open_database, reason_of, transaction, translated
-from monitor.ledger.rows import TYPES, record_of_row, session_of_row, total_of
+from monitor.ledger.rows import record_of_row, session_of_row, total_of
 from monitor.managed import Managed
 from monitor.marks import unlike_networks
-from monitor.population.population import FeatureTemplates
 from monitor.stream.evidence import Evidence
-from monitor.types import TICKS_PER_SECOND, AnyArray
+from monitor.types import TICKS_PER_SECOND
 
 __all__ = ["Carried", "HeardPart", "Ledger"]
 
@@ -97,7 +97,7 @@ class Ledger(Managed):
         self.connection.close()
 
     def carried(
-        self, speaker: str, features: Mapping[str, FeatureTemplates], before: int | None = None
+        self, speaker: str, features: Mapping[str, FeatureSpec], before: int | None = None
     ) -> Carried:
         """What the next session of a speaker, listening for these features, goes on from.
 
@@ -317,16 +317,16 @@ class Ledger(Managed):
         self,
         session: Mapping[str, Any],
         rows: Mapping[str, sqlite3.Row],
-        features: Mapping[str, FeatureTemplates],
+        features: Mapping[str, FeatureSpec],
     ) -> Evidence:
         for name, row in rows.items():
             own = features[name]
-            if (row["kind"], row["size"]) != (own.kind, own.size) or not np.isclose(
+            if (row["kind"], row["size"]) != (own.kind.name, own.size) or not np.isclose(
                 row["frame_seconds"], own.frame_seconds
             ):
                 raise StoreError(
                     f"{self.path.name}: session {session['id']} has {name} as {row['kind']} of "
-                    f"size {row['size']}, the population as {own.kind} of size {own.size}: they "
+                    f"size {row['size']}, the population as {own}: they "
                     "do not add up; use another ledger"
                 )
             if row["network"] != own.network:
@@ -339,11 +339,6 @@ class Ledger(Managed):
             {name: row["frames"] for name, row in rows.items()},
             {name: row["usable"] for name, row in rows.items()},
         )
-
-
-def blob(kind: str, total: AnyArray) -> bytes:
-    """A sketch's total as it is stored: little-endian, whatever the machine."""
-    return total.astype(TYPES[kind]).tobytes()
 
 
 def _meet(one: Sequence[float | None], other: Sequence[float | None]) -> bool:

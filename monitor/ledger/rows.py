@@ -10,14 +10,15 @@ import numpy as np
 import orjson
 
 from monitor.errors import StoreError
+from monitor.kinds import KINDS
 from monitor.population.checking import is_name
 from monitor.records.fitting import misfit
 from monitor.records.schema import wrong_in
 from monitor.types import AnyArray
 
-__all__ = ["TYPES", "record_of_row", "session_of_row", "total_of"]
+__all__ = ["record_of_row", "session_of_row", "total_of"]
 
-TYPES = {"histogram": "<i8", "embedding": "<f8"}
+_KINDS = {name: kind for name, kind in KINDS.items() if kind.enrolled}
 _MOST = 1e15
 _TEXT = {"type": "string"}
 _COUNT = {"type": "integer", "minimum": 0, "maximum": 1 << 53}
@@ -49,7 +50,7 @@ _SESSION: Mapping[str, Any] = {
 _SKETCH: Mapping[str, Any] = {
     "properties": {
         "feature": _TEXT,
-        "kind": {"enum": list(TYPES)},
+        "kind": {"enum": list(_KINDS)},
         "size": _COUNT,
         "frame_seconds": {**_SECONDS, "exclusiveMinimum": 0},
         "frames": _COUNT,
@@ -88,12 +89,12 @@ def total_of(file: str, row: sqlite3.Row) -> AnyArray:
     found = {key: row[key] for key in row.keys()}  # noqa: SIM118
     wrong, total = misfit(found, _SKETCH), found["total"]
     if wrong is None:
-        kind = np.dtype(TYPES[found["kind"]])
-        if isinstance(total, bytes) and len(total) == found["size"] * kind.itemsize:
-            array = np.frombuffer(total, kind)
-            low = 0 if found["kind"] == "histogram" else -_MOST
-            if array.size and low <= array.min() and array.max() <= _MOST:
-                return array.astype(kind.newbyteorder("="))
+        kind = _KINDS[found["kind"]]
+        stored = np.dtype(kind.stored)
+        if isinstance(total, bytes) and len(total) == found["size"] * stored.itemsize:
+            array = np.frombuffer(total, stored)
+            if array.size and kind.least <= array.min() and array.max() <= _MOST:
+                return array.astype(stored.newbyteorder("="))
         wrong = "a sketch"
     raise _damaged(file, found["session"], wrong)
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from monitor.errors import StoreError, UsageError
 from monitor.ledger.database import reason_of, transaction, translated
-from monitor.ledger.ledger import HeardPart, Ledger, blob
+from monitor.ledger.ledger import HeardPart, Ledger
 from monitor.sinks.jsonl import line_of
 from monitor.stream.monitor import Monitor
 
@@ -87,7 +87,7 @@ class LedgerSession:
         self._speaker, self._every = check(monitor), reading_seconds
         self._ledger, self._monitor, self._clock, self._now = ledger, monitor, clock, now
         self._heard = list(heard)
-        self._features = {name: monitor.population.features[name] for name in monitor.features}
+        self._features = {name: monitor.population.specs[name] for name in monitor.features}
         self._id: int | None = None
         self._counts = False  # whether it has brought speech, and nobody else the same
         self._written = dict.fromkeys(_ROWS, 0)
@@ -283,19 +283,19 @@ class LedgerSession:
                 "peak_bits = ?, speech = ? WHERE id = ?",
                 (*figures, own.speech, self._id),
             )
-            for name, feature in self._features.items():
+            for name, spec in self._features.items():
                 connection.execute(
                     "INSERT OR REPLACE INTO sketches VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
                     (
                         self._id,
                         name,
-                        feature.kind,
-                        feature.size,
-                        feature.frame_seconds,
+                        spec.kind.name,
+                        spec.size,
+                        spec.frame_seconds,
                         own.frames[name],
                         own.usable[name],
-                        blob(feature.kind, own.totals[name]),
-                        feature.network,
+                        own.totals[name].astype(spec.kind.stored).tobytes(),
+                        spec.network,
                     ),
                 )
         if ended:

@@ -11,10 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from monitor.errors import UsageError
 from monitor.types import AnyArray, FloatArray
 
-__all__ = ["SIMILARITIES", "Similarity", "default_similarity", "similarity"]
+__all__ = ["OF_COUNTS", "OF_VECTORS", "Similarity"]
 
 PSEUDO_COUNT = 0.5
 """a of docs/method.md section 2: what is added to every bin of a template."""
@@ -28,20 +27,23 @@ class Similarity:
 
     Attributes:
         name: how it is called in stores and on the command line.
-        kind: the sketches it is for, ``"histogram"`` or ``"embedding"``.
-        additive: True where the score grows with the evidence (a log-likelihood does).
+        additive: True where the score grows with the evidence (a log-likelihood does). It is then
+            an exact sum too: the same for one stream as for many at once.
         prepare: templates, shape (N, M) counts or sums -> prepared templates, shape (N, M).
             With ``by_slice`` shape (N, S, M): the template's slices, each for itself.
         score: prepared templates and totals, shape (M,) or (n, M) -> (N,) or (n, N). Totals of zero
             score zero everywhere: no frames, no score.
+        by_slice: whether it compares with each slice of a template.
+        own_scale: True where scores are on one scale whatever was heard, so that their spread over
+            a cohort is the cohort's own, not a stream's.
     """
 
     name: str
-    kind: str
     additive: bool
     prepare: Callable[[AnyArray], FloatArray]
     score: Callable[[FloatArray, AnyArray], FloatArray]
     by_slice: bool = False
+    own_scale: bool = False
 
 
 def _smoothed(templates: AnyArray) -> FloatArray:
@@ -125,41 +127,30 @@ def _wasserstein(templates: FloatArray, heard: FloatArray) -> FloatArray:
     return np.asarray(np.abs(np.cumsum(templates - heard, axis=1)).sum(axis=1))
 
 
-SIMILARITIES: dict[str, Similarity] = {
-    each.name: each
-    for each in (
-        Similarity("log-likelihood", "histogram", True, _log_probabilities, _product),
-        Similarity("hellinger", "histogram", False, lambda t: np.sqrt(_smoothed(t)), _hellinger),
-        Similarity("jensen-shannon", "histogram", False, _smoothed, _rowwise(_jensen_shannon)),
-        Similarity("l1", "histogram", False, _smoothed, _rowwise(_l1)),
-        Similarity("l2", "histogram", False, _smoothed, _rowwise(_l2)),
-        Similarity("cosine", "histogram", False, lambda t: _unit(_smoothed(t)), _cosine),
-        Similarity("wasserstein", "histogram", False, _smoothed, _rowwise(_wasserstein)),
-        Similarity("embedding-cosine", "embedding", False, _unit, _cosine),
-        # VoxGuard's max scoring, over the slices of 5 s that a template is kept in
-        Similarity("embedding-max", "embedding", False, _unit, _largest_cosine, by_slice=True),
-    )
-}
+def _by_name(*similarities: Similarity) -> dict[str, Similarity]:
+    return {each.name: each for each in similarities}
 
 
-def default_similarity(kind: str) -> str:
-    """The name of the similarity a feature of this kind is scored with unless told otherwise."""
-    return "log-likelihood" if kind == "histogram" else "embedding-cosine"
+OF_COUNTS = _by_name(
+    Similarity("log-likelihood", True, _log_probabilities, _product),
+    Similarity("hellinger", False, lambda t: np.sqrt(_smoothed(t)), _hellinger),
+    Similarity("jensen-shannon", False, _smoothed, _rowwise(_jensen_shannon)),
+    Similarity("l1", False, _smoothed, _rowwise(_l1)),
+    Similarity("l2", False, _smoothed, _rowwise(_l2)),
+    Similarity("cosine", False, lambda t: _unit(_smoothed(t)), _cosine),
+    Similarity("wasserstein", False, _smoothed, _rowwise(_wasserstein)),
+)
+"""Those of histograms, the default first.
 
-
-def similarity(name: str, kind: str = "histogram") -> Similarity:
-    """Look a similarity up by name.
-
-    Example:
-        >>> likelihood = similarity("log-likelihood")
-        >>> templates = likelihood.prepare(np.array([[9, 1, 0], [0, 1, 9]]))
-        >>> likelihood.score(templates, np.array([3, 0, 0])).argmax()
-        np.int64(0)
-
-    Raises:
-        UsageError: there is no such similarity for this kind of feature.
-    """
-    names = [each.name for each in SIMILARITIES.values() if each.kind == kind]
-    if name not in names:
-        raise UsageError(f"similarity {name!r} is not one of {', '.join(names)}")
-    return SIMILARITIES[name]
+Example:
+    >>> likelihood = OF_COUNTS["log-likelihood"]
+    >>> templates = likelihood.prepare(np.array([[9, 1, 0], [0, 1, 9]]))
+    >>> likelihood.score(templates, np.array([3, 0, 0])).argmax()
+    np.int64(0)
+"""
+OF_VECTORS = _by_name(
+    Similarity("embedding-cosine", False, _unit, _cosine, own_scale=True),
+    # VoxGuard's max scoring, over the slices of 5 s that a template is kept in
+    Similarity("embedding-max", False, _unit, _largest_cosine, by_slice=True, own_scale=True),
+)
+"""Those of sums of embeddings, the default first."""

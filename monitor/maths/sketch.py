@@ -9,7 +9,7 @@ import numpy as np
 from monitor.errors import UsageError
 from monitor.types import AnyArray, IntArray
 
-__all__ = ["AnySketch", "EmbeddingSum", "Histogram", "make_sketch"]
+__all__ = ["AnySketch", "EmbeddingSum", "Histogram"]
 
 
 class _Sum:
@@ -139,12 +139,3 @@ class EmbeddingSum(_Sum):
 
 
 AnySketch: TypeAlias = Histogram | EmbeddingSum
-
-
-def make_sketch(kind: str, size: int) -> AnySketch:
-    """An empty sketch for a feature of this kind, ``"histogram"`` or ``"embedding"``."""
-    if kind == "histogram":
-        return Histogram(size)
-    if kind == "embedding":
-        return EmbeddingSum(size)
-    raise UsageError(f"kind={kind!r} must be 'histogram' or 'embedding'")

@@ -6,13 +6,15 @@ none would end a run in the middle, one that is far too large would read as noth
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from monitor.errors import StoreError
+from monitor.kinds import KINDS, FeatureSpec
+from monitor.kinds.kind import within
 from monitor.marks import is_mark
 from monitor.phrases import is_name
 from monitor.types import AnyArray, FloatArray
@@ -22,16 +24,12 @@ if TYPE_CHECKING:
     from monitor.population.population import Speaker
     from monitor.population.templates import FeatureTemplates
 
-__all__ = ["check_law", "check_speakers", "check_templates", "is_name"]
+__all__ = ["check_law", "check_speakers", "check_templates", "is_name", "spec_from"]
 
-KINDS = ("histogram", "embedding")
 SESSIONS = ("same", "cross")
 ORIGINS = ("own", "shipped")
 MOST_SIZE = 1 << 20
-MOST_COUNT = 1e9
-"""Of one bin in one slice: sums over a template stay whole numbers, exact in double precision."""
-MOST_LENGTH = 1e6
-"""Of a slice's sum of embeddings, each of length 1."""
+MOST_PEOPLE = 1e9
 MOST_PARAMETER = 1e12
 LEAST_PARAMETER = 1e-12
 
@@ -55,34 +53,41 @@ def check_speakers(speakers: Sequence[Speaker]) -> None:
                 raise StoreError(f"a fingerprint of {speaker.name} is no text")
 
 
-def check_templates(name: str, templates: FeatureTemplates) -> None:
-    """Refuse templates that no voice gives.
+def spec_from(name: str, header: Mapping[str, Any]) -> FeatureSpec:
+    """What the header of a store says of a feature.
 
     Args:
         name: of the feature.
-        templates: its slices.
+        header: as `FeatureSpec.plain` makes it.
+
+    Raises:
+        StoreError: no such feature was ever enrolled.
+    """
+    found, size, seconds = (header[key] for key in ("kind", "size", "frame_seconds"))
+    kind = KINDS.get(found) if isinstance(found, str) else None
+    if not is_name(name) or kind is None or not kind.enrolled:
+        raise StoreError(f"templates of {name!a:.40} are of no known kind")
+    if type(size) is not int or not 0 < size <= MOST_SIZE:
+        raise StoreError(f"templates of {name} have size {size!a:.40}")
+    if not isinstance(seconds, int | float) or not 0 < seconds <= 3600:
+        raise StoreError(f"a frame of {name} is said to last {seconds!a:.40} s")
+    if not is_mark(network := header.get("network")):
+        raise StoreError(f"the network of {name} is no sha256")
+    spec = FeatureSpec(name, kind, size, seconds, network=network)
+    if spec.plain() != dict(header):
+        raise StoreError(f"templates of {name} are described by more than their kind")
+    return spec
+
+
+def check_templates(templates: FeatureTemplates) -> None:
+    """Refuse templates that no voice gives.
 
     Raises:
         StoreError: no numbers, or numbers out of range.
     """
-    slices, size = templates.slices, templates.size
-    if not is_name(name) or templates.kind not in KINDS:
-        raise StoreError(f"templates of {name!a:.40} are of no known kind")
-    if type(size) is not int or not 0 < size <= MOST_SIZE:
-        raise StoreError(f"templates of {name} have size {size!a:.40}")
-    seconds = templates.frame_seconds
-    if not isinstance(seconds, int | float) or not 0 < seconds <= 3600:
-        raise StoreError(f"a frame of {name} is said to last {seconds!a:.40} s")
-    if not is_mark(templates.network):
-        raise StoreError(f"the network of {name} is no sha256")
-    if templates.kind == "histogram":
-        good = slices.dtype.kind in "iu" and _within(slices, 0, MOST_COUNT)
-        what = f"counts from 0 to {MOST_COUNT:g}"
-    else:
-        good = slices.dtype.kind == "f" and _within(slices, -MOST_LENGTH, MOST_LENGTH)
-        what = "finite sums of embeddings"
-    if not good:
-        raise StoreError(f"templates of {name} must be {what}")
+    spec = templates.spec
+    if wrong := spec.kind.wrong_slices(templates.slices):
+        raise StoreError(f"templates of {spec.name} must be {wrong}")
 
 
 def check_law(law: RankLaw) -> None:
@@ -107,12 +112,12 @@ def check_law(law: RankLaw) -> None:
     if not all(map(is_name, law.left_out)):
         raise StoreError(f"the law of {about} leaves out speakers who cannot be printed")
     share = law.prior_speakers
-    if not _is_number(share) or not 0 <= share <= MOST_COUNT:
+    if not _is_number(share) or not 0 <= share <= MOST_PEOPLE:
         raise StoreError(f"the prior of the law of {about} counts {share!a:.20} people")
     if not all(map(_is_row, law.rows)):
         raise StoreError(f"the table of the law of {about} makes no sense")
     for axis in (law.lengths, law.template_lengths):
-        if axis.dtype.kind not in "iuf" or not _within(axis, 0.0, 1e9):
+        if axis.dtype.kind not in "iuf" or not within(axis, 0.0, 1e9):
             raise StoreError(f"the lengths of the law of {about} are no seconds")
     if law.binomial.dtype != np.bool_:
         raise StoreError(f"the law of {about} does not say which cells are binomial")
@@ -181,11 +186,3 @@ def _check_parameter(
         raise StoreError(f"{name} of the law of {about} is not there in every cell")
     if not ((values >= least) & (values <= most))[there].all():
         raise StoreError(f"{name} of the law of {about} lies out of range")
-
-
-def _within(values: AnyArray, least: float, most: float) -> bool:
-    """Whether all are numbers in that range."""
-    if not values.size:
-        return True
-    low, high = float(values.min()), float(values.max())
-    return low >= least and high <= most

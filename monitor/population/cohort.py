@@ -17,10 +17,11 @@ from typing import Any
 import numpy as np
 
 from monitor.errors import StoreError
+from monitor.kinds import FeatureSpec
 from monitor.phrases import printable
-from monitor.population.checking import check_templates
+from monitor.population.checking import check_templates, spec_from
 from monitor.population.storing import read_store
-from monitor.population.templates import FeatureTemplates, plain
+from monitor.population.templates import FeatureTemplates
 from monitor.types import AnyArray, FloatArray
 
 __all__ = ["COHORT", "Cohort", "load_cohort", "noted_cohort", "pack_cohort", "unpack_cohort"]
@@ -54,14 +55,19 @@ class Cohort:
         if not (np.isfinite(self.seconds).all() and (self.seconds >= 0).all()):
             raise StoreError("a cohort's seconds are no lengths of speech")
         for name, each in self.features.items():
-            check_templates(name, each)
-            if each.slices.shape != (self.seconds.size, each.size):
+            check_templates(each)
+            if each.slices.shape != (self.seconds.size, each.spec.size):
                 raise StoreError(f"a cohort's {name} is not of as many speakers as its seconds")
-            if each.kind == "embedding" and (np.abs(each.slices) > 1).any():
-                raise StoreError(f"a cohort's {name} holds no means of embeddings")
+            if wrong := each.spec.kind.wrong_background(each.slices):
+                raise StoreError(f"a cohort's {name} {wrong}")
 
     def __len__(self) -> int:
         return int(self.seconds.size)
+
+    @property
+    def specs(self) -> dict[str, FeatureSpec]:
+        """What the frames of each feature look like."""
+        return {name: each.spec for name, each in self.features.items()}
 
     def mark(self, name: str) -> str:
         """sha256 of what it holds of one feature: a law belongs to one cohort."""
@@ -81,7 +87,7 @@ def pack_cohort(cohort: Cohort) -> tuple[dict[str, Any], dict[str, AnyArray]]:
     arrays[_SECONDS] = cohort.seconds
     return {
         "about": cohort.about,
-        "features": {name: plain(each) for name, each in cohort.features.items()},
+        "features": {name: each.spec.plain() for name, each in cohort.features.items()},
         "sha256": _digest(arrays),
     }, arrays
 
@@ -101,7 +107,7 @@ def noted_cohort(
     """
     for name, each in note["features"].items():
         mine = templates.get(name)
-        if mine is None or dict(each) != plain(mine):
+        if mine is None or dict(each) != mine.spec.plain():
             raise StoreError(f"its cohort's {name!a:.40} is not made as its templates are")
     return partial(load_cohort, path, str(note["sha256"]))
 
@@ -141,7 +147,7 @@ def unpack_cohort(
         return Cohort(
             arrays[_SECONDS],
             {
-                name: FeatureTemplates(**each, slices=arrays[f"{COHORT}{name}"])
+                name: FeatureTemplates(spec_from(name, each), arrays[f"{COHORT}{name}"])
                 for name, each in note["features"].items()
             },
             str(note["about"]),

@@ -12,37 +12,18 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from monitor.kinds import FeatureSpec, comparable_features
 from monitor.population.interpolation import at_template
 from monitor.population.population import Population
-from monitor.population.templates import FeatureTemplates
-from monitor.protocols import FeatureShape
 
-__all__ = ["comparable", "comparable_features", "flattery", "flattery_bits"]
+__all__ = ["flattery", "flattery_bits"]
 
 _SHOWN = (10.0, 60.0)
 """Speech seconds at which the difference is told."""
 
 
-def comparable_features(population: Population, features: Mapping[str, FeatureShape]) -> set[str]:
-    """Names of the features that a population has too, with frames of the same kind."""
-    return comparable(population.features, features)
-
-
-def comparable(
-    theirs: Mapping[str, FeatureTemplates], features: Mapping[str, FeatureShape]
-) -> set[str]:
-    """Names of the features that are there too, with frames of the same kind, by one network."""
-    return {
-        name
-        for name, mine in features.items()
-        if (there := theirs.get(name)) is not None
-        and (there.kind, there.size, there.network) == (mine.kind, mine.size, mine.network)
-        and abs(there.frame_seconds - mine.frame_seconds) < 1e-9
-    }
-
-
 def flattery_bits(
-    features: Mapping[str, FeatureShape], speakers: int, template_seconds: float
+    features: Mapping[str, FeatureSpec], speakers: int, template_seconds: float
 ) -> dict[float, float] | None:
     """Expected bits of the shipped same-session law less those of the cross-session law.
 
@@ -56,7 +37,7 @@ def flattery_bits(
     """
     reference = Population.reference()
     laws = [reference.laws.find(tuple(features), session) for session in ("same", "cross")]
-    if len(comparable_features(reference, features)) < len(features) or None in laws:
+    if len(comparable_features(features, reference.specs)) < len(features) or None in laws:
         return None
     still = np.zeros(len(features), dtype=bool)
     same, cross = (at_template(law, template_seconds, still) for law in laws if law is not None)
@@ -70,7 +51,7 @@ def flattery_bits(
     }
 
 
-def flattery(features: Mapping[str, FeatureShape], speakers: int, template_seconds: float) -> str:
+def flattery(features: Mapping[str, FeatureSpec], speakers: int, template_seconds: float) -> str:
     """The same in words that follow "flatters the attacker"."""
     bits = flattery_bits(features, speakers, template_seconds)
     if bits is None:

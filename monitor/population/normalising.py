@@ -19,9 +19,6 @@ from monitor.types import AnyArray, FloatArray
 
 __all__ = ["Against", "normalised"]
 
-_EXACT = "log-likelihood"
-"""Scores that are exact sums: the same for one stream as for many at once."""
-
 
 class Against:
     """The cohort's sketches of one feature, ready to be scored by streams.
@@ -38,10 +35,10 @@ class Against:
     def __init__(self, cohort: Cohort, name: str, similarity: Similarity) -> None:
         slices = cohort.features[name].slices
         heard = slices[slices.any(axis=1)]
-        wide: AnyArray = heard.astype(np.int64 if heard.dtype.kind in "iu" else np.float64)
+        wide: AnyArray = heard.astype(cohort.features[name].spec.kind.wide)
         self._similarity = similarity
         self._prepared = similarity.prepare(wide[:, None] if similarity.by_slice else wide)
-        self._spread = None if similarity.kind == "histogram" else self._inner(wide)
+        self._spread = self._inner(wide) if similarity.own_scale else None
 
     def __len__(self) -> int:
         return len(self._prepared)
@@ -55,7 +52,7 @@ class Against:
         Returns:
             shape (R,) each; the spread is 0 where nothing was heard.
         """
-        if self._similarity.name == _EXACT:
+        if self._similarity.additive:
             scores = self._similarity.score(self._prepared, totals)
         else:
             scores = np.stack([self._similarity.score(self._prepared, each) for each in totals])

@@ -12,13 +12,15 @@ from typing import Any, Self
 import numpy as np
 
 from monitor.errors import StoreError, UsageError
+from monitor.kinds import FeatureSpec
 from monitor.marks import unlike_networks
+from monitor.maths.scores import Similarity
 from monitor.phrases import plural, printable
-from monitor.population.checking import check_speakers, check_templates
+from monitor.population.checking import check_speakers, check_templates, spec_from
 from monitor.population.cohort import COHORT, Cohort, noted_cohort, pack_cohort
-from monitor.population.law import Laws
+from monitor.population.law import Laws, RankLaw
 from monitor.population.storing import read_store, write_store
-from monitor.population.templates import FeatureTemplates, plain
+from monitor.population.templates import FeatureTemplates
 from monitor.types import AnyArray, BoolArray, IntArray
 
 __all__ = [
@@ -126,9 +128,9 @@ class Population:
         ):
             raise StoreError("templates and speakers do not belong together")
         for name, templates in self.features.items():
-            if templates.slices.ndim != 2 or templates.slices.shape[1] != templates.size:
+            if templates.slices.ndim != 2 or templates.slices.shape[1] != templates.spec.size:
                 raise StoreError(
-                    f"templates of {name!r} must have shape (slices, {templates.size})"
+                    f"templates of {name!r} must have shape (slices, {templates.spec.size})"
                 )
 
     def __len__(self) -> int:
@@ -151,6 +153,16 @@ class Population:
         some[np.repeat(np.arange(len(self)), np.diff(self.offsets))[slices]] = True
         nothing = ~some & (np.diff(self.offsets) > 0)
         return tuple(name for name, none in zip(self.names, nothing, strict=True) if none)
+
+    @property
+    def specs(self) -> dict[str, FeatureSpec]:
+        """What the frames of each feature look like."""
+        return {name: each.spec for name, each in self.features.items()}
+
+    def scorers(self, law: RankLaw) -> dict[str, Similarity]:
+        """The similarity of each feature of a law, in its order."""
+        named = zip(law.features, law.similarities, strict=True)
+        return {name: self.features[name].spec.kind.similarity(how) for name, how in named}
 
     @property
     def cohort(self) -> Cohort | None:
@@ -213,14 +225,13 @@ class Population:
         if feature not in self.features:
             known = ", ".join(sorted(self.features))
             raise UsageError(f"the population has no templates of {feature!r}, only of {known}")
-        slices = self.features[feature].slices
+        slices, kind = self.features[feature].slices, self.features[feature].spec.kind
         position = np.arange(slices.shape[0]) - np.repeat(self.offsets[:-1], np.diff(self.offsets))
         keep = position < round(scoring.seconds / SLICE_SECONDS)
         keep &= np.repeat(scoring.members, np.diff(self.offsets))
         owner = np.repeat(np.arange(len(self)), np.diff(self.offsets))[keep]
         starts = np.flatnonzero(np.diff(owner, prepend=-1))
-        wide = np.int64 if slices.dtype.kind in "iu" else np.float64
-        kept = slices[keep].astype(wide)
+        kept: AnyArray = slices[keep].astype(kind.wide)
         if by_slice:
             return kept.reshape(starts.size, -1, slices.shape[1])
         return np.add.reduceat(kept, starts, axis=0)
@@ -232,7 +243,7 @@ class Population:
         for name in sorted(self.features):
             digest.update(name.encode())
             digest.update(np.ascontiguousarray(self.features[name].slices).tobytes())
-            digest.update((self.features[name].network or "").encode())
+            digest.update((self.features[name].spec.network or "").encode())
         return digest.hexdigest()[:16]
 
     def overlapping(self, hashes: Iterable[str]) -> list[tuple[Speaker, SourceNote]]:
@@ -257,11 +268,12 @@ class Population:
         features = {}
         for name, mine in self.features.items():
             theirs = other.features.get(name)
-            if theirs is None or (theirs.kind, theirs.size) != (mine.kind, mine.size):
-                raise UsageError(f"the new templates have no {name!r} of size {mine.size}")
-            if theirs.network != mine.network:
+            own, new = mine.spec, None if theirs is None else theirs.spec
+            if theirs is None or new is None or (new.kind, new.size) != (own.kind, own.size):
+                raise UsageError(f"the new templates have no {name!r} of size {own.size}")
+            if new.network != own.network:
                 what = unlike_networks(
-                    name, "the new templates", theirs.network, "the others", mine.network
+                    name, "the new templates", new.network, "the others", own.network
                 )
                 raise UsageError(f"{what}; enrol everybody again with this version")
             wide = np.result_type(mine.slices, theirs.slices)
@@ -346,7 +358,7 @@ class Population:
         arrays["offsets"] = self.offsets
         features = {}
         for name, templates in self.features.items():
-            features[name] = plain(templates)
+            features[name] = templates.spec.plain()
             arrays[f"slices/{name}"] = templates.slices
         header = {
             "slice_seconds": SLICE_SECONDS,
@@ -376,7 +388,7 @@ class Population:
             if arrays["offsets"].dtype.kind not in "iu":
                 raise StoreError("the offsets of its slices are no whole numbers")
             features = {
-                name: FeatureTemplates(**each, slices=arrays[f"slices/{name}"])
+                name: FeatureTemplates(spec_from(name, each), arrays[f"slices/{name}"])
                 for name, each in header["features"].items()
             }
             made = cls(
@@ -398,8 +410,8 @@ class Population:
                 cohort=_cohort_of(path, header, features),
             )
             check_speakers(made.speakers)
-            for name, templates in made.features.items():
-                check_templates(name, templates)
+            for templates in made.features.values():
+                check_templates(templates)
             empty = set.intersection(*(set(made.empty(name)) for name in made.features))
             if empty:
                 raise StoreError(f"the template of {min(empty)} has nothing in it")

@@ -6,7 +6,7 @@ implementation of them is held to their laws by ``tests/test_contracts.py``.
 """
 
 from monitor.protocols.alerts import AlertAction, AlertReceiver, AlertRule, ThresholdForecast
-from monitor.protocols.features import Embedder, Feature, FeatureShape, Sketch
+from monitor.protocols.features import Embedder, Feature, Sketch
 from monitor.protocols.records import Recordable, RunLog, Sink, Stateful
 from monitor.protocols.scores import ScoredComparisons
 from monitor.protocols.sources import AudioDevice, LiveSource, Source
@@ -18,7 +18,6 @@ __all__ = [
     "AudioDevice",
     "Embedder",
     "Feature",
-    "FeatureShape",
     "LiveSource",
     "Recordable",
     "RunLog",

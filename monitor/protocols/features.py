@@ -4,34 +4,34 @@ from __future__ import annotations
 
 from typing import Any, Protocol, Self, runtime_checkable
 
+from monitor.kinds import FeatureSpec
+from monitor.kinds.following import Sensitivity
 from monitor.types import AnyArray, FloatArray, Track
 
-__all__ = ["Embedder", "Feature", "FeatureShape", "Sketch"]
+__all__ = ["Embedder", "Feature", "Sketch"]
 
 
 @runtime_checkable
 class Feature(Protocol):
     """Turns audio into usable frames; any cutting into blocks gives the same frames.
 
-    It is fed mono audio at its own ``rate``, pauses included, and gives usable frames only: where
+    It is fed mono audio at its own rate, pauses included, and gives usable frames only: where
     there is no voice there is nothing to give. Ticks are 10 ms and count from the last ``reset``.
 
     Attributes:
-        name: how the feature is called everywhere.
-        rate: the sample rate it is fed at, in Hz.
-        size: bins of its histogram, or dimensions of its embedding.
-        kind: ``"histogram"`` or ``"embedding"``; ``"levels"`` are followed for changes only.
-        frame_seconds: usable seconds that one frame stands for.
-
-    One that a network makes also has ``network``, the sha256 of its weights: templates made by
-    other weights are then refused.
+        spec: what its frames look like, which network makes them, and the rate of the audio that
+            it is fed. Templates of other frames are refused.
+        follow: how it is followed for changes of the voice (``Monitor(on_change=...)``); None where
+            it is not.
 
     Example:
         A feature of one frame for each tick: whether the sample in its middle is positive.
 
         >>> import numpy as np
+        >>> from monitor.kinds import HISTOGRAM
         >>> class Sign:
-        ...     name, rate, size, kind, frame_seconds = "sign", 8000, 2, "histogram", 0.01
+        ...     spec = FeatureSpec("sign", HISTOGRAM, size=2, frame_seconds=0.01, rate=8000)
+        ...     follow = None
         ...
         ...     def __init__(self):
         ...         self.reset()
@@ -57,17 +57,19 @@ class Feature(Protocol):
         (True, [1, 1])
     """
 
-    name: str
-    rate: int
-    size: int
-    kind: str
-    frame_seconds: float
+    @property
+    def spec(self) -> FeatureSpec:
+        """What its frames look like."""
+
+    @property
+    def follow(self) -> Sensitivity | None:
+        """Its settings."""
 
     def process(self, samples: FloatArray) -> Track:
         """Frames completed by these further samples.
 
         Args:
-            samples: shape (n,), mono float at ``rate``, finite.
+            samples: shape (n,), mono float at ``spec.rate``, finite.
 
         Returns:
             their values, and the tick with which each was complete.
@@ -81,26 +83,6 @@ class Feature(Protocol):
 
     def reset(self) -> None:
         """Forget everything heard: the next sample is the first of a recording."""
-
-
-class FeatureShape(Protocol):
-    """What the frames of a feature look like, whoever made them; may be read only."""
-
-    @property
-    def kind(self) -> str:
-        """``"histogram"`` or ``"embedding"``."""
-
-    @property
-    def size(self) -> int:
-        """Bins of the histogram, or dimensions of the embedding."""
-
-    @property
-    def frame_seconds(self) -> float:
-        """Usable seconds that one frame stands for."""
-
-    @property
-    def network(self) -> str | None:
-        """sha256 of the weights that make the frames; None where no network does."""
 
 
 class Embedder(Protocol):

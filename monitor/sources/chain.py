@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from monitor.errors import SourceError, UsageError
+from monitor.kinds import FeatureSpec
 from monitor.managed import Managed
 from monitor.protocols import Source
 from monitor.types import Block, Frames, Gap, Track
@@ -26,7 +27,6 @@ class Chain(Managed):
         labels: the label of each source; ``Gap.recording`` is an index into it.
         seconds: the sum, None where one of them does not know.
         features: of ready-made frames, as in `FramesFile`; empty for audio.
-        networks: of those, as there.
 
     Raises:
         UsageError: there is no source, or they do not go together.
@@ -46,13 +46,6 @@ class Chain(Managed):
         self.labels = tuple(source.label for source in sources)
         more = len(sources) - 1
         self.features = _common_features(sources)
-        self.networks: dict[str, str] = dict(getattr(sources[0], "networks", {}))
-        for source in sources[1:]:
-            if getattr(source, "networks", {}) != self.networks:
-                raise UsageError(
-                    f"{source.label} and {sources[0].label} were heard by different networks; hear "
-                    "both again with this version"
-                )
         self.label = f"{self.labels[0]} and {more} more" if more else self.labels[0]
 
     @property
@@ -86,25 +79,31 @@ class Chain(Managed):
             source.__exit__(None, None, None)
 
 
-def _common_features(sources: Sequence[Source]) -> dict[str, tuple[int, str, float]]:
+def _common_features(sources: Sequence[Source]) -> dict[str, FeatureSpec]:
     """Features of ready-made frames; a histogram is as long as the longest one seen."""
-    common: dict[str, tuple[int, str, float]] = getattr(sources[0], "features", {})
-    for source in sources[1:]:
-        features: dict[str, tuple[int, str, float]] = getattr(source, "features", {})
-        if _comparable(features) != _comparable(common):
+    first, *others = sources
+    common: Mapping[str, FeatureSpec] = getattr(first, "features", {})
+    for source in others:
+        features: Mapping[str, FeatureSpec] = getattr(source, "features", {})
+        joined = {}
+        for name, spec in features.items() if features.keys() == common.keys() else ():
+            larger = max(spec, common[name], key=lambda each: each.size)
+            if spec.kind.open_size and spec.kind is larger.kind:
+                spec = replace(spec, size=larger.size)
+            if spec.like(larger):
+                joined[name] = spec
+        if joined.keys() != features.keys() or len(joined) != len(common):
             raise UsageError(
-                f"{source.label} does not hold the same features as {sources[0].label}; "
+                f"{source.label} does not hold the same features as {first.label}; "
                 "chain recordings of one kind"
             )
-        common = {name: max(features[name], common[name]) for name in common}
+        if any(spec.network != common[name].network for name, spec in joined.items()):
+            raise UsageError(
+                f"{source.label} and {first.label} were heard by different networks; hear "
+                "both again with this version"
+            )
+        common = joined
     return dict(common)
-
-
-def _comparable(features: dict[str, tuple[int, str, float]]) -> dict[str, tuple[object, ...]]:
-    return {
-        name: (kind, seconds, None if kind == "histogram" else size)
-        for name, (size, kind, seconds) in features.items()
-    }
 
 
 def _moved(frames: Frames, ticks: int, recording: int) -> Frames:

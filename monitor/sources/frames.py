@@ -17,8 +17,16 @@ from monitor.atomic import atomic_write, not_written
 from monitor.errors import SourceError, UsageError
 from monitor.managed import Managed
 from monitor.phrases import file_name
-from monitor.sources.given import MOST_TICKS, RESERVED, SCHEMA, SUFFIXES, Given, Header, read_header
 from monitor.sources.jsonframes import read_json_lines
+from monitor.sources.precomputed import (
+    MOST_TICKS,
+    RESERVED,
+    SCHEMA,
+    SUFFIXES,
+    Header,
+    PrecomputedFrames,
+    read_header,
+)
 from monitor.types import TICKS_PER_SECOND, AnyArray, BoolArray, Frames, Track
 
 __all__ = ["FramesFile", "header_of", "read_frames", "write_frames"]
@@ -70,9 +78,7 @@ class FramesFile(Managed):
 
     Attributes:
         label: the name of the file, without its folder.
-        features: for each feature its size (bins or dimensions), its kind (``"histogram"`` or
-            ``"embedding"``) and the usable seconds of one frame.
-        networks: the marks of those that a network made.
+        features: what the frames of each feature look like, by name.
         header: what of that the file states; the rest was seen, or is the default.
 
     Raises:
@@ -84,8 +90,8 @@ class FramesFile(Managed):
         ...     path = Path(folder, "a.jsonl")
         ...     _ = path.write_text('{"seconds": 0.01, "f0": 57}\n{"seconds": 0.02, "f0": 58}\n')
         ...     source = FramesFile(path)
-        >>> source.seconds, source.features
-        (0.02, {'f0': (59, 'histogram', 0.01)})
+        >>> source.seconds, source.features["f0"].size
+        (0.02, 59)
         >>> [run.tracks["f0"].values.tolist() for run in source]
         [[57, 58]]
     """
@@ -107,19 +113,17 @@ class FramesFile(Managed):
                 f"{self.label} is no file of frames ({words or type(error).__name__}); "
                 "write it with write_frames"
             ) from None
-        given = Given(self.label, header, speech, tracks)
-        self._given = given
-        self.features = given.features
-        self.networks = {n: mark for n, mark in header.networks.items() if n in given.features}
+        self._frames = PrecomputedFrames(self.label, header, speech, tracks)
+        self.features = self._frames.features
         self.header = header
 
     @property
     def seconds(self) -> float:
         """Audio seconds that the frames stand for."""
-        return len(self._given.speech) / TICKS_PER_SECOND
+        return len(self._frames.speech) / TICKS_PER_SECOND
 
     def __iter__(self) -> Iterator[Frames]:
-        return self._given.runs(RUN_TICKS, self._recording)
+        return self._frames.runs(RUN_TICKS, self._recording)
 
 
 def read_frames(path: str | os.PathLike[str]) -> Frames:
@@ -142,7 +146,7 @@ def read_frames(path: str | os.PathLike[str]) -> Frames:
         (4, [57, 58])
     """
     source = FramesFile(path)
-    runs = source._given.runs(max(1, len(source._given.speech)))
+    runs = source._frames.runs(max(1, len(source._frames.speech)))
     return next(runs, Frames(np.zeros(0, np.bool_), {}))
 
 
@@ -203,7 +207,7 @@ def write_frames(
         **({"heard": dict(heard)} if heard else {}),
     }
     try:
-        Given(path.name, read_header(header, path.name), speech, tracks)
+        PrecomputedFrames(path.name, read_header(header, path.name), speech, tracks)
     except SourceError as error:
         raise UsageError(str(error)) from None
     arrays: dict[str, AnyArray] = {"header": np.array(json.dumps(header)), "speech": speech}
@@ -219,7 +223,7 @@ def write_frames(
 
 
 def _read_npz(path: Path) -> tuple[Header, BoolArray, dict[str, Track]]:
-    """Arrays by name; whether they fit together is for `Given` to say."""
+    """Arrays by name; whether they fit together is for `PrecomputedFrames` to say."""
     with path.open("rb") as file:
         arrays = read_arrays(file)
     label = file_name(path)

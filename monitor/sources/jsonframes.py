@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from monitor.errors import SourceError
-from monitor.sources.given import MOST_TICKS, RESERVED, SUFFIXES, Header, read_header
+from monitor.sources.precomputed import MOST_TICKS, RESERVED, SUFFIXES, Header, read_header
 from monitor.types import TICKS_PER_SECOND, AnyArray, BoolArray, Track
 
 __all__ = ["read_json_lines"]

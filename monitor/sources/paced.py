@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 from monitor.errors import UsageError
+from monitor.kinds import FeatureSpec
 from monitor.managed import Managed
 from monitor.protocols import Source
 from monitor.sources.cutting import cut_frames
@@ -31,7 +32,7 @@ class Paced(Managed):
         sleep: waits that many seconds.
 
     Attributes:
-        features, networks: of ready-made frames, as in `FramesFile`; empty for audio.
+        features: of ready-made frames, as in `FramesFile`; empty for audio.
 
     Raises:
         UsageError: the speed is not positive and finite.
@@ -60,8 +61,7 @@ class Paced(Managed):
         self._clock = clock
         self._sleep = sleep
         self.label = source.label
-        self.features: dict[str, tuple[int, str, float]] = getattr(source, "features", {})
-        self.networks: dict[str, str] = getattr(source, "networks", {})
+        self.features: Mapping[str, FeatureSpec] = getattr(source, "features", {})
 
     @property
     def seconds(self) -> float | None:

@@ -6,9 +6,8 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 
-from monitor.maths.scores import default_similarity, similarity
-from monitor.population.flattering import comparable_features
-from monitor.population.population import SLICE_SECONDS, FeatureTemplates, Population
+from monitor.kinds import FeatureSpec, Kind, comparable_features
+from monitor.population.population import SLICE_SECONDS, Population
 from monitor.stream.background import shipped_readers
 from monitor.stream.evidence import Evidence
 from monitor.types import AnyArray
@@ -36,7 +35,7 @@ _MISSES = {
 
 
 def alike(
-    kind: str, one: AnyArray, other: AnyArray, like_one: AnyArray, like_other: AnyArray
+    kind: Kind, one: AnyArray, other: AnyArray, like_one: AnyArray, like_other: AnyArray
 ) -> float:
     """How alike two voices are, in standard deviations beyond a cohort's likeness to them.
 
@@ -44,13 +43,13 @@ def alike(
     Odyssey 2010): each is scored against the other, less the mean over the cohort, by its spread.
 
     Args:
-        kind: of the sketches.
+        kind: of the feature.
         one: shape (M,), counts or a sum of embeddings.
         other: the same of the other.
         like_one: shape (N, M), other people's, of about as much speech as ``one``.
         like_other: theirs, of about as much as ``other``.
     """
-    how = similarity(default_similarity(kind), kind)
+    how = kind.similarity()
 
     def side(heard: AnyArray, template: AnyArray, cohort: AnyArray) -> float:
         mine, *others = how.score(how.prepare(np.vstack([template, cohort])), heard)
@@ -67,7 +66,7 @@ def cohort(readers: Population, feature: str, speech_seconds: float) -> AnyArray
     )
 
 
-def unlike(features: Mapping[str, FeatureTemplates], one: Evidence, other: Evidence) -> bool:
+def unlike(features: Mapping[str, FeatureSpec], one: Evidence, other: Evidence) -> bool:
     """Whether two voices sound like two people, as far as these features tell."""
     names = _judges(comparable(features))
     if not names or not all(each.frames[name] for each in (one, other) for name in names):
@@ -81,9 +80,9 @@ def unlike(features: Mapping[str, FeatureTemplates], one: Evidence, other: Evide
     return float(np.mean(figures)) < LEAST[names]
 
 
-def comparable(features: Mapping[str, FeatureTemplates]) -> set[str]:
+def comparable(features: Mapping[str, FeatureSpec]) -> set[str]:
     """Those that the shipped readers have too: of the same kind, by the same network."""
-    return comparable_features(shipped_readers(), features)
+    return comparable_features(features, shipped_readers().specs)
 
 
 def judged_by(features: Iterable[str]) -> str:

@@ -25,7 +25,7 @@ from monitor.maths.posterior import (
 )
 from monitor.maths.quantiles import limits, limits_of_each
 from monitor.maths.ranks import rank_now
-from monitor.maths.scores import Similarity, similarity
+from monitor.maths.scores import Similarity
 from monitor.maths.sketch import AnySketch
 from monitor.population.enrolled import GOOD_AREA, EnrolledOdds
 from monitor.population.interpolation import LengthLaw, at_template
@@ -42,8 +42,6 @@ __all__ = ["Assessment", "Attacker", "RunningTotals"]
 
 _MOST_RANKS = 1000
 _SORTED = 64
-_EXACT = "log-likelihood"
-"""Scores that are exact sums: the same for one stream as for many at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,15 +95,9 @@ class _Judgement:
         law: RankLaw,
         seconds: float,
         speakers: int,
-        kinds: Sequence[str],
+        additive: BoolArray,
         ratios: Ratios | None = None,
     ) -> None:
-        additive = np.array(
-            [
-                similarity(name, kind).additive
-                for name, kind in zip(law.similarities, kinds, strict=True)
-            ]
-        )
         self.features = law.features
         self.law: LengthLaw = at_template(law, seconds, additive)
         self._additive, self._odds = additive, EnrolledOdds(law, seconds)
@@ -245,32 +237,29 @@ class Attacker:
         self.law = law
         self.features = law.features
         self.evidence_lacks = ratios_lack(population, law)
-        kinds = [population.features[name].kind for name in self.features]
-        self._embeddings = {
-            name for name, kind in zip(self.features, kinds, strict=True) if kind == "embedding"
-        }
+        specs = population.specs
+        self._discerning = {name for name in self.features if specs[name].kind.discerning}
         make = partial(self._judgement, population)
-        self.joint = make(law, kinds)
+        self.joint = make(law)
         self._single: dict[str, _Judgement] = {}
         self._similarity: dict[str, Similarity] = {}
         self._templates: dict[str, FloatArray] = {}
-        for name, kind, scorer in zip(self.features, kinds, law.similarities, strict=True):
+        for name, scorer in population.scorers(law).items():
             own = self.joint
             if len(self.features) > 1:
                 single, _, flatters = _choose(laws, (name,), session)
-                if single.similarities != (scorer,):
+                if single.similarities != (scorer.name,):
                     raise StoreError(
                         f"the law of {name} alone is for {single.similarities[0]} scores, the "
-                        f"joint law for {scorer}: calibrate both together"
+                        f"joint law for {scorer.name}: calibrate both together"
                     )
                 _check_networks(population, single)
                 self.flatters |= flatters
-                own = make(single, [kind])
+                own = make(single)
             self._single[name] = own
-            self._similarity[name] = similarity(scorer, kind)
-            by_slice = self._similarity[name].by_slice
-            raw = population.templates(name, self.scoring, by_slice=by_slice)
-            self._templates[name] = self._similarity[name].prepare(raw)
+            self._similarity[name] = scorer
+            raw = population.templates(name, self.scoring, by_slice=scorer.by_slice)
+            self._templates[name] = scorer.prepare(raw)
         self._judgements = {frozenset([name]): own for name, own in self._single.items()}
         self._judgements[frozenset(self.features)] = self.joint
         for other in laws:
@@ -280,18 +269,16 @@ class Attacker:
             fits = other.session == self.session and other.similarities == scorers
             fits = fits and all(other.network(n) == law.network(n) for n in other.features)
             if fits and names not in self._judgements:
-                kinds = [population.features[name].kind for name in other.features]
-                self._judgements[names] = make(other, kinds)
-        self.frame_seconds = {
-            name: population.features[name].frame_seconds for name in self.features
-        }
+                self._judgements[names] = make(other)
+        self.frame_seconds = {name: specs[name].frame_seconds for name in self.features}
         self._unheard = self._before()
 
-    def _judgement(self, population: Population, law: RankLaw, kinds: Sequence[str]) -> _Judgement:
+    def _judgement(self, population: Population, law: RankLaw) -> _Judgement:
         ratios = None
         if not ratios_lack(population, law) and not self.withheld:
             ratios = Ratios(population, law, self.scoring, self._watched)
-        return _Judgement(law, self.scoring.seconds, self.speakers, kinds, ratios)
+        additive = np.array([each.additive for each in population.scorers(law).values()])
+        return _Judgement(law, self.scoring.seconds, self.speakers, additive, ratios)
 
     @property
     def support_bits(self) -> float | None:
@@ -437,11 +424,11 @@ class Attacker:
         """Why these features do not say whether the speaker is enrolled, and what could."""
         heard = "+".join(judgement.features)
         measured = "not measured" if np.isnan(area) else f"{area:.2f}"
-        waiting = self._embeddings.difference(judgement.features)
+        waiting = self._discerning.difference(judgement.features)
         cure = ""
         if waiting:
             cure = f"; {', '.join(sorted(waiting))} has not said anything yet"
-        elif not self._embeddings:
+        elif not self._discerning:
             cure = "; it takes a speaker embedding (voice, identity)"
         return (
             f"{heard} cannot tell strangers from enrolled speakers (area under the ROC curve "
@@ -485,7 +472,7 @@ class Attacker:
     def _scores(self, name: str, totals: AnyArray) -> FloatArray:
         """Shape (R, N); each row as if it were alone."""
         similarity, templates = self._similarity[name], self._templates[name]
-        if similarity.name == _EXACT and len(totals) > 1:
+        if similarity.additive and len(totals) > 1:
             return similarity.score(templates, totals)
         return np.stack([similarity.score(templates, total) for total in totals])
 
@@ -588,7 +575,7 @@ def _check_networks(population: Population, law: RankLaw) -> None:
         StoreError: it was learnt from another one's frames than the templates were made of.
     """
     for name in law.features:
-        mine, theirs = law.network(name), population.features[name].network
+        mine, theirs = law.network(name), population.features[name].spec.network
         if mine != theirs:
             what = unlike_networks(name, "the law", mine, "the templates", theirs)
             raise StoreError(f"{what}; enrol and calibrate again with this version")

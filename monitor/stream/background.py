@@ -8,7 +8,6 @@ from functools import cache
 import numpy as np
 
 from monitor.population.population import Population, Scoring
-from monitor.population.templates import plain
 from monitor.types import AnyArray
 
 __all__ = ["FEWEST", "background", "shipped_readers"]
@@ -28,15 +27,15 @@ def background(
 ) -> dict[str, AnyArray]:
     """Templates of each feature, shape (N, M).
 
-    Beside a small population, embeddings of the shipped readers, where the same network made them.
+    Beside a small population the shipped readers, where the kind wants them and the same network
+    made them.
     """
     made = {}
     for name in features:
         made[name] = population.templates(name, scoring)
-        own = population.features[name]
-        if own.kind == "embedding" and len(made[name]) < FEWEST:
-            others = shipped_readers().features.get(name)
-            if others is not None and plain(others) == plain(own):
-                more = shipped_readers().templates(name, shipped_readers().scoring())
-                made[name] = np.concatenate([made[name], more])
+        own = population.features[name].spec
+        few = own.kind.wants_background and len(made[name]) < FEWEST
+        if few and shipped_readers().specs.get(name) == own:
+            more = shipped_readers().templates(name, shipped_readers().scoring())
+            made[name] = np.concatenate([made[name], more])
     return made

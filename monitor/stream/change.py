@@ -30,12 +30,12 @@ from typing import Any
 import numpy as np
 
 from monitor.errors import StoreError, UsageError
-from monitor.kinds.following import VOICES, FollowedVoice, Sensitivity
+from monitor.kinds import Kind
+from monitor.kinds.following import FollowedVoice, Sensitivity
 from monitor.types import TICKS_PER_SECOND, AnyArray
 
-__all__ = ["SENSITIVITY", "Change", "ChangeDetector", "Open"]
+__all__ = ["Change", "ChangeDetector", "Followed", "Open"]
 
-_BESIDE_EMBEDDINGS = 1e-4
 _LARGEST_DELTA = 0.95
 
 
@@ -79,20 +79,20 @@ class Open:
         return {"since_seconds": self.since_seconds, "features": list(self.features)}
 
 
-_F0 = Sensitivity(50, 200, 10.0, 0.01, back_units=20, held_units=4, min_units=3)
-_PHONES = Sensitivity(50, 300, 40.0, 0.05, back_units=20, held_units=3, min_units=3)
-_VOICE = Sensitivity(1, 3, 20.0, 1e-2, back_units=3, level=0.25)
-_IDENTITY = Sensitivity(1, 2, 20.0, 3e-3, back_units=3, level=0.35)
-_CHANNEL = Sensitivity(1, 4, 3.0, 0.5, back_units=4, held_units=1, min_units=3, least_drop=0.4)
-SENSITIVITY: Mapping[str, Sensitivity] = {
-    "f0": _F0,
-    "phones": _PHONES,
-    "voice": _VOICE,
-    "histogram": _F0,
-    "embedding": _IDENTITY,
-    "levels": _CHANNEL,
-}
-"""By feature, else by kind. Chosen by ``benchmarks/change.py``."""
+@dataclass(frozen=True, slots=True)
+class Followed:
+    """A feature that is followed for changes.
+
+    Attributes:
+        kind: of its frames.
+        others: the population's templates, shape (N, M): counts, or sums of embeddings. Levels are
+            the stream's own affair: shape (0, M).
+        how: its own settings; there are none that it would have by default.
+    """
+
+    kind: Kind
+    others: AnyArray
+    how: Sensitivity
 
 
 class ChangeDetector:
@@ -109,19 +109,18 @@ class ChangeDetector:
     Memory is bounded, and the sketches and templates of others are only read.
 
     Args:
-        background: for each feature to follow the population's templates, shape (N, M): counts, or
-            sums of embeddings. Levels are the stream's own affair: shape (0, M).
-        kinds: ``"histogram"``, ``"embedding"`` or ``"levels"`` of each.
+        followed: by name; others are not followed.
         careful: divides every delta: above 1 fewer false alarms, more misses and later reports.
-        sensitivity: other settings, by feature or kind.
         returns: remember the first voice, and tell when it is back.
 
     Raises:
-        UsageError: a kind or ``careful`` makes no sense.
+        UsageError: ``careful`` makes no sense.
 
     Example:
         >>> low, high = np.array([9, 1, 0]), np.array([0, 1, 9])
-        >>> detector = ChangeDetector({"f0": np.array([low, high])}, {"f0": "histogram"})
+        >>> from monitor.features.f0 import F0
+        >>> f0 = Followed(F0.spec.kind, np.array([low, high]), F0.follow)
+        >>> detector = ChangeDetector({"f0": f0})
         >>> rng = np.random.default_rng(0)
         >>> for second in range(1, 200):
         ...     voice = low if second <= 100 else high
@@ -133,31 +132,25 @@ class ChangeDetector:
 
     def __init__(
         self,
-        background: Mapping[str, AnyArray],
-        kinds: Mapping[str, str],
+        followed: Mapping[str, Followed],
         *,
         careful: float = 1.0,
-        sensitivity: Mapping[str, Sensitivity] | None = None,
         returns: bool = False,
     ) -> None:
         if not careful > 0:
             raise UsageError(f"careful={careful:g} must be positive; 1 is the default")
-        settings = {**SENSITIVITY, **(sensitivity or {})}
         self._returns = returns
         self._asked: tuple[str, ...] = ()  # whether the voice that was left is back
         self._one_is_enough = False
-        self._embeddings = tuple(name for name in sorted(background) if kinds[name] == "embedding")
-        self._levels = {name for name in background if kinds[name] == "levels"}
+        kinds = {name: followed[name].kind for name in sorted(followed)}
+        self._discerning = tuple(name for name, kind in kinds.items() if kind.discerning)
+        self._of_channel = {name for name, kind in kinds.items() if kind.own_past}
         self._voices: dict[str, FollowedVoice] = {}
-        for name in sorted(background):
-            kind = kinds[name]
-            if kind not in VOICES:
-                raise UsageError(f"kind={kind!r} of {name} must be one of {', '.join(VOICES)}")
-            how = settings.get(name, settings[kind])
-            beside = _BESIDE_EMBEDDINGS if self._embeddings and kind == "histogram" else 1.0
-            delta = min(how.delta * beside / careful, _LARGEST_DELTA)
-            how = replace(how, delta=delta)
-            self._voices[name] = VOICES[kind](np.asarray(background[name]), how)
+        for name, kind in kinds.items():
+            how = followed[name].how
+            beside = kind.beside_discerning if self._discerning else 1.0
+            how = replace(how, delta=min(how.delta * beside / careful, _LARGEST_DELTA))
+            self._voices[name] = kind.follow(np.asarray(followed[name].others), how)
         self._tick = 0
 
     def update(self, step: Mapping[str, AnyArray], tick: int) -> Change | None:
@@ -182,8 +175,8 @@ class ChangeDetector:
             return self._back(tick)
         if self._returns and not self._asked:
             able = {n for n, voice in self._voices.items() if voice.leave(noticed.get(n))}
-            self._asked = tuple(n for n in self._embeddings if n in able) or tuple(noticed)
-            self._one_is_enough = self._levels.issuperset(self._asked)
+            self._asked = tuple(n for n in self._discerning if n in able) or tuple(noticed)
+            self._one_is_enough = self._of_channel.issuperset(self._asked)
             if self._one_is_enough:
                 self._asked = tuple(sorted(able))
         for voice in self._voices.values():

@@ -7,13 +7,13 @@ from collections.abc import Mapping
 import numpy as np
 
 from monitor.errors import UsageError
-from monitor.population.population import FeatureTemplates
+from monitor.kinds import FeatureSpec
 from monitor.types import Frames, Track
 
 __all__ = ["check_frames"]
 
 
-def check_frames(frames: Frames, features: Mapping[str, FeatureTemplates]) -> None:
+def check_frames(frames: Frames, features: Mapping[str, FeatureSpec]) -> None:
     """Refuse frames that could not be learnt.
 
     Args:
@@ -30,21 +30,15 @@ def check_frames(frames: Frames, features: Mapping[str, FeatureTemplates]) -> No
         )
     for name, track in frames.tracks.items():
         if name in features:
-            _check_track(name, track, features[name])
+            _check_track(track, features[name])
 
 
-def _check_track(name: str, track: Track, feature: FeatureTemplates) -> None:
-    ticks, values, spans = track.ticks, track.values, track.spans
+def _check_track(track: Track, spec: FeatureSpec) -> None:
+    name, ticks, values, spans = spec.name, track.ticks, track.values, track.spans
     if ticks.ndim != 1 or ticks.dtype.kind not in "iu" or np.any(ticks[1:] < ticks[:-1]):
         raise UsageError(f"the ticks of {name} must be whole numbers that do not decrease")
     if len(values) != len(ticks):
         raise UsageError(f"{name} has {len(values)} frames and {len(ticks)} ticks: one a frame")
     if spans is not None and (spans.shape != (len(ticks), 2) or spans.dtype.kind not in "iu"):
         raise UsageError(f"the spans of {name} must be pairs of whole numbers, one a frame")
-    if feature.kind == "embedding":
-        if values.dtype.kind != "f" or values.shape != (len(ticks), feature.size):
-            raise UsageError(f"the frames of {name} must be floats, shape (k, {feature.size})")
-    elif values.ndim != 1 or values.dtype.kind not in "iu":
-        raise UsageError(f"the bins of {name} must be whole numbers, shape (k,)")
-    elif len(values) and not 0 <= values.min() <= values.max() < feature.size:
-        raise UsageError(f"the bins of {name} must lie in 0..{feature.size - 1}")
+    spec.kind.check(name, values, len(ticks), spec.size)

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from monitor.errors import UsageError
-from monitor.features.registry import make
-from monitor.marks import network_of, unlike_networks
+from monitor.features.registry import followed, make
+from monitor.kinds import FeatureSpec
+from monitor.kinds.following import Sensitivity
+from monitor.marks import unlike_networks
 from monitor.population.population import Population
 from monitor.protocols import Feature, Source
 
@@ -42,9 +44,11 @@ class FrontEnd:
             UsageError: one of them is not of the kind or size that the population has.
         """
         for feature in features:
-            network = network_of(feature)
-            self._compare("this feature", feature.name, feature.size, feature.kind, network)
-            self._made[feature.name] = feature
+            name = feature.spec.name
+            if name not in self._names:
+                raise UsageError(f"{name} is not listened for, only {', '.join(self._names)}")
+            self._compare("this feature", feature.spec)
+            self._made[name] = feature
 
     def check(self, source: Source) -> None:
         """See to it that ready-made frames are those that the templates were made of.
@@ -52,16 +56,14 @@ class FrontEnd:
         Raises:
             UsageError: they are not.
         """
-        given: Mapping[str, tuple[int, str, float]] = getattr(source, "features", {})
-        marks: Mapping[str, str] = getattr(source, "networks", {})
+        given: Mapping[str, FeatureSpec] = getattr(source, "features", {})
         for name in self._names if given else ():
             if name not in given:
                 raise UsageError(
                     f"{source.label} holds no frames of {name}, only of {', '.join(given)}; "
                     "choose others (--features)"
                 )
-            size, kind, _ = given[name]
-            self._compare(source.label, name, size, kind, marks.get(name))
+            self._compare(source.label, given[name])
 
     def make(self) -> list[Feature]:
         """The features, ready to hear audio; made, and their networks loaded, once.
@@ -73,24 +75,30 @@ class FrontEnd:
         for name in self._names:
             if name not in self._made:
                 (made,) = make([name])
-                self._compare_networks("this program", name, network_of(made))
+                self._compare_networks("this program", made.spec)
                 self._made[name] = made
         return [self._made[name] for name in self._names]
 
-    def _compare(self, label: str, name: str, size: int, kind: str, network: str | None) -> None:
-        own = self._population.features[name]
-        if kind != own.kind or size > own.size:
-            raise UsageError(
-                f"{label}: {name} comes as {kind} of size {size}, the population has it "
-                f"as {own.kind} of size {own.size}; make both with the same program"
-            )
-        self._compare_networks(label, name, network)
+    def followed(self) -> dict[str, Sensitivity]:
+        """How each feature says that it is followed for changes; others are not followed."""
+        made = self._made
+        stated = {n: made[n].follow if n in made else followed(n) for n in self._names}
+        return {name: how for name, how in stated.items() if how is not None}
 
-    def _compare_networks(self, label: str, name: str, network: str | None) -> None:
-        enrolled = self._population.features[name].network
-        if network != enrolled:
-            what = unlike_networks(name, label, network, "the population", enrolled)
+    def _compare(self, label: str, spec: FeatureSpec) -> None:
+        own = self._population.features[spec.name].spec
+        if spec.kind is not own.kind or not own.kind.fits(spec.size, own.size):
+            raise UsageError(
+                f"{label}: {spec.name} comes as {spec}, the population has it "
+                f"as {own}; make both with the same program"
+            )
+        self._compare_networks(label, spec)
+
+    def _compare_networks(self, label: str, spec: FeatureSpec) -> None:
+        enrolled = self._population.features[spec.name].spec.network
+        if spec.network != enrolled:
+            what = unlike_networks(spec.name, label, spec.network, "the population", enrolled)
             raise UsageError(
                 f"{what}; enrol and calibrate again with this version (monitor enroll), or leave "
-                f"{name} out (--features)"
+                f"{spec.name} out (--features)"
             )

@@ -10,8 +10,8 @@ import numpy as np
 
 from monitor.errors import StoreError
 from monitor.features.tracks import join_tracks
-from monitor.maths.sketch import AnySketch, make_sketch
-from monitor.population.population import FeatureTemplates
+from monitor.kinds import FeatureSpec
+from monitor.maths.sketch import AnySketch
 from monitor.stream.attacker import RunningTotals
 from monitor.stream.checking import check_frames
 from monitor.stream.evidence import Evidence
@@ -66,13 +66,11 @@ class Intake:
         carried: what it began with, from earlier streams.
     """
 
-    def __init__(
-        self, features: Mapping[str, FeatureTemplates], followed: Collection[str] = ()
-    ) -> None:
+    def __init__(self, features: Mapping[str, FeatureSpec], followed: Collection[str] = ()) -> None:
         self._features = dict(features)
         self._followed = tuple(followed)
         self.sketches: dict[str, AnySketch] = {
-            name: make_sketch(each.kind, each.size) for name, each in self._features.items()
+            name: each.sketch() for name, each in self._features.items()
         }
         self.arrived = self.tick = 0
         self._ahead: BoolArray = np.empty(0, np.bool_)  # decisions on the ticks between the two
@@ -136,8 +134,9 @@ class Intake:
             if name in self.sketches or name in self._followed:
                 # features run ahead of the clock, or come after it
                 fresh = replace(track, ticks=np.maximum(track.ticks, start + 1))
-                if name in self.sketches and self._features[name].kind == "embedding":
-                    fresh = _directed(fresh)
+                if name in self.sketches:
+                    counts = self._features[name].kind.counting(fresh.values)
+                    fresh = fresh if counts is None else _picked(fresh, counts)
                 early = self._early.get(name)
                 self._early[name] = fresh if early is None else join_tracks(early, fresh)
 
@@ -244,12 +243,3 @@ class Intake:
 def _picked(track: Track, which: BoolArray) -> Track:
     spans = None if track.spans is None else track.spans[which]
     return Track(track.ticks[which], track.values[which], spans)
-
-
-def _directed(track: Track) -> Track:
-    """The embeddings that count: without a length, or a number, there is no direction."""
-    if track.values.ndim != 2:
-        return track  # which the sketch refuses
-    length = np.hypot.reduce(track.values, axis=1)
-    counts = (length > 0) & (length < np.inf)
-    return track if counts.all() else _picked(track, counts)

@@ -17,8 +17,8 @@ def law_notices(monitor: Monitor) -> list[str]:
     law = attacker.law
 
     def told() -> str:
-        templates = {name: monitor.population.features[name] for name in attacker.features}
-        return flattery(templates, attacker.speakers, attacker.scoring.seconds)
+        specs = {name: monitor.population.specs[name] for name in attacker.features}
+        return flattery(specs, attacker.speakers, attacker.scoring.seconds)
 
     if attacker.flatters:
         notices.append(

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from monitor.maths.scores import similarity
 from monitor.population.interpolation import at_template
 from monitor.population.law import RankLaw
 from monitor.population.population import MISMATCH, Population, Scoring
@@ -80,10 +79,7 @@ def common_length(
 
 def _cut(population: Population, law: RankLaw, watch: str, scoring: Scoring, usual: float) -> str:
     """What it costs to be compared by less speech than the others have."""
-    kinds = [population.features[name].kind for name in law.features]
-    additive = np.array([
-        similarity(name, kind).additive for name, kind in zip(law.similarities, kinds, strict=True)
-    ])  # fmt: skip
+    additive = np.array([each.additive for each in population.scorers(law).values()])
     speakers = int(scoring.members.sum())
     now, then = (
         at_template(law, d, additive).at(_EXAMPLE_SECONDS).expected_bits(speakers, slice(0, 1))[0]

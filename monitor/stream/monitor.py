@@ -114,7 +114,7 @@ class Monitor:
             self.unheard = tuple(name for name in rest if not superseded(name, features))
         self.attacker = Attacker(
             population,
-            [each if isinstance(each, str) else each.name for each in features],
+            [each if isinstance(each, str) else each.spec.name for each in features],
             watch,
             session=session,
             laws=laws,
@@ -174,21 +174,21 @@ class Monitor:
 
     def reset(self) -> None:
         """Forget the stream; the next block starts a new one."""
-        features = self.population.features
+        specs = {name: self.population.features[name].spec for name in self.features}
         follow = self.on_change != "ignore"
-        followed = ("channel",) if follow else ()
-        self._intake = Intake({name: features[name] for name in self.features}, followed)
+        self._intake = Intake(specs, ("channel",) if follow else ())
         self._read = 0  # tick of the last reading
         self._maker = ReadingMaker(self.attacker, self.watch is not None, self.bystanders)
         detector = None
         if follow:
-            detector = change_detector(self.population, self.attacker, self.on_change)
+            detector = change_detector(
+                self.population, self.attacker, self.on_change, self.front_end.followed()
+            )
         self._turns = SpeakerTurns(detector, self.on_change)
         self._gaps = GapOrder()
         self._hearing: Hearing | None = None
-        made = {name: features[name] for name in self.features}
         # where the evidence begins afresh nothing adds up over recordings
-        self.recordings = Recordings(None if self._turns.afresh else partial(unlike, made))
+        self.recordings = Recordings(None if self._turns.afresh else partial(unlike, specs))
 
     def begin_with(self, evidence: Evidence, peak_bits: float = 0.0) -> None:
         """Start from what earlier streams of the same voice brought: T and the bits go on there.

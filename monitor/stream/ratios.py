@@ -9,7 +9,6 @@ import numpy as np
 
 from monitor.maths.evidence import held_to, levelled, log2_ratios
 from monitor.maths.quantiles import limits_of_each
-from monitor.maths.scores import similarity
 from monitor.population.evidence import EvidencePoint
 from monitor.population.law import RankLaw
 from monitor.population.normalising import Against, normalised
@@ -84,8 +83,7 @@ class Ratios:
         self.law = law.evidence.at_template(scoring.seconds)
         self._watched = watched
         self._against = {
-            name: Against(cohort, name, similarity(scorer, population.features[name].kind))
-            for name, scorer in zip(law.features, law.similarities, strict=True)
+            name: Against(cohort, name, scorer) for name, scorer in population.scorers(law).items()
         }
 
     def at(

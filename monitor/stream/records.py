@@ -220,7 +220,7 @@ class RunTotals:
         self.silent = [known[k] for k in heard.silent + heard.silent_now if k in known]
         self.notices = [f"{name}: no speech in it" for name in self.silent]
         strange = heard.strange + heard.strange_now(monitor.own_evidence)
-        made = {name: monitor.population.features[name] for name in monitor.features}
+        made = {name: monitor.population.specs[name] for name in monitor.features}
         how = judged_by(comparable(made)) if strange else ""
         self.notices += [
             f"{known[k]}: sounds like another person than what was heard before it, judged by {how}"

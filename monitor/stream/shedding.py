@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from monitor.features.registry import make
 from monitor.managed import Managed
-from monitor.marks import network_of
 from monitor.protocols import Feature, LiveSource
 from monitor.types import TICKS_PER_SECOND, Block, FloatArray, Frames, Gap, Track
 
@@ -37,9 +36,8 @@ class Timed:
     """
 
     def __init__(self, feature: Feature, clock: Callable[[], float] = time.perf_counter) -> None:
-        self.name, self.rate, self.size = feature.name, feature.rate, feature.size
-        self.kind, self.frame_seconds = feature.kind, feature.frame_seconds
-        self.network = network_of(feature)
+        self.spec, self.follow = feature.spec, feature.follow
+        self._rate = feature.spec.rate or 1
         self._feature, self._clock = feature, clock
         self._spent = self._heard = 0.0  # wall and audio seconds, fading
         self._samples = 0  # since the last reset
@@ -53,18 +51,18 @@ class Timed:
     @property
     def thinned(self) -> bool:
         """Whether it leaves out what comes next."""
-        return self._samples / self.rate < self._until
+        return self._samples / self._rate < self._until
 
     def thin(self, seconds: float) -> None:
         """Leave out the frames that the next seconds of audio complete."""
-        self._until = self._samples / self.rate + seconds
+        self._until = self._samples / self._rate + seconds
         self._feature.skip_to(round(self._until * TICKS_PER_SECOND))
 
     def process(self, samples: FloatArray) -> Track:
         """As of the feature."""
         thinned, began = self.thinned, self._clock()
         track = self._feature.process(samples)
-        seconds = samples.size / self.rate
+        seconds = samples.size / self._rate
         self._samples += samples.size
         if not thinned:
             fading = _MEMORY**seconds
@@ -153,7 +151,7 @@ class LoadShedding(Managed):
         return Gap(
             "thinned",
             seconds,
-            detail=f"{slowest.name} leaves out {seconds:.1f} s: this machine cannot keep up",
+            detail=f"{slowest.spec.name} leaves out {seconds:.1f} s: this machine cannot keep up",
         )
 
     def _most(self, able: Sequence[Timed]) -> float:

@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from monitor.kinds.following import Sensitivity
 from monitor.population.population import Population
 from monitor.stream.attacker import Attacker
 from monitor.stream.background import background
-from monitor.stream.change import Change, ChangeDetector, Open
+from monitor.stream.change import Change, ChangeDetector, Followed, Open
 from monitor.stream.intake import Moments
 from monitor.types import AnyArray
 
@@ -84,12 +85,22 @@ class SpeakerTurns:
         )
 
 
-def change_detector(population: Population, attacker: Attacker, on_change: str) -> ChangeDetector:
-    """What looks for changes in the features of an attacker, and in the channel."""
+def change_detector(
+    population: Population, attacker: Attacker, on_change: str, follow: Mapping[str, Sensitivity]
+) -> ChangeDetector:
+    """What looks for changes in features of an attacker, and in the channel.
+
+    Args:
+        population: what the attacker knows.
+        attacker: whose features.
+        on_change: as of `Monitor`.
+        follow: settings of the features that are followed; the others are not.
+    """
     from monitor.features.channel import Channel  # brings the Fourier transform
 
-    others = background(population, attacker.scoring, attacker.features)
-    kinds = {name: population.features[name].kind for name in attacker.features}
-    others["channel"] = np.empty((0, Channel.size))  # needs nobody to compare with
+    nobody = np.empty((0, Channel.spec.size))  # needed to compare with
+    voices = {"channel": Followed(Channel.spec.kind, nobody, Channel.follow)}
+    for name, others in background(population, attacker.scoring, follow).items():
+        voices[name] = Followed(population.features[name].spec.kind, others, follow[name])
     returns = on_change == "note"  # fresh evidence needs nobody to be back
-    return ChangeDetector(others, kinds | {"channel": "levels"}, returns=returns)
+    return ChangeDetector(voices, returns=returns)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from monitor.kinds import FeatureSpec
 from monitor.phrases import plural
 from monitor.population.flattering import flattery
 from monitor.training.calibrating import FEWEST_SPEAKERS, Calibration
-from monitor.training.listening import Shape
 
 __all__ = ["advice"]
 
@@ -15,12 +15,12 @@ _COMFORTABLE = 30
 """Speakers beside whom a prior of twenty is the smaller part."""
 
 
-def advice(made: Calibration, shapes: Mapping[str, Shape]) -> list[str]:
+def advice(made: Calibration, specs: Mapping[str, FeatureSpec]) -> list[str]:
     """One line each: the prior's part, the want of a cross-session law, what flatters.
 
     Args:
         made: what was learnt.
-        shapes: of the features it was learnt of.
+        specs: of the features it was learnt of.
     """
     learnt = [law for law in made.laws if law.origin == "own"]
     lines = []
@@ -64,7 +64,7 @@ def advice(made: Calibration, shapes: Mapping[str, Shape]) -> list[str]:
         )
     law = max(learnt, key=lambda law: len(law.features))
     told = flattery(
-        {name: shapes[name] for name in law.features},
+        {name: specs[name] for name in law.features},
         law.candidates,
         float(law.template_lengths[-1]),
     )

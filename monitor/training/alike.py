@@ -114,7 +114,7 @@ def _bits(
     for key, each in made.features.items():
         total = slices[key][test].astype(float).sum(axis=0)[None]
         frames = np.abs(total).sum(axis=1).round().astype(np.int64)
-        heard[key] = RunningTotals(total, frames, frames * each.frame_seconds)
+        heard[key] = RunningTotals(total, frames, frames * each.spec.frame_seconds)
     seconds = np.array([test.size * SLICE_SECONDS])
     local = attacker.assess_each(heard, seconds)[0].local
     assert local is not None

@@ -12,21 +12,20 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from monitor.errors import CalibrationError, UsageError
+from monitor.kinds import FeatureSpec, comparable_features
 from monitor.maths.bootstrap import REPLICATES, speaker_weights
 from monitor.maths.fitting import mean_bits_of
 from monitor.maths.quantiles import limits
-from monitor.maths.scores import Similarity, default_similarity, similarity
+from monitor.maths.scores import Similarity
 from monitor.maths.twoclass import PriorCoefficients
 from monitor.population.cohort import Cohort
 from monitor.population.evidence import EvidenceLaw
-from monitor.population.flattering import comparable
 from monitor.population.law import Laws, RankLaw
 from monitor.population.normalising import Against
 from monitor.population.population import Population
 from monitor.training.cells import Cell, Plan, plans
 from monitor.training.evidence import ROW, FittedEvidence, chosen, fit_evidence
 from monitor.training.fitted import FittedCell, fit_cell
-from monitor.training.listening import Shape
 from monitor.training.prior import Prior
 from monitor.training.shrinking import Known, choose_worth, held_out_nats
 from monitor.training.voices import UNITS_PER_SECOND, SpeakerSpeech
@@ -71,7 +70,7 @@ class Calibration:
 
 def calibrate(
     voices: Sequence[SpeakerSpeech],
-    shapes: Mapping[str, Shape],
+    specs: Mapping[str, FeatureSpec],
     *,
     lengths: Sequence[float] = LENGTHS,
     template_lengths: Sequence[float] = TEMPLATE_LENGTHS,
@@ -91,7 +90,7 @@ def calibrate(
 
     Args:
         voices: calibration speech, from ``collect``.
-        shapes: what the features look like, from ``collect``.
+        specs: what the features' frames look like, from ``collect``.
         lengths: T, speech seconds.
         template_lengths: D, speech seconds.
         similarities: by feature; the default of its kind where left out.
@@ -122,12 +121,9 @@ def calibrate(
             f"at least {FEWEST_SPEAKERS} are needed"
         )
     chosen = dict(similarities or {})
-    if strange := sorted(chosen.keys() - shapes.keys()):
-        raise UsageError(f"no similarity for {strange[0]!r}: calibrating {', '.join(shapes)}")
-    scorers = {
-        name: similarity(chosen.get(name, default_similarity(shape.kind)), shape.kind)
-        for name, shape in shapes.items()
-    }
+    if strange := sorted(chosen.keys() - specs.keys()):
+        raise UsageError(f"no similarity for {strange[0]!r}: calibrating {', '.join(specs)}")
+    scorers = {name: spec.kind.similarity(chosen.get(name)) for name, spec in specs.items()}
     chosen_sets = _sets(sets, tuple(scorers))
     testers = _testers(voices, chosen_sets, trained or {})
     axes = [[list(scorers).index(name) for name in features] for features in chosen_sets]
@@ -140,9 +136,9 @@ def calibrate(
         prior = Population.reference()
     if cohort == "shipped":
         cohort = Population.reference().cohort
-    against = _against(cohort, shapes, scorers)
+    against = _against(cohort, specs, scorers)
     cohort = None if cohort is None else cohort.only(against)
-    before = None if prior is None else Prior(prior, shapes, scorers, replicates, cohort)
+    before = None if prior is None else Prior(prior, specs, scorers, replicates, cohort)
 
     def run(place: _Place) -> Cell:
         _, t, d, plan = place
@@ -217,7 +213,7 @@ def calibrate(
             features, session, names, lengths, template_lengths, fits, replicates, common
         )
         out = [v.name for v, may in zip(voices, testers[features], strict=True) if not may]
-        marks = tuple(shapes[name].network for name in features)
+        marks = tuple(specs[name].network for name in features)
         law = replace(law, left_out=tuple(out), networks=marks if any(marks) else ())
         if cohort is not None and any(fit.evidence for fit in fits.values()):
             law = replace(law, evidence=_evidence(law, lengths, template_lengths, fits, cohort))
@@ -261,13 +257,13 @@ def _testers(
 
 
 def _against(
-    cohort: Cohort | None, shapes: Mapping[str, Shape], scorers: Mapping[str, Similarity]
+    cohort: Cohort | None, specs: Mapping[str, FeatureSpec], scorers: Mapping[str, Similarity]
 ) -> dict[str, Against]:
     """The cohort, ready to be scored, of the features that are made as the voices' are."""
     if cohort is None:
         return {}
-    both = comparable(cohort.features, shapes)
-    made = {name: Against(cohort, name, scorers[name]) for name in shapes if name in both}
+    both = comparable_features(specs, cohort.specs)
+    made = {name: Against(cohort, name, scorers[name]) for name in specs if name in both}
     return {name: one for name, one in made.items() if len(one) >= FEWEST_SPEAKERS}
 
 

@@ -12,9 +12,10 @@ import numpy as np
 
 from monitor.maths.ranks import rank_bounds, score_gaps
 from monitor.maths.scores import Similarity
-from monitor.maths.windows import SessionFrames, window_starts
+from monitor.maths.windows import window_starts
 from monitor.population.normalising import Against, normalised
 from monitor.population.population import SLICE_SECONDS
+from monitor.training.session_frames import SessionFrames
 from monitor.training.voices import UNITS_PER_SECOND, SpeakerSpeech, join
 from monitor.types import BoolArray, FloatArray, IntArray
 
@@ -329,14 +330,14 @@ def plans(
     shifts: int,
 ) -> Iterator[tuple[str, int, int, Plan]]:
     """Every cell of the grid, both kinds of session: (session, index of T, index of D, plan)."""
-    for session, kind in (("same", _Same), ("cross", _Cross)):
+    for session, plan in (("same", _Same), ("cross", _Cross)):
         for d, template in enumerate(template_lengths):
             for t, test in enumerate(lengths):
                 yield (
                     session,
                     t,
                     d,
-                    kind(
+                    plan(
                         voices,
                         round(test * UNITS_PER_SECOND),
                         round(template * UNITS_PER_SECOND),

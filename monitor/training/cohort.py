@@ -13,14 +13,13 @@ import numpy as np
 from monitor.corpus.finding import find
 from monitor.corpus.recordings import Corpus
 from monitor.errors import UsageError
-from monitor.maths.sketch import AnySketch, make_sketch
+from monitor.kinds import FeatureSpec, comparable_features
 from monitor.population.cohort import Cohort
-from monitor.population.flattering import comparable
 from monitor.population.population import Population
 from monitor.population.storing import store_kind
 from monitor.population.templates import FeatureTemplates
 from monitor.training.hearing import hear_in_order
-from monitor.training.listening import Listener, Shape, SpeechFrames
+from monitor.training.listening import Listener, SpeechFrames
 from monitor.types import TICKS_PER_SECOND, AnyArray
 
 __all__ = ["FEWEST", "cohort_from", "cohort_of"]
@@ -30,13 +29,13 @@ FEWEST = 10
 
 
 def cohort_from(
-    path: Path, shapes: Mapping[str, Shape], known: Collection[str], jobs: int = 1
+    path: Path, specs: Mapping[str, FeatureSpec], known: Collection[str], jobs: int = 1
 ) -> tuple[Cohort, tuple[str, ...], tuple[str, ...]]:
     """A population's cohort, or one made of a corpus.
 
     Args:
         path: a population, or a corpus or frames.
-        shapes: of the features that are calibrated; all of them must be made alike.
+        specs: of the features that are calibrated; all of them must be made alike.
         known: names of people who are enrolled or calibrate: they are left out. A population's
             cohort has no names, so that nobody is left out of it.
         jobs: processes that listen.
@@ -63,8 +62,8 @@ def cohort_from(
                 "name a corpus of others"
             )
         corpus = replace(corpus, recordings=others)
-        found, problems = cohort_of(corpus, features=list(shapes), jobs=jobs)
-    if lacking := sorted(shapes.keys() - comparable(found.features, shapes)):
+        found, problems = cohort_of(corpus, features=list(specs), jobs=jobs)
+    if lacking := sorted(specs.keys() - comparable_features(specs, found.specs)):
         raise UsageError(
             f"--cohort {path}: its {', '.join(lacking)} is missing or not made as that of the "
             "speakers; hear both with one version, or choose --features"
@@ -102,30 +101,19 @@ def cohort_of(
                 problems += [outcome.problem] if outcome.problem else []
             if heard:
                 seconds.append(sum(each.speech_ticks for each in heard) / TICKS_PER_SECOND)
-                rows.append({f: _sketched(heard, f, s) for f, s in listener.shapes.items()})
+                rows.append({f: _sketched(heard, s) for f, s in listener.specs.items()})
     made = {
         name: FeatureTemplates(
-            shape.kind,
-            shape.size,
-            shape.frame_seconds,
-            _compact(np.stack([row[name] for row in rows])),
-            shape.network,
+            spec, spec.kind.packed_background(np.stack([row[name] for row in rows]))
         )
-        for name, shape in listener.shapes.items()
+        for name, spec in listener.specs.items()
     }
     return Cohort(np.array(seconds), made, about), tuple(problems)
 
 
-def _sketched(heard: Sequence[SpeechFrames], name: str, shape: Shape) -> AnyArray:
+def _sketched(heard: Sequence[SpeechFrames], spec: FeatureSpec) -> AnyArray:
     """Counts, or the mean of embeddings."""
-    sketch: AnySketch = make_sketch(shape.kind, shape.size)
+    sketch = spec.sketch()
     for each in heard:
-        sketch.learn_many(each.tracks[name].values)
-    mean = shape.kind == "embedding" and sketch.frames
-    return sketch.total / sketch.frames if mean else sketch.total
-
-
-def _compact(rows: AnyArray) -> AnyArray:
-    if rows.dtype.kind == "f":
-        return rows.astype(np.float16)
-    return rows.astype(np.min_scalar_type(int(rows.max(initial=0))))
+        sketch.learn_many(each.tracks[spec.name].values)
+    return spec.kind.background_row(sketch)

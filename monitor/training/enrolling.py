@@ -11,7 +11,7 @@ import numpy as np
 
 from monitor.corpus.recordings import Corpus, Recording
 from monitor.errors import CorpusError, UsageError
-from monitor.maths.sketch import make_sketch
+from monitor.kinds import FeatureSpec
 from monitor.phrases import LONGEST_NAME, file_name
 from monitor.population.population import (
     SLICE_SECONDS,
@@ -22,7 +22,7 @@ from monitor.population.population import (
 )
 from monitor.protocols import Feature
 from monitor.training.hearing import SLICE_TICKS, hear_in_order
-from monitor.training.listening import Listener, Shape, SpeechFrames
+from monitor.training.listening import Listener, SpeechFrames
 from monitor.types import AnyArray
 
 __all__ = ["Enrolment", "enrol"]
@@ -98,9 +98,9 @@ def enrol(
                 ticks = sum(each.speech_ticks for each in heard)
                 whole = min(ticks // SLICE_TICKS, wanted - count)
                 notes += _notes(session, found, heard, whole * SLICE_TICKS)
-                for feature, shape in listener.shapes.items():
+                for feature, spec in listener.specs.items():
                     if whole:
-                        rows.setdefault(feature, []).extend(_slices(heard, feature, shape, whole))
+                        rows.setdefault(feature, []).extend(_slices(heard, spec, whole))
                 count += whole
                 counts.append((session, whole))
             if count == 0:
@@ -114,14 +114,8 @@ def enrol(
     if not speakers:
         raise CorpusError("nobody could be enrolled: " + "; ".join(problems[:3]))
     templates = {
-        feature: FeatureTemplates(
-            shape.kind,
-            shape.size,
-            shape.frame_seconds,
-            _compact(np.stack(slices[feature])),
-            shape.network,
-        )
-        for feature, shape in listener.shapes.items()
+        feature: FeatureTemplates(spec, spec.kind.packed(np.stack(slices[feature])))
+        for feature, spec in listener.specs.items()
     }
     population = Population(speakers, np.asarray(offsets), templates)
     return Enrolment(population, tuple(problems), sessions)
@@ -140,12 +134,12 @@ def _notes(
     return notes
 
 
-def _slices(heard: list[SpeechFrames], feature: str, shape: Shape, count: int) -> list[AnyArray]:
+def _slices(heard: list[SpeechFrames], spec: FeatureSpec, count: int) -> list[AnyArray]:
     """The first ``count`` slices of one session's speech, recording after recording."""
-    sketches = [make_sketch(shape.kind, shape.size) for _ in range(count)]
+    sketches = [spec.sketch() for _ in range(count)]
     before = 0
     for each in heard:
-        track = each.tracks[feature]
+        track = each.tracks[spec.name]
         # a frame belongs to the speech second in which it was completed
         place = np.maximum(track.at + before - 1, 0) // SLICE_TICKS
         bounds = np.searchsorted(place, np.arange(count + 1))
@@ -153,9 +147,3 @@ def _slices(heard: list[SpeechFrames], feature: str, shape: Shape, count: int) -
             sketch.learn_many(track.values[bounds[i] : bounds[i + 1]])
         before += each.speech_ticks
     return [sketch.total for sketch in sketches]
-
-
-def _compact(slices: AnyArray) -> AnyArray:
-    if slices.dtype.kind != "i":
-        return slices.astype(np.float32)
-    return slices.astype(np.uint16 if slices.max(initial=0) < 2**16 else np.uint32)

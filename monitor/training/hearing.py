@@ -10,10 +10,11 @@ from itertools import groupby
 
 from monitor.corpus.recordings import Recording
 from monitor.errors import MonitorError, UsageError
+from monitor.kinds import FeatureSpec
 from monitor.population.population import SLICE_SECONDS
 from monitor.sources.fingerprints import recording_hashes
 from monitor.sources.registry import is_frames
-from monitor.training.listening import Listener, Shape, SpeechFrames
+from monitor.training.listening import Listener, SpeechFrames
 from monitor.types import TICKS_PER_SECOND
 from monitor.workers import each_in_order
 
@@ -50,7 +51,7 @@ def hear_in_order(
 
     Args:
         recordings: by speaker and session.
-        listener: knows the features; afterwards their shapes.
+        listener: knows the features; afterwards what their frames look like.
         slices: for templates: of each speaker only as much is heard as so many slices take, which
             no two sessions share. None hears everything.
         jobs: processes. Ready-made frames, and features that are objects, are heard in this one.
@@ -73,18 +74,18 @@ def hear_in_order(
         return
     work = partial(_hear_apart, names, slices)
     with closing(each_in_order(work, tasks, min(jobs, len(tasks)))) as results:
-        for shapes, outcomes in results:
-            listener.shapes = listener.shapes or shapes
+        for specs, outcomes in results:
+            listener.specs = listener.specs or specs
             yield from outcomes
 
 
 def _hear_apart(
     names: tuple[str, ...], slices: int | None, recordings: Sequence[Recording]
-) -> tuple[dict[str, Shape], list[Outcome]]:
-    """As `_hear`, in another process, with the shapes."""
+) -> tuple[dict[str, FeatureSpec], list[Outcome]]:
+    """As `_hear`, in another process, with what the frames look like."""
     listener = Listener(names)
     outcomes = _hear(listener, slices, recordings)
-    return listener.shapes, outcomes
+    return listener.specs, outcomes
 
 
 def _hear(listener: Listener, slices: int | None, recordings: Sequence[Recording]) -> list[Outcome]:

@@ -22,7 +22,7 @@ from monitor.errors import SourceError, UsageError
 from monitor.features.extractor import Extractor
 from monitor.features.registry import FEATURES, make
 from monitor.features.tracks import join_runs
-from monitor.marks import network_of
+from monitor.kinds import FeatureSpec
 from monitor.phrases import file_name
 from monitor.protocols import Feature
 from monitor.sources.file import File
@@ -57,7 +57,7 @@ class Manner:
         """What a file of frames notes of it; another note, and it has to be made again."""
         return {
             "version": __version__,
-            "features": {f.name: [f.kind, f.size, f.frame_seconds, *_marked(f)] for f in made},
+            "features": {each.spec.name: _noted(each.spec) for each in made},
             "seconds": self.seconds,
             "channel": self.channel,
         }
@@ -268,10 +268,9 @@ def _goes_on(held: FramesFile, note: Mapping[str, Any], order: Order) -> bool:
     return f"file:{of_bytes}" in held.header.hashes
 
 
-def _marked(feature: Feature) -> list[str]:
-    """The network that makes it, where one does."""
-    mark = network_of(feature)
-    return [] if mark is None else [mark]
+def _noted(spec: FeatureSpec) -> list[Any]:
+    """What a note says of a feature; of its network where there is one."""
+    return list(spec.plain().values())
 
 
 def _safe(part: str) -> str:

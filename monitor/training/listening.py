@@ -11,28 +11,14 @@ import numpy as np
 from monitor.errors import MonitorError, SourceError, UsageError
 from monitor.features.extractor import Extractor
 from monitor.features.registry import FEATURES, defaults, make
-from monitor.marks import network_of, unlike_networks
+from monitor.kinds import FeatureSpec
+from monitor.marks import unlike_networks
 from monitor.protocols import Feature
 from monitor.sources.frames import FramesFile
 from monitor.sources.registry import open_source
 from monitor.types import TICKS_PER_SECOND, AnyArray, BoolArray, Frames, Gap, IntArray
 
-__all__ = ["Listener", "Shape", "SpeechFrames", "SpeechTrack"]
-
-
-@dataclass(frozen=True, slots=True)
-class Shape:
-    """What a feature's frames look like, and which network made them.
-
-    Attributes:
-        kind, size, frame_seconds: as the feature has them.
-        network: the mark; None where no network made them.
-    """
-
-    kind: str
-    size: int
-    frame_seconds: float
-    network: str | None = None
+__all__ = ["Listener", "SpeechFrames", "SpeechTrack"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,22 +63,25 @@ class SpeechFrames:
 
 
 class Listener:
-    """Hears recordings with one set of features, and sees to it that they agree in shape.
+    """Hears recordings with one set of features, and sees to it that they agree.
 
     Args:
         features: names, or features; None takes the defaults for audio, and whatever a frames file
             holds.
+
+    Attributes:
+        specs: what the frames of each feature look like, once a recording was heard.
     """
 
     def __init__(self, features: Sequence[str | Feature] | None = None) -> None:
         self._wanted = tuple(features) if features is not None else None
         self._made: list[Feature] | None = None
-        self.shapes: dict[str, Shape] = {}
+        self.specs: dict[str, FeatureSpec] = {}
 
     @property
     def names(self) -> tuple[str, ...] | None:
         """What is heard of audio, by name; None where it is objects that cannot be made anew."""
-        own: tuple[str, ...] = tuple(self.shapes) or defaults()
+        own: tuple[str, ...] = tuple(self.specs) or defaults()
         chosen: tuple[str | Feature, ...] = self._wanted or own
         named = tuple(each for each in chosen if isinstance(each, str))
         return named if len(named) == len(chosen) else None
@@ -110,14 +99,12 @@ class Listener:
         source = open_source(path)
         extractor: Extractor | None = None
         if isinstance(source, FramesFile):
-            shapes = {name: _shape(source, name) for name in source.features}
+            specs = {name: _completed(source, spec) for name, spec in source.features.items()}
         else:
             features = self._features()
             extractor = Extractor(features)
-            shapes = {
-                f.name: Shape(f.kind, f.size, f.frame_seconds, network_of(f)) for f in features
-            }
-        self._agree(path, shapes)
+            specs = {each.spec.name: each.spec for each in features}
+        self._agree(path, specs)
         wanted = np.inf if speech_seconds is None else round(speech_seconds * TICKS_PER_SECOND)
         runs: list[Frames] = []
         heard = 0
@@ -140,25 +127,25 @@ class Listener:
         """Those for audio, made for the first of it and reset for each."""
         if self._made is None:
             try:
-                chosen = self._wanted or self.shapes or defaults()
+                chosen = self._wanted or self.specs or defaults()
                 self._made = make(chosen)
             except MonitorError as error:  # the call cannot be met, whatever the recording
                 raise UsageError(str(error)) from None
         return self._made
 
-    def _agree(self, path: Path, shapes: dict[str, Shape]) -> None:
-        if not self.shapes:
-            names = [w if isinstance(w, str) else w.name for w in self._wanted or shapes]
-            missing = [name for name in names if name not in shapes]
+    def _agree(self, path: Path, specs: dict[str, FeatureSpec]) -> None:
+        if not self.specs:
+            names = [w if isinstance(w, str) else w.spec.name for w in self._wanted or specs]
+            missing = [name for name in names if name not in specs]
             if missing:
                 raise SourceError(f"{path.name}: holds no frames of {', '.join(missing)}")
-            self.shapes = {name: shapes[name] for name in names}
-        for name, shape in self.shapes.items():
-            mine = shapes.get(name)
-            if mine is not None and mine == replace(shape, network=mine.network) != shape:
-                what = unlike_networks(name, path.name, mine.network, "the others", shape.network)
+            self.specs = {name: specs[name] for name in names}
+        for name, spec in self.specs.items():
+            mine = specs.get(name)
+            if mine is not None and mine == replace(spec, network=mine.network) != spec:
+                what = unlike_networks(name, path.name, mine.network, "the others", spec.network)
                 raise SourceError(f"{what}; hear all of them again with one version")
-            if mine != shape:
+            if mine != spec:
                 raise SourceError(
                     f"{path.name}: its {name!r} is not like that of the others; frames files must "
                     "give the same sizes in their headers"
@@ -170,7 +157,7 @@ class Listener:
         speech = np.concatenate([run.speech for run in runs])
         clock = np.concatenate([[0], np.cumsum(speech)])
         tracks = {}
-        for name in self.shapes:
+        for name in self.specs:
             parts = [run.tracks[name] for run in runs if name in run.tracks]
             ticks = np.concatenate([part.ticks for part in parts]).astype(np.int64)
             values = np.concatenate([part.values for part in parts])
@@ -186,11 +173,10 @@ class Listener:
         )
 
 
-def _shape(source: FramesFile, name: str) -> Shape:
-    """The shape of ready-made frames; what the file leaves open is as our own feature has it."""
-    size, kind, frame_seconds = source.features[name]
-    if name in FEATURES and kind == "histogram":
-        own = make((name,))[0]
-        size = max(own.size, size)
-        frame_seconds = source.header.frame_seconds.get(name, own.frame_seconds)
-    return Shape(kind, size, frame_seconds, source.networks.get(name))
+def _completed(source: FramesFile, spec: FeatureSpec) -> FeatureSpec:
+    """Ready-made frames; what the file leaves open is as our own feature has it."""
+    if spec.name not in FEATURES or not spec.kind.open_size:
+        return spec
+    own = make((spec.name,))[0].spec
+    seconds = source.header.frame_seconds.get(spec.name, own.frame_seconds)
+    return replace(spec, size=max(own.size, spec.size), frame_seconds=seconds)

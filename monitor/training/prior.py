@@ -9,13 +9,12 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from monitor.kinds import FeatureSpec, comparable_features
 from monitor.maths.scores import Similarity
 from monitor.population.cohort import Cohort
-from monitor.population.flattering import comparable_features
 from monitor.population.interpolation import LengthLaw, at_template
 from monitor.population.law import RankLaw
 from monitor.population.population import Population
-from monitor.training.listening import Shape
 from monitor.training.shrinking import Known
 from monitor.types import FloatArray
 
@@ -27,7 +26,7 @@ class Prior:
 
     Args:
         population: whose laws; the shipped one.
-        shapes: of the features that are calibrated.
+        specs: of the features that are calibrated.
         scorers: their similarities.
         replicates: resamples to give of each cell.
         cohort: what scores are set against; another one's likelihood ratios say nothing here.
@@ -36,14 +35,14 @@ class Prior:
     def __init__(
         self,
         population: Population,
-        shapes: Mapping[str, Shape],
+        specs: Mapping[str, FeatureSpec],
         scorers: Mapping[str, Similarity],
         replicates: int,
         cohort: Cohort | None = None,
     ) -> None:
         self._cohort = cohort
         self._laws, self._scorers, self._replicates = population.laws, scorers, replicates
-        self._alike = comparable_features(population, shapes)
+        self._alike = comparable_features(specs, population.specs)
         self._made: dict[tuple[tuple[str, ...], str, float], LengthLaw] = {}
 
     def has(self, features: Sequence[str], session: str) -> bool:

@@ -10,11 +10,11 @@ import numpy as np
 from monitor.corpus.recordings import Corpus
 from monitor.errors import CorpusError, UsageError
 from monitor.evaluation import ScoreMatrix
+from monitor.kinds import FeatureSpec
 from monitor.population.law import Laws
 from monitor.population.population import Population
 from monitor.stream.attacker import Attacker
 from monitor.stream.overlap import Provenance, session_of
-from monitor.training.listening import Shape
 from monitor.training.voices import UNITS_PER_SECOND, collect
 from monitor.types import AnyArray
 
@@ -81,8 +81,8 @@ def score(
         raise UsageError(f"seconds={seconds:g} must be a positive multiple of 0.1")
     parts = (Provenance(recording.path) for recording in corpus)
     session = session_of(population, parts, allow_overlap=allow_overlap)
-    voices, shapes, missing = collect(corpus, features=features, jobs=jobs)
-    chosen = tuple(features or _largest(population.laws if laws is None else laws, shapes))
+    voices, specs, missing = collect(corpus, features=features, jobs=jobs)
+    chosen = tuple(features or _largest(population.laws if laws is None else laws, specs))
     attacker = Attacker(population, chosen, session=session, laws=laws)
     problems = list(missing)
     totals: dict[str, list[AnyArray]] = {name: [] for name in attacker.features}
@@ -110,7 +110,7 @@ def score(
     return CorpusScores(matrices, session, tuple(problems))
 
 
-def _largest(laws: Laws, there: Mapping[str, Shape]) -> Sequence[str]:
+def _largest(laws: Laws, there: Mapping[str, FeatureSpec]) -> Sequence[str]:
     """The largest set of features that there is a law for and that was heard."""
     sets = [law.features for law in laws if there.keys() >= set(law.features)]
     return max(sets, key=len, default=tuple(there))

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from monitor.maths.windows import SessionFrames
+from monitor.training.session_frames import SessionFrames
 from monitor.training.voices import UNITS_PER_SECOND, SpeakerSpeech
 from monitor.types import TICKS_PER_SECOND, AnyArray, BoolArray, Frames, IntArray, Track
 

@@ -12,7 +12,6 @@ import numpy as np
 
 from monitor.features.extractor import Extractor
 from monitor.features.tracks import join_runs
-from monitor.marks import network_of
 from monitor.protocols import Feature
 from monitor.sources.frames import write_frames
 from monitor.types import TICKS_PER_SECOND, Block, Frames
@@ -112,9 +111,9 @@ class Take:
             path,
             frames.speech,
             frames.tracks,
-            {feature.name: feature.size for feature in features},
-            {feature.name: feature.frame_seconds for feature in features},
-            networks={feature.name: network_of(feature) for feature in features},
+            {each.spec.name: each.spec.size for each in features},
+            {each.spec.name: each.spec.frame_seconds for each in features},
+            networks={each.spec.name: each.spec.network for each in features},
         )
 
     def _keep(self, frames: Frames) -> None:

@@ -10,9 +10,10 @@ from itertools import groupby
 import numpy as np
 
 from monitor.corpus.recordings import Corpus, Recording
-from monitor.maths.windows import SessionFrames
+from monitor.kinds import FeatureSpec
 from monitor.training.hearing import hear_in_order
-from monitor.training.listening import Listener, Shape, SpeechFrames
+from monitor.training.listening import Listener, SpeechFrames
+from monitor.training.session_frames import SessionFrames
 from monitor.types import BoolArray
 
 __all__ = ["UNITS_PER_SECOND", "SpeakerSpeech", "collect", "join"]
@@ -48,11 +49,11 @@ def collect(
     features: Sequence[str] | None = None,
     progress: Callable[[Recording], None] = lambda _: None,
     jobs: int = 1,
-) -> tuple[list[SpeakerSpeech], dict[str, Shape], tuple[str, ...]]:
+) -> tuple[list[SpeakerSpeech], dict[str, FeatureSpec], tuple[str, ...]]:
     """Hear a whole corpus, by so many processes; what is heard does not depend on ``jobs``.
 
     Returns:
-        the voices, the shape of each feature, and one line for each file that was skipped or
+        the voices, the spec of each feature, and one line for each file that was skipped or
         has unusable parts.
 
     Raises:
@@ -71,19 +72,19 @@ def collect(
                         heard.append(outcome.heard)
                     problems += [outcome.problem] if outcome.problem else []
                     progress(outcome.recording)
-                session = {f: _session(heard, f, shape) for f, shape in listener.shapes.items()}
+                session = {f: _session(heard, spec) for f, spec in listener.specs.items()}
                 if heard and next(iter(session.values())).length > 0:
                     sessions.append(session)
                     speech.append(np.concatenate([each.speech for each in heard]))
             if sessions:
                 voices.append(SpeakerSpeech(name, tuple(sessions), tuple(speech)))
-    return voices, listener.shapes, tuple(problems)
+    return voices, listener.specs, tuple(problems)
 
 
-def _session(heard: Sequence[SpeechFrames], feature: str, shape: Shape) -> SessionFrames:
+def _session(heard: Sequence[SpeechFrames], spec: FeatureSpec) -> SessionFrames:
     values, units, begins, before = [], [], [], 0
     for each in heard:
-        track = each.tracks[feature]
+        track = each.tracks[spec.name]
         values.append(track.values)
         units.append(np.maximum(track.at + before - 1, 0) // _UNIT_TICKS)
         if track.since is not None:
@@ -91,28 +92,24 @@ def _session(heard: Sequence[SpeechFrames], feature: str, shape: Shape) -> Sessi
         before += each.speech_ticks
     length = before // _UNIT_TICKS
     if not values:
-        return SessionFrames(
-            np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64), 0, shape.size
-        )
+        return SessionFrames(spec.kind.none(spec.size), np.zeros(0, dtype=np.int64), 0, spec)
     all_units = np.concatenate(units)
     keep = slice(0, int(np.searchsorted(all_units, length)))
     all_values = np.concatenate(values)[keep]
-    if all_values.dtype.kind in "iu":
-        all_values = all_values.astype(np.min_scalar_type(max(shape.size - 1, 1)))
     return SessionFrames(
-        all_values,
+        spec.kind.narrow(all_values, spec.size),
         all_units[keep].astype(np.int32),
         length,
-        shape.size,
+        spec,
         np.concatenate(begins)[keep].astype(np.int32) if len(begins) == len(values) else None,
-        _span(shape),
+        _span(spec),
     )
 
 
-def _span(shape: Shape) -> int:
-    """Units that one embedding takes; 0 where it is no longer than a unit."""
-    units = round(shape.frame_seconds * UNITS_PER_SECOND)
-    return units if shape.kind == "embedding" and units > 1 else 0
+def _span(spec: FeatureSpec) -> int:
+    """Units that one frame takes to hear; 0 where it is no longer than a unit."""
+    units = round(spec.kind.span_seconds(spec.frame_seconds) * UNITS_PER_SECOND)
+    return units if units > 1 else 0
 
 
 def join(sessions: Sequence[SessionFrames]) -> SessionFrames:
@@ -126,7 +123,7 @@ def join(sessions: Sequence[SessionFrames]) -> SessionFrames:
         np.concatenate([session.values for session in sessions]),
         np.concatenate([s.units + start for s, start in placed]),
         int(starts[-1]),
-        sessions[0].size,
+        sessions[0].spec,
         np.concatenate(begins) if len(begins) == len(sessions) else None,
         sessions[0].span,
     )

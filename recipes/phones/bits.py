@@ -19,11 +19,11 @@ import numpy as np
 import soundfile
 import torch
 
+from monitor.kinds import HISTOGRAM
 from monitor.maths import logit
-from monitor.maths.scores import default_similarity, similarity
-from monitor.maths.windows import SessionFrames
 from monitor.networks.mel import RATE
 from monitor.training.cells import Cell, Plan, plans
+from monitor.training.session_frames import SessionFrames
 from monitor.training.shrinking import trials_of
 from monitor.training.voices import UNITS_PER_SECOND, SpeakerSpeech
 from monitor.types import BoolArray, FloatArray, IntArray
@@ -184,7 +184,7 @@ def bits(
     of all who are tested.
     """
     names = list(voices[0].sessions[0])
-    scorers = {name: similarity(default_similarity("histogram"), "histogram") for name in names}
+    scorers = {name: HISTOGRAM.similarity() for name in names}
     found: dict[str, list[float]] = {name: [] for name in names}
     cells = [
         plan for kind, *_, plan in plans(voices, LENGTHS, (TEMPLATE,), _TRIALS) if kind == "cross"

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 import numpy as np
 import torch
 
-from monitor.maths.windows import SessionFrames
+from monitor.kinds import HISTOGRAM, FeatureSpec
+from monitor.training.session_frames import SessionFrames
 from monitor.training.voices import UNITS_PER_SECOND
 from monitor.types import AnyArray, BoolArray, FloatArray, IntArray
 from recipes.phones.codebook import coded, hidden
@@ -80,4 +81,5 @@ def _located(
     units = np.maximum(clock[ends[inside]] - 1, 0) // _TICKS
     length = int(clock[-1]) // _TICKS
     held = units < length
-    return SessionFrames(values[inside][held], units[held], length, size)
+    spec = FeatureSpec("units", HISTOGRAM, size, 0.02)
+    return SessionFrames(values[inside][held], units[held], length, spec)

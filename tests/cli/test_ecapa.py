@@ -69,7 +69,7 @@ def test_enrolled_with_the_network_of_the_environment(run, shared, tmp_path, mon
     done = run("enroll", tmp_path / "people", "-o", to, "--seconds", "10", "--features", "identity")
     assert done.code == 0, done.err
     made = Population.load(to).features["identity"]
-    assert (made.kind, made.size, made.frame_seconds) == ("embedding", 192, 3.0)
+    assert made.spec.plain() == {"kind": "embedding", "size": 192, "frame_seconds": 3.0}
     assert made.slices.shape == (4, 192)
 
 

@@ -48,7 +48,7 @@ def test_a_template_remembers_its_network_and_no_other_is_taken(run, voices, wav
     assert f0 == "f0"
     assert name.startswith("speaker_")
     assert len(name) == len("speaker_") + 16
-    assert (made[name].kind, made[name].size, made[name].frame_seconds) == ("embedding", 8, 3.0)
+    assert (str(made[name].spec), made[name].spec.frame_seconds) == ("embedding of size 8", 3.0)
     assert np.abs(made[name].slices).max() > 0
     before = us.read_bytes()
     for arguments in (

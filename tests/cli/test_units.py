@@ -46,7 +46,7 @@ def test_from_frames_to_bits(run, codes, tmp_path, monkeypatch):
     enrolled = run("enroll", codes, "-o", path, "--seconds", 20)
     assert enrolled.code == 0, enrolled.err
     feature = Population.load(path).features["phones"]
-    assert (feature.kind, feature.size) == ("histogram", SIZE)
+    assert str(feature.spec) == f"histogram of size {SIZE}"
 
     grid = ["--lengths", "1,5", "--template-lengths", "20", "--draws", "20", "--trials", "3"]
     calibrated = run("calibrate", codes, "-o", path, "--json", *grid)

@@ -12,7 +12,6 @@ import sys
 from pathlib import Path
 
 from monitor.features.registry import make
-from monitor.marks import network_of
 from monitor.sources.frames import write_frames
 from monitor.training.keeping import Manner, hear
 
@@ -39,9 +38,9 @@ def clip(source: Path, target: Path, seconds: float, names: tuple[str, ...]) -> 
         target,
         frames.speech,
         {name: frames.tracks[name] for name in names},
-        {feature.name: feature.size for feature in features},
-        {feature.name: feature.frame_seconds for feature in features},
-        networks={feature.name: network_of(feature) for feature in features},
+        {each.spec.name: each.spec.size for each in features},
+        {each.spec.name: each.spec.frame_seconds for each in features},
+        networks={each.spec.name: each.spec.network for each in features},
     )
 
 

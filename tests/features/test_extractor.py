@@ -14,6 +14,7 @@ from monitor.features.f0 import F0
 from monitor.features.framing import Framer
 from monitor.features.tracks import join_frames
 from monitor.features.vad import VoiceActivity
+from monitor.kinds import HISTOGRAM, FeatureSpec
 from monitor.types import Block, Track
 
 RATES = [8000, 11025, 16000, 44100, 48000]
@@ -22,7 +23,7 @@ RATES = [8000, 11025, 16000, 44100, 48000]
 class Loudness:
     """A feature at another rate, with a frame left over for the end."""
 
-    name, rate, size, kind, frame_seconds = "loudness", 16000, 64, "histogram", 0.02
+    spec, follow = FeatureSpec("loudness", HISTOGRAM, 64, 0.02, 16000), None
 
     def __init__(self):
         self.reset()

@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from monitor.features.f0 import F0, HIGHEST_LAG, LOWEST_LAG, yin_lags
+from monitor.kinds import HISTOGRAM
 from monitor.protocols import Feature
 
 
@@ -92,9 +93,9 @@ def test_one_frame_does_not_depend_on_the_others(voices):
 def test_describes_itself():
     feature = F0()
     assert isinstance(feature, Feature)
-    assert (feature.name, feature.rate, feature.kind) == ("f0", 8000, "histogram")
-    assert (LOWEST_LAG, HIGHEST_LAG, feature.size) == (19, 122, 104)
-    assert feature.frame_seconds == 0.01
+    assert (feature.spec.name, feature.spec.rate, feature.spec.kind) == ("f0", 8000, HISTOGRAM)
+    assert (LOWEST_LAG, HIGHEST_LAG, feature.spec.size) == (19, 122, 104)
+    assert feature.spec.frame_seconds == 0.01
 
 
 def test_a_frame_is_due_when_its_last_sample_is_heard(voices):
@@ -104,7 +105,7 @@ def test_a_frame_is_due_when_its_last_sample_is_heard(voices):
     frames = np.flatnonzero(lags)
     assert np.array_equal(track.values, lags[frames] - 19)
     assert np.array_equal(track.ticks, np.ceil((80 * frames + 246) / 80))
-    assert 0 <= track.values.min() <= track.values.max() < F0.size
+    assert 0 <= track.values.min() <= track.values.max() < F0.spec.size
 
 
 @settings(max_examples=30, deadline=None)

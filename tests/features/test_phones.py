@@ -186,7 +186,7 @@ def test_readers_say_units_of_their_own(shared):
 def golden_frames() -> dict[str, Any]:
     track = heard(Phones(), [babble(20, pause_seconds=0.3)])
     return {
-        "network": Phones().network,
+        "network": Phones().spec.network,
         "ticks": track.ticks.tolist(),
         "begins": track.spans[:, 0].tolist(),
         "units": track.values.tolist(),
@@ -215,7 +215,7 @@ assert "monitor.networks.phones" not in sys.modules
 
 
 def test_the_network_is_marked():
-    assert Phones().network == shipped().mark == SHA256
+    assert Phones().spec.network == shipped().mark == SHA256
 
 
 if __name__ == "__main__":

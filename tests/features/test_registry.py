@@ -1,11 +1,12 @@
 from __future__ import annotations
 
-import numpy as np
 import pytest
 
 from monitor.errors import UsageError
-from monitor.features.given import Given
-from monitor.features.registry import FEATURES, make
+from monitor.features.f0 import F0
+from monitor.features.registry import FEATURES, followed, make
+from monitor.features.speaker_model import SpeakerModel
+from monitor.kinds.following import Sensitivity
 from monitor.protocols import Feature
 
 
@@ -22,15 +23,15 @@ def test_identity_is_made_of_the_network_of_the_environment(monkeypatch, ecapa):
 def of_that_name(name: str) -> None:
     first, second = make([name, name])
     assert isinstance(first, Feature)
-    assert first.name == name
+    assert first.spec.name == name
     assert first is not second
 
 
 def test_a_feature_that_is_made_stays_as_it_is():
-    codes = Given("codes", 16, "histogram", 0.02)
-    made = make(["f0", codes])
-    assert [feature.name for feature in made] == ["f0", "codes"]
-    assert made[1] is codes
+    own = F0()
+    made = make(["f0", own])
+    assert [feature.spec.name for feature in made] == ["f0", "f0"]
+    assert made[1] is own is not made[0]
 
 
 @pytest.mark.parametrize(("name", "hint"), [("f1", "did you mean f0"), ("zzz", "there is f0, ")])
@@ -40,20 +41,11 @@ def test_an_unknown_name_is_refused_with_a_hint(name, hint):
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize(("kind", "shape"), [("histogram", (0,)), ("embedding", (0, 40))])
-def test_given_frames_are_described_and_never_computed(kind, shape):
-    feature = Given("phones", 40, kind, 0.08)
-    assert isinstance(feature, Feature)
-    assert feature.flush().values.shape == shape
-    feature.reset()
-    feature.skip_to(3)
-    with pytest.raises(UsageError, match="phones exists only as frames"):
-        feature.process(np.zeros(80))
+@pytest.mark.parametrize("name", sorted(FEATURES))
+def test_every_feature_says_itself_how_it_is_followed(name):
+    assert isinstance(followed(name), Sensitivity)
 
 
-@pytest.mark.parametrize(
-    "arguments", [("x", 0, "histogram", 0.1), ("x", 4, "cloud", 0.1), ("x", 4, "embedding", 0.0)]
-)
-def test_given_refuses_nonsense(arguments):
-    with pytest.raises(UsageError, match="x"):
-        Given(*arguments)
+def test_what_nobody_registered_inherits_nobody_s_settings():
+    assert followed("codes") is None
+    assert followed("speaker_0123456789abcdef") == SpeakerModel.follow

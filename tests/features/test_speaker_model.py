@@ -139,6 +139,6 @@ def test_its_name_is_its_digest_and_it_is_offered_for_a_while(tmp_path: Path):
         assert ready(name)
         first, second = make([name, name])
         assert first is not second
-        assert (first.name, first.size, first.kind) == (name, SIZE, "embedding")
+        assert (first.spec.name, str(first.spec)) == (name, f"embedding of size {SIZE}")
     assert name not in FEATURES
     assert not ready(name)

@@ -93,8 +93,8 @@ def test_it_tells_real_readers_apart_across_sessions(shared):
 def test_it_is_marked_with_its_network_wherever_it_is_made():
     (made,) = make(["voice"])
     assert isinstance(made, Voice)
-    assert made.network == Timed(made).network == SHA256 == shipped().sha256
-    assert (made.kind, made.size, made.frame_seconds) == ("embedding", shipped().size, 3.0)
+    assert made.spec.network == Timed(made).spec.network == SHA256 == shipped().sha256
+    assert (str(made.spec), made.spec.frame_seconds) == (f"embedding of size {shipped().size}", 3.0)
 
 
 def test_a_damaged_network_is_refused(monkeypatch):

@@ -137,7 +137,7 @@ def _names(place: Path) -> list[str]:
 def _disclosed(place: Path) -> tuple[object, ...]:
     """What the ledger carries on, whatever sessions it took."""
     with Ledger(place / "me.db", create=False) as ledger:
-        carried = ledger.carried(WATCHED, reference().features)
+        carried = ledger.carried(WATCHED, reference().specs)
         last = ledger.sessions(WATCHED)[-1]
     evidence = carried.evidence
     assert evidence is not None

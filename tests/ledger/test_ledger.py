@@ -57,7 +57,7 @@ def listen(
 
 def total(path: Path, watch: str = "s1") -> tuple[int, np.ndarray]:
     with Ledger(path) as ledger:
-        features = {name: POPULATION.features[name] for name in ("f0", "style")}
+        features = {name: POPULATION.specs[name] for name in ("f0", "style")}
         evidence = ledger.carried(watch, features).evidence
     assert evidence is not None
     return evidence.speech, evidence.totals["f0"]

@@ -140,7 +140,7 @@ def test_two_sessions_that_hear_the_same_at_once_count_once(tmp_path):
     assert said[0] == []
     assert "was heard as talk in session 1 of me.db and would count twice" in said[1][0]
     with Ledger(tmp_path / "me.db") as ledger:
-        carried = ledger.carried(WATCHED, {"f0": reference().features["f0"]})
+        carried = ledger.carried(WATCHED, {"f0": reference().specs["f0"]})
     assert carried.sessions == 1
 
 

@@ -130,7 +130,7 @@ def test_killed_in_the_middle_of_a_write(tmp_path):
         assert len(found) == len(reached)
         assert all(there >= said for there, said in zip(found, reached, strict=True))
     with Ledger(tmp_path / "me.db") as ledger:
-        carried = ledger.carried(WATCHED, {"f0": reference().features["f0"]})
+        carried = ledger.carried(WATCHED, {"f0": reference().specs["f0"]})
     assert carried.sessions == 8
     assert carried.evidence is not None
     assert carried.evidence.speech == round(100 * sum(found))
@@ -192,7 +192,7 @@ def test_two_processes_at_once(tmp_path):
     assert [end["failures"] for end in ends] == [[], [], []]
     assert whole_sessions(tmp_path / "me.db") == [120.0] * 3
     with Ledger(tmp_path / "me.db") as ledger:
-        carried = ledger.carried(WATCHED, {"f0": reference().features["f0"]})
+        carried = ledger.carried(WATCHED, {"f0": reference().specs["f0"]})
     assert carried.evidence is not None
     assert carried.evidence.speech == 3 * 12_000
 

@@ -8,10 +8,10 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.spatial.distance import cosine, jensenshannon
 from scipy.stats import wasserstein_distance
 
-from monitor.errors import UsageError
-from monitor.maths.scores import SIMILARITIES, default_similarity, similarity
+from monitor.maths.scores import OF_COUNTS, OF_VECTORS
 
-HISTOGRAMS = [name for name, each in SIMILARITIES.items() if each.kind == "histogram"]
+SIMILARITIES = OF_COUNTS | OF_VECTORS
+HISTOGRAMS = list(OF_COUNTS)
 WHOLE = [name for name, each in SIMILARITIES.items() if not each.by_slice]
 N, M = 7, 12
 
@@ -57,7 +57,7 @@ SLOW = {
 
 @pytest.mark.parametrize("name", HISTOGRAMS)
 def test_against_a_slow_reference(name, templates, heard):
-    each = similarity(name)
+    each = OF_COUNTS[name]
     expected = [SLOW[name](heard, template) for template in templates]
     assert_allclose(each.score(each.prepare(templates), heard), expected, rtol=1e-7, atol=1e-9)
 
@@ -65,23 +65,16 @@ def test_against_a_slow_reference(name, templates, heard):
 def test_embedding_cosine_against_scipy():
     generator = np.random.default_rng(2)
     templates, heard = generator.normal(size=(N, M)), generator.normal(size=M)
-    each = similarity("embedding-cosine", "embedding")
+    each = OF_VECTORS["embedding-cosine"]
     expected = [1 - cosine(template, heard) for template in templates]
     assert_allclose(each.score(each.prepare(templates), heard), expected, atol=1e-12)
 
 
 def test_log_likelihood_by_hand():
-    each = similarity("log-likelihood")
+    each = OF_COUNTS["log-likelihood"]
     prepared = each.prepare(np.array([[3, 0], [1, 1]]))
     expected = [2 * np.log(3.5 / 4) + np.log(0.5 / 4), 3 * np.log(0.5)]
     assert_allclose(each.score(prepared, np.array([2, 1])), expected, atol=2e-8)
-
-
-def test_the_default_is_the_log_likelihood():
-    assert default_similarity("histogram") == "log-likelihood"
-    assert default_similarity("embedding") == "embedding-cosine"
-    for kind in ("histogram", "embedding"):
-        assert similarity(default_similarity(kind), kind).kind == kind
 
 
 def test_only_the_log_likelihood_grows_with_the_evidence(templates, heard):
@@ -95,7 +88,7 @@ def test_only_the_log_likelihood_grows_with_the_evidence(templates, heard):
 @given(st.integers(0, 2**31))
 def test_log_likelihoods_add_over_blocks_to_the_last_bit(seed):
     generator = np.random.default_rng(seed)
-    each = similarity("log-likelihood")
+    each = OF_COUNTS["log-likelihood"]
     prepared = each.prepare(generator.integers(0, 500, (N, M)))
     first, second = generator.integers(0, 2000, (2, M))
     whole = each.score(prepared, first + second)
@@ -109,7 +102,7 @@ def test_equal_templates_tie_and_a_batch_scores_like_single_streams(seed, n, m):
     templates = generator.integers(0, 300, (n, m))
     templates[1::2] = templates[0]
     streams = generator.integers(0, 100, (5, m))
-    each = similarity("log-likelihood")
+    each = OF_COUNTS["log-likelihood"]
     prepared = each.prepare(templates)
     batch = each.score(prepared, streams)
     assert batch.shape == (5, n)
@@ -143,7 +136,7 @@ def test_no_frames_no_score(name, templates):
 @pytest.mark.parametrize("name", HISTOGRAMS)
 def test_a_voice_is_most_like_itself(name):
     shapes = np.array([[90, 9, 1, 0], [1, 9, 90, 0], [0, 1, 9, 90]])
-    each = similarity(name)
+    each = OF_COUNTS[name]
     scores = each.score(each.prepare(shapes), shapes // 3)
     assert scores.argmax(axis=1).tolist() == [0, 1, 2]
 
@@ -155,21 +148,12 @@ def test_scores_are_finite_even_for_empty_templates_and_single_frames(name):
     assert np.isfinite(each.score(prepared, np.eye(M)[-1])).all()
 
 
-@pytest.mark.parametrize(
-    ("name", "kind"),
-    [("loglik", "histogram"), ("embedding-cosine", "histogram"), ("cosine", "embedding")],
-)
-def test_unknown_names_are_refused_with_those_that_exist(name, kind):
-    with pytest.raises(UsageError, match=f"{name!r} is not one of .*{default_similarity(kind)}"):
-        similarity(name, kind)
-
-
 def test_max_scoring_is_the_best_of_the_slices():
     generator = np.random.default_rng(2)
     slices, heard = generator.normal(size=(4, 3, 5)), generator.normal(size=(2, 5))
     largest, mean = (
-        similarity("embedding-max", "embedding"),
-        similarity("embedding-cosine", "embedding"),
+        OF_VECTORS["embedding-max"],
+        OF_VECTORS["embedding-cosine"],
     )
     expected = [[max(1 - cosine(h, s) for s in speaker) for speaker in slices] for h in heard]
     prepared = largest.prepare(slices)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from monitor.kinds import HISTOGRAM, FeatureSpec
 from monitor.population.cohort import Cohort
 from monitor.population.evidence import EvidenceLaw
 from monitor.population.law import Laws, RankLaw
@@ -88,7 +89,8 @@ def population(
     voices = generator.dirichlet(np.ones(size), (len(features), len(seconds)))
     made = {
         name: FeatureTemplates(
-            "histogram", size, 0.01, np.stack([generator.multinomial(60, p[i]) for i in owner])
+            FeatureSpec(name, HISTOGRAM, size, 0.01),
+            np.stack([generator.multinomial(60, p[i]) for i in owner]),
         )
         for name, p in zip(features, voices, strict=True)
     }

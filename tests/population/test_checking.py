@@ -9,6 +9,7 @@ import pytest
 
 from monitor import Population
 from monitor.errors import StoreError
+from monitor.kinds import EMBEDDING, HISTOGRAM, FeatureSpec
 from monitor.population.checking import is_name
 from monitor.population.lawfile import load_laws, save_laws
 from monitor.population.population import FeatureTemplates, SourceNote, Speaker
@@ -24,8 +25,8 @@ BOBS = (np.arange(4) > 1)[:, None].astype(np.uint16)
 
 def population(name="ann", note=None, **changed) -> Population:
     features = {
-        "f0": FeatureTemplates("histogram", 6, 0.01, COUNTS),
-        "identity": FeatureTemplates("embedding", 3, 3.0, SUMS),
+        "f0": FeatureTemplates(FeatureSpec("f0", HISTOGRAM, 6, 0.01), COUNTS),
+        "identity": FeatureTemplates(FeatureSpec("identity", EMBEDDING, 3, 3.0), SUMS),
     }
     for feature, changes in changed.items():
         features[feature] = replace(features[feature], **changes)
@@ -59,9 +60,6 @@ def test_a_sound_one_is_read(tmp_path):
             population(f0={"slices": COUNTS * BOBS}, identity={"slices": SUMS * BOBS}),
             "ann has noth",
         ),
-        (population(f0={"frame_seconds": 0.0}), "said to last"),
-        (population(f0={"frame_seconds": "1"}), "said to last"),
-        (population(f0={"kind": "levels"}), "no known kind"),
         (population("a\x1b[2Jb"), "cannot be printed"),
         (population(" "), "cannot be printed"),
         (population("a" * 201), "cannot be printed"),
@@ -74,6 +72,34 @@ def test_templates_that_no_voice_gives(tmp_path, made, words):
     made.save(tmp_path / "p.npz")
     with pytest.raises(StoreError, match=words) as caught:
         Population.load(tmp_path / "p.npz")
+    assert str(caught.value).isprintable()
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"frame_seconds": 0.0}, "said to last"),
+        ({"frame_seconds": "1"}, "said to last"),
+        ({"kind": "levels"}, "no known kind"),
+        ({"kind": "picture"}, "no known kind"),
+        ({"kind": ["histogram"]}, "no known kind"),
+        ({"size": 0}, "have size 0"),
+        ({"size": "6"}, "have size '6'"),
+        ({"size": True}, "have size True"),
+        ({"network": "no sha256"}, "no sha256"),
+        ({"rate": 8000}, "more than their kind"),
+    ],
+    ids=str,
+)
+def test_headers_of_no_feature(tmp_path, changes, words):
+    path = tmp_path / "p.npz"
+    population().save(path)
+    header, arrays = read_store(path, "population")
+    header["features"]["f0"] |= changes
+    del header["kind"], header["schema"]
+    write_store(path, "population", header, arrays)
+    with pytest.raises(StoreError, match=words) as caught:
+        Population.load(path)
     assert str(caught.value).isprintable()
 
 

@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from monitor.population.flattering import comparable_features, flattery, flattery_bits
+from monitor.kinds import HISTOGRAM, FeatureSpec, comparable_features
+from monitor.population.flattering import flattery, flattery_bits
 from monitor.population.population import Population
-from monitor.training.listening import Shape
 
 
 @pytest.fixture(scope="module")
@@ -14,7 +14,7 @@ def reference() -> Population:
 
 @pytest.mark.parametrize("names", [("f0",), ("phones", "f0"), ("f0", "phones", "identity")])
 def test_what_the_shipped_rows_say(reference, names):
-    bits = flattery_bits({name: reference.features[name] for name in names}, 50, 100.0)
+    bits = flattery_bits({name: reference.specs[name] for name in names}, 50, 100.0)
     assert bits is not None
     laws = [reference.laws.find(names, session) for session in ("same", "cross")]
     rows = [
@@ -22,14 +22,20 @@ def test_what_the_shipped_rows_say(reference, names):
     ]
     # at the calibration's own N the model's MeanD is in the table
     assert bits[10.0] == pytest.approx(rows[0][10.0] - rows[1][10.0], abs=1e-3)
-    fewer = flattery_bits({name: reference.features[name] for name in names}, 12, 100.0)
+    fewer = flattery_bits({name: reference.specs[name] for name in names}, 12, 100.0)
     assert fewer is not None
     assert 0 < fewer[60.0] < 3.6
 
 
 def test_frames_that_the_shipped_readers_do_not_have(reference):
-    shapes = {"f0": Shape("histogram", 104, 0.01), "tokens": Shape("histogram", 256, 0.02)}
-    assert comparable_features(reference, shapes) == {"f0"}
-    assert comparable_features(reference, {"f0": Shape("histogram", 104, 0.02)}) == set()
+    shapes = {
+        "f0": FeatureSpec("f0", HISTOGRAM, 104, 0.01),
+        "tokens": FeatureSpec("tokens", HISTOGRAM, 256, 0.02),
+    }
+    assert comparable_features(shapes, reference.specs) == {"f0"}
+    assert (
+        comparable_features({"f0": FeatureSpec("f0", HISTOGRAM, 104, 0.02)}, reference.specs)
+        == set()
+    )
     assert flattery_bits(shapes, 20, 60.0) is None
     assert flattery(shapes, 20, 60.0) == "by how much is not known for f0+tokens"

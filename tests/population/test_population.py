@@ -8,6 +8,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from monitor.errors import SchemaError, StoreError, UsageError
+from monitor.kinds import EMBEDDING, HISTOGRAM, FeatureSpec
 from monitor.population import storing
 from monitor.population.law import Laws
 from monitor.population.population import FeatureTemplates, Population, SourceNote, Speaker
@@ -22,9 +23,7 @@ def same(one, other):
     assert one.features.keys() == other.features.keys()
     for name, templates in one.features.items():
         again = other.features[name]
-        assert (templates.kind, templates.size, templates.frame_seconds) == (
-            again.kind, again.size, again.frame_seconds,
-        )  # fmt: skip
+        assert templates.spec == again.spec
         assert templates.slices.dtype == again.slices.dtype
         assert_array_equal(templates.slices, again.slices)
     assert (one.borrowed, one.about) == (other.borrowed, other.about)
@@ -39,7 +38,7 @@ def embedded(speakers=4):
     return Population(
         [Speaker(f"e{i}") for i in range(speakers)],
         np.arange(0, 2 * speakers + 1, 2),
-        {"identity": FeatureTemplates("embedding", 3, 1.5, vectors)},
+        {"identity": FeatureTemplates(FeatureSpec("identity", EMBEDDING, 3, 1.5), vectors)},
     )
 
 
@@ -150,7 +149,7 @@ def test_parts_that_do_not_belong_together():
             Population(speakers, offsets, made.features)
     with pytest.raises(StoreError, match="same name"):
         Population((made.speakers[0],) * 6, made.offsets, made.features)
-    narrow = {"f0": replace(made.features["f0"], size=11)}
+    narrow = {"f0": replace(made.features["f0"], spec=replace(made.features["f0"].spec, size=11))}
     with pytest.raises(StoreError, match=r"'f0' must have shape \(slices, 11\)"):
         Population(made.speakers, made.offsets, narrow)
 
@@ -224,7 +223,7 @@ def test_narrow_counts_do_not_overflow():
     made = Population(
         [Speaker("a"), Speaker("b")],
         np.array([0, 2, 4]),
-        {"f0": FeatureTemplates("histogram", 2, 0.01, slices)},
+        {"f0": FeatureTemplates(FeatureSpec("f0", HISTOGRAM, 2, 0.01), slices)},
     )
     assert (made.templates("f0", made.scoring()) == 500).all()
 
@@ -243,7 +242,9 @@ def test_too_few_templates_are_refused():
     with pytest.raises(UsageError, match="longest has 20"):
         population().scoring(25)
     nobody = Population(
-        [], np.array([0]), {"f0": FeatureTemplates("histogram", 2, 0.01, np.zeros((0, 2)))}
+        [],
+        np.array([0]),
+        {"f0": FeatureTemplates(FeatureSpec("f0", HISTOGRAM, 2, 0.01), np.zeros((0, 2)))},
     )
     assert len(nobody) == 0
     with pytest.raises(UsageError, match="longest has 0"):
@@ -260,7 +261,7 @@ def test_names_are_found_or_the_nearest_is_offered():
     made = Population(
         [Speaker("Anna"), Speaker("Johannes"), Speaker("4088")],
         np.arange(4),
-        {"f0": FeatureTemplates("histogram", 2, 0.01, np.ones((3, 2), dtype=int))},
+        {"f0": FeatureTemplates(FeatureSpec("f0", HISTOGRAM, 2, 0.01), np.ones((3, 2), dtype=int))},
     )
     assert [made.index(name) for name in made.names] == [0, 1, 2]
     with pytest.raises(UsageError, match=r"nobody called 'Johanes' .* did you mean 'Johannes'"):

@@ -11,7 +11,6 @@ import pytest
 from benchmarks.build_reference import OWN, SETS
 from monitor import Monitor
 from monitor.features.registry import make
-from monitor.marks import network_of
 from monitor.population.population import Population
 from monitor.population.reference import demo_frames
 from monitor.sources.frames import FramesFile
@@ -34,11 +33,11 @@ def test_every_set_that_people_can_have_has_a_law_for_both_kinds_of_session():
 @pytest.mark.parametrize("name", OWN)
 def test_templates_frames_and_laws_are_by_the_networks_of_this_package(name):
     (own,) = make([name])
-    mark = network_of(own)
-    assert PEOPLE.features[name].network == mark
+    mark = own.spec.network
+    assert PEOPLE.specs[name].network == mark
     assert PEOPLE.cohort is not None
-    assert PEOPLE.cohort.features[name].network == mark
-    assert FramesFile(demo_frames()).networks.get(name) == mark
+    assert PEOPLE.cohort.specs[name].network == mark
+    assert FramesFile(demo_frames()).features[name].network == mark
     assert {law.network(name) for law in PEOPLE.laws if name in law.features} == {mark}
 
 

@@ -16,10 +16,11 @@ import soundfile
 import torch
 
 from monitor.errors import CorpusError, StoreError
-from monitor.maths.windows import SessionFrames
+from monitor.kinds import HISTOGRAM, FeatureSpec
 from monitor.networks.mel import RATE, log_mel
 from monitor.networks.phones import PHONES, PhoneNetwork, tokens
 from monitor.networks.units import UnitNetwork
+from monitor.training.session_frames import SessionFrames
 from monitor.training.voices import SpeakerSpeech
 from recipes.phones.batches import UNKNOWN, Batches
 from recipes.phones.bits import bits
@@ -455,6 +456,10 @@ def test_what_is_counted_lies_in_speech_or_in_pauses(prepared, trained):
     assert 0 <= len(found["tokens"].values) < 50
 
 
+def of(name: str) -> FeatureSpec:
+    return FeatureSpec(name, HISTOGRAM, 16, 0.02)
+
+
 def test_units_of_a_voice_of_its_own_tell_and_others_do_not():
     generator = np.random.default_rng(0)
     voices = []
@@ -464,8 +469,10 @@ def test_units_of_a_voice_of_its_own_tell_and_others_do_not():
         for _ in "12":
             units = np.repeat(np.arange(700), 5)
             made = {
-                "telling": SessionFrames(generator.choice(16, len(units), p=own), units, 700, 16),
-                "empty": SessionFrames(generator.choice(16, len(units)), units, 700, 16),
+                "telling": SessionFrames(
+                    generator.choice(16, len(units), p=own), units, 700, of("telling")
+                ),
+                "empty": SessionFrames(generator.choice(16, len(units)), units, 700, of("empty")),
             }
             sessions.append(made)
         voices.append(SpeakerSpeech(f"v{number}", tuple(sessions)))

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from monitor.errors import SourceError, StoreError, UsageError
+from monitor.kinds import EMBEDDING, HISTOGRAM, FeatureSpec
 from monitor.protocols import Source
 from monitor.sources.frames import FramesFile, write_frames
 from monitor.types import Frames, Track
@@ -54,8 +55,8 @@ def test_what_is_written_is_read(tmp_path):
     assert isinstance(source, Source)
     assert (source.label, source.seconds) == ("a.npz", 23.45)
     assert source.features == {
-        "f0": (107, "histogram", 0.01),
-        "identity": (8, "embedding", 3.0),
+        "f0": FeatureSpec("f0", HISTOGRAM, 107, 0.01),
+        "identity": FeatureSpec("identity", EMBEDDING, 8, 3.0),
     }
     heard, found, gaps = gathered(source)
     np.testing.assert_array_equal(heard, speech)
@@ -75,7 +76,7 @@ def test_defaults_of_an_npz(tmp_path):
     np.savez(tmp_path / "b.npz", e=np.ones((2, 3)), e_ticks=[4, 9])
     source = FramesFile(tmp_path / "b.npz")
     assert source.seconds == 0.09
-    assert source.features == {"e": (3, "embedding", 0.01)}
+    assert source.features == {"e": FeatureSpec("e", EMBEDDING, 3, 0.01)}
 
 
 def test_unusable_frames_become_gaps_at_their_tick(tmp_path):
@@ -198,7 +199,10 @@ def test_json_lines(tmp_path):
     )
     source = FramesFile(path)
     speech, tracks, gaps = gathered(source)
-    assert source.features == {"f0": (107, "histogram", 0.01), "e": (2, "embedding", 3.0)}
+    assert source.features == {
+        "f0": FeatureSpec("f0", HISTOGRAM, 107, 0.01),
+        "e": FeatureSpec("e", EMBEDDING, 2, 3.0),
+    }
     assert speech.tolist() == [True, False, True, True, True, True, True]
     assert tracks["f0"][0].tolist() == [1, 5, 5]
     assert tracks["f0"][1].tolist() == [57, 58, 59]

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from monitor.errors import SourceError, UsageError
+from monitor.kinds import HISTOGRAM, FeatureSpec
 from monitor.sources import Chain, Paced
 from monitor.sources.frames import FramesFile, write_frames
 from monitor.types import Track
@@ -28,7 +29,10 @@ def test_an_npz_keeps_them(tmp_path):
     f0 = Track(np.array([5]), np.array([1]))
     write_frames(path, SPEECH, {"phones": Track(TICKS, VALUES, SPANS), "f0": f0}, SIZES, SECONDS)
     source = FramesFile(path)
-    assert source.features == {"phones": (256, "histogram", 0.1), "f0": (2, "histogram", 0.01)}
+    assert source.features == {
+        "phones": FeatureSpec("phones", HISTOGRAM, 256, 0.1),
+        "f0": FeatureSpec("f0", HISTOGRAM, 2, 0.01),
+    }
     assert (source.header.sizes, source.header.frame_seconds) == (SIZES, SECONDS)
     assert spans_of(source).tolist() == SPANS.tolist()
     assert all(run.tracks["f0"].spans is None for run in source)

@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from monitor import sources
 from monitor.corpus.folders import recordings_below
 from monitor.errors import SourceError, UsageError
+from monitor.kinds import HISTOGRAM, FeatureSpec
 from monitor.protocols import Source
 from monitor.sources import Chain, File, FramesFile, Microphone, Paced, Pipe, registry
 from monitor.sources.cutting import cut_frames
@@ -84,7 +85,7 @@ def test_features_of_a_chain_go_together(recordings, tmp_path):
     for name, rows in (("a", 3), ("b", 9)):
         (tmp_path / f"{name}.jsonl").write_text(f'{{"seconds": 0.01, "f0": {rows}}}')
     one, two = FramesFile(tmp_path / "a.jsonl"), FramesFile(tmp_path / "b.jsonl")
-    assert Chain([one, two, one]).features == {"f0": (10, "histogram", 0.01)}
+    assert Chain([one, two, one]).features == {"f0": FeatureSpec("f0", HISTOGRAM, 10, 0.01)}
     assert Paced(Chain([one]), 1.0).features == one.features
     assert Chain([File(recordings["wav"])]).features == {}
     marked = tmp_path / "marked.npz"
@@ -93,8 +94,8 @@ def test_features_of_a_chain_go_together(recordings, tmp_path):
         marked, np.ones(2, bool), {"f0": track}, {"f0": 10}, {"f0": 0.01},
         networks={"f0": "ab" * 32},
     )  # fmt: skip
-    assert Paced(Chain([FramesFile(marked)]), 1.0).networks == {"f0": "ab" * 32}
-    assert Paced(File(recordings["wav"]), 1.0).networks == {}
+    assert Paced(Chain([FramesFile(marked)]), 1.0).features["f0"].network == "ab" * 32
+    assert Paced(File(recordings["wav"]), 1.0).features == {}
     wrongs: list[list[Any]] = [
         [one, File(recordings["wav"])],
         [File(recordings["wav"]), two],

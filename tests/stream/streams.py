@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from benchmarks.simulation import Simulation
 from monitor import Monitor, Population
+from monitor.kinds import EMBEDDING, HISTOGRAM, FeatureSpec
 from monitor.managed import Managed
 from monitor.population.cohort import Cohort
 from monitor.population.law import Laws, RankLaw
@@ -143,8 +144,8 @@ def two_features() -> Population:
     f0 = np.repeat(generator.integers(0, 40, (6, 10)), 2, axis=0)
     identity = np.repeat(generator.normal(size=(6, 3)), 2, axis=0)
     features = {
-        "f0": FeatureTemplates("histogram", 10, 0.01, f0),
-        "style": FeatureTemplates("embedding", 3, 0.5, identity),
+        "f0": FeatureTemplates(FeatureSpec("f0", HISTOGRAM, 10, 0.01), f0),
+        "style": FeatureTemplates(FeatureSpec("style", EMBEDDING, 3, 0.5), identity),
     }
     laws = [
         law(("f0",), ["histogram"]),
@@ -163,8 +164,10 @@ def with_evidence() -> Population:
     cohort = Cohort(
         np.full(30, 3.0),
         {
-            "f0": FeatureTemplates("histogram", 10, 0.01, generator.integers(0, 40, (30, 10))),
-            "style": FeatureTemplates("embedding", 3, 0.5, style),
+            "f0": FeatureTemplates(
+                FeatureSpec("f0", HISTOGRAM, 10, 0.01), generator.integers(0, 40, (30, 10))
+            ),
+            "style": FeatureTemplates(FeatureSpec("style", EMBEDDING, 3, 0.5), style),
         },
     )
     laws = [

@@ -8,6 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import betabinom
 
 from monitor.errors import StoreError, UsageError
+from monitor.kinds import EMBEDDING, FeatureSpec
 from monitor.maths.quantiles import limits
 from monitor.maths.sketch import EmbeddingSum, Histogram
 from monitor.population.law import Laws
@@ -418,7 +419,7 @@ def test_embeddings():
     made = Population(
         [Speaker(f"s{i}") for i in range(5)],
         np.arange(6),
-        {"identity": FeatureTemplates("embedding", 3, 1.5, vectors)},
+        {"identity": FeatureTemplates(FeatureSpec("identity", EMBEDDING, 3, 1.5), vectors)},
         Laws([rank_law(("identity",), similarities=("embedding-cosine",))]),
     )
     attacker = Attacker(made, ["identity"], "s2")

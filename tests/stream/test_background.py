@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from monitor.kinds import EMBEDDING, HISTOGRAM, FeatureSpec
 from monitor.population.population import FeatureTemplates, Population, Speaker
 from monitor.stream import background as module
 from monitor.stream.background import FEWEST, background
@@ -23,8 +24,10 @@ def people(count: int, network: str | None = MARK, seed: int = 0) -> Population:
         [Speaker(f"{seed} {i}") for i in range(count)],
         np.arange(0, 4 * count + 1, 4),
         {
-            "voice": FeatureTemplates("embedding", 8, 3.0, slices, network),
-            "f0": FeatureTemplates("histogram", 5, 0.01, counts),
+            "voice": FeatureTemplates(
+                FeatureSpec("voice", EMBEDDING, 8, 3.0, network=network), slices
+            ),
+            "f0": FeatureTemplates(FeatureSpec("f0", HISTOGRAM, 5, 0.01), counts),
         },
     )
 

@@ -10,16 +10,30 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from monitor.errors import StoreError, UsageError
+from monitor.features.channel import Channel
+from monitor.features.f0 import F0
+from monitor.features.identity import Identity
+from monitor.features.phones import Phones
 from monitor.features.tracks import join_tracks, shift_track
+from monitor.features.voice import Voice
+from monitor.kinds import EMBEDDING, HISTOGRAM, LEVELS, Kind
 from monitor.kinds import following as module
+from monitor.kinds.following import Sensitivity
 from monitor.population.population import Population
 from monitor.sources.frames import read_frames
 from monitor.stream.background import background
-from monitor.stream.change import SENSITIVITY, ChangeDetector
+from monitor.stream.change import ChangeDetector, Followed
 from tests.contracts import KILOBYTE, growth
 
 BINS, DIMENSIONS = 30, 192
-KINDS = {"f0": "histogram", "phones": "histogram", "identity": "embedding"}
+KINDS: dict[str, Kind] = {"f0": HISTOGRAM, "phones": HISTOGRAM, "identity": EMBEDDING}
+SETTINGS: dict[str, Sensitivity] = {
+    "f0": F0.follow,
+    "phones": Phones.follow,
+    "identity": Identity.follow,
+    "voice": Voice.follow,
+    "channel": Channel.follow,
+}
 FRAMES = {"f0": 40, "phones": 45}  # a second
 
 
@@ -47,10 +61,19 @@ def spoken(turns, seed=0, features=("f0",)):
     return steps
 
 
+def following(background, sensitivity=None, **settings):
+    """A detector of these templates, with the features' own settings or others."""
+    how = SETTINGS | (sensitivity or {})
+    kinds = KINDS | {"channel": LEVELS, "voice": EMBEDDING}
+    return ChangeDetector(
+        {n: Followed(kinds[n], each, how[n]) for n, each in background.items()}, **settings
+    )
+
+
 def detector(*features, **settings):
     bins, directions = voices()
     known = {"f0": 1000 * bins, "phones": 1000 * bins, "identity": directions}
-    return ChangeDetector({name: known[name] for name in features}, KINDS, **settings)
+    return following({name: known[name] for name in features}, **settings)
 
 
 def heard(detector, steps, first=0, seconds=1.0):
@@ -71,7 +94,7 @@ def levels(turns, seed=0):
 
 
 def following_levels(**settings):
-    return ChangeDetector({"channel": np.empty((0, 20))}, {"channel": "levels"}, **settings)
+    return following({"channel": np.empty((0, 20))}, **settings)
 
 
 @pytest.mark.parametrize("by", [1.2, -1.2, np.r_[2.0 * np.ones(6), np.zeros(14)]])
@@ -162,21 +185,19 @@ def test_an_embedding_knows_the_voice_through_another_channel():
         {**step, "identity": directions[0] + rng.standard_normal((1, DIMENSIONS))} for step in quiet
     ]
     background = {"channel": np.empty((0, 20)), "identity": directions}
-    kinds = {"channel": "levels", "identity": "embedding"}
-    follower = ChangeDetector(background, kinds, returns=True)
+    follower = following(background, returns=True)
     first, back = heard(follower, steps, seconds=3.0)
     assert (first.features, first.back) == (("channel",), False)
     assert (back.features, back.back) == (("identity",), True)
     assert back.seconds <= first.seconds + 12
     assert back.features == ("identity",)
-    alone = ChangeDetector({"channel": np.empty((0, 20))}, kinds, returns=True)
+    alone = following({"channel": np.empty((0, 20))}, returns=True)
     assert len(heard(alone, steps, seconds=3.0)) == 1  # whoever it is, it may be somebody else
 
 
 def test_a_pitch_that_stays_tells_that_only_the_channel_changed():
     bins, _ = voices()
     background = {"channel": np.empty((0, 20)), "f0": 1000 * bins}
-    kinds = {"channel": "levels", "f0": "histogram"}
     quiet = levels([(0.0, 40), (1.5, 40)])
     for seed in range(5):
         same, other = (
@@ -188,12 +209,12 @@ def test_a_pitch_that_stays_tells_that_only_the_channel_changed():
             ]
             for who in (0, 1)
         )
-        found = heard(ChangeDetector(background, kinds, returns=True), same, seconds=3.0)
+        found = heard(following(background, returns=True), same, seconds=3.0)
         assert [(change.features, change.back) for change in found] == [
             (("channel",), False),
             (("f0",), True),
         ]
-        found = heard(ChangeDetector(background, kinds, returns=True), other, seconds=3.0)
+        found = heard(following(background, returns=True), other, seconds=3.0)
         assert not any(change.back for change in found)
 
 
@@ -225,12 +246,12 @@ def test_a_small_lasting_drop_of_an_embedding_is_the_same_person():
     means = np.array([directions[0]] * 60 + [aside] * 60)[:, None]
     steps = [{"identity": mean + 0.1 * rng.normal(size=mean.shape)} for mean in means]
     assert heard(detector("identity"), steps) == []
-    eager = {"identity": replace(SENSITIVITY["embedding"], level=0.9)}
+    eager = {"identity": replace(Identity.follow, level=0.9)}
     assert len(heard(detector("identity", sensitivity=eager), steps)) == 1
 
 
 def test_what_may_be_another_person_is_not_learnt_before_it_is_known():
-    slow = {"identity": replace(SENSITIVITY["embedding"], gain=1.0)}  # two units are not enough
+    slow = {"identity": replace(Identity.follow, gain=1.0)}  # two units are not enough
     follower = detector("identity", sensitivity=slow)
     heard(follower, spoken([(0, 30)], 0, ("identity",)))
     own = follower.state()[1]["identity/own"]
@@ -365,13 +386,13 @@ def test_what_it_is_given_is_only_read():
     for step in steps:
         for array in step.values():
             array.flags.writeable = False
-    assert heard(ChangeDetector(background, KINDS), steps)
+    assert heard(following(background), steps)
     np.testing.assert_array_equal(background["f0"], counts)
 
 
 def test_a_large_population_is_thinned():
     counts = np.random.default_rng(0).integers(0, 50, (1000, BINS))
-    follower = ChangeDetector({"f0": counts}, KINDS)
+    follower = following({"f0": counts})
     assert heard(follower, spoken([(0, 90), (1, 60)]))
 
 
@@ -411,15 +432,13 @@ def test_other_frames_are_refused(step, words):
 def test_settings_without_meaning_are_refused():
     with pytest.raises(UsageError, match="careful"):
         detector("f0", careful=0)
-    with pytest.raises(UsageError, match="kind"):
-        ChangeDetector({"f0": np.ones((2, 3))}, {"f0": "picture"})
 
 
 def test_the_state_of_other_features_is_refused():
     plain, arrays = detector("f0").state()
     with pytest.raises(StoreError, match="identity"):
         detector("f0", "identity").restore(plain, arrays)
-    smaller = ChangeDetector({"f0": np.ones((2, 3))}, KINDS)
+    smaller = following({"f0": np.ones((2, 3))})
     with pytest.raises(StoreError, match="f0"):
         smaller.restore(plain, arrays)
 
@@ -445,7 +464,7 @@ def test_real_readers(clips):
     man, woman = clips / "422/122949.npz", clips / "1462/170138.npz"
     population = Population.reference()
     templates = population.templates("f0", population.scoring())
-    follower = ChangeDetector({"f0": templates}, KINDS)
+    follower = following({"f0": templates})
     (change,) = heard(follower, listened([man, woman]))
     assert 100 < change.seconds <= 115
     assert change.since_seconds == pytest.approx(100, abs=5)
@@ -458,7 +477,7 @@ def test_a_voice_of_the_same_sex_is_noticed_soon(clips):
     men = [clips / f"{each}.npz" for each in ("652/129742", "2803/154320")]
     population = Population.reference()
     templates = background(population, population.scoring(), ["voice"])
-    follower = ChangeDetector(templates, {"voice": "embedding"})
+    follower = following(templates)
     (change,) = heard(follower, listened(men))
     assert 30 < change.seconds <= 35
     assert change.since_seconds == pytest.approx(30, abs=3)

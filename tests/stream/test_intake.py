@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -9,13 +10,14 @@ from hypothesis import strategies as st
 
 from monitor import Monitor
 from monitor.errors import UsageError
+from monitor.kinds import HISTOGRAM, FeatureSpec
 from monitor.maths.sketch import EmbeddingSum, Histogram
 from monitor.stream.intake import Intake
 from monitor.types import Block, Frames, Track
 from tests.stream.streams import Listed, hear, readings, told, two_features
 
 few = settings(max_examples=20, deadline=None)
-FEATURES = {name: two_features().features[name] for name in ("f0", "style")}
+FEATURES = {name: two_features().specs[name] for name in ("f0", "style")}
 
 
 def stream(seed=0, ticks=400, spans=True):
@@ -172,7 +174,7 @@ def test_a_frame_that_is_late_is_learnt_at_the_next_tick():
 class Broken:
     """A feature that fails after a second."""
 
-    name, rate, size, kind, frame_seconds = "f0", 8000, 10, "histogram", 0.01
+    spec, follow = FeatureSpec("f0", HISTOGRAM, 10, 0.01, 8000), None
 
     def __init__(self):
         self.reset()
@@ -203,6 +205,6 @@ def test_features_may_be_given_and_their_failure_is_not_swallowed():
 
 def test_a_feature_given_must_be_that_of_the_templates():
     wide = Broken()
-    wide.size = 11
+    wide.spec = replace(wide.spec, size=11)
     with pytest.raises(UsageError, match="f0 comes as histogram of size 11, the population has"):
         Monitor(two_features(), [wide])

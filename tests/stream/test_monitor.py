@@ -15,6 +15,7 @@ from monitor import Monitor, Population
 from monitor.errors import SourceError, StoreError, UsageError
 from monitor.features import registry
 from monitor.features.framing import Framer
+from monitor.kinds import EMBEDDING, HISTOGRAM, FeatureSpec
 from monitor.population.law import Laws
 from monitor.population.population import FeatureTemplates
 from monitor.population.reference import DEMO_SPEAKER, demo_frames
@@ -99,7 +100,7 @@ def test_any_cutting_of_frames_gives_the_same_readings(data):
 class Late:
     """A feature at another rate that keeps a frame for the end of the recording."""
 
-    name, rate, size, kind, frame_seconds = "late", 8000, 10, "histogram", 0.3
+    spec, follow = FeatureSpec("late", HISTOGRAM, 10, 0.3, 8000), None
 
     def __init__(self) -> None:
         self.reset()
@@ -122,13 +123,13 @@ class Late:
 
 @pytest.fixture
 def late(monkeypatch) -> Population:
-    monkeypatch.setitem(registry.FEATURES, "late", Late)
+    monkeypatch.setitem(registry.FEATURES, "late", registry.Registered(lambda: Late))
     templates = two_features()
     slices = templates.features["f0"].slices
     return Population(
         templates.speakers,
         templates.offsets,
-        {"late": FeatureTemplates("histogram", 10, 0.3, slices)},
+        {"late": FeatureTemplates(FeatureSpec("late", HISTOGRAM, 10, 0.3), slices)},
         Laws([law(("late",), ["histogram"])]),
     )
 
@@ -436,17 +437,17 @@ def test_a_channel_is_heard_alone():
 
 
 class Labelled(Listed):
-    def __init__(self, features: dict[str, tuple[int, str, float]]) -> None:
+    def __init__(self, *features: FeatureSpec) -> None:
         super().__init__([simulated(1.0)])
-        self.features = features
+        self.features = {each.name: each for each in features}
 
 
 @pytest.mark.parametrize(
     ("features", "words"),
     [
-        ({"pitch": (104, "histogram", 0.01)}, "no frames of f0, only of pitch"),
-        ({"f0": (105, "histogram", 0.01)}, "size 105"),
-        ({"f0": (104, "embedding", 0.01)}, "embedding"),
+        (FeatureSpec("pitch", HISTOGRAM, 104, 0.01), "no frames of f0, only of pitch"),
+        (FeatureSpec("f0", HISTOGRAM, 105, 0.01), "size 105"),
+        (FeatureSpec("f0", EMBEDDING, 104, 0.01), "embedding"),
     ],
 )
 def test_frames_that_the_templates_know_nothing_of(features, words):
@@ -458,8 +459,8 @@ def test_frames_that_the_templates_know_nothing_of(features, words):
 
 
 def test_frames_may_use_fewer_bins_and_more_features():
-    given_features = {"f0": (60, "histogram", 0.01), "phones": (40, "histogram", 0.1)}
-    assert len(list(Monitor(reference()).stream(Labelled(given_features)))) == 1
+    more = FeatureSpec("f0", HISTOGRAM, 60, 0.01), FeatureSpec("phones", HISTOGRAM, 40, 0.1)
+    assert len(list(Monitor(reference()).stream(Labelled(*more)))) == 1
 
 
 def test_a_stream_is_of_one_kind():

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from monitor.maths.scores import similarity
+from monitor.kinds import HISTOGRAM, FeatureSpec
 from monitor.population.cohort import Cohort
 from monitor.population.law import Laws
 from monitor.population.population import FeatureTemplates
@@ -25,7 +25,9 @@ def cohort(people=30, seed=0, features=FEATURES) -> Cohort:
     for name in features:
         counts = generator.multinomial(300, generator.dirichlet(np.ones(SIZE), people))
         counts[3] = 0  # of whom nothing was heard
-        made[name] = FeatureTemplates("histogram", SIZE, 0.01, counts.astype(np.uint16))
+        made[name] = FeatureTemplates(
+            FeatureSpec(name, HISTOGRAM, SIZE, 0.01), counts.astype(np.uint16)
+        )
     return Cohort(np.full(people, 3.0), made)
 
 
@@ -42,7 +44,7 @@ def made(watched=2, **law):
     scoring = whole.scoring()
     voices = generator.dirichlet(np.ones(SIZE), (len(FEATURES), 5))
     totals = {f: generator.multinomial(200, p) for f, p in zip(FEATURES, voices, strict=True)}
-    how = similarity("log-likelihood")
+    how = HISTOGRAM.similarity("log-likelihood")
     scores = np.stack(
         [how.score(how.prepare(whole.templates(f, scoring)), totals[f]) for f in FEATURES], axis=1
     )
@@ -53,7 +55,7 @@ def test_by_definition():
     _, law, against, ratios, totals, scores = made(support=np.full((4, 2), 99.0))
     seconds = law.lengths[[0, 1, 2, 3, 1]]
     found = ratios.at(seconds, totals, scores)
-    how = similarity("log-likelihood")
+    how = HISTOGRAM.similarity("log-likelihood")
     for r, t in enumerate([0, 1, 2, 3, 1]):
         # templates of 20 s, between those of 10 and 60
         w = np.log(20 / 10) / np.log(6)

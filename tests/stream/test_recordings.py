@@ -10,6 +10,7 @@ import pytest
 
 from monitor import Monitor
 from monitor.alerts import Threshold
+from monitor.kinds import HISTOGRAM
 from monitor.sinks.run_buffer import RunBuffer
 from monitor.sources import Chain, File
 from monitor.sources.frames import write_frames
@@ -107,7 +108,7 @@ def test_features_that_the_shipped_readers_do_not_have_judge_nobody():
     assert judged_by(["f0", "phones", "voice"]).startswith("voice, which misses many")
     ones = Evidence(100, {"f0": np.ones(10, int)}, {"f0": 10}, {"f0": 10})
     for name in ("f0", "style"):
-        assert not unlike({name: two_features().features["f0"]}, ones, ones)
+        assert not unlike({name: two_features().specs["f0"]}, ones, ones)
 
 
 @pytest.mark.parametrize("step", [1000, 4000, 50_000])
@@ -151,8 +152,8 @@ def test_alike_is_symmetric_and_knows_the_same_voice():
         np.bincount(voice(60, lag, seed).tracks["f0"].values, minlength=104)
         for lag, seed in ((40, 0), (40, 1), (75, 2))
     )
-    assert alike("histogram", one, same, *like) == alike("histogram", same, one, *like)
-    assert alike("histogram", one, same, *like) > 1.2 > alike("histogram", one, other, *like)
+    assert alike(HISTOGRAM, one, same, *like) == alike(HISTOGRAM, same, one, *like)
+    assert alike(HISTOGRAM, one, same, *like) > 1.2 > alike(HISTOGRAM, one, other, *like)
 
 
 def test_frames_on_disk_are_told_apart_too(tmp_path):

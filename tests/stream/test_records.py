@@ -120,8 +120,7 @@ def shortened(population: Population, name: str, slices: int) -> Population:
     keep[first:last] = False
     counts[place] = slices
     features = {
-        key: FeatureTemplates(t.kind, t.size, t.frame_seconds, t.slices[keep])
-        for key, t in population.features.items()
+        key: FeatureTemplates(t.spec, t.slices[keep]) for key, t in population.features.items()
     }
     return Population(
         population.speakers, np.concatenate([[0], np.cumsum(counts)]), features, population.laws

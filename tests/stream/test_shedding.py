@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,7 +11,6 @@ import pytest
 from monitor import Monitor
 from monitor.errors import UsageError
 from monitor.features.f0 import F0
-from monitor.features.given import Given
 from monitor.features.phones import Phones
 from monitor.managed import Managed
 from monitor.stream.shedding import LATE_SECONDS, LoadShedding, Timed, timed
@@ -26,12 +26,12 @@ class Slow(F0):
 
     def __init__(self, now: list[float], cost: float, name: str) -> None:
         self._now, self._cost = now, cost
-        self.name = name
+        self.spec = replace(F0.spec, name=name)
         super().__init__()
 
     def process(self, samples) -> Track:
         if self._heard * 0.01 >= self._skip * 0.01:
-            self._now[0] += self._cost * samples.size / self.rate
+            self._now[0] += self._cost * samples.size / 8000
         return super().process(samples)
 
 
@@ -78,7 +78,7 @@ def run(
             gaps.append(item)
         else:
             for part in parts:
-                part.process(np.zeros(part.rate // 2, np.float32))
+                part.process(np.zeros(8000 // 2, np.float32))
             if source.given == 10.0:
                 now[0] += stall
     return gaps, source, parts
@@ -137,21 +137,21 @@ def test_a_cheap_feature_is_spared():
 
 
 def test_a_timed_feature_is_the_feature():
-    sound = voice(3.0, F0.rate)
+    sound = voice(3.0, 8000)
     found, wanted = heard(Timed(F0()), np.split(sound, 7 * [0])), heard(F0(), [sound])
     assert np.array_equal(found.ticks, wanted.ticks)
     assert np.array_equal(found.values, wanted.values)
 
 
 def test_thinning_leaves_out_just_those_frames():
-    sound = voice(6.0, F0.rate)
+    sound = voice(6.0, 8000)
     feature = Timed(F0())
-    ticks = list(feature.process(sound[: F0.rate]).ticks)
+    ticks = list(feature.process(sound[:8000]).ticks)
     assert not feature.thinned
     feature.thin(2.0)
     assert feature.thinned
     for second in range(1, 6):
-        ticks += list(feature.process(sound[second * F0.rate : (second + 1) * F0.rate]).ticks)
+        ticks += list(feature.process(sound[second * 8000 : (second + 1) * 8000]).ticks)
     whole = heard(F0(), [sound]).ticks
     assert ticks == [tick for tick in whole if not 100 < tick <= 300]
     assert not feature.thinned
@@ -178,5 +178,7 @@ def test_a_monitor_computes_with_what_it_is_given():
     pair = [told([*each.push(Block(sound, RATE)), *each.finish()]) for each in (plain, other)]
     assert pair[0] == pair[1]
     assert feature.cost > 0
+    wide = F0()
+    wide.spec = replace(F0.spec, size=F0.spec.size + 1)
     with pytest.raises(UsageError, match="this feature"):
-        other.front_end.use([Given("f0", 7, "embedding", 0.01)])
+        other.front_end.use([Timed(wide)])

@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 from benchmarks.simulation import SIZE, Simulation
-from monitor.maths.windows import SessionFrames
+from monitor.kinds import HISTOGRAM, FeatureSpec
 from monitor.sources.frames import write_frames
 from monitor.training import fitted
+from monitor.training.session_frames import SessionFrames
 from monitor.training.voices import SpeakerSpeech
 from monitor.types import Frames, Track
 from tests.sounds import RATE, synthetic
@@ -31,7 +32,8 @@ def _session(frames: Frames, size: int) -> dict[str, SessionFrames]:
         values.append(value)
     length = int(spoken[-1]) // 10
     inside = np.array(units) < length
-    return {"f0": SessionFrames(np.array(values)[inside], np.array(units)[inside], length, size)}
+    spec = FeatureSpec("f0", HISTOGRAM, size, 0.01)
+    return {"f0": SessionFrames(np.array(values)[inside], np.array(units)[inside], length, spec)}
 
 
 @pytest.fixture(scope="session")

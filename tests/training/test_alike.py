@@ -21,7 +21,7 @@ def others() -> Population:
 def enrolled(tmp_path_factory, others):
     """Enrols sessions, (speaker, session) of a simulation, as one person's."""
     folder = tmp_path_factory.mktemp("sessions")
-    size = others.features["f0"].size
+    size = others.specs["f0"].size
 
     def make(*parts: tuple[int, int], seconds: float = 70.0) -> Enrolment:
         recordings = []

@@ -6,18 +6,21 @@ import numpy as np
 import pytest
 
 from monitor.errors import CalibrationError, UsageError
+from monitor.kinds import EMBEDDING, HISTOGRAM, FeatureSpec
 from monitor.maths.betabinomial import mean_disclosure_bits
-from monitor.maths.windows import SessionFrames
 from monitor.population.lawfile import load_laws, save_laws
 from monitor.training import calibrating
 from monitor.training.calibrating import calibrate
 from monitor.training.evidence import ROW
-from monitor.training.listening import Shape
+from monitor.training.session_frames import SessionFrames
 from monitor.training.shrinking import held_out_nats
 from monitor.training.voices import SpeakerSpeech
 from tests.population.laws import population
 
-F0 = {"f0": Shape("histogram", 104, 0.01)}
+F0 = {"f0": FeatureSpec("f0", HISTOGRAM, 104, 0.01)}
+IDENTITY = FeatureSpec("identity", EMBEDDING, 8, 0.5)
+NOISE = FeatureSpec("noise", HISTOGRAM, 5, 0.1)
+VOICE = FeatureSpec("voice", EMBEDDING, 4, 3.0)
 KEYS = [
     *["feature", "session", "T", "D", "speakers", "candidates", "trials", "ties"],
     *["alpha", "beta", "binomial", "mean_bits_raw", "mean_bits_miller_madow", "mean_bits_model"],
@@ -164,8 +167,8 @@ def embedded(speakers: int, spread: float, seed: int = 0) -> list[SpeakerSpeech]
             noise = generator.integers(0, 5, 200)
             sessions.append(
                 {
-                    "identity": SessionFrames(values, 5 * np.arange(40), 200, 8),
-                    "noise": SessionFrames(noise, np.arange(200), 200, 5),
+                    "identity": SessionFrames(values, 5 * np.arange(40), 200, IDENTITY),
+                    "noise": SessionFrames(noise, np.arange(200), 200, NOISE),
                 }
             )
         voices.append(SpeakerSpeech(f"{j:02d}", tuple(sessions)))
@@ -173,7 +176,7 @@ def embedded(speakers: int, spread: float, seed: int = 0) -> list[SpeakerSpeech]
 
 
 def test_two_features_have_laws_of_their_own_and_together():
-    shapes = {"identity": Shape("embedding", 8, 0.5), "noise": Shape("histogram", 5, 0.1)}
+    shapes = {"identity": IDENTITY, "noise": NOISE}
     made = small(embedded(15, 2.0), shapes, lengths=[2.0], trials=5)
     sets = {("identity",), ("noise",), ("identity", "noise")}
     assert {law.features for law in made.laws} == sets
@@ -245,7 +248,7 @@ def test_a_prior_keeps_few_speakers_from_claiming_too_much(simulated):
     assert {law.origin for law in both.laws} == {"own"}
     assert both.laws.find(("f0",), "cross").prior_speakers > 0
     # frames of another kind have none
-    other = {"f0": Shape("histogram", 104, 0.02)}
+    other = {"f0": FeatureSpec("f0", HISTOGRAM, 104, 0.02)}
     assert {law.prior_speakers for law in small(single, other, prior=elsewhere).laws} == {0.0}
 
 
@@ -266,10 +269,10 @@ def test_a_feature_that_no_test_is_long_enough_for_has_no_say(simulated, tmp_pat
         f0 = session["f0"]
         ends = np.arange(29, f0.length, 30)  # an embedding every three seconds
         values = np.random.default_rng(0).normal(size=(ends.size, 4))
-        return {"f0": f0, "voice": SessionFrames(values, ends, f0.length, 4, ends - 29, 30)}
+        return {"f0": f0, "voice": SessionFrames(values, ends, f0.length, VOICE, ends - 29, 30)}
 
     voices = [SpeakerSpeech(v.name, tuple(map(heard, v.sessions))) for v in simulated(12, 2, 30.0)]
-    made = small(voices, F0 | {"voice": Shape("embedding", 4, 3.0)}, lengths=[0.3, 1.0])
+    made = small(voices, F0 | {"voice": VOICE}, lengths=[0.3, 1.0])
     assert {law.features for law in made.laws} == {("f0",), ("f0", "voice")}
     save_laws(tmp_path / "law.npz", made.laws)
     law = load_laws(tmp_path / "law.npz").find(("f0", "voice"), "same")
@@ -281,7 +284,7 @@ def test_a_feature_that_no_test_is_long_enough_for_has_no_say(simulated, tmp_pat
 class TestTrainedOn:
     """A network knows whom it was trained on: here it tells those apart by one bin each."""
 
-    SHAPES = F0 | {"net": Shape("histogram", 104, 0.01)}
+    SHAPES = F0 | {"net": FeatureSpec("net", HISTOGRAM, 104, 0.01)}
     TRAINERS = tuple(f"{i:03d}" for i in range(14))
 
     @pytest.fixture(scope="class")
@@ -292,7 +295,7 @@ class TestTrainedOn:
             if voice.name not in cls.TRAINERS:
                 return {"f0": f0, "net": f0}
             values = np.full_like(f0.values, 5 * int(voice.name))
-            return {"f0": f0, "net": SessionFrames(values, f0.units, f0.length, f0.size)}
+            return {"f0": f0, "net": SessionFrames(values, f0.units, f0.length, cls.SHAPES["net"])}
 
         return [
             SpeakerSpeech(voice.name, tuple(heard(voice, session) for session in voice.sessions))

@@ -5,21 +5,22 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from monitor.maths.scores import similarity
-from monitor.maths.windows import SessionFrames
+from monitor.kinds import EMBEDDING, HISTOGRAM, FeatureSpec
 from monitor.training import cells
 from monitor.training.cells import plans
+from monitor.training.session_frames import SessionFrames
 from monitor.training.voices import SpeakerSpeech
 
 
 def marked(lengths: list[list[int]]) -> list[SpeakerSpeech]:
     """Voices with one frame a unit, whose bin says which session and which unit it is."""
     size = 1000 * max(len(sessions) for sessions in lengths)
+    spec = FeatureSpec("f0", HISTOGRAM, size, 0.01)
     return [
         SpeakerSpeech(
             str(v),
             tuple(
-                {"f0": SessionFrames(1000 * s + np.arange(n), np.arange(n), n, size)}
+                {"f0": SessionFrames(1000 * s + np.arange(n), np.arange(n), n, spec)}
                 for s, n in enumerate(sessions)
             ),
         )
@@ -110,7 +111,7 @@ def slow_windows(kind, own, test: int, template: int, shift: int, shifts: int):
 
 def slow_ranks(kind, voices, test, template, shifts):
     """(better, tied) of every trial by loops and the definition of the log-likelihood."""
-    size = voices[0].sessions[0]["f0"].size
+    size = voices[0].sessions[0]["f0"].spec.size
     result = []
     for shift in range(shifts):
         templates, tests = [], []
@@ -131,7 +132,7 @@ def slow_ranks(kind, voices, test, template, shifts):
 def test_ranks_against_loops(simulated, kind):
     voices = simulated(12, 3, 12.0)
     plan = next(p for k, _, _, p in plans(voices, [0.7], [4.0], 4) if k == kind)
-    cell = plan.run({"f0": similarity("log-likelihood")}, 7, 40)
+    cell = plan.run({"f0": HISTOGRAM.similarity("log-likelihood")}, 7, 40)
     assert cell.candidates == 12
     found = list(zip(cell.speaker, cell.better[0], cell.tied[0], strict=True))
     assert found == slow_ranks(kind, voices, 7, 40, 4)
@@ -141,7 +142,7 @@ def test_ranks_against_loops(simulated, kind):
 def test_what_is_kept_of_the_scores_agrees_with_the_ranks(simulated):
     voices = simulated(12, 2, 12.0)
     for _, _, _, plan in plans(voices, [0.7], [4.0], 4):
-        cell = plan.run({"f0": similarity("log-likelihood")}, 7, 40)
+        cell = plan.run({"f0": HISTOGRAM.similarity("log-likelihood")}, 7, 40)
         assert cell.behind.shape == (48, 1, 12)
         np.testing.assert_array_equal(cell.behind_speaker, cell.speaker)
         assert (cell.behind[np.arange(48), 0, cell.own] == 0.0).all()
@@ -154,7 +155,7 @@ def test_many_scores_are_thinned_evenly(simulated, monkeypatch):
     monkeypatch.setattr(cells, "MOST_SCORES", 12 * 16)
     voices = simulated(12, 2, 12.0)
     _, _, _, plan = next(iter(plans(voices, [0.7], [4.0], 4)))
-    cell = plan.run({"f0": similarity("log-likelihood")}, 7, 40)
+    cell = plan.run({"f0": HISTOGRAM.similarity("log-likelihood")}, 7, 40)
     assert cell.speaker.size == 48  # ranks use every trial
     assert cell.behind.shape[0] == 16
     assert set(np.bincount(cell.behind_speaker, minlength=12)) <= {1, 2}
@@ -163,26 +164,27 @@ def test_many_scores_are_thinned_evenly(simulated, monkeypatch):
 def test_chunks_leave_no_trace(simulated, monkeypatch):
     voices = simulated(12, 2, 12.0)
     _, _, _, plan = next(iter(plans(voices, [0.7], [4.0], 4)))
-    whole = plan.run({"f0": similarity("log-likelihood")}, 7, 40)
+    whole = plan.run({"f0": HISTOGRAM.similarity("log-likelihood")}, 7, 40)
     monkeypatch.setattr(cells, "_CHUNK", 5)
-    pieces = plan.run({"f0": similarity("log-likelihood")}, 7, 40)
+    pieces = plan.run({"f0": HISTOGRAM.similarity("log-likelihood")}, 7, 40)
     np.testing.assert_array_equal(whole.better, pieces.better)
     np.testing.assert_array_equal(whole.speaker, pieces.speaker)
 
 
-@pytest.mark.parametrize("kind", ["histogram", "embedding"])
+@pytest.mark.parametrize("kind", [HISTOGRAM, EMBEDDING])
 def test_equal_templates_tie(kind):
     """No evidence at all: every speaker says the same, so nobody is ahead of anybody."""
     generator = np.random.default_rng(0)
     for speakers in (12, 33, 101):
         size = 40
-        values = generator.integers(0, size, 200) if kind == "histogram" else None
+        values = generator.integers(0, size, 200) if kind is HISTOGRAM else None
         if values is None:
             values = generator.normal(size=(200, size)).astype(np.float32)
-        session = {"x": SessionFrames(values, np.arange(200), 200, size)}
+        session = {
+            "x": SessionFrames(values, np.arange(200), 200, FeatureSpec("x", kind, size, 0.1))
+        }
         voices = [SpeakerSpeech(str(v), (session, session)) for v in range(speakers)]
-        name = "log-likelihood" if kind == "histogram" else "embedding-cosine"
         for _, _, _, plan in plans(voices, [3.0], [10.0], 3):
-            cell = plan.run({"x": similarity(name, kind)}, 30, 100)
+            cell = plan.run({"x": kind.similarity()}, 30, 100)
             assert (cell.better == 0).all()
             assert (cell.tied == speakers).all()

@@ -42,6 +42,6 @@ def test_one_sketch_of_all_that_each_said(tmp_path):
     means = made.features["voice"].slices
     assert_array_equal(means, [[0.25, 0.5, 0.25, 0], [0, 0, 0, 0]])
     assert means.dtype == np.float16
-    assert made.features["voice"].network == MARK
+    assert made.specs["voice"].network == MARK
     assert made.about == "Readers."
     assert problems[0].startswith("1.npz is no file of frames")

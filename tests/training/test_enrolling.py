@@ -8,6 +8,7 @@ from benchmarks.simulation import SIZE, Simulation, write_corpus
 from monitor.corpus.finding import find
 from monitor.corpus.recordings import Corpus, Recording
 from monitor.errors import CorpusError, UsageError
+from monitor.kinds import EMBEDDING, FeatureSpec
 from monitor.sources.fingerprints import recording_hashes
 from monitor.sources.frames import write_frames
 from monitor.training.enrolling import enrol
@@ -172,7 +173,7 @@ def test_two_features_and_embeddings(tmp_path):
     made = enrol(find(tmp_path))
     assert set(made.population.features) == {"tone", "identity"}
     identity = made.population.features["identity"]
-    assert (identity.kind, identity.size, identity.frame_seconds) == ("embedding", 3, 0.5)
+    assert identity.spec == FeatureSpec("identity", EMBEDDING, 3, 0.5)
     np.testing.assert_allclose(identity.slices[:2], expected, atol=1e-6)
     assert made.population.features["tone"].slices.sum(axis=1).tolist() == [500] * 4
     only = enrol(find(tmp_path), features=["tone"]).population

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from monitor.kinds import HISTOGRAM, FeatureSpec
 from monitor.maths.bootstrap import speaker_weights
 from monitor.maths.calibrated import exceeding, mean_ratio
 from monitor.maths.twoclass import PriorCoefficients
@@ -20,9 +21,8 @@ from monitor.stream.ratios import ratios_lack
 from monitor.training.calibrating import Calibration, calibrate
 from monitor.training.cells import Compared
 from monitor.training.evidence import chosen, fit_evidence
-from monitor.training.listening import Shape
 
-F0 = {"f0": Shape("histogram", 104, 0.01)}
+F0 = {"f0": FeatureSpec("f0", HISTOGRAM, 104, 0.01)}
 
 
 def compared(
@@ -169,7 +169,9 @@ def calibrated_voices(simulated) -> Any:
     voices = simulated(24, 2, 40.0)
     sketches = np.stack([v.sessions[1]["f0"].total(0, 40) for v in simulated(60, 2, 10.0, 7)])
     cohort = Cohort(
-        np.full(60, 4.0), {"f0": FeatureTemplates("histogram", 104, 0.01, sketches)}, "others"
+        np.full(60, 4.0),
+        {"f0": FeatureTemplates(FeatureSpec("f0", HISTOGRAM, 104, 0.01), sketches)},
+        "others",
     )
     options = {
         "lengths": [1.0, 5.0],

@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from monitor.kinds import HISTOGRAM
 from monitor.maths.bootstrap import speaker_weights
 from monitor.maths.disclosure import rank_statistics
 from monitor.maths.fitting import LOSSES
-from monitor.maths.scores import similarity
 from monitor.training import fitted
 from monitor.training.cells import Cell, plans
 from monitor.training.fitted import FittedCell, fit_cell
@@ -201,7 +201,7 @@ def test_permutations_are_fewer_for_thousands(monkeypatch):
 def test_a_real_cell_of_a_simulation(simulated):
     voices = simulated(20, 2, 25.0)
     for _, _, _, plan in plans(voices, [2.0], [10.0], 4):
-        cell = plan.run({"f0": similarity("log-likelihood")}, 20, 100)
+        cell = plan.run({"f0": HISTOGRAM.similarity("log-likelihood")}, 20, 100)
         row = fit(cell, [0], speaker_weights(20, 30, 0), ADDITIVE[:1]).row
         assert row["null_high"] < row["mean_bits_low"]
         assert 1.0 < row["mean_bits_model"] < 3.5

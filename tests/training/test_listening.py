@@ -7,6 +7,7 @@ import soundfile
 from monitor.errors import SourceError, UsageError
 from monitor.features.extractor import Extractor
 from monitor.features.registry import make
+from monitor.kinds import EMBEDDING, HISTOGRAM, FeatureSpec
 from monitor.sources.frames import write_frames
 from monitor.training.listening import Listener, SpeechFrames
 from monitor.types import Block, Track
@@ -73,8 +74,10 @@ def test_frames_bring_all_their_features(tmp_path):
     write_frames(tmp_path / "a.npz", np.ones(4, bool), tracks, sizes, seconds)
     listener = Listener()
     heard = listener.hear(tmp_path / "a.npz")
-    shapes = {name: (s.kind, s.size, s.frame_seconds) for name, s in listener.shapes.items()}
-    assert shapes == {"tone": ("histogram", 8, 0.01), "style": ("embedding", 3, 1.0)}
+    assert listener.specs == {
+        "tone": FeatureSpec("tone", HISTOGRAM, 8, 0.01),
+        "style": FeatureSpec("style", EMBEDDING, 3, 1.0),
+    }
     assert heard.tracks["tone"].at.tolist() == [1, 3]
     assert heard.tracks["style"].values.shape == (1, 3)
     only = Listener(["style"])

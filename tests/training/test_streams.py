@@ -5,8 +5,9 @@ import pytest
 
 from benchmarks.simulation import Simulation, write_corpus
 from monitor.corpus.finding import find
-from monitor.maths.windows import SessionFrames
+from monitor.kinds import HISTOGRAM, FeatureSpec
 from monitor.sources.frames import FramesFile
+from monitor.training.session_frames import SessionFrames
 from monitor.training.streams import stream_of
 from monitor.training.voices import SpeakerSpeech, collect
 
@@ -36,8 +37,10 @@ def test_a_stream_is_what_was_heard_pauses_included(corpus):
 
 def test_the_session_with_most_speech_comes_first():
     sessions = [np.array([1, 1]), np.array([2, 2, 2]), np.array([3])]
+    spec = FeatureSpec("f0", HISTOGRAM, 9, 0.1)
     made = [
-        {"f0": SessionFrames(values, np.arange(values.size), values.size, 9)} for values in sessions
+        {"f0": SessionFrames(values, np.arange(values.size), values.size, spec)}
+        for values in sessions
     ]
     speech = tuple(np.repeat([True, False], [10 * s.size, 5]) for s in sessions)
     stream = stream_of(SpeakerSpeech("ann", tuple(made), speech), ["f0"], 600.0)

@@ -9,7 +9,8 @@ from benchmarks.simulation import SIZE, Simulation, write_corpus
 from monitor.corpus.finding import find
 from monitor.corpus.recordings import Corpus
 from monitor.errors import UsageError
-from monitor.maths.windows import SessionFrames
+from monitor.kinds import HISTOGRAM, FeatureSpec
+from monitor.training.session_frames import SessionFrames
 from monitor.training.voices import SpeakerSpeech, collect, join
 
 
@@ -22,7 +23,7 @@ def test_frames_lie_in_tenths_of_a_speech_second(tmp_path, frames_file):
     (voice,), shapes, problems = collect(find(tmp_path))
     session = voice.sessions[0]["f0"]
     assert (voice.name, voice.length(0), problems) == ("ann", 10, ())
-    assert (shapes["f0"].kind, shapes["f0"].size) == ("histogram", SIZE)
+    assert str(shapes["f0"]) == f"histogram of size {SIZE}"
     # a frame in silence belongs to the unit that was heard before; the rest of half a unit is cut
     assert session.units.tolist() == [0, 0, 1, 4, 4, 4, 5, 5, 9]
     assert session.values.tolist() == list(range(9))
@@ -78,10 +79,13 @@ def test_an_unknown_feature_stops_at_once(tmp_path, flac):
         collect(find(tmp_path), features=["pitch"])
 
 
+FIVE = FeatureSpec("f0", HISTOGRAM, 5, 0.01)
+
+
 @given(st.lists(st.lists(st.integers(0, 9), max_size=8), min_size=1, max_size=4))
 def test_joined_sessions_hold_the_same_frames_further_on(parts):
     sessions = [
-        SessionFrames(np.arange(len(p)) % 5, np.sort(np.array(p, int)), 10, 5) for p in parts
+        SessionFrames(np.arange(len(p)) % 5, np.sort(np.array(p, int)), 10, FIVE) for p in parts
     ]
     whole = join(sessions)
     assert whole.length == 10 * len(parts)
@@ -92,7 +96,7 @@ def test_joined_sessions_hold_the_same_frames_further_on(parts):
 
 def test_a_voice_knows_its_lengths():
     def session(length: int) -> dict[str, SessionFrames]:
-        return {"f0": SessionFrames(np.zeros(0, int), np.zeros(0, int), length, 5)}
+        return {"f0": SessionFrames(np.zeros(0, int), np.zeros(0, int), length, FIVE)}
 
     voice = SpeakerSpeech("ann", (session(4), session(9)))
     assert [voice.length(i) for i in range(2)] == [4, 9]

@@ -16,7 +16,7 @@ from monitor.evaluation.input.models import SCORINGS
 from monitor.evaluation.input.vectors import Vectors, read_vectors
 from monitor.evaluation.scores.scratch import scratch
 from monitor.maths.scale import near_one
-from monitor.maths.scores import similarity
+from monitor.maths.scores import OF_VECTORS
 from monitor.types import AnyArray, FloatArray
 
 __all__ = ["SCORINGS", "read_embeddings"]
@@ -103,7 +103,7 @@ def _cosines(
     progress: Progress | None,
 ) -> AnyArray:
     """Shape (T, N), float32."""
-    cosine = similarity("embedding-cosine", "embedding")
+    cosine = OF_VECTORS["embedding-cosine"]
     order = np.argsort(owner, kind="stable")
     starts = np.searchsorted(owner[order], np.arange(owner.max() + 1))
     prepared = cosine.prepare(near_one(enrolment[order]))

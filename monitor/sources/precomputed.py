@@ -1,4 +1,4 @@
-"""Ready-made frames of a whole recording, checked: what both file formats are read into."""
+"""Frames of a whole recording that somebody else made, checked: what both file formats give."""
 
 from __future__ import annotations
 
@@ -11,11 +11,20 @@ from typing import Any
 import numpy as np
 
 from monitor.errors import SourceError
+from monitor.kinds import KINDS, FeatureSpec
 from monitor.marks import is_mark
 from monitor.phrases import plural
 from monitor.types import TICKS_PER_SECOND, AnyArray, BoolArray, Frames, Gap, IntArray, Track
 
-__all__ = ["MOST_TICKS", "RESERVED", "SCHEMA", "SUFFIXES", "Given", "Header", "read_header"]
+__all__ = [
+    "MOST_TICKS",
+    "RESERVED",
+    "SCHEMA",
+    "SUFFIXES",
+    "Header",
+    "PrecomputedFrames",
+    "read_header",
+]
 
 SCHEMA = 1
 MOST_TICKS = 7 * 24 * 3600 * 100
@@ -82,7 +91,7 @@ def _is_hash(value: Any) -> bool:
     return isinstance(value, str) and _HASH.fullmatch(value) is not None
 
 
-class Given:
+class PrecomputedFrames:
     """Checked frames of a whole recording.
 
     Args:
@@ -92,7 +101,7 @@ class Given:
         tracks: ticks, values and spans of each feature as they were read, not yet trusted.
 
     Attributes:
-        features: (size, kind, frame_seconds) of each feature.
+        features: what the frames of each feature look like.
 
     Raises:
         SourceError: shapes, kinds or ticks do not fit together.
@@ -102,7 +111,7 @@ class Given:
         self, label: str, header: Header, speech: BoolArray, tracks: Mapping[str, Track]
     ) -> None:
         self.speech = speech
-        self.features: dict[str, tuple[int, str, float]] = {}
+        self.features: dict[str, FeatureSpec] = {}
         self._tracks: dict[str, tuple[Track, BoolArray]] = {}
         if not tracks:
             raise SourceError(f"{label} holds no frames; add at least one feature")
@@ -110,21 +119,13 @@ class Given:
             raise SourceError(f"{label} holds no time at all; add ticks")
         for name, track in tracks.items():
             ticks, values = track.ticks, track.values
-            kind = _kind(label, name, values)
+            spec = self.features[name] = _spec(label, name, values, header)
             _check_ticks(label, name, ticks, len(values), len(speech))
             spans = track.spans
             if spans is not None:
                 _check_spans(label, name, spans, ticks)
                 spans = spans.astype(np.int64)
-            size = _size(label, name, values, kind, header.sizes.get(name))
-            self.features[name] = (size, kind, header.frame_seconds.get(name, 0.01))
-            if kind == "histogram":
-                good = (values >= 0) & (values < size)
-                if values.dtype.kind == "u" and values.dtype.itemsize == 8:
-                    values = np.where(good, values, 0)
-                values = values.astype(np.int64)
-            else:
-                good = np.logical_and.reduce(np.isfinite(values), axis=1)
+            values, good = spec.kind.usable(values, spec.size)
             self._tracks[name] = Track(ticks.astype(np.int64), values, spans), good
 
     def runs(self, most_ticks: int, recording: int = 0) -> Iterator[Frames]:
@@ -148,24 +149,27 @@ class Given:
         """One gap for each stretch of unusable frames, at the tick of its last one."""
         if keep.all():
             return
-        _, kind, seconds = self.features[name]
-        reason = "not a bin" if kind == "histogram" else "not finite"
+        spec = self.features[name]
         edges = np.flatnonzero(np.diff(keep, prepend=True, append=True))
         for begin, end in list(pairwise(edges.tolist()))[::2]:
             detail = f"{name}: {end - begin} frames dropped"
-            lost = (end - begin) * seconds
+            lost = (end - begin) * spec.frame_seconds
             if track.spans is not None:
                 lost = int(np.diff(track.spans[begin:end]).sum()) / TICKS_PER_SECOND
-            yield int(track.ticks[end - 1]), Gap(reason, lost, recording, detail)
+            yield int(track.ticks[end - 1]), Gap(spec.kind.unusable, lost, recording, detail)
 
 
-def _kind(label: str, name: str, values: AnyArray) -> str:
-    """Histogram bins or embeddings, by shape and type."""
-    if values.ndim == 1 and values.dtype.kind in "iu":
-        return "histogram"
-    if values.ndim == 2 and values.shape[1] and values.dtype.kind == "f":
-        return "embedding"
-    raise SourceError(f"{label}: {name} must be integer bins (k,) or float embeddings (k, d)")
+def _spec(label: str, name: str, values: AnyArray, header: Header) -> FeatureSpec:
+    """What frames look like, by their shape and type and by what the header states."""
+    kind = next((each for each in KINDS.values() if each.enrolled and each.holds(values)), None)
+    if kind is None:
+        raise SourceError(f"{label}: {name} must be integer bins (k,) or float embeddings (k, d)")
+    try:
+        size = kind.size_of(values, header.sizes.get(name))
+    except ValueError as error:
+        raise SourceError(f"{label}: {name} {error}") from None
+    seconds = header.frame_seconds.get(name, 0.01)
+    return FeatureSpec(name, kind, size, seconds, network=header.networks.get(name))
 
 
 def _check_ticks(label: str, name: str, ticks: AnyArray, frames: int, most: int) -> None:
@@ -189,19 +193,3 @@ def _check_spans(label: str, name: str, spans: AnyArray, ticks: AnyArray) -> Non
 
 def _only(spans: IntArray | None, keep: BoolArray) -> IntArray | None:
     return None if spans is None else spans[keep]
-
-
-def _size(label: str, name: str, values: AnyArray, kind: str, stated: int | None) -> int:
-    """Bins or dimensions: as stated, else as many as are seen."""
-    if kind == "embedding":
-        if stated not in (None, values.shape[1]):
-            raise SourceError(
-                f"{label}: {name} has {values.shape[1]} dimensions, its header says {stated}"
-            )
-        return int(values.shape[1])
-    if stated is not None:
-        return stated
-    seen = int(values.max(initial=1)) + 1
-    if seen >= 1 << 31:
-        raise SourceError(f"{label}: {name} has bin {seen - 1}; state its size in the header")
-    return seen

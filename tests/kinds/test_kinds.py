@@ -1,0 +1,190 @@
+"""Every kind answers everything that is asked of it, and nobody else asks which kind one is."""
+
+from __future__ import annotations
+
+import ast
+import pickle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import monitor
+from monitor.errors import UsageError
+from monitor.kinds import (
+    EMBEDDING,
+    HISTOGRAM,
+    KINDS,
+    LEVELS,
+    SIMILARITIES,
+    FeatureSpec,
+    comparable_features,
+    kind,
+)
+from monitor.maths.sketch import Histogram
+
+ROOT = Path(monitor.__file__).parent
+SIZE = 5
+
+
+def frames(of, count=6):
+    rng = np.random.default_rng(1)
+    return rng.integers(0, SIZE, count) if of is HISTOGRAM else rng.normal(size=(count, SIZE))
+
+
+def test_a_kind_is_found_by_its_name_and_an_unknown_one_refused_in_a_line():
+    assert [kind(each.name) for each in (HISTOGRAM, EMBEDDING, LEVELS)] == list(KINDS.values())
+    unknowns: list[Any] = ["picture", "", None, ["histogram"]]
+    for unknown in unknowns:
+        with pytest.raises(UsageError, match="must be one of histogram, embedding, levels") as told:
+            kind(unknown)
+        assert "\n" not in str(told.value)
+
+
+@pytest.mark.parametrize("each", KINDS.values(), ids=str)
+def test_a_kind_is_one_object_in_every_process(each):
+    assert pickle.loads(pickle.dumps(each)) is each
+    spec = FeatureSpec("x", each, 5, 0.01, rate=8000)
+    assert pickle.loads(pickle.dumps(spec)) == spec
+
+
+@pytest.mark.parametrize("each", KINDS.values(), ids=str)
+def test_frames_are_known_checked_and_counted(each):
+    values = frames(each)
+    each.check("x", values, 6, SIZE)
+    each.check("x", each.none(SIZE), 0, SIZE)
+    assert each.holds(values)
+    assert each.size_of(values, None) <= SIZE
+    usable, good = each.usable(values, SIZE)
+    assert np.array_equal(usable, values)
+    assert good.all()
+    assert each.counting(values) is None
+    for bad in (values[:3], values.astype(bool), values[:, None]):
+        with pytest.raises(UsageError, match="of x must"):
+            each.check("x", bad, 6, SIZE)
+
+
+@pytest.mark.parametrize("each", [HISTOGRAM, EMBEDDING], ids=str)
+def test_what_is_enrolled_is_summed_and_stored(each):
+    values, sketch = frames(each), each.sketch(SIZE)
+    sketch.learn_many(values)
+    np.testing.assert_allclose(each.total(values, SIZE), sketch.total, atol=1e-12)
+    assert sketch.total.dtype == each.wide == np.dtype(each.stored)
+    assert (sketch.total >= each.least).all()
+    np.testing.assert_array_equal(each.narrow(values, SIZE), values)
+    slices = each.packed(np.stack([sketch.total, sketch.total]))
+    assert each.wrong_slices(slices) == ""
+    assert each.wrong_slices(slices.astype(bool)) != ""
+    np.testing.assert_allclose(slices.astype(each.wide)[0], sketch.total, rtol=1e-6)
+    rows = each.packed_background(np.stack([each.background_row(sketch)] * 3))
+    assert each.wrong_background(rows) == ""
+    scorer = each.similarity()
+    assert scorer is SIMILARITIES[scorer.name] is each.similarity(scorer.name)
+    assert scorer.score(scorer.prepare(slices), sketch.total).shape == (2,)
+    with pytest.raises(UsageError, match=f"'loglik' is not one of {scorer.name}, "):
+        each.similarity("loglik")
+
+
+def test_levels_are_in_no_template():
+    assert not LEVELS.enrolled
+    assert not LEVELS.similarities
+    for made in (
+        lambda: LEVELS.sketch(3),
+        lambda: LEVELS.total(np.ones((2, 3)), 3),
+        lambda: LEVELS.packed(np.ones((2, 3))),
+        lambda: LEVELS.background_row(Histogram(3)),
+        lambda: LEVELS.packed_background(np.ones((2, 3))),
+    ):
+        with pytest.raises(UsageError, match="no template"):
+            made()
+    assert LEVELS.wrong_slices(np.ones((2, 3)))
+
+
+def test_a_histogram_may_have_seen_fewer_bins_and_an_embedding_has_its_size():
+    assert HISTOGRAM.fits(3, 5)
+    assert not HISTOGRAM.fits(6, 5)
+    assert not EMBEDDING.fits(3, 5)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"kind": "histogram"},
+        {"kind": None},
+        {"size": 0},
+        {"frame_seconds": 0.0},
+        {"frame_seconds": float("nan")},
+        {"frame_seconds": float("inf")},
+        {"network": "no sha256"},
+    ],
+    ids=str,
+)
+def test_a_spec_without_meaning_is_refused(wrong):
+    with pytest.raises(UsageError, match="x") as told:
+        FeatureSpec(**{"name": "x", "kind": HISTOGRAM, "size": 4, "frame_seconds": 0.01} | wrong)
+    assert "\n" not in str(told.value)
+
+
+def test_specs_are_equal_where_their_frames_can_be_compared():
+    one = FeatureSpec("x", HISTOGRAM, 4, 0.01, rate=8000)
+    assert one == FeatureSpec("x", HISTOGRAM, 4, 0.01, rate=16000)
+    others = [
+        FeatureSpec("x", HISTOGRAM, 5, 0.01),
+        FeatureSpec("x", EMBEDDING, 4, 0.01),
+        FeatureSpec("x", HISTOGRAM, 4, 0.02),
+        FeatureSpec("x", HISTOGRAM, 4, 0.01, network="ab" * 32),
+    ]
+    for other in others:
+        assert one != other
+        assert comparable_features({"x": one}, {"x": other}) == set()
+    assert comparable_features({"x": one, "y": one}, {"x": one}) == {"x"}
+
+
+# ------------------------------------------------------------------ nobody else asks which kind
+
+
+def asks(tree: ast.AST) -> list[int]:
+    """Lines that compare something with a kind, by its name or its object."""
+    names, objects = set(KINDS), {each.upper() for each in KINDS}
+
+    def is_kind(node: ast.AST) -> bool:
+        if isinstance(node, ast.Tuple | ast.Set | ast.List):
+            return any(map(is_kind, node.elts))
+        if isinstance(node, ast.Constant):
+            return node.value in names
+        return (
+            isinstance(node, ast.Name | ast.Attribute)
+            and (node.id if isinstance(node, ast.Name) else node.attr) in objects
+        )
+
+    return [
+        node.lineno
+        for node in ast.walk(tree)
+        if (isinstance(node, ast.Compare) and any(map(is_kind, [node.left, *node.comparators])))
+        or (isinstance(node, ast.MatchValue) and is_kind(node.value))
+        or (isinstance(node, ast.Dict) and sum(k is not None and is_kind(k) for k in node.keys) > 1)
+    ]
+
+
+OUTSIDE = [path for path in sorted(ROOT.rglob("*.py")) if "kinds" not in path.parts]
+
+
+@pytest.mark.parametrize("path", OUTSIDE, ids=lambda path: str(path.relative_to(ROOT)))
+def test_no_switch_on_kinds_outside_their_room(path):
+    assert asks(ast.parse(path.read_text())) == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        'if feature.kind == "histogram": pass',
+        'x = kind in ("embedding", "levels")',
+        "y = spec.kind is HISTOGRAM",
+        'z = {"histogram": 1, "embedding": 2}[kind]',
+        'match kind:\n    case "levels": pass',
+        "w = kinds.EMBEDDING != spec.kind",
+    ],
+)
+def test_the_test_can_fail(line):
+    assert asks(ast.parse(line))
