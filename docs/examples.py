@@ -1,7 +1,8 @@
 """Lets the reference show the examples of docstrings as code.
 
 Griffe knows the section ``Examples:``; ours are mostly one, and called ``Example:``. What stands
-below ``Example::`` is code that needs something which is not there.
+below ``Example::`` is code that needs something which is not there. Examples between paragraphs, as
+those of the package itself, become code of their own.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import griffe
 
 _ONE = re.compile(r"^Example:$", re.MULTILINE)
 _CODE = re.compile(r"^Example::\n((?:\n|[ ]+.*\n?)+)", re.MULTILINE)
+_BETWEEN = re.compile(r"^>>> .+(?:\n.+)*", re.MULTILINE)
 
 
 class Examples(griffe.Extension):
@@ -23,6 +25,7 @@ class Examples(griffe.Extension):
         if obj.docstring is None:
             return
         text = _ONE.sub("Examples:", obj.docstring.value)
+        text = _BETWEEN.sub("```pycon\\n\\g<0>\\n```", text)
         obj.docstring.value = _CODE.sub(_fenced, text)
 
 

@@ -12,13 +12,13 @@ Measure a recording:
 >>> f"{last.speech:.0f} s of speech, {last.bits:.1f} of {last.ceiling:.1f} bits"
 '... s of speech, ... of 5.6 bits'
 
-Attach a microphone: push what your audio library gives you, or open `sources.Microphone`:
+Attach a microphone: `sources.Microphone`, or a queue that your own audio callback fills:
 
 >>> import numpy as np
->>> from monitor import Block
->>> monitor = Monitor(Population.reference(), ["f0"])
->>> [reading.seconds for reading in monitor.push(Block(np.zeros(32_000), rate=16_000))]
-[1.0]
+>>> queue = sources.AudioQueue(rate=16_000)
+>>> queue.put(np.zeros(32_000)); queue.stop()
+>>> [reading.seconds for reading in Monitor(Population.reference(), ["f0"]).stream(queue)]
+[1.0, 2.0]
 
 Enrol your people:
 

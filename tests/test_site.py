@@ -119,3 +119,11 @@ def test_every_guide_is_reached_from_the_navigation(pages):
     guides = {path.with_suffix(".html").name for path in (ROOT / "docs").glob("*.md")}
     linked = {posixpath.normpath(link) for link in pages["index.html"].links}
     assert guides <= linked | {"index.html"}
+
+
+def test_examples_are_shown_as_code(site):
+    """Markdown takes >>> for three quotations within one another."""
+    for path in (site / "api").glob("*.html"):
+        text = path.read_text(encoding="utf-8")
+        assert "<blockquote>" not in text, path.name
+        assert path.name == "index.html" or text.count('class="highlight"') > 5, path.name
