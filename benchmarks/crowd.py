@@ -26,7 +26,7 @@ import numpy as np
 
 from benchmarks.studies import EVIDENCE, Design
 from monitor.evaluation.among.extrapolation import Extrapolation
-from monitor.evaluation.scores.resampling import Sample, leaving_out, resamples
+from monitor.evaluation.scores.speaker_bootstrap import Sample, leaving_out, resamples
 from monitor.evaluation.srd import figures as srd
 from monitor.evaluation.srd.null_band import no_evidence
 from monitor.maths.crowd import FORMS, fit_rates

@@ -11,7 +11,7 @@ from monitor.errors import UsageError
 from monitor.phrases import plural
 
 if TYPE_CHECKING:
-    from monitor.evaluation.input.input import Input
+    from monitor.evaluation.input.evaluation_input import EvaluationInput
 
 __all__ = ["dev_of", "systems_of"]
 
@@ -25,7 +25,7 @@ def systems_of(
     scoring: str,
     names: Sequence[str],
     unmated: str,
-) -> list[Callable[[], Input]]:
+) -> list[Callable[[], EvaluationInput]]:
     """How each system is read, one after the other."""
     from monitor.evaluation.input.embeddings import read_embeddings
     from monitor.evaluation.input.scores import read_scores
@@ -75,7 +75,7 @@ def systems_of(
 
 def dev_of(
     count: int, dev: Sequence[Path], labels: Sequence[Path]
-) -> list[Callable[[], Input] | None]:
+) -> list[Callable[[], EvaluationInput] | None]:
     """How the development scores of each system are read, if it has any."""
     from monitor.evaluation.input.scores import read_scores
 

@@ -15,8 +15,8 @@ from monitor.evaluation.scores.comparisons import (
 )
 from monitor.evaluation.scores.counts import ScoreCounts
 from monitor.evaluation.scores.matrix import ScoreMatrix
-from monitor.evaluation.scores.resampling import Sample, leaving_out, resamples
 from monitor.evaluation.scores.roles import Roles
+from monitor.evaluation.scores.speaker_bootstrap import Sample, leaving_out, resamples
 from monitor.maths.privacyloss import DELTA
 from monitor.types import FloatArray
 

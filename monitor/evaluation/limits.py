@@ -17,7 +17,7 @@ import numpy as np
 from monitor.evaluation.families import rule_of
 from monitor.evaluation.family import LimitRule
 from monitor.evaluation.figure import Figure
-from monitor.evaluation.scores.resampling import Sample, resampled
+from monitor.evaluation.scores.speaker_bootstrap import Sample, resampled
 from monitor.maths.estimate import Estimate
 
 __all__ = ["limited"]

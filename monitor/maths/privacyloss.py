@@ -15,7 +15,7 @@ DELTA = 1e-4
 """VoxGuard's fixed delta, which its eq. (5) leaves out; the lower bound takes it off."""
 
 
-def epsilon_nats(tpr: ArrayLike, fpr: ArrayLike, *, mirrored: bool = False) -> FloatArray:
+def epsilon_nats(tpr: ArrayLike, fpr: ArrayLike) -> FloatArray:
     """Privacy loss at an operating point, VoxGuard eq. (5), without delta.
 
     ``max(ln(TPR / FPR), ln((1 - FPR) / (1 - TPR)))``. A lower bound on the mechanism's epsilon, up
@@ -24,8 +24,6 @@ def epsilon_nats(tpr: ArrayLike, fpr: ArrayLike, *, mirrored: bool = False) -> F
     Args:
         tpr: shape (...).
         fpr: shape (...).
-        mirrored: of the attacker who accepts what this one rejects, so that a TPR below the FPR
-            counts.
 
     Returns:
         shape (...); infinite where nobody is accepted by mistake or missed, below 0 where the
@@ -41,8 +39,6 @@ def epsilon_nats(tpr: ArrayLike, fpr: ArrayLike, *, mirrored: bool = False) -> F
     hit, alarm = np.asarray(tpr, dtype=np.float64), np.asarray(fpr, dtype=np.float64)
     if not (((hit >= 0) & (hit <= 1)).all() and ((alarm >= 0) & (alarm <= 1)).all()):
         raise UsageError("a rate lies between 0 and 1")
-    if mirrored:
-        hit, alarm = alarm, hit
     return np.asarray(np.maximum(_log_ratio(hit, alarm), _log_ratio(1 - alarm, 1 - hit)))
 
 
@@ -70,7 +66,6 @@ def epsilon_lower_nats(
     non_mated: int,
     delta: float = DELTA,
     *,
-    mirrored: bool = False,
     tail: float = 0.025,
 ) -> float:
     """What the mechanism's epsilon is at least, with 95 % confidence.
@@ -85,7 +80,6 @@ def epsilon_lower_nats(
         false_alarms: non-mated scores accepted.
         non_mated: out of how many.
         delta: of the (epsilon, delta)-privacy in question.
-        mirrored: bound what the attacker learns who accepts what this one rejects.
         tail: error of each of the two limits.
 
     Returns:
@@ -100,9 +94,7 @@ def epsilon_lower_nats(
     """
     if not 0 <= delta < 1:
         raise UsageError("delta is a probability from 0 to below 1, such as 1e-4")
-    one, other = clopper_pearson(hits, mated, tail), clopper_pearson(false_alarms, non_mated, tail)
-    if mirrored:
-        one, other = other, one
-    accepted, mistaken = one[0], other[1]
+    accepted, _ = clopper_pearson(hits, mated, tail)
+    _, mistaken = clopper_pearson(false_alarms, non_mated, tail)
     ratios = (accepted - delta) / mistaken, (1 - mistaken - delta) / (1 - accepted)
     return float(np.log(max(1.0, *ratios)))

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from monitor.evaluation.figure import Figure
 from monitor.evaluation.limits import limited
 from monitor.evaluation.scores.matrix import ScoreMatrix
-from monitor.evaluation.scores.resampling import Sample, leaving_out, resamples
+from monitor.evaluation.scores.speaker_bootstrap import Sample, leaving_out, resamples
 from monitor.evaluation.srd.null_band import no_evidence
 from monitor.types import AnyArray, FloatArray, IntArray
 

@@ -16,8 +16,8 @@ from monitor.evaluation.limits import limited
 from monitor.evaluation.report.page import page
 from monitor.evaluation.report.report import figure_json
 from monitor.evaluation.scores.comparisons import Comparisons, pooled_leaving_out
-from monitor.evaluation.scores.resampling import Sample, leaving_out, resampled, resamples
 from monitor.evaluation.scores.score_list import ScoreList
+from monitor.evaluation.scores.speaker_bootstrap import Sample, leaving_out, resampled, resamples
 from monitor.maths.proportion import clopper_pearson
 from tests.evaluation.matrices import chance, ends, matrices, perfect, separated
 

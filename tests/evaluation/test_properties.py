@@ -19,7 +19,7 @@ from monitor.evaluation.lid.figures import figures as lid_figures
 from monitor.evaluation.scores import matrix as module
 from monitor.evaluation.scores.comparisons import Comparisons
 from monitor.evaluation.scores.matrix import ScoreMatrix
-from monitor.evaluation.scores.resampling import resamples
+from monitor.evaluation.scores.speaker_bootstrap import resamples
 from monitor.types import FloatArray
 from tests.evaluation.matrices import (
     SEEDS,

@@ -16,7 +16,7 @@ import numpy as np
 from monitor.crowds import MOST
 from monitor.evaluation.linkage.figures import link_table
 from monitor.evaluation.scores.matrix import ScoreMatrix
-from monitor.evaluation.scores.resampling import Sample, resampled
+from monitor.evaluation.scores.speaker_bootstrap import Sample, resampled
 from monitor.evaluation.srd.replicates import resampled_histograms
 from monitor.maths.crowd import FORMS, fit_rates
 from monitor.maths.estimate import Estimate

@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 
 from monitor.errors import UsageError
+from monitor.evaluation.input.evaluation_input import EvaluationInput, finished
 from monitor.evaluation.input.files import Progress
-from monitor.evaluation.input.input import Input, finished
 from monitor.evaluation.input.layout import natural
 from monitor.evaluation.input.models import SCORINGS
 from monitor.evaluation.input.vectors import Vectors, read_vectors
@@ -32,7 +32,7 @@ def read_embeddings(
     name: str | None = None,
     unmated: str = "count",
     progress: Progress | None = None,
-) -> Input:
+) -> EvaluationInput:
     """Score every trial embedding with every enrolled speaker (docs/method.md section 2).
 
     Args:

@@ -9,7 +9,7 @@ from monitor.evaluation.input.labels import Labels
 from monitor.evaluation.input.layout import natural
 from monitor.evaluation.input.models import merged_note, owners_of
 from monitor.evaluation.input.pairs import Pairs
-from monitor.evaluation.input.targets import Raw, targets
+from monitor.evaluation.input.targets import RawScores, targets
 from monitor.evaluation.scores.score_list import ScoreList
 from monitor.phrases import plural
 from monitor.types import BoolArray, FloatArray, IntArray
@@ -53,7 +53,7 @@ def labelled(
     names = list(pairs.trials)  # of people whom nobody names
     if mated is None:
         nothing = np.broadcast_to(0.0, (len(pairs.trials), len(speakers)))
-        raw = Raw(nothing, speakers, pairs.trials)
+        raw = RawScores(nothing, speakers, pairs.trials)
         target, _, spoken = targets(raw, labels, pairs.label, notes)
         mated = speaker == target[pairs.trial]
         for i, own in enumerate(target.tolist()):

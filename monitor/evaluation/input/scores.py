@@ -11,15 +11,15 @@ from pathlib import Path
 import numpy as np
 
 from monitor.errors import UsageError
+from monitor.evaluation.input.evaluation_input import EvaluationInput, finished, finished_list
 from monitor.evaluation.input.files import Progress, array_at, arrays_at, kind_of, text_chunks
-from monitor.evaluation.input.input import Input, finished, finished_list
 from monitor.evaluation.input.labels import Labels, labels_of_array, labels_of_pairs, read_labels
 from monitor.evaluation.input.layout import layout_of
 from monitor.evaluation.input.listing import labelled
 from monitor.evaluation.input.models import SCORINGS, merged_columns, merged_note, owners_of
 from monitor.evaluation.input.pairs import Pairs, read_pairs
 from monitor.evaluation.input.table import read_table
-from monitor.evaluation.input.targets import Raw, targets
+from monitor.evaluation.input.targets import RawScores, targets
 
 __all__ = ["read_scores"]
 
@@ -33,7 +33,7 @@ def read_scores(
     enrolment_labels: str | os.PathLike[str] | None = None,
     scoring: str = "average",
     progress: Progress | None = None,
-) -> Input:
+) -> EvaluationInput:
     r"""Read scores and who really spoke; what kind of file it is shows in its content.
 
     Args:
@@ -116,7 +116,7 @@ def _listed(
     unmated: str,
     notes: list[str],
     labels: Labels | None = None,
-) -> Input:
+) -> EvaluationInput:
     """A list, with the labels that stand beside it or in it."""
     owners = None if models is None else read_labels(models)
     if owners is not None and owners.trials and not pairs.certain:
@@ -137,14 +137,14 @@ def _listed(
     return finished_list(made, name, notes=notes, unmated=unmated)
 
 
-def _covers(key: Pairs, raw: Raw) -> bool:
+def _covers(key: Pairs, raw: RawScores) -> bool:
     """Whether a trial list speaks of every cell of a table, and gives each trial one speaker."""
     assert key.target is not None
     hits = np.bincount(key.trial[key.target], minlength=1)
     return len(key.trial) >= raw.scores.size and int(hits.max()) == 1
 
 
-def _as_pairs(raw: Raw, label: str) -> Pairs:
+def _as_pairs(raw: RawScores, label: str) -> Pairs:
     """A table as a list."""
     trials, count = raw.scores.shape
     return Pairs(
@@ -159,7 +159,9 @@ def _as_pairs(raw: Raw, label: str) -> Pairs:
     )
 
 
-def _with_speakers(raw: Raw, models: Path | None, scoring: str, notes: list[str]) -> Raw:
+def _with_speakers(
+    raw: RawScores, models: Path | None, scoring: str, notes: list[str]
+) -> RawScores:
     """One column a speaker, where a speaker has several enrolments."""
     assert raw.labels is not None
     count = raw.scores.shape[1]
@@ -179,10 +181,10 @@ def _with_speakers(raw: Raw, models: Path | None, scoring: str, notes: list[str]
     return replace(raw, scores=scores, speakers=speakers)
 
 
-def _raw(path: Path, beside: Path | None, progress: Progress | None) -> Raw | Pairs:
+def _raw(path: Path, beside: Path | None, progress: Progress | None) -> RawScores | Pairs:
     kind = kind_of(path)
     if kind == "npy":
-        return Raw(array_at(path), labels=None if beside is None else read_labels(beside))
+        return RawScores(array_at(path), labels=None if beside is None else read_labels(beside))
     if kind == "npz":
         return _archive(path, beside)
     lines = (line for chunk in text_chunks(path) for line in chunk if line.strip())
@@ -194,13 +196,13 @@ def _raw(path: Path, beside: Path | None, progress: Progress | None) -> Raw | Pa
         table = read_table(path, layout, progress)
         given = Labels(path.name, names=table.target) if table.target else None
         given = given if beside is None else read_labels(beside, table.trials)
-        return Raw(table.scores, layout.speakers, table.trials, given)
+        return RawScores(table.scores, layout.speakers, table.trials, given)
     if layout.score is None:
         raise UsageError(f"{path.name} is a trial list: give the scores first, it as labels")
     return read_pairs(path, layout, progress)
 
 
-def _archive(path: Path, beside: Path | None) -> Raw:
+def _archive(path: Path, beside: Path | None) -> RawScores:
     arrays = arrays_at(path)
     if "scores" not in arrays:
         raise UsageError(
@@ -213,7 +215,7 @@ def _archive(path: Path, beside: Path | None) -> Raw:
     key = next((key for key in ("target", "labels") if key in arrays), None)
     given = None if key is None else labels_of_array(f"{path.name} {key}", arrays[key])
     given = given if beside is None else read_labels(beside)
-    return Raw(arrays["scores"], tuple(map(str, names.tolist())), (), given)
+    return RawScores(arrays["scores"], tuple(map(str, names.tolist())), (), given)
 
 
 def _turned(pairs: Pairs, labels: Labels) -> Pairs:

@@ -14,11 +14,11 @@ from monitor.evaluation.input.layout import natural
 from monitor.phrases import plural
 from monitor.types import AnyArray, IntArray
 
-__all__ = ["Raw", "targets"]
+__all__ = ["RawScores", "targets"]
 
 
 @dataclass(frozen=True)
-class Raw:
+class RawScores:
     """What a file of scores says, before anything fits together.
 
     Attributes:
@@ -35,7 +35,7 @@ class Raw:
 
 
 def targets(
-    raw: Raw, labels: Labels, label: str, notes: list[str]
+    raw: RawScores, labels: Labels, label: str, notes: list[str]
 ) -> tuple[IntArray, tuple[str, ...], Sequence[str]]:
     """The column of each trial, the names of the columns, and who spoke.
 
@@ -89,7 +89,7 @@ def targets(
     return np.fromiter((index.get(n, -1) for n in names), np.intp, len(names)), speakers, names
 
 
-def _in_order(raw: Raw, labels: Labels, label: str, notes: list[str]) -> Sequence[str]:
+def _in_order(raw: RawScores, labels: Labels, label: str, notes: list[str]) -> Sequence[str]:
     """The speaker of each trial, in the order of the trials; empty where nobody is enrolled."""
     if labels.known and not raw.trials:
         raise UsageError(

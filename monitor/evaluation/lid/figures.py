@@ -22,7 +22,7 @@ from monitor.evaluation.lid.calibration import (
 )
 from monitor.evaluation.lid.replicates import bits_slopes, weight_shifts
 from monitor.evaluation.scores.matrix import ScoreMatrix
-from monitor.evaluation.scores.resampling import resampled, resamples
+from monitor.evaluation.scores.speaker_bootstrap import resampled, resamples
 from monitor.phrases import plural
 from monitor.types import FloatArray
 

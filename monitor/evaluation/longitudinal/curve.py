@@ -26,7 +26,7 @@ from monitor.evaluation.lid.calibration import (
 )
 from monitor.evaluation.longitudinal.speaker_sums import SpeakerSums
 from monitor.evaluation.scores.matrix import ScoreMatrix
-from monitor.evaluation.scores.resampling import resampled
+from monitor.evaluation.scores.speaker_bootstrap import resampled
 from monitor.maths.composition import guides
 from monitor.maths.estimate import Estimate
 from monitor.phrases import plural

@@ -2,5 +2,5 @@
 
 `matrix.ScoreMatrix` has every trial against every speaker, `score_list.ScoreList` single
 comparisons, `comparisons.Comparisons` both in one. `counts` are what figures of pooled scores stand
-on, `resampling` gives the bootstrap replicates of speakers.
+on, `speaker_bootstrap` gives the bootstrap replicates of speakers.
 """

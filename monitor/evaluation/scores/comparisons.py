@@ -16,9 +16,9 @@ import numpy as np
 
 from monitor.errors import UsageError
 from monitor.evaluation.scores.matrix import ScoreMatrix
-from monitor.evaluation.scores.resampling import drawn_by_name, leaving_out, resamples
 from monitor.evaluation.scores.score_list import ScoreList
 from monitor.evaluation.scores.scratch import scratch
+from monitor.evaluation.scores.speaker_bootstrap import drawn_by_name, leaving_out, resamples
 from monitor.maths.bootstrap import REPLICATES
 from monitor.types import FloatArray, IntArray
 

@@ -18,7 +18,7 @@ from monitor.evaluation.families import rule_of
 from monitor.evaluation.report.catalogue import main_keys, optional_entries
 from monitor.evaluation.report.wording import meaning
 from monitor.evaluation.scores.matrix import ScoreMatrix
-from monitor.evaluation.scores.resampling import Sample, leaving_out, resamples
+from monitor.evaluation.scores.speaker_bootstrap import Sample, leaving_out, resamples
 from monitor.maths.crowd import FORMS
 from tests.evaluation.matrices import (
     SEEDS,

@@ -13,8 +13,8 @@ from monitor.evaluation.anonymity.figures import (
     speaker_mean_ranks,
 )
 from monitor.evaluation.scores.matrix import ScoreMatrix
-from monitor.evaluation.scores.resampling import resamples
 from monitor.evaluation.scores.roles import Roles
+from monitor.evaluation.scores.speaker_bootstrap import resamples
 from tests.evaluation.matrices import ends, with_limits
 
 

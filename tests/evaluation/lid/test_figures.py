@@ -24,7 +24,7 @@ from monitor.evaluation.lid.figures import (
     statistics,
 )
 from monitor.evaluation.scores.matrix import ScoreMatrix
-from monitor.evaluation.scores.resampling import resamples
+from monitor.evaluation.scores.speaker_bootstrap import resamples
 from tests.evaluation.matrices import with_limits
 
 REGIMES = ("plain", "mid", "weak", "random")

@@ -9,7 +9,7 @@ from monitor.evaluation.lid.calibration import STYLES, calibrate, cross_calibrat
 from monitor.evaluation.lid.figures import information_bits
 from monitor.evaluation.lid.replicates import bits_slopes, weight_shifts
 from monitor.evaluation.scores.matrix import ScoreMatrix
-from monitor.evaluation.scores.resampling import resamples
+from monitor.evaluation.scores.speaker_bootstrap import resamples
 
 DRAWS = 30
 

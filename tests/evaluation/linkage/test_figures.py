@@ -11,8 +11,8 @@ from monitor.errors import UsageError
 from monitor.evaluation.linkage.figures import d_sys, figures, pi_link, pi_link_curve, pi_sing
 from monitor.evaluation.linkage.singling import CHANCE_SING, isolated
 from monitor.evaluation.scores.matrix import ScoreMatrix
-from monitor.evaluation.scores.resampling import resamples
 from monitor.evaluation.scores.settled import settled_order
+from monitor.evaluation.scores.speaker_bootstrap import resamples
 from tests.evaluation.matrices import ends, with_limits
 
 REGIMES = ["plain", "mid", "weak", "random", "tied"]

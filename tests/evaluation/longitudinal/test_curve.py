@@ -9,7 +9,7 @@ from monitor.evaluation.longitudinal import speaker_sums
 from monitor.evaluation.longitudinal.curve import against_trials, longitudinal
 from monitor.evaluation.longitudinal.speaker_sums import Tempering
 from monitor.evaluation.scores.matrix import ScoreMatrix
-from monitor.evaluation.scores.resampling import resamples
+from monitor.evaluation.scores.speaker_bootstrap import resamples
 from monitor.maths.composition import guides
 from monitor.maths.fitting import fit
 

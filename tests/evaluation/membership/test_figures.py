@@ -15,7 +15,7 @@ from monitor.evaluation.membership.operating import (
 )
 from monitor.evaluation.scores import matrix as module
 from monitor.evaluation.scores.matrix import ScoreMatrix
-from monitor.evaluation.scores.resampling import resamples
+from monitor.evaluation.scores.speaker_bootstrap import resamples
 from monitor.maths.privacyloss import epsilon_lower_nats, epsilon_nats
 from tests.evaluation.matrices import ends, with_limits
 

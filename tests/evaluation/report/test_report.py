@@ -15,8 +15,8 @@ from monitor.evaluation.report.comparing import compare
 from monitor.evaluation.report.report import figure_json
 from monitor.evaluation.report.wording import meaning
 from monitor.evaluation.scores.matrix import ScoreMatrix
-from monitor.evaluation.scores.resampling import leaving_out, resamples
 from monitor.evaluation.scores.roles import Roles
+from monitor.evaluation.scores.speaker_bootstrap import leaving_out, resamples
 from monitor.evaluation.srd import figures as srd
 from monitor.evaluation.verification import figures as verification
 from monitor.evaluation.zebra import figures as zebra

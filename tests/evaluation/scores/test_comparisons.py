@@ -21,8 +21,8 @@ from monitor.evaluation.report.page import page
 from monitor.evaluation.scores.comparisons import Comparisons, pooled_resamples
 from monitor.evaluation.scores.counts import ScoreCounts
 from monitor.evaluation.scores.matrix import ScoreMatrix
-from monitor.evaluation.scores.resampling import resamples
 from monitor.evaluation.scores.score_list import ScoreList
+from monitor.evaluation.scores.speaker_bootstrap import resamples
 from monitor.evaluation.verification import figures as verification
 from monitor.evaluation.zebra import figures as zebra
 from monitor.maths.bootstrap import speaker_weights

@@ -9,7 +9,7 @@ from monitor.evaluation.scores import counts as counts_module
 from monitor.evaluation.scores import matrix as matrix_module
 from monitor.evaluation.scores.counts import ScoreCounts, speaker_cells
 from monitor.evaluation.scores.matrix import ScoreMatrix
-from monitor.evaluation.scores.resampling import resamples
+from monitor.evaluation.scores.speaker_bootstrap import resamples
 from monitor.evaluation.verification.figures import figures
 from monitor.maths.roc import count_scores
 

@@ -6,7 +6,7 @@ import pytest
 from monitor.errors import UsageError
 from monitor.evaluation.scores import matrix as module
 from monitor.evaluation.scores.matrix import ScoreMatrix
-from monitor.evaluation.scores.resampling import resamples
+from monitor.evaluation.scores.speaker_bootstrap import resamples
 from monitor.maths.ranks import rank_bounds
 
 

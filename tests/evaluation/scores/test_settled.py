@@ -9,8 +9,8 @@ from monitor.evaluation.evaluating import evaluate
 from monitor.evaluation.input.scores import read_scores
 from monitor.evaluation.report.comparing import compare
 from monitor.evaluation.scores.matrix import ScoreMatrix
-from monitor.evaluation.scores.resampling import resamples
 from monitor.evaluation.scores.settled import settled_order
+from monitor.evaluation.scores.speaker_bootstrap import resamples
 from tests.evaluation.matrices import SEEDS, matrices
 
 

@@ -16,7 +16,7 @@ from monitor.evaluation.scores.scratch import scratch
 from monitor.phrases import plural
 from monitor.types import AnyArray, BoolArray, IntArray
 
-__all__ = ["UNMATED", "Input", "finished", "finished_list"]
+__all__ = ["UNMATED", "EvaluationInput", "finished", "finished_list"]
 
 UNMATED = ("count", "drop", "refuse")
 """What becomes of impostor trials, whose speaker is not enrolled."""
@@ -25,7 +25,7 @@ _UNEVEN = 3
 
 
 @dataclass(frozen=True)
-class Input:
+class EvaluationInput:
     """What was read.
 
     Attributes:
@@ -62,7 +62,7 @@ def finished(
     notes: Sequence[str] = (),
     unmated: str = "count",
     progress: Progress | None = None,
-) -> Input:
+) -> EvaluationInput:
     """Check a matrix in one pass over it, which the matrix keeps for its ranks.
 
     Args:
@@ -99,7 +99,7 @@ def finished(
         called = tuple(called[row] for row in keep.tolist())
     named = called if trials and len(set(called)) == len(called) else ()
     matrix = ScoreMatrix(scores, target, speakers, name, tuple(named))
-    return Input(
+    return EvaluationInput(
         Comparisons(matrix.speakers, matrix, rest, name), (*said, *_balance(matrix, called))
     )
 
@@ -110,7 +110,7 @@ def finished_list(
     *,
     notes: Sequence[str] = (),
     unmated: str = "count",
-) -> Input:
+) -> EvaluationInput:
     """Take the trials that ranks can stand on out of a list, and say what is beside them.
 
     Args:
@@ -146,7 +146,7 @@ def finished_list(
     made = Comparisons.of(listed, name)
     if made.matrix is not None:
         said += _balance(made.matrix, made.matrix.trial_names)
-    return Input(made, tuple(said))
+    return EvaluationInput(made, tuple(said))
 
 
 def _impostors(
