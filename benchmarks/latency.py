@@ -83,7 +83,7 @@ class Tap(Managed):
     """The microphone, and where in its stream the beeps were."""
 
     def __init__(self, source: Any) -> None:
-        self._source, self.label = source, source.label
+        self._source, self.label = source, DEVICE
         self.seconds: float | None = source.seconds
         self.beeps: list[float] = []
         self._heard = 0.0
@@ -102,6 +102,14 @@ class Tap(Managed):
     def stop(self) -> None:
         """As of the microphone."""
         self._source.stop()
+
+    def __enter__(self) -> Tap:
+        self._source.open()
+        return self
+
+    def close(self) -> None:
+        """Let go of the microphone."""
+        self._source.close()
 
     def __iter__(self) -> Iterator[Block | Gap]:
         for item in self._source:
@@ -134,29 +142,23 @@ class Arrivals:
 
 
 def hear(recording: Path, seconds: float, features: list[str]) -> dict[str, Any]:
-    from monitor import Monitor, Population
+    from monitor import Monitor, Population, Run
     from monitor.sources import Microphone
     from monitor.sources.portaudio import rescan
-    from monitor.stream.run import run
-    from monitor.stream.shedding import LoadShedding, timed
+    from monitor.stream.shedding import Timed
 
     rescan()  # where sound is to be heard has changed
     monitor = Monitor(Population.reference(), features, watch="1272")
-    parts = timed(monitor.features)
-    monitor.front_end.use(parts)
     arrivals = Arrivals()
     player = subprocess.Popen(
         [sys.executable, "-m", "benchmarks.latency", str(recording), "--speak", "--seconds",
          str(seconds + 10)], stdout=subprocess.PIPE, text=True,
     )  # fmt: skip
     try:
-        with Microphone(DEVICE, seconds=seconds + 5) as microphone:
-            tap = Tap(microphone)
+        tap = Tap(Microphone(DEVICE, seconds=seconds + 5))
+        with Run(tap, monitor, sinks=[arrivals]) as run:
             began = time.monotonic(), time.process_time()
-            run(
-                monitor, LoadShedding(tap, parts), [DEVICE], sinks=[arrivals],
-                lag=microphone.behind_seconds,
-            )  # fmt: skip
+            run.to_end()
             share = (time.process_time() - began[1]) / (time.monotonic() - began[0])
     finally:
         out, _ = player.communicate(timeout=60)
@@ -183,7 +185,11 @@ def hear(recording: Path, seconds: float, features: list[str]) -> dict[str, Any]
         "latency_seconds_max": round(max(late), 3),
         "lag_seconds_median": round(float(np.median(lags)), 3),
         "share_of_a_core": round(share, 3),
-        "cost": {part.spec.name: round(part.cost, 4) for part in parts},
+        "cost": {
+            each.spec.name: round(each.cost, 4)
+            for each in monitor.front_end.make()
+            if isinstance(each, Timed)
+        },
         "gaps": arrivals.gaps,
         "load": round(os.getloadavg()[0], 2),
     }

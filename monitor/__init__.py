@@ -89,6 +89,7 @@ if TYPE_CHECKING:
     from monitor.errors import MonitorError
     from monitor.evaluation import ScoreMatrix, evaluate
     from monitor.population import Population
+    from monitor.run import Run
     from monitor.sources import read_frames, write_frames
     from monitor.stream.monitor import Monitor
     from monitor.stream.reading import Reading
@@ -103,6 +104,7 @@ __all__ = [
     "MonitorError",
     "Population",
     "Reading",
+    "Run",
     "ScoreMatrix",
     "Track",
     "__version__",
@@ -136,6 +138,7 @@ _HOMES = {
     "MonitorError": "errors",
     "Population": "population",
     "Reading": "stream.reading",
+    "Run": "run",
     "ScoreMatrix": "evaluation",
     "Track": "types",
     "calibrate": "training",

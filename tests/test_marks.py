@@ -15,7 +15,6 @@ from monitor.features.f0 import F0
 from monitor.features.voice import Voice
 from monitor.features.windows import window_spec
 from monitor.ledger.ledger import Ledger
-from monitor.ledger.session import LedgerSession
 from monitor.networks.voice import SHA256
 from monitor.population.law import Laws
 from monitor.population.population import FeatureTemplates, Population, Speaker
@@ -23,8 +22,6 @@ from monitor.sources.chain import Chain
 from monitor.sources.file import File
 from monitor.sources.frames import FramesFile, write_frames
 from monitor.stream.monitor import Monitor
-from monitor.stream.records import start_record
-from monitor.stream.run import run
 from monitor.stream.shedding import Timed
 from monitor.training.enrolling import enrol
 from monitor.training.keeping import Manner
@@ -32,6 +29,7 @@ from monitor.training.listening import Listener
 from monitor.types import Track
 from tests.population.laws import rank_law
 from tests.sounds import RATE, synthetic
+from tests.stream.streams import run_through
 
 OTHER = "ab" * 32
 SIZE = Voice.spec.size
@@ -146,22 +144,14 @@ def test_frames_of_two_networks_are_not_enrolled_or_chained(tmp_path):
 
 
 def test_a_ledger_does_not_add_up_two_networks(tmp_path):
-    specs, ledger = population().specs, Ledger(tmp_path / "l.db")
     monitor = Monitor(population(), ["voice"], "ann")
-    session = LedgerSession(ledger, monitor)
-    try:
-        start = session.begin(start_record(monitor, ["ann.npz"]))
-        source = FramesFile(frames(tmp_path / "ann.npz"))
-        run(monitor, source, ["ann.npz"], sinks=[], rules=[], actions=[session], start=start)
-        session.close()
-        ledger = Ledger(tmp_path / "l.db")
+    run_through(FramesFile(frames(tmp_path / "ann.npz")), monitor, ledger=tmp_path / "l.db")
+    specs = population().specs
+    with Ledger(tmp_path / "l.db") as ledger:
         assert ledger.carried("ann", specs).evidence is not None
         theirs = {"voice": replace(specs["voice"], network=OTHER)}
         with pytest.raises(StoreError, match=r"session 1 in l\.db is by .* use another ledger"):
             ledger.carried("ann", theirs)
-    finally:
-        session.close()
-        ledger.close()
 
 
 def test_the_notes_of_kept_frames_name_the_network():

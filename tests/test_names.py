@@ -28,6 +28,7 @@ NAMES = {
         "MonitorError",
         "Population",
         "Reading",
+        "Run",
         "ScoreMatrix",
         "Track",
         "__version__",
@@ -125,6 +126,7 @@ NAMES = {
         "ThresholdForecast",
     ],
     "monitor.records": ["Key", "RECORDS", "Record", "SCHEMA", "SCHEMA_VERSION", "read_run"],
+    "monitor.run": ["LedgerFile", "LogFile", "Run"],
     "monitor.sinks": ["JsonLines", "RunBuffer", "LiveCurve", "LiveView", "ReplayProgress"],
     "monitor.sources": [
         "AudioQueue",

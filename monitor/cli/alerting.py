@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from monitor.alerts.actions.registry import ACTION_OPTIONS
-from monitor.cli.options import Seconds, Share, with_options
+from monitor.cli.options import Seconds, Share, grouped
+from monitor.errors import UsageError
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from monitor.protocols import AlertAction
+    from monitor.protocols import AlertAction, AlertRule
     from monitor.stream.monitor import Monitor
 
 __all__ = ["Alerting", "alert_options"]
@@ -30,15 +30,16 @@ class Alerting:
     """What was asked for; a command gets it as ``alerting``.
 
     Attributes:
-        rules: the rules of ``--alert``, and of ``--warn`` for each of them; add further ones (a
-            budget's) before the stream begins.
+        rules: the rules of ``--alert``, and of ``--warn`` for each of them.
         open_rules: field and hold of those whose threshold is still to be worked out.
         share, horizon_seconds: ``--false-alarms`` and ``--horizon``.
+        warn_seconds: ``--warn``.
         receivers: by name of its option, what each of them was given.
+        bell: ``--bell``.
         stop: ``--stop-on-alert``.
     """
 
-    rules: list[Any]
+    rules: tuple[Any, ...]
     open_rules: tuple[tuple[str, float], ...]
     share: float | None
     horizon_seconds: float
@@ -53,77 +54,53 @@ class Alerting:
         Raises:
             UsageError: both were asked for.
         """
-        from monitor.errors import UsageError
-
         if self.open_rules and path is not None:
             raise UsageError(
                 "--false-alarms is about one stream from its beginning, --ledger goes on from "
                 "earlier ones: use --budget, or a rule with a threshold"
             )
 
-    def settle(self, monitor: Monitor) -> list[dict[str, Any]]:
-        """Work out the thresholds that were left to it.
+    def rules_for(self, monitor: Monitor, further: Sequence[AlertRule] = ()) -> list[AlertRule]:
+        """All rules, with the thresholds worked out that were left to the monitor.
 
-        Returns:
-            what the ``start`` record says of them.
+        Args:
+            monitor: the one that will be heard.
+            further: rules that were not asked for here, such as a budget's.
 
         Raises:
-            UsageError: the laws in use do not know them.
+            UsageError: the laws in use do not know a threshold, or there is no rule for what alerts
+                shall do.
         """
         from monitor.alerts import Conformal, EarlyWarning
 
-        if self.share is None:
-            return []
         made = [
             Conformal(monitor.false_alarms(field, self.share, self.horizon_seconds), hold)
             for field, hold in self.open_rules
+            if self.share is not None
         ]
         early = (
             [] if self.warn_seconds is None else [EarlyWarning(r, self.warn_seconds) for r in made]
         )
-        self.rules[:0] = [*early, *made]
-        return [rule.record() for rule in made]
-
-    def check(self, start: Mapping[str, Any]) -> list[str]:
-        """Refuse rules that do not fit the stream of this ``start``, before anything is written.
-
-        Returns:
-            what a person should know of the others, a line each.
-
-        Raises:
-            UsageError: a rule does not fit, or there is none for what alerts shall do.
-        """
-        from monitor.errors import UsageError
-
+        rules: list[AlertRule] = [*early, *made, *self.rules, *further]
         # what may have come from the environment is told of, what was typed for this run refused
         typed = [each.name for each in ACTION_OPTIONS if not each.environment]
-        told = [each.name for each in ACTION_OPTIONS if each.environment]
         needing = [name for name in typed if self.receivers[name]]
         needing += ["--stop-on-alert"] if self.stop else []
-        if not self.rules and needing:
+        if not rules and needing:
             raise UsageError(f"{needing[0]} needs an alert: add --alert 'bits>3'")
-        for rule in self.rules:
-            rule.update(start)
-        notes = [note for rule in self.rules if (note := rule.note(start))]
-        if not self.rules and any(self.receivers[name] for name in told):
-            notes.append(f"no --alert is set: nothing is sent to {' and '.join(told)}")
-        return notes
+        return rules
 
-    def actions(self) -> list[AlertAction]:
-        """What alerts do, ready for ``run``; to be closed when it is over."""
+    def actions(self) -> Iterator[AlertAction]:
+        """What alerts do, made one by one; to be closed when the run is over."""
         from monitor.alerts.actions.courier import Courier
 
-        made: list[AlertAction] = []
         if self.bell:
             from monitor.alerts.actions.bell import Bell
 
-            made.append(Bell())
-        made += [
-            Courier(option.opens(given))
-            for option in ACTION_OPTIONS
-            for given in self.receivers[option.name]
-        ]
-        return made
+            yield Bell()
+        for option in ACTION_OPTIONS:
+            for given in self.receivers[option.name]:
+                yield Courier(option.opens(given))
 
     @property
     def thresholds(self) -> list[tuple[str, float]]:
@@ -145,8 +122,6 @@ class Alerting:
 def addresses(option: str, given: tuple[str, ...]) -> tuple[str, ...]:
     """The addresses of an option; ``@FILE`` stands for the lines of a file."""
     from pathlib import Path
-
-    from monitor.errors import UsageError
 
     found: list[str] = []
     for each in given:
@@ -172,7 +147,6 @@ def _made(
     **receivers: tuple[str, ...],
 ) -> Alerting:
     from monitor.alerts import Conformal, EarlyWarning, Threshold
-    from monitor.errors import UsageError
 
     left_open: list[tuple[str, float]] = []
     thresholds = []
@@ -193,7 +167,7 @@ def _made(
         raise UsageError("--warn needs a threshold to warn of: add --alert 'bits>3'")
     early = [] if warn is None else [EarlyWarning(rule, warn) for rule in thresholds]
     return Alerting(
-        [*early, *thresholds],
+        (*early, *thresholds),
         tuple(left_open),
         false_alarms,
         HORIZON_SECONDS if horizon is None else horizon,
@@ -262,16 +236,5 @@ def alert_options(*, bell: bool = False) -> Callable[[_Command], _Command]:
         ),
         click.option("--stop-on-alert", is_flag=True, help="End the stream at the first alert."),
     ]
-    names = ("alerts", "false_alarms", "horizon", "warn", "bell", "stop_on_alert")
     receivers = tuple(each.parameter for each in ACTION_OPTIONS)
-
-    def decorate(command: _Command) -> _Command:
-        @functools.wraps(command)
-        def wrapped(*args: Any, **given: Any) -> Any:
-            asked = {name: given.pop(name) for name in (*names, *receivers)}
-            alerting = _made(**asked)
-            return command(*args, alerting=alerting, **given)
-
-        return with_options(wrapped, options)  # type: ignore[no-any-return]
-
-    return decorate
+    return grouped("alerting", _made, options, further=receivers)

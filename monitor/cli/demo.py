@@ -50,13 +50,13 @@ def command(speed: float, folder: Path, among: tuple[int, ...] | None) -> int:
     from monitor.plots.curve import plot_run
     from monitor.population.population import Population
     from monitor.population.reference import DEMO_SPEAKER, demo_frames
+    from monitor.run import Run
     from monitor.sinks.jsonl import JsonLines
     from monitor.sinks.run_buffer import RunBuffer
     from monitor.sinks.terminal import LiveCurve
     from monitor.sources.frames import FramesFile
     from monitor.sources.paced import Paced
     from monitor.stream.monitor import Monitor
-    from monitor.stream.run import run
 
     if not folder.is_dir():
         raise UsageError(f"{folder} is not a folder; make it first, or leave -o out")
@@ -67,20 +67,11 @@ def command(speed: float, folder: Path, among: tuple[int, ...] | None) -> int:
     rule = Threshold.parse(EVIDENCE_RULE if told else CLOSED_RULE)
     for line in _what_is_shown(source.features, DEMO_SPEAKER):
         say(line)
-    log, kept = JsonLines(folder / "demo.jsonl"), RunBuffer()
+    kept = RunBuffer()
     view = LiveCurve(source.seconds, threshold_bits=rule.bits)
-    try:
-        run(
-            monitor,
-            Paced(source, speed),
-            [source.label],
-            sinks=[view, kept],
-            rules=[rule],
-            log=log,
-        )
-    finally:
-        view.close()
-        log.close()
+    log = JsonLines(folder / "demo.jsonl")  # a sink: nobody resumes a demo
+    with Run(Paced(source, speed), monitor, rules=[rule], sinks=[log, view, kept]) as run:
+        run.to_end()
     plot_run(kept.records, folder / "demo.png")
     for line in _in_words(kept.records, DEMO_SPEAKER, rule.bits):
         say(line, err=False)

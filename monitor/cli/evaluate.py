@@ -216,7 +216,6 @@ def command(
         print_pairs,
         print_report,
     )
-    from monitor.cli.inputs import spare
     from monitor.cli.progress import progress_over
     from monitor.cli.systems import dev_of, systems_of
     from monitor.errors import UsageError
@@ -229,6 +228,7 @@ def command(
     from monitor.evaluation.report.grouping import by_group
     from monitor.evaluation.report.pairwise import all_pairs
     from monitor.evaluation.scores.roles import Roles
+    from monitor.sinks.standing import spare
 
     if figures == ("help",):
         print_catalogue()

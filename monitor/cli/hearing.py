@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeVar
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -13,13 +14,19 @@ from monitor.cli.options import (
     Share,
     among_option,
     ecapa_option,
+    grouped,
     speaker_model_option,
-    with_options,
 )
+from monitor.errors import UsageError
+from monitor.phrases import plural
 
-__all__ = ["hearing_options", "jsonl_options"]
+if TYPE_CHECKING:
+    from monitor.population.law import Laws
+    from monitor.population.population import Population
+    from monitor.protocols import Source
+    from monitor.stream.monitor import Monitor
 
-_Command = TypeVar("_Command", bound=Callable[..., Any])
+__all__ = ["MonitorOptions", "hearing_options"]
 
 _OPTIONS = (
     click.option(
@@ -98,32 +105,92 @@ _OPTIONS = (
 )
 
 
-def _one(context: click.Context, option: click.Parameter, given: tuple[str, ...]) -> str | None:
-    """Of one file and another the last would be written in silence."""
-    if len(given) > 1:
-        raise click.BadParameter(
-            f"given {len(given)} times ({', '.join(given)}): a run has one file", context, option
+@dataclass(frozen=True, slots=True)
+class MonitorOptions:
+    """What was asked for; a command gets it as ``options``.
+
+    Attributes:
+        store, law_file: names of files, or None.
+        watch, features, among, enrolled_prior, bystanders, step, channel, template_seconds,
+            on_change: as of a `Monitor`.
+    """
+
+    store: str | None
+    law_file: str | None
+    watch: str | None
+    features: tuple[str, ...] | None
+    among: tuple[int, ...] | None
+    enrolled_prior: float
+    bystanders: float | None
+    step: float
+    channel: int | None
+    template_seconds: float | None
+    on_change: str
+
+    @property
+    def files(self) -> list[str]:
+        """What is read."""
+        return [name for name in (self.store, self.law_file) if name]
+
+    def monitor(self, source: Source, *, top: int, allow_overlap: bool = False) -> Monitor:
+        """The monitor for a source, with the population and the laws that it needs.
+
+        Args:
+            source: opened; of a microphone nothing need be open yet.
+            top: how many speakers a reading names.
+            allow_overlap: hear audio that was enrolled.
+
+        Raises:
+            MonitorError: a file cannot be read, or something in it does not fit the options.
+        """
+        from monitor.cli.inputs import check_model
+        from monitor.population.population import Population
+        from monitor.stream.monitor import Monitor
+        from monitor.stream.overlap import session_of
+
+        store = self.store
+        parts = [part for part in getattr(source, "provenance", None) or () if part.hashes]
+        population = Population.reference() if store is None else Population.load(store)
+        population, laws = self._with_laws(population)
+        check_model(population, store)
+        return Monitor(
+            population,
+            self.features or _offered(source, population),
+            self.watch,
+            among=self.among,
+            enrolled_prior=self.enrolled_prior,
+            bystanders=self.bystanders,
+            step_seconds=self.step,
+            session=session_of(population, parts, allow_overlap=allow_overlap),
+            laws=laws,
+            template_seconds=self.template_seconds,
+            channel=self.channel,
+            on_change=self.on_change,
+            top=top,
         )
-    return given[0] if given else None
+
+    def check_channel(self, source: Source) -> None:
+        """Refuse a channel that a recording does not have."""
+        has = getattr(source, "channels", None)
+        if self.channel is not None and (has is None or self.channel > has):
+            what = "frames, no audio" if has is None else plural(has, "channel")
+            raise UsageError(f"--channel {self.channel}: {source.label} has {what}")
+
+    def _with_laws(self, population: Population) -> tuple[Population, Laws | None]:
+        """The laws in a file, and the population with the cohort that they were learnt against."""
+        from monitor.population.lawfile import load_laws_and_cohort
+
+        if self.law_file is None:
+            return population, None
+        laws, cohort = load_laws_and_cohort(Path(self.law_file))
+        return population.with_laws(population.laws, cohort), laws
 
 
-_JSONL = (
-    click.option(
-        "--jsonl",
-        metavar="FILE|-",
-        multiple=True,
-        callback=_one,
-        help="Write JSON lines there. [default: to standard output if it is no terminal]",
-    ),
-    click.option("--replace", is_flag=True, help="Overwrite what --jsonl FILE holds."),
-)
+def _offered(source: Source, population: Population) -> tuple[str, ...] | None:
+    """The features that ready-made frames bring and the population has; None for audio."""
+    given = getattr(source, "features", None) or ()
+    return tuple(name for name in population.features if name in given) or None
 
 
-def jsonl_options(command: _Command) -> _Command:
-    """Adds them: ``jsonl`` and ``replace`` of the command."""
-    return with_options(command, _JSONL)  # type: ignore[no-any-return]
-
-
-def hearing_options(command: _Command) -> _Command:
-    """Adds them: ``store, law_file, watch, features, among, step, ...`` of the command."""
-    return with_options(command, _OPTIONS)  # type: ignore[no-any-return]
+hearing_options = grouped("options", MonitorOptions, _OPTIONS)
+"""Adds them to a command, as its argument ``options``."""

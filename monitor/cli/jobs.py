@@ -7,11 +7,10 @@ from pathlib import Path
 
 import click
 
-__all__ = ["WORTHWHILE_TO_REPLAY_SECONDS", "jobs_option", "processes"]
+__all__ = ["jobs_option", "processes"]
 
 WORTHWHILE_SECONDS = 60.0
 """Of audio for each process: it takes a second or two to start."""
-WORTHWHILE_TO_REPLAY_SECONDS = 300.0
 
 jobs_option = click.option(
     "--jobs",
@@ -22,9 +21,7 @@ jobs_option = click.option(
 )
 
 
-def processes(
-    jobs: int | None, recordings: Sequence[Path], worthwhile_seconds: float = WORTHWHILE_SECONDS
-) -> int:
+def processes(jobs: int | None, recordings: Sequence[Path]) -> int:
     """What ``--jobs`` says, else as many as are worth it."""
     from monitor.workers import cores
 
@@ -33,9 +30,9 @@ def processes(
     most, total = cores(), 0.0
     for path in recordings:
         total += seconds_of(path) or 0.0
-        if total >= most * worthwhile_seconds:
+        if total >= most * WORTHWHILE_SECONDS:
             return most
-    return max(1, int(total // worthwhile_seconds))
+    return max(1, int(total // WORTHWHILE_SECONDS))
 
 
 def seconds_of(path: Path) -> float | None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import click
 
 from monitor.cli.alerting import Alerting, alert_options
-from monitor.cli.hearing import hearing_options, jsonl_options
+from monitor.cli.hearing import MonitorOptions, hearing_options
+from monitor.cli.jsonlog import JsonLog, jsonl_options
 from monitor.cli.keeping import Keeping, ledger_options
 from monitor.cli.live import device_option, quiet_libraries
-from monitor.cli.opening import Opening
 from monitor.cli.options import Seconds
-from monitor.cli.web import most_named, top_option, web_options
+from monitor.cli.web import Shown, shown_options
 
 __all__ = ["command"]
 
@@ -36,30 +36,16 @@ __all__ = ["command"]
     metavar="SECONDS",
     help="How long a device that vanished is waited for.",
 )
-@top_option
-@web_options
+@shown_options
 def command(
     device: str | None,
     seconds: float | None,
-    store: str | None,
-    law_file: str | None,
-    watch: str | None,
-    features: tuple[str, ...] | None,
-    among: tuple[int, ...] | None,
-    enrolled_prior: float,
-    bystanders: float | None,
-    step: float,
-    channel: int | None,
-    template_seconds: float | None,
-    on_change: str,
+    options: MonitorOptions,
     alerting: Alerting,
     keeping: Keeping,
-    jsonl: str | None,
-    replace: bool,
+    log: JsonLog,
     reconnect: float,
-    top: int | None,
-    web: tuple[str, int] | None,
-    web_token: str | None,
+    shown: Shown,
 ) -> int:
     """Measure how many bits of identity the voice at the microphone discloses.
 
@@ -78,61 +64,43 @@ def command(
     costs most hears less, and the records say so, before any audio is lost.
     """
     from monitor.alerts.forecast import Forecast
-    from monitor.cli.inputs import check_computed, check_model, with_laws_of
+    from monitor.cli.telling import Telling
     from monitor.errors import UsageError
-    from monitor.population.population import Population
+    from monitor.protocols import LiveSource
+    from monitor.run import Run
     from monitor.sinks.live import LiveView
     from monitor.sources.registry import open_live_source
-    from monitor.stream.monitor import Monitor
-    from monitor.stream.shedding import LoadShedding, timed
 
     if seconds == 0:
         raise UsageError("--for 0 hears nothing; leave it out to listen until Ctrl-C")
-    with Opening(
-        jsonl=jsonl,
-        replace=replace,
-        reads=[store, law_file],
-        alerting=alerting,
-        keeping=keeping,
-        web=web,
-        token=web_token,
-    ) as opening:
-        population = Population.reference() if store is None else Population.load(store)
-        population, laws = with_laws_of(population, law_file)
-        check_model(population, store)
-        monitor = Monitor(
-            population,
-            features,
-            watch,
-            among=among,
-            enrolled_prior=enrolled_prior,
-            bystanders=bystanders,
-            step_seconds=step,
-            laws=laws,
-            template_seconds=template_seconds,
-            channel=channel,
-            on_change=on_change,
-            top=most_named(top, web),
-        )
-        check_computed(monitor, ["-"])
-        view: LiveView
-        microphone = open_live_source(
+
+    view: LiveView
+
+    def microphone() -> LiveSource:
+        return open_live_source(
             f"mic:{device or ''}",
             seconds=seconds,
-            channels=channel,
+            channels=options.channel,
             reconnect_seconds=reconnect,
             told=lambda line: view.say(line),
         )
-        opening.enter_context(quiet_libraries())
-        opening.enter_context(microphone)
-        opening.begin(monitor, [microphone.label])
-        parts = timed(monitor.features)
-        monitor.front_end.use(parts)
-        view = LiveView(forecasts=[Forecast(bits, field) for field, bits in opening.thresholds])
-        opening.run(
-            LoadShedding(microphone, parts),
-            view,
-            stop=microphone.stop,
-            lag=microphone.behind_seconds,
-        )
-    return opening.status()
+
+    alerting.check_ledger(keeping.ledger)
+    file = log.file([*options.files, keeping.ledger])
+    telling = Telling(file)
+    with (
+        quiet_libraries(),
+        Run(
+            microphone,
+            lambda source: options.monitor(source, top=shown.named),
+            rules=lambda monitor: alerting.rules_for(monitor, keeping.rules()),
+            actions=alerting.actions(),
+            sinks=shown.pages(alerting.thresholds),
+            log=file,
+            ledger=keeping.file(),
+            until=alerting.until,
+        ) as run,
+    ):
+        view = LiveView(forecasts=[Forecast(bits, name) for name, bits in alerting.thresholds])
+        telling.hear(run, view)
+    return telling.status(run)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from inspect import signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import click
 
@@ -25,9 +27,12 @@ __all__ = [
     "among_option",
     "check_output",
     "ecapa_option",
+    "grouped",
     "speaker_model_option",
     "unlocked",
 ]
+
+_Command = TypeVar("_Command", bound=Callable[..., Any])
 
 MOST_DRAWS = 100_000
 """Resamples beyond that take all memory and change no digit that is shown."""
@@ -262,6 +267,35 @@ among_option = click.option(
     "last is the headline's. [default: the N enrolled, and a million]",
 )
 """For commands that hear a stream: their ``among``."""
+
+
+def grouped(
+    name: str,
+    make: Callable[..., Any],
+    options: Sequence[Callable[[Any], Any]],
+    *,
+    further: Sequence[str] = (),
+) -> Callable[[_Command], _Command]:
+    """Options that a command gets as one value.
+
+    Args:
+        name: of the command's argument.
+        make: makes the value; its parameters are called as the options' are.
+        options: in the order in which the help shows them.
+        further: parameters of options that it takes as keywords of any name.
+    """
+    named = signature(make).parameters.values()
+    fields = (*(each.name for each in named if each.kind != each.VAR_KEYWORD), *further)
+
+    def decorate(command: _Command) -> _Command:
+        @functools.wraps(command)
+        def wrapped(*args: Any, **given: Any) -> Any:
+            value = make(**{field: given.pop(field) for field in fields})
+            return command(*args, **{name: value}, **given)
+
+        return with_options(wrapped, options)  # type: ignore[no-any-return]
+
+    return decorate
 
 
 def with_options(command: Any, options: Sequence[Callable[[Any], Any]]) -> Any:

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 import click
 
 from monitor.cli.alerting import Alerting, alert_options
-from monitor.cli.hearing import hearing_options, jsonl_options
-from monitor.cli.jobs import WORTHWHILE_TO_REPLAY_SECONDS, jobs_option, processes
+from monitor.cli.hearing import MonitorOptions, hearing_options
+from monitor.cli.jobs import jobs_option
+from monitor.cli.jsonlog import JsonLog, jsonl_options
 from monitor.cli.keeping import Keeping, ledger_options
-from monitor.cli.opening import Opening
 from monitor.cli.options import Raw, Seconds, Speed
-from monitor.cli.web import most_named, top_option, web_options
+from monitor.cli.web import Shown, shown_options
 
 if TYPE_CHECKING:
     from monitor.protocols import Source
@@ -51,36 +51,22 @@ __all__ = ["command"]
 )
 @click.option("--resume", is_flag=True, help="Go on with an interrupted run in --jsonl FILE.")
 @jobs_option
-@top_option
-@web_options
+@shown_options
 def command(
     recordings: tuple[str, ...],
-    store: str | None,
-    law_file: str | None,
-    watch: str | None,
-    features: tuple[str, ...] | None,
-    among: tuple[int, ...] | None,
-    enrolled_prior: float,
-    bystanders: float | None,
-    step: float,
+    options: MonitorOptions,
     speed: float,
     start: float,
     end: float | None,
-    channel: int | None,
     raw: tuple[int, int, str] | None,
-    template_seconds: float | None,
     allow_overlap: bool,
-    on_change: str,
     alerting: Alerting,
     keeping: Keeping,
-    jsonl: str | None,
-    replace: bool,
+    log: JsonLog,
     plot: Path | None,
     resume: bool,
     jobs: int | None,
-    top: int | None,
-    web: tuple[str, int] | None,
-    web_token: str | None,
+    shown: Shown,
 ) -> int:
     """Measure how many bits of identity RECORDING... discloses, second by second.
 
@@ -94,97 +80,33 @@ def command(
 
     One bit halves the people an attacker has to consider: among 50 people 3 bits leave about 6.
     """
-    from monitor.cli.inputs import (
-        check_computed,
-        check_model,
-        fingerprints,
-        heard,
-        offered,
-        open_all,
-        with_laws_of,
-    )
-    from monitor.phrases import file_name
-    from monitor.population.population import Population
+    from monitor.cli.inputs import open_all
+    from monitor.cli.telling import Telling
+    from monitor.run import Run
     from monitor.sinks.terminal import ReplayProgress
     from monitor.sources.chain import Chain
-    from monitor.sources.file import File
     from monitor.sources.paced import Paced
-    from monitor.stream.monitor import Monitor
-    from monitor.stream.overlap import Provenance, session_of
 
-    with Opening(
-        jsonl=jsonl,
-        replace=replace,
-        resume=resume,
-        plot=plot,
-        reads=[*recordings, store, law_file],
-        alerting=alerting,
-        keeping=keeping,
-        web=web,
-        token=web_token,
-    ) as opening:
-        sources = open_all(recordings, raw, start, end, channel)
-        known = fingerprints(recordings)
-        parts = [Provenance(Path(name), start, end, hashes) for name, hashes in known.items()]
-        population = Population.reference() if store is None else Population.load(store)
-        population, laws = with_laws_of(population, law_file)
-        check_model(population, store)
-        monitor = Monitor(
-            population,
-            features or offered(sources, population),
-            watch,
-            among=among,
-            enrolled_prior=enrolled_prior,
-            bystanders=bystanders,
-            step_seconds=step,
-            session=session_of(population, parts, allow_overlap=allow_overlap),
-            laws=laws,
-            template_seconds=template_seconds,
-            channel=channel,
-            on_change=on_change,
-            top=most_named(top, web),
-        )
+    def opened() -> Source:
+        sources = open_all(recordings, raw, start, end)
+        for source in sources:
+            options.check_channel(source)
         chain = Chain(sources)
-        monitor.front_end.check(chain)
-        check_computed(monitor, recordings)
-        opening.begin(
-            monitor,
-            chain.labels,
-            heard=() if keeping.path is None else heard(known, start, end),
-            configuration={
-                "recordings": [[file_name(name), *known.get(name, ())] for name in recordings],
-                "session": monitor.attacker.session,
-                "features": list(monitor.features),
-                "watch": watch,
-                # a run that was begun before there were these is resumed without them
-                "among": None if among is None else list(among),
-                "bystanders": bystanders,
-                "enrolled_prior": None if enrolled_prior == 0.5 else enrolled_prior,
-                "step": step,
-                "interval": [start, end],
-                "channel": channel,
-                "on_change": on_change,
-                "raw": None if raw is None else list(raw),
-                "template_seconds": monitor.attacker.scoring.seconds,
-                "top": most_named(top, web),
-            },
-        )
-        source: Source = chain if math.isinf(speed) else Paced(chain, speed)
-        files = [each for each in sources if isinstance(each, File)]
-        many = processes(jobs, [file.path for file in files], WORTHWHILE_TO_REPLAY_SECONDS)
-        if many > 1 and files == sources and source is chain:
-            from monitor.stream.ahead import HeardAhead
+        return chain if math.isinf(speed) else Paced(chain, speed)
 
-            source = opening.enter_context(
-                HeardAhead(
-                    files,
-                    monitor.features,
-                    jobs=many,
-                    interval=(start, end),
-                    channel=channel,
-                    levels=on_change != "ignore",
-                    skip=monitor.ticks,
-                )
-            )
-        opening.run(source, ReplayProgress(chain.seconds))
-    return opening.status()
+    alerting.check_ledger(keeping.ledger)
+    file = log.file([*recordings, *options.files, keeping.ledger], resume=resume)
+    telling = Telling(file, plot)
+    with Run(
+        opened,
+        lambda source: options.monitor(source, top=shown.named, allow_overlap=allow_overlap),
+        rules=lambda monitor: alerting.rules_for(monitor, keeping.rules()),
+        actions=alerting.actions(),
+        sinks=shown.pages(alerting.thresholds),
+        log=file,
+        ledger=keeping.file(),
+        until=alerting.until,
+        jobs=jobs,
+    ) as run:
+        telling.hear(run, ReplayProgress(run.source.seconds))
+    return telling.status(run)

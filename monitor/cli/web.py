@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
+
+from monitor.cli.options import grouped
 
 if TYPE_CHECKING:
     from monitor.web.page import Page
 
-__all__ = ["Address", "most_named", "open_page", "token_option", "top_option", "web_options"]
+__all__ = ["Address", "Shown", "open_page", "shown_options", "token_option"]
 
 LOOPBACK = "127.0.0.1"
 PAGE_TOP = 100
@@ -20,8 +23,6 @@ if TYPE_CHECKING:
     _Type: TypeAlias = click.ParamType[Any]
 else:
     _Type = click.ParamType  # generic only from click 8.4 on
-
-_Command = TypeVar("_Command", bound=Callable[..., Any])
 
 
 class Address(_Type):
@@ -50,31 +51,52 @@ token_option = click.option(
 )
 
 
-def web_options(command: _Command) -> _Command:
-    """Adds ``--web`` and ``--web-token`` to a command: its ``web`` and ``web_token``."""
-    web = click.option(
-        "--web",
-        type=Address(),
-        help="Show the run in a browser, on this machine alone unless a HOST is given. "
-        "Needs the extra 'web'.",
-    )
-    return web(token_option(command))
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What was asked for; a command gets it as ``shown``.
+
+    Attributes:
+        top: speakers that a reading names, or None.
+        web: host and port of the page, or None.
+        web_token: its token.
+    """
+
+    top: int | None
+    web: tuple[str, int] | None
+    web_token: str | None
+
+    @property
+    def named(self) -> int:
+        """How many speakers a reading names."""
+        return self.top or (5 if self.web is None else PAGE_TOP)
+
+    def pages(self, thresholds: Sequence[tuple[str, float]]) -> Iterator[Page]:
+        """The page of a run, opened when it is asked for; none where none was wanted."""
+        if self.web is not None:
+            yield open_page(self.web, self.web_token, thresholds=thresholds)
 
 
-def top_option(command: _Command) -> _Command:
-    """Adds ``--top`` to a command: its ``top``, for `most_named`."""
-    return click.option(
-        "--top",
-        type=click.IntRange(min=1),
-        metavar="N",
-        help=f"Name the N most probable speakers in every reading. [default: 5; {PAGE_TOP} with "
-        "--web]",
-    )(command)
-
-
-def most_named(top: int | None, web: tuple[str, int] | None) -> int:
-    """How many speakers a reading names."""
-    return top or (5 if web is None else PAGE_TOP)
+shown_options = grouped(
+    "shown",
+    Shown,
+    (
+        click.option(
+            "--top",
+            type=click.IntRange(min=1),
+            metavar="N",
+            help=f"Name the N most probable speakers in every reading. [default: 5; {PAGE_TOP} "
+            "with --web]",
+        ),
+        click.option(
+            "--web",
+            type=Address(),
+            help="Show the run in a browser, on this machine alone unless a HOST is given. "
+            "Needs the extra 'web'.",
+        ),
+        token_option,
+    ),
+)
+"""Adds ``--top``, ``--web`` and ``--web-token`` to a command, as its argument ``shown``."""
 
 
 def open_page(

@@ -19,10 +19,11 @@ from monitor.ledger.database import open_database, reason_of, transaction, trans
 from monitor.ledger.rows import record_of_row, session_of_row, total_of
 from monitor.managed import Managed
 from monitor.marks import unlike_networks
+from monitor.sources.provenance import Provenance
 from monitor.stream.evidence import Evidence
 from monitor.types import TICKS_PER_SECOND
 
-__all__ = ["Carried", "HeardPart", "Ledger"]
+__all__ = ["Carried", "Ledger"]
 
 HISTORY_POINTS = 300
 _LIMITED = ("bits", "bits_low", "bits_high")
@@ -44,22 +45,6 @@ class Carried:
     sessions: int
     left_out: int
     peak_bits: float
-
-
-@dataclass(frozen=True, slots=True)
-class HeardPart:
-    """A recording, or a part of one, as a ledger knows it again.
-
-    Attributes:
-        label: what to call it.
-        hashes: of the recording; sharing one is being the same.
-        start_seconds, end_seconds: the part; None to its end.
-    """
-
-    label: str
-    hashes: tuple[str, ...]
-    start_seconds: float = 0.0
-    end_seconds: float | None = None
 
 
 class Ledger(Managed):
@@ -208,7 +193,7 @@ class Ledger(Managed):
                         yield {**record, "session": number}
 
     def refuse_twice(
-        self, speaker: str, parts: Iterable[HeardPart], own: int | None = None
+        self, speaker: str, parts: Iterable[Provenance], own: int | None = None
     ) -> None:
         """Refuse audio that an earlier session heard: its evidence would count twice.
 
@@ -226,7 +211,7 @@ class Ledger(Managed):
             raise UsageError(twice)
 
     def heard_before(
-        self, speaker: str, parts: Iterable[HeardPart], own: int | None = None
+        self, speaker: str, parts: Iterable[Provenance], own: int | None = None
     ) -> str | None:
         """As ``refuse_twice``: what is wrong, None where nothing is."""
         parts = list(parts)

@@ -12,8 +12,9 @@ from typing import Any
 
 from monitor.errors import StoreError, UsageError
 from monitor.ledger.database import reason_of, transaction, translated
-from monitor.ledger.ledger import HeardPart, Ledger
+from monitor.ledger.ledger import Ledger
 from monitor.sinks.jsonl import line_of
+from monitor.sources.provenance import Provenance
 from monitor.stream.monitor import Monitor
 
 __all__ = ["LedgerSession", "check"]
@@ -80,7 +81,7 @@ class LedgerSession:
         monitor: Monitor,
         *,
         reading_seconds: float = READING_SECONDS,
-        heard: Iterable[HeardPart] = (),
+        heard: Iterable[Provenance] = (),
         clock: Callable[[], float] = time.monotonic,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:

@@ -1,15 +1,30 @@
-"""What stands where the records of a run are about to be written."""
+"""What stands where something is about to be written: an earlier run, or what is to be read."""
 
 from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-__all__ = ["standing"]
+from monitor.errors import UsageError
+
+__all__ = ["spare", "standing"]
 
 _LAST_BYTES = 1 << 20  # an end record is far shorter
+
+
+def spare(output: str | os.PathLike[str], inputs: Iterable[str | os.PathLike[str] | None]) -> None:
+    """Refuse to write over what is about to be read.
+
+    Raises:
+        UsageError: the output is one of the inputs.
+    """
+    for name in inputs:
+        path = Path(name) if name else None
+        if path is not None and path.exists() and Path(output).exists() and path.samefile(output):
+            raise UsageError(f"{output} is read by this run; write to another file")
 
 
 def standing(path: str | os.PathLike[str]) -> str | None:

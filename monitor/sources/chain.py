@@ -9,6 +9,7 @@ from monitor.errors import SourceError, UsageError
 from monitor.kinds import FeatureSpec
 from monitor.managed import Managed
 from monitor.protocols import Source
+from monitor.sources.provenance import Provenance
 from monitor.types import Block, Frames, Gap, Track
 
 __all__ = ["Chain"]
@@ -57,6 +58,22 @@ class Chain(Managed):
                 return None
             total += source.seconds
         return total
+
+    @property
+    def sources(self) -> tuple[Source, ...]:
+        """What is chained."""
+        return self._sources
+
+    @property
+    def provenance(self) -> tuple[Provenance, ...] | None:
+        """What all of it was made of; None where a source does not know."""
+        parts: list[Provenance] = []
+        for source in self._sources:
+            known: tuple[Provenance, ...] | None = getattr(source, "provenance", None)
+            if known is None:
+                return None
+            parts += known
+        return tuple(parts)
 
     def __iter__(self) -> Iterator[Block | Frames | Gap]:
         heard = 0

@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterator
+from functools import cached_property
 from pathlib import Path
 
 from monitor.errors import SourceError, UsageError
 from monitor.managed import Managed
 from monitor.phrases import file_name
 from monitor.sources.decoder import Decoder
+from monitor.sources.provenance import Provenance, provenance_of
 from monitor.types import Block, Gap
 
 __all__ = ["File"]
@@ -36,6 +38,7 @@ class File(Managed):
         label: the name of the file, without its folder.
         rate: samples per second.
         channels: channels a frame.
+        start_seconds, end_seconds: as given.
         seconds: audio seconds promised between start and end, None where the header is silent.
 
     Raises:
@@ -66,6 +69,7 @@ class File(Managed):
         if end_seconds is not None and not start_seconds < end_seconds < math.inf:
             raise UsageError(f"end_seconds={end_seconds} must be later than start_seconds")
         self.path = Path(path)
+        self.start_seconds, self.end_seconds = start_seconds, end_seconds
         self.label = file_name(self.path)
         self._recording = recording
         with Decoder(self.path) as decoder:
@@ -93,6 +97,11 @@ class File(Managed):
         if self._promised is None:
             return None
         return (self._promised - self._start) / self.rate
+
+    @cached_property
+    def provenance(self) -> tuple[Provenance, ...]:
+        """The recording and the part of it; reads the file."""
+        return (provenance_of(self.path, self.start_seconds, self.end_seconds),)
 
     def __iter__(self) -> Iterator[Block | Gap]:
         with Decoder(self.path) as decoder:

@@ -7,8 +7,9 @@ import os
 import zipfile
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -28,6 +29,9 @@ from monitor.sources.precomputed import (
     read_header,
 )
 from monitor.types import TICKS_PER_SECOND, AnyArray, BoolArray, Frames, Track
+
+if TYPE_CHECKING:
+    from monitor.sources.provenance import Provenance
 
 __all__ = ["FramesFile", "header_of", "read_frames", "write_frames"]
 
@@ -97,7 +101,7 @@ class FramesFile(Managed):
     """
 
     def __init__(self, path: str | os.PathLike[str], recording: int = 0) -> None:
-        path = Path(path)
+        path = self._path = Path(path)
         self.label = file_name(path)
         self._recording = recording
         try:
@@ -121,6 +125,13 @@ class FramesFile(Managed):
     def seconds(self) -> float:
         """Audio seconds that the frames stand for."""
         return len(self._frames.speech) / TICKS_PER_SECOND
+
+    @cached_property
+    def provenance(self) -> tuple[Provenance, ...]:
+        """The file, and the recording that its frames were made of; reads the file again."""
+        from monitor.sources.provenance import provenance_of  # which reads headers of frames
+
+        return (provenance_of(self._path),)
 
     def __iter__(self) -> Iterator[Frames]:
         return self._frames.runs(RUN_TICKS, self._recording)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from monitor.errors import UsageError
 from monitor.kinds import FeatureSpec
 from monitor.managed import Managed
 from monitor.protocols import Source
 from monitor.sources.cutting import cut_frames
+from monitor.sources.provenance import Provenance
 from monitor.types import TICK_SECONDS, TICKS_PER_SECOND, Block, Frames, Gap
 
 __all__ = ["Paced"]
@@ -62,6 +63,18 @@ class Paced(Managed):
         self._sleep = sleep
         self.label = source.label
         self.features: Mapping[str, FeatureSpec] = getattr(source, "features", {})
+
+    @property
+    def labels(self) -> Sequence[str]:
+        """The label of each recording."""
+        labels: Sequence[str] = getattr(self._source, "labels", (self.label,))
+        return labels
+
+    @property
+    def provenance(self) -> tuple[Provenance, ...] | None:
+        """That of the source; None where it does not know."""
+        known: tuple[Provenance, ...] | None = getattr(self._source, "provenance", None)
+        return known
 
     @property
     def seconds(self) -> float | None:

@@ -10,6 +10,7 @@ from monitor.bounds import MOST_SAMPLES
 from monitor.errors import UsageError
 from monitor.managed import Managed
 from monitor.sources.bounds import check_format
+from monitor.sources.provenance import Provenance
 from monitor.sources.wav import ENCODINGS, WavHeader, pcm_to_float, read_header
 from monitor.types import Block, Gap
 
@@ -31,6 +32,7 @@ class Pipe(Managed):
 
     Attributes:
         label: ``"-"``.
+        provenance: that it is standard input, which nobody can know again.
         rate: samples per second.
         channels: channels a frame.
         seconds: audio seconds promised; None for raw PCM and for a WAV that was itself piped.
@@ -48,6 +50,7 @@ class Pipe(Managed):
 
     def __init__(self, stream: BinaryIO, raw: tuple[int, int, str] | None = None) -> None:
         self.label = "-"
+        self.provenance = (Provenance("-", raw=raw),)
         self._read_some = getattr(stream, "read1", stream.read)
         if raw is None:
             self._header = read_header(self._read_exactly)

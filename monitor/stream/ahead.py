@@ -23,8 +23,8 @@ __all__ = ["HeardAhead"]
 
 
 @dataclass(frozen=True, slots=True)
-class _Part:
-    """Some features of one recording.
+class _Task:
+    """Some features of one recording, for one process to compute.
 
     Attributes:
         path: of the recording.
@@ -51,7 +51,6 @@ class HeardAhead(Managed):
     Args:
         files: the recordings.
         features: names of features; those that there are.
-        interval: seconds of the recordings to begin and to stop at.
         channel: the channel to hear, counted from 1; None mixes all of them.
         levels: whether to follow what the voice comes through as well.
         skip: frames complete by this tick need not be computed.
@@ -66,17 +65,16 @@ class HeardAhead(Managed):
         files: Sequence[File],
         features: Sequence[str],
         *,
-        interval: tuple[float, float | None] = (0.0, None),
         channel: int | None = None,
         levels: bool = False,
         skip: int = 0,
         jobs: int = 2,
     ) -> None:
         groups = max(1, min(jobs // len(files), len(features)))
-        parts = [
-            _Part(
+        tasks = [
+            _Task(
                 file.path,
-                interval,
+                (file.start_seconds, file.end_seconds),
                 tuple(features[group::groups]),
                 channel,
                 levels and group == groups - 1,
@@ -85,7 +83,7 @@ class HeardAhead(Managed):
             for number, file in enumerate(files)
             for group in range(groups)
         ]
-        self._apart = Apart(_frames, parts, jobs)
+        self._apart = Apart(_frames, tasks, jobs)
         self._chain = Chain([
             _Recording(file, [self._apart.of(number * groups + g) for g in range(groups)])
             for number, file in enumerate(files)
@@ -126,11 +124,11 @@ class _Recording(Managed):
             yield Frames(speech, tracks, runs[0].gaps)
 
 
-def _frames(part: _Part) -> Iterator[Frames | Gap]:
+def _frames(task: _Task) -> Iterator[Frames | Gap]:
     """What the features make of a recording; a loss at its end lies where `Monitor` puts it."""
-    hearing = Hearing(part.features, part.channel, part.skip, levels=part.levels)
-    start, end = part.interval
-    with File(part.path, start_seconds=start, end_seconds=end) as file:
+    hearing = Hearing(task.features, task.channel, task.skip, levels=task.levels)
+    start, end = task.interval
+    with File(task.path, start_seconds=start, end_seconds=end) as file:
         for item in file:
             if isinstance(item, Block):
                 yield from hearing.process(item)

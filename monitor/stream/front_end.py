@@ -35,7 +35,13 @@ class FrontEnd:
     ) -> None:
         self._population, self._names = population, tuple(names)
         self._made: dict[str, Feature] = {}
+        self._own: set[str] = set()
         self.use(own)
+
+    @property
+    def by_name(self) -> bool:
+        """Whether another process, knowing the names alone, would compute the same."""
+        return not self._own
 
     def use(self, features: Iterable[Feature]) -> None:
         """Compute these features with objects of one's own, before anything was heard.
@@ -49,6 +55,7 @@ class FrontEnd:
                 raise UsageError(f"{name} is not listened for, only {', '.join(self._names)}")
             self._compare("this feature", feature.spec)
             self._made[name] = feature
+            self._own.add(name)
 
     def check(self, source: Source) -> None:
         """See to it that ready-made frames are those that the templates were made of.

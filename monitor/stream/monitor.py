@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -27,7 +26,8 @@ from monitor.stream.intake import Intake, Moments
 from monitor.stream.making import ReadingMaker
 from monitor.stream.reading import Reading
 from monitor.stream.recordings import Recordings
-from monitor.stream.turns import ON_CHANGE, SpeakerTurns, change_detector
+from monitor.stream.settings import MonitorSettings
+from monitor.stream.turns import SpeakerTurns, change_detector
 from monitor.types import TICKS_PER_SECOND, AnyArray, Block, Frames, Gap
 
 if TYPE_CHECKING:
@@ -67,6 +67,7 @@ class Monitor:
         unheard: features of the population that could be listened for, and are not, since nobody
             chose and they cannot be computed here.
         recordings: those of the stream: which is being heard, and what is to be said of them.
+        settings: what was asked for.
         front_end: what makes frames of audio, and refuses frames that do not fit the templates.
 
     Example:
@@ -96,15 +97,10 @@ class Monitor:
         enrolled_prior: float = 0.5,
         bystanders: float | None = None,
     ) -> None:
-        step = round(step_seconds * TICKS_PER_SECOND) if math.isfinite(step_seconds) else 0
-        if step < 1 or abs(step_seconds * TICKS_PER_SECOND - step) > 1e-6:
-            raise UsageError(f"step_seconds={step_seconds:g} must be a positive multiple of 0.01")
-        if channel is not None and channel < 1:
-            raise UsageError(f"channel={channel} must be 1 or more: channels are counted from 1")
-        if top < 1:
-            raise UsageError(f"top={top} must be 1 or more")
-        if on_change not in ON_CHANGE:
-            raise UsageError(f"on_change={on_change!r} must be one of {', '.join(ON_CHANGE)}")
+        settings = MonitorSettings(
+            step_seconds, channel, on_change, top, among, enrolled_prior, bystanders
+        )
+        self.settings = settings
         self.population = population
         self.on_change = on_change
         self.unheard: tuple[str, ...] = ()
@@ -134,9 +130,8 @@ class Monitor:
         self.features = self.attacker.features
         own = [each for each in features if not isinstance(each, str)]
         self.front_end = FrontEnd(population, self.features, own)
-        self.step_seconds = step / TICKS_PER_SECOND
-        self._every = step
-        self._channel = channel
+        self._every = settings.step_ticks
+        self.step_seconds = self._every / TICKS_PER_SECOND
         self.reset()
 
     def false_alarms(
@@ -294,7 +289,10 @@ class Monitor:
             from monitor.stream.hearing import Hearing
 
             self._hearing = Hearing(
-                self.front_end.make(), self._channel, self._intake.tick, levels=self._turns.looks
+                self.front_end.make(),
+                self.settings.channel,
+                self._intake.tick,
+                levels=self._turns.looks,
             )
         return self._hearing
 

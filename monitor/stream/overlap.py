@@ -4,28 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
-from pathlib import Path
 
 from monitor.errors import OverlapError
 from monitor.population.population import Population, SourceNote, Speaker
-from monitor.sources.fingerprints import recording_hashes
+from monitor.sources.provenance import Provenance
 
-__all__ = ["Provenance", "session_of"]
-
-
-@dataclass(frozen=True, slots=True)
-class Provenance:
-    """A recording that a stream is made of: the file and the part of it that is heard.
-
-    Attributes:
-        hashes: its fingerprints, where they are known already.
-    """
-
-    path: Path
-    start_seconds: float = 0.0
-    end_seconds: float | None = None
-    hashes: tuple[str, ...] | None = None
+__all__ = ["session_of"]
 
 
 def session_of(
@@ -41,8 +25,7 @@ def session_of(
     """
     session = "cross"
     for part in parts:
-        hashes = recording_hashes(part.path) if part.hashes is None else part.hashes
-        enrolled = population.overlapping(hashes)
+        enrolled = population.overlapping(part.hashes)
         if enrolled:
             session = "same"
         if not allow_overlap:
@@ -61,7 +44,7 @@ def _refuse_overlap(part: Provenance, enrolled: Iterable[tuple[Speaker, SourceNo
         speaker, note = heard[0]
         after = max(note.end_seconds for _, note in heard)
         raise OverlapError(
-            f"{part.path.name}: seconds {note.start_seconds:g} to {note.end_seconds:g} were "
+            f"{part.label}: seconds {note.start_seconds:g} to {note.end_seconds:g} were "
             f"enrolled as {speaker.name}; start after them (--start {after:g}), or insist with "
             "--allow-overlap"
         )

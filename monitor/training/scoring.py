@@ -13,8 +13,9 @@ from monitor.evaluation import ScoreMatrix
 from monitor.kinds import FeatureSpec
 from monitor.population.law import Laws
 from monitor.population.population import Population
+from monitor.sources.provenance import provenance_of
 from monitor.stream.attacker import Attacker
-from monitor.stream.overlap import Provenance, session_of
+from monitor.stream.overlap import session_of
 from monitor.training.voices import UNITS_PER_SECOND, collect
 from monitor.types import AnyArray
 
@@ -79,7 +80,7 @@ def score(
     units = round(seconds * UNITS_PER_SECOND)
     if units < 1 or abs(seconds * UNITS_PER_SECOND - units) > 1e-6:
         raise UsageError(f"seconds={seconds:g} must be a positive multiple of 0.1")
-    parts = (Provenance(recording.path) for recording in corpus)
+    parts = (provenance_of(recording.path) for recording in corpus)
     session = session_of(population, parts, allow_overlap=allow_overlap)
     voices, specs, missing = collect(corpus, features=features, jobs=jobs)
     chosen = tuple(features or _largest(population.laws if laws is None else laws, specs))

@@ -244,7 +244,7 @@ def test_places_that_cannot_be_written_to(run, wav, people, tmp_path, monkeypatc
 
     monkeypatch.setattr("monitor.training.enrolling.enrol", long_work)
     monkeypatch.setattr("monitor.training.voices.collect", long_work)
-    monkeypatch.setattr("monitor.stream.run.run", long_work)
+    monkeypatch.setattr("monitor.run.Run.to_end", long_work)
     for arguments in (
         ["replay", wav, "--jsonl", no / "run.jsonl"],
         ["replay", wav, "--jsonl", tmp_path],

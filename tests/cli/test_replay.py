@@ -19,8 +19,8 @@ from jsonschema import Draft202012Validator
 from monitor.errors import SourceError
 from monitor.population.population import Population
 from monitor.records.schema import SCHEMA, read_run
+from monitor.run import run as running
 from monitor.sources.frames import write_frames
-from monitor.stream import run as running
 from monitor.stream.checkpoint import state_path
 from monitor.stream.records import RunTotals
 from monitor.types import Track

@@ -9,10 +9,17 @@ import pytest
 
 from monitor import Monitor
 from monitor.alerts import budget
-from monitor.ledger import Ledger, LedgerSession
-from monitor.stream.run import run
+from monitor.ledger import Ledger
+from monitor.run import LedgerFile
 from monitor.types import Frames, Track
-from tests.stream.streams import Listed, heard_by_both, telling, two_features, with_evidence
+from tests.stream.streams import (
+    Listed,
+    heard_by_both,
+    run_through,
+    telling,
+    two_features,
+    with_evidence,
+)
 
 FEATURES = ["f0", "style"]
 
@@ -43,18 +50,9 @@ def session(path, population, rules=(), watch="s1", stream=None):
         def close(self):
             pass
 
-    made = LedgerSession(Ledger(path), monitor, reading_seconds=1.0)
-    start = made.begin({**_start(monitor), "notices": []})
-    run(monitor, Listed([stream or heard_by_both()]), ["a"], sinks=[Kept()], rules=list(rules),
-        actions=[made], start=start)  # fmt: skip
-    made.close()
+    source = Listed([stream or heard_by_both()])
+    run_through(source, monitor, sinks=[Kept()], rules=rules, ledger=LedgerFile(path, 1.0))
     return records
-
-
-def _start(monitor):
-    from monitor.stream.records import start_record
-
-    return start_record(monitor, ["a"])
 
 
 def readings(records):

@@ -16,11 +16,10 @@ from monitor.alerts import Threshold
 from monitor.errors import SchemaError, StoreError, UsageError
 from monitor.ledger import Ledger, LedgerSession
 from monitor.ledger.database import MIGRATIONS, open_database
-from monitor.ledger.ledger import HeardPart
 from monitor.sinks.run_buffer import RunBuffer
+from monitor.sources.provenance import Provenance
 from monitor.stream.records import start_record
-from monitor.stream.run import run
-from tests.stream.streams import Listed, two_features
+from tests.stream.streams import Listed, run_through, two_features
 from tests.stream.test_evidence import both
 
 POPULATION = two_features()
@@ -37,21 +36,12 @@ def listen(
     seconds: float = 30.0,
     watch: str = "s1",
     features: tuple[str, ...] = ("f0", "style"),
-    heard: tuple[HeardPart, ...] = (),
+    heard: tuple[Provenance, ...] = (),
 ) -> tuple[Monitor, RunBuffer]:
     """One session, as a command runs it."""
     monitor, kept = Monitor(POPULATION, features, watch=watch), RunBuffer()
-    session = LedgerSession(Ledger(path), monitor, heard=heard)
-    try:
-        start = session.begin(start_record(monitor, ["talk"]))
-        tracks = both(seconds, seed)
-        rules = [Threshold("bits", -9.0, 1.0)]
-        run(
-            monitor, Listed([tracks]), ["talk"], sinks=[kept], rules=rules, actions=[session],
-            start=start,
-        )  # fmt: skip
-    finally:
-        session.close()
+    source = Listed([both(seconds, seed)], ["talk"], heard)
+    run_through(source, monitor, sinks=[kept], rules=[Threshold("bits", -9.0, 1.0)], ledger=path)
     return monitor, kept
 
 
@@ -182,7 +172,7 @@ def named(monkeypatch) -> Iterator[str]:
 
 def test_forgetting_leaves_no_byte(path, named):
     name = next(named)
-    part = HeardPart("secret-talk.flac", ("hush-hash",))
+    part = Provenance("secret-talk.flac", ("hush-hash",))
     listen(path, 7, watch="s2")
     monitor, _ = listen(path, 1, watch=name, heard=(part,))
     found = needles(monitor)
@@ -266,11 +256,11 @@ def test_a_session_forgotten_while_it_goes_on_stays_forgotten(path):
 
 
 def test_audio_is_not_counted_twice(path):
-    one = HeardPart("talk.flac", ("a", "b"), 0.0, 60.0)
+    one = Provenance("talk.flac", ("a", "b"), 0.0, 60.0)
     listen(path, 1, heard=(one,))
     with pytest.raises(UsageError, match=r"copy.wav: was heard as talk.flac in session 1 of"):
-        listen(path, 1, heard=(HeardPart("copy.wav", ("c", "b"), 30.0, None),))
-    listen(path, 2, heard=(HeardPart("copy.wav", ("c", "b"), 60.0, None),))  # another part of it
+        listen(path, 1, heard=(Provenance("copy.wav", ("c", "b"), 30.0, None),))
+    listen(path, 2, heard=(Provenance("copy.wav", ("c", "b"), 60.0, None),))  # another part of it
     listen(path, 3, watch="s2", heard=(one,))  # of somebody else
     with Ledger(path) as ledger:
         assert len(ledger.sessions()) == 3

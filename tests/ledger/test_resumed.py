@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,19 +18,18 @@ from monitor import Monitor
 from monitor.alerts import Threshold
 from monitor.errors import StoreError
 from monitor.ledger import Ledger, LedgerSession
-from monitor.ledger.ledger import HeardPart
-from monitor.sinks.jsonl import JsonLines
+from monitor.run import LedgerFile, LogFile
 from monitor.sinks.run_buffer import RunBuffer
-from monitor.stream.checkpoint import Checkpoint, state_path
-from monitor.stream.records import RunTotals, start_record
-from monitor.stream.run import run
-from tests.stream.streams import WATCHED, Listed, reference, simulated
+from monitor.sources.provenance import Provenance
+from monitor.stream.checkpoint import state_path
+from monitor.stream.records import start_record
+from tests.stream.streams import WATCHED, Listed, reference, run_through, simulated
 
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).resolve().parents[2]
 SECONDS = 40
-HEARD = (HeardPart("talk", ("a",)),)
+HEARD = (Provenance("talk", ("a",)),)
 
 
 class Killing(RunBuffer):
@@ -47,25 +47,21 @@ class Killing(RunBuffer):
 
 def go(folder: Path, flush: float, save: float, kill: int | None) -> None:
     """Start or resume a run as a command does; a clock's steps say how often things are written."""
-    monitor, tally = Monitor(reference(), watch=WATCHED), RunTotals()
+    path = folder / "run.jsonl"
+    begun = state_path(path).exists()
     rules = [Threshold("f0.gain_bits", bits, 0.0, 0.0) for bits in (0.4, 0.6, 0.8, 1.0)]
-    session = LedgerSession(
-        Ledger(folder / "me.db"), monitor, reading_seconds=1, heard=HEARD,
-        clock=itertools.count(step=flush).__next__,
-    )  # fmt: skip
-    checkpoint = Checkpoint(state_path(folder / "run.jsonl"), {})
-    resume = checkpoint.path.exists()
-    offset = checkpoint.load(monitor, tally, [*rules, session]) if resume else None
-    start = session.begin(start_record(monitor, ["talk"]))
-    log = JsonLines(folder / "run.jsonl", offset)
-    run(
-        monitor, Listed([simulated(float(SECONDS))]), ["talk"], rules=rules, actions=[session],
-        sinks=[] if kill is None else [Killing(kill)], stateful=[session], tally=tally,
-        start=start, resumed=resume, log=log, checkpoint=checkpoint,
-        clock=itertools.count(step=save).__next__,
-    )  # fmt: skip
-    session.close()
-    log.close()
+    timed = partial(LedgerSession, clock=itertools.count(step=flush).__next__)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("monitor.ledger.LedgerSession", timed)
+        run_through(
+            Listed([simulated(float(SECONDS))], ["talk"], HEARD),
+            Monitor(reference(), watch=WATCHED),
+            rules=rules,
+            sinks=[] if kill is None else [Killing(kill)],
+            log=LogFile(path, replace=not begun, resume=begun),
+            ledger=LedgerFile(folder / "me.db", 1.0),
+            clock=itertools.count(step=save).__next__,
+        )
 
 
 def rows(folder: Path) -> list[dict[str, Any]]:
@@ -78,6 +74,7 @@ def rows(folder: Path) -> list[dict[str, Any]]:
 
 GO = """
 import sys
+from functools import partial
 from pathlib import Path
 from tests.ledger.test_resumed import go
 go(Path(sys.argv[1]), float(sys.argv[2]), float(sys.argv[3]), int(sys.argv[4]))

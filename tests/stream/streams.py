@@ -19,10 +19,13 @@ from monitor.managed import Managed
 from monitor.population.cohort import Cohort
 from monitor.population.law import Laws, RankLaw
 from monitor.population.population import FeatureTemplates, SourceNote, Speaker
+from monitor.protocols import Source
+from monitor.run import Run
+from monitor.sources.provenance import Provenance
 from monitor.stream.change import Change
 from monitor.stream.gaps import GapEvent
 from monitor.stream.reading import Reading
-from monitor.stream.records import record_of
+from monitor.stream.records import RunTotals, record_of
 from monitor.types import Block, FloatArray, Frames, Gap, Track
 from tests.contracts import voice
 from tests.population.laws import evidence_law
@@ -34,16 +37,27 @@ sounds = cache(voice)
 
 
 class Listed(Managed):
-    """A source that gives what it was given."""
+    """A source that gives what it was given, perhaps one that would be known again."""
 
     label = "listed"
     seconds: float | None = None
 
-    def __init__(self, items: Iterable[Item]) -> None:
-        self._items = items
+    def __init__(
+        self,
+        items: Iterable[Item],
+        labels: Sequence[str] = ("listed",),
+        provenance: tuple[Provenance, ...] | None = None,
+    ) -> None:
+        self._items, self.labels, self.provenance = items, labels, provenance
 
     def __iter__(self) -> Iterator[Item]:
         return iter(self._items)
+
+
+def run_through(source: Source, monitor: Monitor, **options: Any) -> RunTotals:
+    """A whole run of a source."""
+    with Run(source, monitor, **options) as run:
+        return run.to_end()
 
 
 @cache

@@ -18,9 +18,8 @@ from monitor.stream.change import Change
 from monitor.stream.monitor import Monitor
 from monitor.stream.reading import Reading
 from monitor.stream.records import record_of
-from monitor.stream.run import run
 from monitor.types import Frames, Track
-from tests.stream.streams import Listed, reference
+from tests.stream.streams import Listed, reference, run_through
 
 FIRST, SECOND = "19", "1088"
 VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)
@@ -98,7 +97,7 @@ def test_an_alert_does_not_stand_on_what_somebody_else_says(on_change):
     """The first reader is watched: with the second one what stands is over, whatever the bits."""
     kept, rule = RunBuffer(), Threshold("bits", 1.0)
     monitor = Monitor(reference(), watch=FIRST, on_change=on_change)
-    run(monitor, cut(1000), ["call"], sinks=[kept], rules=[rule])
+    run_through(cut(1000), monitor, sinks=[kept], rules=[rule])
     (change,) = [r for r in kept.records if r["type"] == "change"]
     raised, cleared, *later = [r for r in kept.records if r["type"] == "alert"]
     assert on_change != "note" or not later  # fresh evidence may well raise it anew
@@ -146,7 +145,7 @@ def test_any_cutting_gives_the_same(on_change):
 def test_alerts_go_on_when_the_first_voice_is_back():
     turns, kept, rule = (FIRST, SECOND, FIRST), RunBuffer(), Threshold("bits", 0.5)
     monitor = Monitor(reference(), watch=FIRST, on_change="note")
-    run(monitor, cut(1000, *turns), ["call"], sinks=[kept], rules=[rule])
+    run_through(cut(1000, *turns), monitor, sinks=[kept], rules=[rule])
     changes = [r for r in kept.records if r["type"] == "change"]
     (back,) = [change for change in changes if "back" in change]
     assert (changes[0].get("back"), changes[-1]["back"]) == (None, True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -11,14 +12,13 @@ import pytest
 from monitor import Monitor
 from monitor.alerts import Threshold
 from monitor.kinds import HISTOGRAM
+from monitor.run import LogFile, Run
 from monitor.sinks.run_buffer import RunBuffer
 from monitor.sources import Chain, File
 from monitor.sources.frames import write_frames
+from monitor.sources.provenance import Provenance
 from monitor.stream.alike import alike, cohort, judged_by, unlike
-from monitor.stream.checkpoint import Checkpoint
 from monitor.stream.evidence import Evidence
-from monitor.stream.records import RunTotals
-from monitor.stream.run import run
 from monitor.types import Block, Frames, Track
 from tests.stream.streams import (
     RATE,
@@ -26,6 +26,7 @@ from tests.stream.streams import (
     audio,
     readings,
     reference,
+    run_through,
     sounds,
     two_features,
     voice_file,
@@ -48,7 +49,7 @@ def silence(seconds: float, recording: int) -> Frames:
 
 def end_of(items: list[Any], names: list[str], **options: Any) -> dict[str, Any]:
     kept = RunBuffer()
-    run(Monitor(reference(), **options), Listed(items), names, sinks=[kept])
+    run_through(Listed(items, names), Monitor(reference(), **options), sinks=[kept])
     return kept.records[-1]
 
 
@@ -66,7 +67,7 @@ def test_so_are_those_of_audio(tmp_path):
     soundfile.write(tmp_path / "b.wav", np.zeros(2 * RATE), RATE)
     paths = [voice_file(tmp_path / "a.wav"), tmp_path / "b.wav", voice_file(tmp_path / "c.wav")]
     chain, kept = Chain([File(path) for path in paths]), RunBuffer()
-    tally = run(Monitor(reference()), chain, chain.labels, sinks=[kept])
+    tally = run_through(chain, Monitor(reference()), sinks=[kept])
     assert tally.silent == ["b.wav"]
     assert kept.records[-1]["notices"] == ["b.wav: no speech in it"]
 
@@ -76,7 +77,7 @@ def test_an_alert_says_in_which_recording_it_was_raised():
     items = [voice(4, 40), voice(6, 40, 1, 4.0)]
     rules = [Threshold("sum_bits", -99.0, hold, 0.0) for hold in (0.0, 3.0, 4.0, 8.0)]
     kept = RunBuffer()
-    run(Monitor(reference()), Listed(items), ["a", "b"], sinks=[kept], rules=rules)
+    run_through(Listed(items, ["a", "b"]), Monitor(reference()), sinks=[kept], rules=rules)
     alerts = [record for record in kept.records if record["type"] == "alert"]
     assert [(alert["seconds"], alert["recording"]) for alert in alerts] == [
         (1.0, "a"), (4.0, "a"), (5.0, "b"), (9.0, "b")
@@ -130,18 +131,17 @@ def test_resumed_the_same_is_said(tmp_path):
     whole = end_of(items, names, on_change="note")
     assert len(whole["notices"]) == 2
     for stop in (10, 33, 36, 50, 70, 94):
-        first = Monitor(reference(), on_change="note")
-        events = first.events(Listed(items))
-        for _ in range(1000):
-            event = next(events)
-            if getattr(event, "recording", None) is not None and event.seconds >= stop:
-                break
-        checkpoint = Checkpoint(tmp_path / "state", {})
-        checkpoint.save(first, RunTotals(), [], 0)
-        again, kept = Monitor(reference(), on_change="note"), RunBuffer()
-        tally = RunTotals()
-        checkpoint.load(again, tally, [])
-        run(again, Listed(items), names, sinks=[kept], tally=tally, resumed=True)
+        path, clock, kept = tmp_path / f"{stop}.jsonl", count().__next__, RunBuffer()
+
+        def source() -> Listed:
+            return Listed(items, names, (Provenance("calls"),))
+
+        with Run(source(), Monitor(reference(), on_change="note"), log=path, clock=clock) as run:
+            for record in run:
+                if record["type"] == "reading" and record["seconds"] > stop:
+                    break  # the checkpoint is of the reading before
+        again, log = Monitor(reference(), on_change="note"), LogFile(path, resume=True)
+        run_through(source(), again, sinks=[kept], log=log)
         assert kept.records[-1]["notices"] == whole["notices"], stop
         assert readings(kept.records)[0]["seconds"] == stop + 1
 
@@ -166,5 +166,5 @@ def test_frames_on_disk_are_told_apart_too(tmp_path):
         write_frames(path, made.speech, made.tracks, {"f0": 104}, {"f0": 0.01})
         sources.append(FramesFile(path))
     chain, kept = Chain(sources), RunBuffer()
-    run(Monitor(reference()), chain, chain.labels, sinks=[kept])
+    run_through(chain, Monitor(reference()), sinks=[kept])
     assert [notice.split(":")[0] for notice in kept.records[-1]["notices"]] == ["b.npz"]

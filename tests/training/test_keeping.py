@@ -13,7 +13,8 @@ from monitor.corpus.recordings import Corpus, Recording
 from monitor.errors import OverlapError, UsageError
 from monitor.sources.fingerprints import recording_hashes
 from monitor.sources.frames import FramesFile, write_frames
-from monitor.stream.overlap import Provenance, session_of
+from monitor.sources.provenance import provenance_of
+from monitor.stream.overlap import session_of
 from monitor.training import keeping
 from monitor.training.enrolling import enrol
 from monitor.training.keeping import Manner, keep, orders, write_manifest
@@ -50,10 +51,10 @@ def test_frames_take_the_place_of_the_audio(corpus, tmp_path):
     assert [[n.session for n in s.sources] for s in of_frames.speakers] == [["mon"], ["1"]]
     talk = corpus / "ann" / "mon" / "1.flac"
     with pytest.raises(OverlapError, match=r"1\.flac: .* were enrolled as ann"):
-        session_of(of_frames, [Provenance(talk)])
+        session_of(of_frames, [provenance_of(talk)])
     with pytest.raises(OverlapError, match=r"1\.npz: .* were enrolled as ann"):
-        session_of(of_audio, [Provenance(folder / "ann" / "mon" / "1.npz")])
-    assert session_of(of_frames, [Provenance(talk)], allow_overlap=True) == "same"
+        session_of(of_audio, [provenance_of(folder / "ann" / "mon" / "1.npz")])
+    assert session_of(of_frames, [provenance_of(talk)], allow_overlap=True) == "same"
     files = [each for each in folder.rglob("*") if each.is_file()]
     assert {stat.S_IMODE(each.stat().st_mode) for each in files} == {0o600}
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700

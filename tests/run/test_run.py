@@ -1,8 +1,10 @@
+"""A whole run: what is refused, opened, written, saved and closed, in which order."""
+
 from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +18,13 @@ from monitor import Monitor
 from monitor.alerts import Threshold
 from monitor.protocols import Source
 from monitor.records.schema import SCHEMA, read_run
+from monitor.run import LogFile, Run
 from monitor.sinks.jsonl import JsonLines
 from monitor.sinks.run_buffer import RunBuffer
 from monitor.sources import Chain, File, FramesFile
 from monitor.sources.frames import write_frames
+from monitor.sources.provenance import Provenance
 from monitor.stream.checkpoint import Checkpoint, state_path
-from monitor.stream.records import RunTotals
-from monitor.stream.run import run
 from monitor.types import Frames, Gap
 from tests.stream.streams import (
     RATE,
@@ -31,6 +33,7 @@ from tests.stream.streams import (
     audio,
     frames,
     reference,
+    run_through,
     simulated,
     sounds,
     voice_file,
@@ -38,6 +41,7 @@ from tests.stream.streams import (
 
 VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)
 LABELS = ("a.flac", "b.flac")
+HEARD = (Provenance("a.flac", ("a",)), Provenance("b.flac", ("b",)))
 
 
 def items(step: int = 4000) -> list[Any]:
@@ -55,6 +59,11 @@ def fresh(**options: Any) -> Monitor:
     return Monitor(reference(), watch=WATCHED, **{"step_seconds": 0.5, **options})
 
 
+def listed(stream: Iterable[Any]) -> Listed:
+    """A source of two recordings that would be known again."""
+    return Listed(stream, LABELS, HEARD)
+
+
 def rules() -> list[Threshold]:
     return [Threshold("bits", -4.5, 0.5, 0.1), Threshold("f0.gain_bits", 0.5, 0.0)]
 
@@ -66,9 +75,8 @@ def lines(path: Path) -> list[dict[str, Any]]:
 
 
 def test_a_run_has_a_beginning_an_end_and_valid_records(tmp_path):
-    kept, log = RunBuffer(), JsonLines(tmp_path / "run.jsonl")
-    tally = run(fresh(), Listed(items()), LABELS, sinks=[kept], rules=rules(), log=log)
-    log.close()
+    kept, path = RunBuffer(), tmp_path / "run.jsonl"
+    totals = run_through(listed(items()), fresh(), sinks=[kept], rules=rules(), log=path)
     records = read_run(tmp_path / "run.jsonl")
     for record in records:
         VALIDATOR.validate(record)
@@ -80,11 +88,11 @@ def test_a_run_has_a_beginning_an_end_and_valid_records(tmp_path):
     seconds = [record["seconds"] for record in records[1:]]
     assert seconds == sorted(seconds)
     end = records[-1]
-    assert end["readings"] == kinds.count("reading") == tally.readings == 11
-    assert end["gaps"] == kinds.count("gap") == tally.gaps == 4
+    assert end["readings"] == kinds.count("reading") == totals.readings == 11
+    assert end["gaps"] == kinds.count("gap") == totals.gaps == 4
     assert end["lost_seconds"] == pytest.approx(0.5 + 2 / RATE, abs=1e-5)
     raised = [r for r in records if r["type"] == "alert" and r["state"] == "raised"]
-    assert end["alerts"] == len(raised) == tally.alerts > 0
+    assert end["alerts"] == len(raised) == totals.alerts > 0
     assert end["complete"] is False
     last = next(r for r in reversed(records) if r["type"] == "reading")
     for key in ("seconds", "speech", "bits", "peak_bits", "top"):
@@ -95,15 +103,15 @@ def test_a_run_has_a_beginning_an_end_and_valid_records(tmp_path):
 def test_records_of_files_are_valid(tmp_path, watch):
     chain = Chain([File(voice_file(tmp_path / "a.flac")), File(voice_file(tmp_path / "b.wav"))])
     kept = RunBuffer()
-    tally = run(Monitor(reference(), watch=watch), chain, chain.labels, sinks=[kept])
+    totals = run_through(chain, Monitor(reference(), watch=watch), sinks=[kept])
     made = simulated(7.5)
     write_frames(tmp_path / "c.npz", made.speech, made.tracks, {"f0": 104}, {"f0": 0.01})
     source = FramesFile(tmp_path / "c.npz")
-    run(Monitor(reference(), watch=watch), source, [source.label], sinks=[kept])
+    run_through(source, Monitor(reference(), watch=watch), sinks=[kept])
     for record in kept.records:
         VALIDATOR.validate(json.loads(json.dumps(record)))
     assert kept.records[0]["recordings"] == ["a.flac", "b.wav"]
-    assert (tally.gaps, tally.readings) == (0, 8)
+    assert (totals.gaps, totals.readings) == (0, 8)
     assert [r["complete"] for r in kept.records if r["type"] == "end"] == [True, True]
 
 
@@ -112,17 +120,17 @@ def test_a_broken_file_is_a_gap_and_the_run_goes_on(tmp_path):
     path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
     chain = Chain([File(path), File(voice_file(tmp_path / "b.flac"))])
     kept = RunBuffer()
-    tally = run(fresh(), chain, chain.labels, sinks=[kept])
+    totals = run_through(chain, fresh(), sinks=[kept])
     (gap,) = [record for record in kept.records if record["type"] == "gap"]
     assert (gap["recording"], gap["reason"]) == ("a.flac", "broken file")
-    assert tally.lost_seconds == gap["lost_seconds"] > 1
+    assert totals.lost_seconds == gap["lost_seconds"] > 1
     assert kept.records[-1]["complete"] is False
     assert kept.records[-1]["seconds"] > 4
 
 
 def test_alerts_follow_the_reading_they_are_of():
     kept = RunBuffer()
-    run(fresh(), Listed([simulated(20.0)]), LABELS, sinks=[kept], rules=rules())
+    run_through(listed([simulated(20.0)]), fresh(), sinks=[kept], rules=rules())
     for before, record in itertools.pairwise(kept.records):
         if record["type"] == "alert":
             assert before["type"] in ("reading", "alert")
@@ -130,42 +138,20 @@ def test_alerts_follow_the_reading_they_are_of():
 
 
 def test_a_record_is_in_the_log_before_anybody_sees_it(tmp_path):
-    log = JsonLines(tmp_path / "run.jsonl")
+    path = tmp_path / "run.jsonl"
 
     class Seeing(RunBuffer):
         def write(self, record: Any) -> None:
-            written = read_run(tmp_path / "run.jsonl")[-1]
+            written = read_run(path)[-1]
             assert (written["type"], written.get("seconds")) == (
                 record["type"],
                 record.get("seconds"),
             )
+            super().write(record)
 
-    run(fresh(), Listed([simulated(2.0)]), LABELS, sinks=[Seeing()], log=log)
-    log.close()
-
-
-class Watched(JsonLines):
-    """A log that writes down when it is flushed."""
-
-    def __init__(self, path: Path, notes: list[str], append_at: int | None = None) -> None:
-        super().__init__(path, append_at)
-        self._notes = notes
-
-    def flush(self) -> None:
-        self._notes.append(f"flush {self.offset}")
-        super().flush()
-
-
-class Noted(Checkpoint):
-    notes: list[str] = []  # noqa: RUF012
-
-    def save(self, monitor: Any, tally: Any, rules: Any, offset: int) -> None:
-        self.notes.append(f"save {offset}")
-        super().save(monitor, tally, rules, offset)
-
-    def remove(self) -> None:
-        self.notes.append("remove")
-        super().remove()
+    seeing = Seeing()
+    run_through(listed([simulated(2.0)]), fresh(), sinks=[seeing], log=path)
+    assert len(seeing.records) == 6
 
 
 def ticking(seconds: float) -> Callable[[], float]:
@@ -173,12 +159,26 @@ def ticking(seconds: float) -> Callable[[], float]:
     return itertools.count(step=seconds).__next__
 
 
-def test_checkpoints_come_once_a_second_and_only_of_what_is_on_disk(tmp_path):
+def test_checkpoints_come_once_a_second_and_only_of_what_is_on_disk(tmp_path, monkeypatch):
     path = tmp_path / "run.jsonl"
-    notes: list[str] = []
-    log = Watched(path, notes)
-    checkpoint = Noted(state_path(path), {})
-    checkpoint.notes.clear()
+    notes: list[tuple[str, int]] = []
+    flush, save, remove = JsonLines.flush, Checkpoint.save, Checkpoint.remove
+
+    def flushed(log: JsonLines) -> None:
+        notes.append(("flush", log.offset))
+        flush(log)
+
+    def saved(checkpoint: Checkpoint, *parts: Any) -> None:
+        notes.append(("save", parts[-1]))
+        save(checkpoint, *parts)
+
+    def removed(checkpoint: Checkpoint) -> None:
+        notes.append(("remove", 0))
+        remove(checkpoint)
+
+    monkeypatch.setattr(JsonLines, "flush", flushed)
+    monkeypatch.setattr(Checkpoint, "save", saved)
+    monkeypatch.setattr(Checkpoint, "remove", removed)
     now = [0.0]
     made = iter(frames(simulated(10.0), range(50, 1000, 50)))
 
@@ -187,16 +187,14 @@ def test_checkpoints_come_once_a_second_and_only_of_what_is_on_disk(tmp_path):
             now[0] += 0.3
             yield each
 
-    run(fresh(), Listed(paced()), LABELS, log=log, checkpoint=checkpoint, clock=lambda: now[0])
-    log.close()
-    flushed = [note.split()[1] for note in notes]
-    saved = [note.split()[1] for note in checkpoint.notes if note.startswith("save")]
-    assert saved == flushed[:-1]  # and before it goes away
-    assert checkpoint.notes[-1] == "remove"
+    run_through(listed(paced()), fresh(), log=path, clock=lambda: now[0])
+    assert notes[0] == notes[-1] == ("remove", 0)  # of an earlier run, and its own
+    *pairs, last = notes[1:-1]
     # twenty readings at 0.3 s: the first, then every fourth
-    assert len(saved) == 5
-    assert flushed[-1] == str(path.stat().st_size)
-    assert not checkpoint.path.exists()
+    assert [what for what, _ in pairs] == ["flush", "save"] * 5
+    assert all(a[1] == b[1] for a, b in zip(pairs[::2], pairs[1::2], strict=True))
+    assert last == ("flush", path.stat().st_size)
+    assert not state_path(path).exists()
 
 
 def test_a_finished_run_leaves_no_checkpoint_and_a_broken_one_does(tmp_path):
@@ -206,12 +204,10 @@ def test_a_finished_run_leaves_no_checkpoint_and_a_broken_one_does(tmp_path):
         yield from frames(simulated(3.0), [])
         raise KeyboardInterrupt
 
-    log = JsonLines(path)
-    checkpoint = Checkpoint(state_path(path), {})
-    with pytest.raises(KeyboardInterrupt):
-        run(fresh(), Listed(broken()), LABELS, log=log, checkpoint=checkpoint)
-    log.close()
-    assert checkpoint.path.exists()
+    with pytest.raises(KeyboardInterrupt), Run(listed(broken()), fresh(), log=path) as run:
+        run.to_end()
+    assert run.resumable
+    assert state_path(path).exists()
     assert read_run(path)[-1]["type"] != "end"
 
 
@@ -234,27 +230,15 @@ class Dying(RunBuffer):
 
 def go(path: Path, source: Source, kill: int | None, seconds: float) -> None:
     """Start or resume a run as `monitor replay` does, and perhaps die at a record."""
-    monitor, tally, watching = fresh(), RunTotals(), rules()
-    checkpoint = Checkpoint(state_path(path), {"a": 1})
-    resume = checkpoint.path.exists()
-    offset = checkpoint.load(monitor, tally, watching) if resume else None
-    log = JsonLines(path, offset)
-    sinks = [RunBuffer()] if kill is None else [Dying(kill)]
-    try:
-        run(
-            monitor,
-            source,
-            LABELS,
-            sinks=sinks,
-            rules=watching,
-            tally=tally,
-            resumed=resume,
-            log=log,
-            checkpoint=checkpoint,
-            clock=ticking(seconds),
-        )
-    finally:
-        log.close()
+    begun = state_path(path).exists()
+    run_through(
+        source,
+        fresh(),
+        sinks=[RunBuffer()] if kill is None else [Dying(kill)],
+        rules=rules(),
+        log=LogFile(path, replace=not begun, resume=begun),
+        clock=ticking(seconds),
+    )
 
 
 @pytest.mark.slow
@@ -266,16 +250,16 @@ def go(path: Path, source: Source, kill: int | None, seconds: float) -> None:
 )
 def test_killed_anywhere_and_resumed_the_file_is_the_same(tmp_path_factory, kills, seconds, steps):
     folder = tmp_path_factory.mktemp("run")
-    go(folder / "whole.jsonl", Listed(items()), None, seconds)
+    go(folder / "whole.jsonl", listed(items()), None, seconds)
     path = folder / "run.jsonl"
     for kill, step in zip(kills, steps, strict=False):
         try:
-            go(path, Listed(items(step)), kill, seconds)
+            go(path, listed(items(step)), kill, seconds)
         except KilledError:
             continue
         break
     else:
-        go(path, Listed(items(steps[-1])), None, seconds)
+        go(path, listed(items(steps[-1])), None, seconds)
     assert lines(path) == lines(folder / "whole.jsonl")
     assert sorted(each.name for each in folder.iterdir()) == ["run.jsonl", "whole.jsonl"]
 
@@ -283,52 +267,15 @@ def test_killed_anywhere_and_resumed_the_file_is_the_same(tmp_path_factory, kill
 def test_a_resumed_run_shows_people_its_start_but_writes_none(tmp_path):
     path = tmp_path / "run.jsonl"
     with pytest.raises(KilledError):
-        go(path, Listed(items()), 12, 2.0)
-    kept, monitor, tally, watching = RunBuffer(), fresh(), RunTotals(), rules()
-    checkpoint = Checkpoint(state_path(path), {"a": 1})
-    log = JsonLines(path, checkpoint.load(monitor, tally, watching))
-    before = tally.readings
-    assert before > 2
-    run(
-        monitor,
-        Listed(items()),
-        LABELS,
-        sinks=[kept],
-        rules=watching,
-        tally=tally,
-        resumed=True,
-        log=log,
-        checkpoint=checkpoint,
-    )
-    log.close()
+        go(path, listed(items()), 12, 2.0)
+    kept, log = RunBuffer(), LogFile(path, resume=True)
+    with Run(listed(items()), fresh(), sinks=[kept], rules=rules(), log=log) as run:
+        before = run.totals.readings
+        assert before > 2
+        run.to_end()
     records = read_run(path)
     assert [record["type"] for record in records].count("start") == 1
     assert kept.records[0]["type"] == "start"
     assert len([r for r in kept.records if r["type"] == "reading"]) == 11 - before
     assert kept.records[-1] == {**records[-1], **kept.records[-1]}
     assert kept.records[-1]["readings"] == 11
-
-
-def test_kept_keeps_the_shape_of_a_long_run():
-    kept = RunBuffer()
-    kept.write({"type": "start"})
-    for second in range(1, 36_001):
-        kept.write({"type": "reading", "seconds": float(second)})
-        kept.write({"type": "gap", "seconds": float(second)})
-    kept.write({"type": "end"})
-    kinds = [record["type"] for record in kept.records]
-    assert (kinds[0], kinds[-1]) == ("start", "end")
-    assert kinds.count("gap") == kept.MOST_OTHERS
-    seconds = [r["seconds"] for r in kept.records if r["type"] == "reading"]
-    assert seconds[:600] == [float(second) for second in range(1, 601)]
-    assert seconds[-1] == 36_000
-    # beside the gaps that are kept stands the reading before them
-    assert len(seconds) < 2500
-    assert max(b / a for a, b in itertools.pairwise(seconds[600:])) < 1.006
-
-
-def test_the_last_reading_is_kept_at_any_moment():
-    kept = RunBuffer()
-    for second in range(1, 3000):
-        kept.write({"type": "reading", "seconds": float(second)})
-        assert kept.records[-1]["seconds"] == second

@@ -1,0 +1,16 @@
+"""A whole run: what is heard, what weighs it, and all that it is written to, put together."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from monitor.lazy import lazily
+
+if TYPE_CHECKING:
+    from monitor.run.files import LedgerFile, LogFile
+    from monitor.run.run import Run
+
+__all__ = ["LedgerFile", "LogFile", "Run"]
+
+_HOMES = {"LedgerFile": "files", "LogFile": "files", "Run": "run"}
+__getattr__, __dir__ = lazily(__name__, _HOMES)

@@ -1,0 +1,74 @@
+"""How a run hears its source: with load shedding where it is live, ahead where it is recorded."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from monitor.protocols import LiveSource, Source
+
+if TYPE_CHECKING:
+    from monitor.sources.file import File
+    from monitor.stream.ahead import HeardAhead
+    from monitor.stream.monitor import Monitor
+
+__all__ = ["brings_audio", "heard_ahead", "shedding_load"]
+
+WORTHWHILE_SECONDS = 300.0
+"""Of audio for each process: it takes a second or two to start."""
+
+
+def brings_audio(source: Source) -> bool:
+    """Whether a source is known to bring audio; one that does not say is judged as it is heard."""
+    from monitor.sources.file import File
+    from monitor.sources.pipe import Pipe
+
+    given = getattr(source, "features", None)  # of ready-made frames
+    return isinstance(source, LiveSource | File | Pipe) if given is None else not given
+
+
+def shedding_load(source: LiveSource, monitor: Monitor) -> Source:
+    """A live source whose slowest feature hears less where the machine cannot keep up."""
+    from monitor.stream.shedding import LoadShedding, Timed
+
+    if getattr(source, "features", None):  # frames cost nothing
+        return source
+    timed = [Timed(feature) for feature in monitor.front_end.make()]
+    monitor.front_end.use(timed)
+    return LoadShedding(source, timed)
+
+
+def heard_ahead(source: Source, monitor: Monitor, jobs: int | None) -> HeardAhead | None:
+    """Recordings whose features several processes compute; None where one process does.
+
+    Args:
+        source: the source of the run.
+        monitor: fresh or restored; features of one's own are computed in this process.
+        jobs: processes; None for as many as are worth it.
+    """
+    from monitor.sources.chain import Chain
+    from monitor.sources.file import File
+    from monitor.stream.ahead import HeardAhead
+
+    each = source.sources if isinstance(source, Chain) else (source,)
+    files = [one for one in each if isinstance(one, File)]
+    if len(files) != len(each) or not monitor.front_end.by_name:
+        return None
+    jobs = _worthwhile(files) if jobs is None else jobs
+    if jobs < 2:
+        return None
+    return HeardAhead(
+        files,
+        monitor.features,
+        jobs=jobs,
+        channel=monitor.settings.channel,
+        levels=monitor.on_change != "ignore",
+        skip=monitor.ticks,
+    )
+
+
+def _worthwhile(files: list[File]) -> int:
+    """As many processes as there are minutes enough for, one a core at most."""
+    from monitor.workers import cores
+
+    total = sum(file.seconds or 0.0 for file in files)
+    return max(1, min(cores(), int(total // WORTHWHILE_SECONDS)))

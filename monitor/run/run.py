@@ -1,0 +1,334 @@
+"""One run from its first refusal to its last record: `Run`."""
+
+from __future__ import annotations
+
+import math
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
+
+from monitor.alerts.actions.courier import Courier
+from monitor.alerts.actions.registry import ACTION_OPTIONS
+from monitor.errors import UsageError
+from monitor.managed import Managed
+from monitor.protocols import AlertAction, AlertRule, LiveSource, Sink, Source, Stateful
+from monitor.run.files import LedgerFile, LogFile
+from monitor.run.hearing import brings_audio, heard_ahead, shedding_load
+from monitor.run.resuming import configuration_of
+from monitor.sources.registry import open_source
+from monitor.stream.checkpoint import Checkpoint, state_path
+from monitor.stream.monitor import Monitor
+from monitor.stream.reading import Reading
+from monitor.stream.records import RunTotals, record_of, start_record
+
+if TYPE_CHECKING:
+    from monitor.ledger import LedgerSession
+    from monitor.sinks.jsonl import JsonLines
+    from monitor.sources.provenance import Provenance
+
+__all__ = ["Run"]
+
+CHECKPOINT_SECONDS = 1.0
+"""Wall seconds between checkpoints: a killed run repeats about that much work."""
+
+Name: TypeAlias = "str | os.PathLike[str]"
+Until: TypeAlias = Callable[[Mapping[str, Any]], bool]
+
+
+class Run(Managed):
+    """A source through a monitor into rules, actions, sinks, a log and a ledger.
+
+    A context manager that gives the records of the run, in order, as they are made: ``start``,
+    ``reading``, ``alert``, ``gap`` and ``change``, and ``end``. Each has been written to the log
+    and all sinks before it is given.
+
+    Entering opens everything, what is cheap to refuse first: the log, actions and sinks, source,
+    monitor, rules, ledger, checkpoint. Nothing is written before all of it fits. Leaving closes
+    everything, what is seen first. A run that is left before its ``end`` has none in its log, and
+    can be resumed where its source can be heard again.
+
+    A live source is stopped by `stop`, its readings say how late they came (``lag``), and its
+    slowest feature hears less where the machine cannot keep up.
+
+    Args:
+        source: what to hear: a source, the name of one (`monitor.sources.open_source`), or a
+            function that opens one. The run closes it.
+        monitor: fresh; or a function that makes one for the opened source.
+        rules: alert rules, whose alerts follow the record they are of; or a function that makes
+            them for the monitor.
+        actions: what alerts do. What they fail at is told in the ``end`` record, and stops nothing.
+        sinks: get every record. An iterator of actions or sinks is asked for them on entering.
+        log: the file of JSON lines; a `LogFile` says more. It is not overwritten unless told to.
+        ledger: the database that adds up what the watched speaker disclosed; a `LedgerFile` says
+            more.
+        until: asked about every alert; True ends the run there.
+        jobs: processes that compute features of recordings, ahead of the readings; the records do
+            not depend on it. None for as many as are worth it. With more than one a script must
+            begin under ``if __name__ == "__main__":``.
+        clock: wall seconds.
+
+    Attributes:
+        source, monitor, rules, actions, sinks: as opened; sinks may be added before the first
+            record.
+        start: the ``start`` record.
+        totals: counts so far, and in the end what a person should know.
+        resumable: whether an interrupted run could be resumed now.
+
+    Raises:
+        MonitorError: on entering: something does not fit, or cannot be opened.
+
+    Example:
+        >>> from monitor import Monitor, Population, alerts
+        >>> from monitor.population.reference import demo_frames
+        >>> monitor = Monitor(Population.reference(), ["f0"], step_seconds=60)
+        >>> with Run(demo_frames(), monitor, rules=[alerts.Threshold("bits", 1)]) as run:
+        ...     for record in run:
+        ...         if record["type"] == "alert":
+        ...             print(record["state"], "at", record["seconds"], "s")
+        raised at 120.0 s
+        >>> run.totals.readings, run.totals.alerts
+        (10, 1)
+    """
+
+    def __init__(
+        self,
+        source: Source | Name | Callable[[], Source],
+        monitor: Monitor | Callable[[Source], Monitor],
+        *,
+        rules: Iterable[AlertRule] | Callable[[Monitor], Iterable[AlertRule]] = (),
+        actions: Iterable[AlertAction] = (),
+        sinks: Iterable[Sink] = (),
+        log: Name | LogFile | None = None,
+        ledger: Name | LedgerFile | None = None,
+        until: Until | None = None,
+        jobs: int | None = 1,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._given = source, monitor, rules, actions, sinks
+        self._log_file = log if log is None or isinstance(log, LogFile) else LogFile(log)
+        self._ledger_file = (
+            ledger if ledger is None or isinstance(ledger, LedgerFile) else LedgerFile(ledger)
+        )
+        self._until, self._jobs, self._clock = until, jobs, clock
+        self._stack = ExitStack()
+        self._log: JsonLines | None = None
+        self._session: LedgerSession | None = None
+        self._checkpoint: Checkpoint | None = None
+        self._stopped = False
+        self.actions: list[AlertAction] = []
+        self.sinks: list[Sink] = []
+        self.rules: list[AlertRule] = []
+        self.start: dict[str, Any] = {}
+        self.totals = RunTotals()
+
+    # ------------------------------------------------------------------------------ opening
+
+    def __enter__(self) -> Self:
+        try:
+            self._open()
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def _open(self) -> None:
+        source, monitor, rules, actions, sinks = self._given
+        if self._log_file is not None:
+            self._log = self._log_file.open()
+            self._stack.callback(self._log.close)
+        for action in actions:
+            self._stack.callback(action.close)
+            self.actions.append(action)
+        for sink in sinks:
+            self.sinks.append(sink)
+        self.source = _opened(source)
+        self.monitor = monitor(self.source) if callable(monitor) else monitor
+        self.monitor.front_end.check(self.source)
+        if brings_audio(self.source):  # what computes it fits as well
+            self.monitor.front_end.make()
+        self._stack.enter_context(self.source)
+        self._labels: Sequence[str] = getattr(self.source, "labels", (self.source.label,))
+        self._parts: tuple[Provenance, ...] | None = None
+        start = start_record(self.monitor, self._labels)
+        self._take_rules(rules(self.monitor) if callable(rules) else rules, start)
+        if self._ledger_file is not None:
+            self._session = self._ledger_file.session(
+                self.monitor, self._heard(), resume=self._resumed
+            )
+            self._stack.callback(self._session.close)
+            self.actions.append(self._session)
+        if self._log is not None and self._log.plain:
+            self._open_checkpoint(start)
+        self.start = start if self._session is None else self._session.begin(start)
+
+    def _take_rules(self, rules: Iterable[AlertRule], start: dict[str, Any]) -> None:
+        """Refuse rules that do not fit the stream, and note what a person should know of others."""
+        self.rules = list(rules)
+        recorded = [rule.record() for rule in self.rules if hasattr(rule, "record")]
+        if recorded:  # what was worked out for them
+            start["alarms"] = recorded
+        for rule in self.rules:
+            rule.update(start)
+        for rule in self.rules:
+            if (note := getattr(rule, "note", None)) is not None and (line := note(start)):
+                start["notices"].append(line)
+        if not self.rules and any(isinstance(action, Courier) for action in self.actions):
+            told = " and ".join(each.name for each in ACTION_OPTIONS if each.environment)
+            start["notices"].append(f"no --alert is set: nothing is sent to {told}")
+
+    def _open_checkpoint(self, start: Mapping[str, Any]) -> None:
+        assert self._log is not None
+        assert self._log_file is not None
+        live, parts = isinstance(self.source, LiveSource), None
+        if not live:
+            parts = self._parts = getattr(self.source, "provenance", None)
+        if self._resumed and parts is None:
+            raise UsageError(f"{self.source.label} cannot be heard again: leave out --resume")
+        configuration = {}
+        if parts is not None:
+            configuration = configuration_of(
+                self.monitor, parts, start, self.rules, ledger=self._session is not None
+            )
+        self._checkpoint = Checkpoint(state_path(Path(self._log_file.path)), configuration)
+        self._checkpoint.check()
+        if self._resumed:
+            kept = [*self.rules, *self._stateful]
+            self._log.go_on_at(self._checkpoint.load(self.monitor, self.totals, kept))
+
+    @property
+    def _resumed(self) -> bool:
+        return self._log_file is not None and self._log_file.resume
+
+    @property
+    def _stateful(self) -> list[Stateful]:
+        return [] if self._session is None else [self._session]
+
+    def _heard(self) -> list[Provenance]:
+        """The recordings, each once, that can be known again."""
+        parts: Iterable[Provenance] = getattr(self.source, "provenance", None) or ()
+        return [part for part in dict.fromkeys(parts) if part.hashes]
+
+    # ------------------------------------------------------------------------------ hearing
+
+    @property
+    def locked(self) -> bool:
+        """Whether the log is safe from other runs; the file system may know no locks."""
+        return self._log is None or self._log.locked
+
+    @property
+    def resumable(self) -> bool:
+        """Whether an interrupted run could be resumed now."""
+        return self._saves is not None and self._saves.path.exists()
+
+    @property
+    def incomplete(self) -> bool:
+        """Whether audio was lost, or something is missing from the ledger."""
+        return self.totals.gaps > 0 or (self._session is not None and self._session.incomplete)
+
+    def to_end(self) -> RunTotals:
+        """Hear the source to its end.
+
+        Returns:
+            the counts of the whole run.
+        """
+        for _ in self:
+            pass
+        return self.totals
+
+    def stop(self) -> None:
+        """End the run after what was heard so far; may be called from anywhere."""
+        if isinstance(self.source, LiveSource):
+            self.source.stop()
+        else:
+            self._stopped = True
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        if not self.start:
+            raise UsageError("a Run is opened by a with statement: with Run(...) as run")
+        if self._checkpoint is not None and not self._resumed:
+            self._checkpoint.remove()  # of the run that is overwritten now
+        if self._resumed:
+            # people see where they are; the log has it already
+            for sink in (*self.sinks, *self.actions):
+                sink.write(self.start)
+        else:
+            yield from self._give(self.start)
+        live = self.source if isinstance(self.source, LiveSource) else None
+        ended_by = None
+        saved = -math.inf  # the first reading can be resumed from
+        for event in self.monitor.events(self._prepared()):
+            record = record_of(event, self._labels, self.monitor.on_change)
+            if live is not None and isinstance(event, Reading):
+                record["lag"] = live.behind_seconds(event.seconds)
+            for each in self._give(record, self.monitor.recordings.number):
+                if self._until is not None and each["type"] == "alert" and self._until(each):
+                    ended_by = ended_by or each["rule"]
+                yield each
+            if ended_by is not None or self._stopped:
+                break
+            if isinstance(event, Reading) and self._clock() - saved >= CHECKPOINT_SECONDS:
+                self._save()
+                saved = self._clock()
+        yield from self._end(ended_by)
+
+    def _prepared(self) -> Source:
+        """The source, as it is best heard."""
+        if isinstance(self.source, LiveSource):
+            return shedding_load(self.source, self.monitor)
+        ahead = heard_ahead(self.source, self.monitor, self._jobs)
+        return self.source if ahead is None else self._stack.enter_context(ahead)
+
+    def _give(self, record: dict[str, Any], recording: int = 0) -> Iterator[dict[str, Any]]:
+        """A record, and the alerts that it gives rise to, each written to all."""
+        pending = [record]
+        where = self._labels[recording] if recording < len(self._labels) else ""
+        for rule in self.rules:
+            pending.extend({**alert, "recording": where} for alert in rule.update(record))
+        for each in pending:
+            self.totals.count(each)
+            if self._log is not None:
+                self._log.write(each)
+            for sink in (*self.sinks, *self.actions):
+                sink.write(each)
+            yield each
+
+    def _save(self) -> None:
+        if self._saves is not None and self._log is not None:
+            self._log.flush()
+            kept = [*self.rules, *self._stateful]
+            self._saves.save(self.monitor, self.totals, kept, self._log.offset)
+
+    @property
+    def _saves(self) -> Checkpoint | None:
+        """The checkpoint, of a source that can be heard again."""
+        return None if self._parts is None else self._checkpoint
+
+    def _end(self, ended_by: str | None) -> Iterator[dict[str, Any]]:
+        totals = self.totals
+        totals.failures = [line for action in self.actions for line in action.settle()]
+        yield from self._give(
+            totals.end_record(
+                self.monitor, self._labels, complete=totals.gaps == 0, stopped=ended_by
+            )
+        )
+        if self._saves is not None:
+            if self._log is not None:
+                self._log.flush()
+            self._saves.remove()
+
+    def close(self) -> None:
+        """Close everything: sinks, ledger, source, actions, log."""
+        for sink in self.sinks:
+            self._stack.callback(sink.close)
+        self._stack.close()
+
+
+def _opened(source: Source | Name | Callable[[], Source]) -> Source:
+    if isinstance(source, str | os.PathLike):
+        return open_source(source)
+    if isinstance(source, Source):
+        return source
+    return source()
