@@ -25,6 +25,7 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
     derandomize=CI,  # the same examples for the same code
 )
+settings.register_profile("quick", settings.get_profile("patient"), max_examples=20)
 settings.load_profile("patient")
 
 # a shell that runs the tests in the background lets all that they start ignore an interrupt
@@ -43,6 +44,11 @@ NEEDS = {
 
 SLOW = ("browser", "sound", "weights")
 """Markers whose tests are slow, each of them."""
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("markexpr") == "not slow":  # the fast suite looks at fewer examples
+        settings.load_profile("quick")
 
 
 @pytest.hookimpl(tryfirst=True)  # before -m chooses

@@ -21,6 +21,7 @@ def told(_: None) -> Iterator[tuple[int, str | None]]:
     yield os.getpid(), os.environ.get("OPENBLAS_NUM_THREADS")
 
 
+@pytest.mark.slow
 def test_each_task_by_its_place_and_an_error_where_it_came():
     with Apart(counted, [2, 3, 4 * AHEAD, 1], jobs=2) as apart:
         assert list(apart.of(0)) == [0, 1]
@@ -32,6 +33,7 @@ def test_each_task_by_its_place_and_an_error_where_it_came():
         assert list(apart.of(3)) == [0]
 
 
+@pytest.mark.slow
 def test_processes_are_others_and_have_one_thread():
     with Apart(told, [None] * 3, jobs=2) as apart:
         found = [next(apart.of(place)) for place in range(3)]

@@ -40,6 +40,7 @@ def npy(array: np.ndarray, shape=None) -> bytes:
     return file.getvalue() + array.tobytes()
 
 
+@pytest.mark.slow
 @given(arrays.arrays(st.sampled_from(["u1", "<i8", "<f4", "?", "U3"]), arrays.array_shapes()))
 def test_what_numpy_saved_comes_back(array):
     found = read_arrays(saved(one=array, two=np.zeros((0, 4))))

@@ -141,6 +141,7 @@ def test_feature_forgets_at_a_reset(name):
     assert_same_track(heard(feature, [samples]), fresh, FEATURES[name].tolerance)
 
 
+@pytest.mark.slow
 @each(COMPUTED)
 @few
 @given(data=st.data())
@@ -299,11 +300,13 @@ def source_case(request):
     return SOURCES[request.param]
 
 
+@pytest.mark.slow
 def test_every_source_is_under_contract(tmp_path):
     made = {type(case.cuttings(tmp_path)[-1]()).__name__ for case in SOURCES.values()}
     assert made == {name for name in monitor.sources.__all__ if name[0].isupper()}
 
 
+@pytest.mark.slow
 def test_source_offers_what_the_protocol_asks(source_case, tmp_path):
     for opens in source_case.cuttings(tmp_path):
         source = opens()
@@ -322,6 +325,7 @@ def test_source_offers_what_the_protocol_asks(source_case, tmp_path):
         assert all(x.dtype == np.float32 and np.abs(x).max() > 0.1 for x in found.samples.values())
 
 
+@pytest.mark.slow
 def test_source_gives_the_same_stream_for_any_cutting(source_case, tmp_path):
     streams = []
     for opens in source_case.cuttings(tmp_path):
@@ -337,6 +341,7 @@ def test_source_gives_the_same_stream_for_any_cutting(source_case, tmp_path):
         assert other.gaps == streams[0].gaps
 
 
+@pytest.mark.slow
 def test_source_begins_again(source_case, tmp_path):
     source = source_case.cuttings(tmp_path)[-1]()
     iterator = iter(source)

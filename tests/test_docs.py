@@ -48,6 +48,7 @@ def test_the_command_line_reference_is_true():
     assert (ROOT / "docs" / "cli.md").read_text(encoding="utf-8") == reference()
 
 
+@pytest.mark.slow
 def test_the_ten_lines_run(tmp_path):
     page = (ROOT / "docs" / "python.md").read_text(encoding="utf-8")
     code = re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL)[0]
@@ -63,6 +64,7 @@ def test_the_ten_lines_run(tmp_path):
     assert all(re.fullmatch(r" +\d\.0 s +\d\.\d\d of 5\.64 bits", line) for line in lines)
 
 
+@pytest.mark.slow
 def test_the_command_that_evaluates_runs(tmp_path):
     page = (ROOT / "docs" / "evaluate.md").read_text(encoding="utf-8")
     (command,) = re.findall(r"```sh\nmonitor (.*?)\n```", page, flags=re.DOTALL)

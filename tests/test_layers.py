@@ -72,6 +72,7 @@ def violations(room: str, tree: ast.AST) -> list[str]:
     return sorted(other for other in others if LEVEL.get(other, 99) >= LEVEL[room])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_imports_go_down(path):
     room = path.relative_to(ROOT).parts[0].removesuffix(".py")

@@ -299,5 +299,6 @@ def test_names_load_no_more_than_they_need(name):
     assert {module.split(".")[0] for module in modules} <= {"scipy"}
 
 
+@pytest.mark.slow
 def test_the_finder_of_heavy_modules_can_find():
     assert "scipy.special" in heavy(loaded("-c", "import scipy.special"))

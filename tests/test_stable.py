@@ -164,6 +164,7 @@ LOOKED_AT = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", LOOKED_AT)
 def test_no_key_goes(what, tmp_path):
     noted = set(json.loads(NOTED.read_text(encoding="utf-8"))[what])

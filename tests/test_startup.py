@@ -10,6 +10,8 @@ import soundfile
 
 from tests.sounds import RATE, synthetic
 
+pytestmark = pytest.mark.slow
+
 SLOW = (
     *("scipy.stats", "scipy.optimize", "river", "sklearn", "sqlalchemy", "pandas"),
     *("matplotlib", "torch", "speechbrain", "sqlite3", "http.client", "ssl"),
@@ -42,7 +44,6 @@ print(loaded())
     assert ran(program) == "[]\n"
 
 
-@pytest.mark.slow
 def test_the_first_reading_comes_before_anything_slow(tmp_path):
     soundfile.write(tmp_path / "short.wav", synthetic(5.0), RATE)
     program = f"""

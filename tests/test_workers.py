@@ -41,12 +41,14 @@ def refused(number: int) -> int:
     return number
 
 
+@pytest.mark.slow
 def test_results_come_in_order_each_made_with_one_thread():
     tasks = [0.3, 0.0, 0.1, 0.0]
     assert list(each_in_order(later_first, tasks, 2)) == [(task, "1") for task in tasks]
     assert list(each_in_order(abs, [-2, 1, -3])) == [2, 1, 3]
 
 
+@pytest.mark.slow
 def test_an_exception_of_the_work_is_raised_here():
     with closing(each_in_order(refused, range(9), 2)) as results:
         assert [next(results), next(results)] == [0, 1]
@@ -54,6 +56,7 @@ def test_an_exception_of_the_work_is_raised_here():
             next(results)
 
 
+@pytest.mark.slow
 def test_a_process_that_dies_is_one_line():
     with pytest.raises(MonitorError, match="one of 2 processes has ended") as caught:
         list(each_in_order(killed, range(9), 2))

@@ -29,6 +29,7 @@ def alerts(records):
     return [record for record in records if record["type"] == "alert"]
 
 
+@pytest.mark.slow
 def test_a_command_and_a_webhook_get_every_alert(replay, tmp_path):
     said = tmp_path / "said.jsonl"
     with receiving() as receiver:

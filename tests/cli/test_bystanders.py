@@ -52,6 +52,7 @@ def test_alerts_are_about_the_watched_one_alone(replay):
     assert with_them == without
 
 
+@pytest.mark.slow
 def test_the_terminal_says_it(terminal, talk):
     options = ("replay", talk / "talk.npz", "-p", talk / "told.npz", "--watch", "s1", *ASK)
     code, shown, _ = terminal(*options)

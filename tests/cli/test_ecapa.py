@@ -73,6 +73,7 @@ def test_enrolled_with_the_network_of_the_environment(run, shared, tmp_path, mon
     assert made.slices.shape == (4, 192)
 
 
+@pytest.mark.slow
 def test_without_a_network_nothing_is_begun(run, people, embedded, wav, tmp_path):
     log, gone = tmp_path / "talk.jsonl", tmp_path / "gone"
     common = ("--features", "identity", "--ecapa", gone)

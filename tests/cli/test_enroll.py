@@ -217,6 +217,7 @@ def test_an_unknown_feature(run, tmp_path, sounds):
     assert "did you mean f0?" in result.complaint
 
 
+@pytest.mark.slow
 def test_only_data_on_stdout_and_a_bar_on_a_terminal(terminal, tmp_path, people):
     # a speaker's name must not be able to steer the terminal
     lines = [f"{people}/00000{i}/s{j}.npz,[/{i}]\n" for i in range(2) for j in range(2)]
@@ -288,6 +289,7 @@ def test_a_folder_among_loose_recordings_may_be_a_session(run, tmp_path, sounds)
     assert "a.wav lies outside every speaker's folder" in result.err
 
 
+@pytest.mark.slow
 def test_the_plan_of_many_speakers_is_short(tmp_path):
     for i in range(500):
         put(tmp_path / f"s{i}/a.wav", np.zeros(RATE))

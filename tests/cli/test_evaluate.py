@@ -115,6 +115,7 @@ def test_notes_have_room_beside_numbers_of_any_size(run, folder, tmp_path):
     assert row.split()[-1] == "1"
 
 
+@pytest.mark.slow
 def test_many_systems_are_shown_a_few_at_a_time(run, folder, tmp_path):
     files = []
     for i in range(9):
@@ -142,6 +143,7 @@ def test_figures_by_name(evaluate):
     ]  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("systems", [["strong"], ["strong", "weak"]])
 def test_only_what_concerns_the_figures_asked_for_is_said(evaluate, systems):
     of_lid, of_anonymity = "There is no dev matrix", "What was anonymised"
@@ -177,6 +179,7 @@ def test_every_figure_is_explained(run, evaluate):
     assert {figure["name"] for figure in system["figures"].values()} <= set(said)
 
 
+@pytest.mark.slow
 def test_one_trial_a_speaker(run, tmp_path):
     noise = np.random.default_rng(1).normal(size=(30, 30))
     np.save(tmp_path / "s.npy", noise + 1.5 * np.eye(30))
@@ -238,6 +241,7 @@ def test_the_same_seed_says_the_same(evaluate):
     assert other.out != evaluate("weak", options=options).out
 
 
+@pytest.mark.slow
 def test_several_systems_side_by_side(evaluate):
     options = ("--names", "before,after, none", "--all")
     result = evaluate("strong", "weak", "random", options=options)
@@ -348,6 +352,7 @@ def test_the_inputs_are_never_written_over(run, folder, tmp_path):
     assert result.code == 1
 
 
+@pytest.mark.slow
 def test_on_a_terminal(terminal, folder):
     arguments = ("evaluate", folder / "weak.npy", "--labels", folder / "labels.txt")
     code, shown, err = terminal(*arguments, "--draws", 20)

@@ -71,6 +71,7 @@ def test_the_rule_says_what_it_rests_on(replay, known, talk):
     assert words in result.err
 
 
+@pytest.mark.slow
 def test_the_first_reading_over_it_raises_it(replay):
     result = replay(*ASK)
     first = alerts(result.records)[0]

@@ -73,6 +73,7 @@ def test_a_budget_that_cannot_be_spent(replay, talk):
     assert "note: budget of 8 bits spent: can never be raised: among 12 speakers" in result.err
 
 
+@pytest.mark.slow
 def test_show_on_a_terminal(replay, terminal, talk, ledger):
     replay(talk)
     code, shown, _ = terminal("ledger", "show", ledger, columns=120)

@@ -194,6 +194,7 @@ def test_too_little_speech_enrols_nobody(start, virtual_microphone, tmp_path):
 NOWHERE = {"PULSE_SERVER": "unix:/nonexistent", "HOME": "/nonexistent", "PATH": "/nonexistent"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["listen", "devices"])
 def test_no_input_is_one_line_with_the_cure(command, name):
     if "PortAudio" in missing():

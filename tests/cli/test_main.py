@@ -114,6 +114,7 @@ def test_exit_statuses(run, monkeypatch, error, code, words):
     assert words in result.complaint
 
 
+@pytest.mark.slow
 def test_a_reader_who_leaves_is_no_failure(command, talk, population):
     shell = (
         f"{' '.join(command)} replay {talk} -p {population} | head -n 3; echo ${{PIPESTATUS[*]}}"
@@ -133,6 +134,7 @@ def test_a_reader_who_leaves_is_no_failure(command, talk, population):
     assert (done.stdout, done.stderr) == ("0 0\n", "")
 
 
+@pytest.mark.slow
 def test_a_full_disk_behind_stdout(command, talk, population):
     for arguments in (["replay", str(talk), "-p", str(population)], ["replay", "--help"]):
         with Path("/dev/full").open("w") as full:

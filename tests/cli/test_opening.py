@@ -63,6 +63,7 @@ def wrong(folder: Path, port: int) -> list[tuple[list[object], str]]:
     ]
 
 
+@pytest.mark.slow
 def test_a_refused_replay_changes_nothing(run, talk, population, finished, taken):
     before = content(finished)
     more = [
@@ -128,6 +129,7 @@ def test_an_empty_file_is_nothing_to_lose(run, talk, population, tmp_path):
     assert run("replay", talk, "-p", population, "--jsonl", tmp_path / "run.jsonl").code == 0
 
 
+@pytest.mark.slow
 def test_two_runs_do_not_write_to_one_file(run, command, talk, population, tmp_path):
     """The second is refused; the first, killed and resumed, misses nothing."""
     path = tmp_path / "run.jsonl"
@@ -164,6 +166,7 @@ def test_without_locks_it_is_said_and_goes_on(run, talk, population, tmp_path, m
     assert read_run(path)[-1]["type"] == "end"
 
 
+@pytest.mark.slow
 def test_a_ledger_that_is_gone_is_not_made_anew_to_resume_with(
     run, command, talk, population, tmp_path
 ):

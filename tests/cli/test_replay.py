@@ -224,6 +224,7 @@ def test_steps(run, wav):
         assert run("replay", wav, "--step", wrong).code == 2
 
 
+@pytest.mark.slow
 def test_speed_changes_nothing_but_the_time(run, wav):
     assert run("replay", wav, "--speed", 500).readings == run("replay", wav).readings
 
@@ -294,6 +295,7 @@ def test_rules_that_do_not_fit_are_refused_before_anything_is_written(
 @pytest.mark.parametrize(
     ("suffix", "start"), [("png", b"\x89PNG"), ("SVG", b"<?xml"), ("pdf", b"%PDF")]
 )
+@pytest.mark.slow
 def test_plots(run, wav, tmp_path, suffix, start):
     result = run("replay", wav, "--plot", tmp_path / f"talk.{suffix}")
     assert result.code == 0
@@ -359,6 +361,7 @@ def test_a_table_on_a_terminal(terminal, talk, population, tmp_path):
     assert len(read_run(path)) == 52
 
 
+@pytest.mark.slow
 def test_a_terminal_gets_its_cursor_back_after_an_error(terminal, talk, population, tmp_path):
     for options in (["--jsonl", tmp_path / "no" / "run.jsonl"], ["--jsonl", "/dev/full"]):
         code, shown, _ = terminal("replay", talk, "-p", population, *options, both=True)

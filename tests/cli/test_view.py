@@ -27,6 +27,7 @@ def recorded(tmp_path):
     return path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("token", [None, SECRET])
 def test_a_recorded_run_is_served_until_it_is_interrupted(command, recorded, token):
     environment = {**os.environ, **({} if token is None else {"MONITOR_WEB_TOKEN": token})}

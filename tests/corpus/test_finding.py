@@ -118,6 +118,7 @@ def test_manifest_that_is_no_text(tmp_path):
         find(tmp_path)
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(st.text(max_size=200))
 def test_any_manifest_is_read_or_refused(tmp_path_factory, text):

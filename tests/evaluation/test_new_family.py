@@ -96,6 +96,7 @@ def test_it_is_not_there_without_its_folder():
     assert short_name("lead.mean") == "lead.mean"
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("added")
 def test_reports_tables_and_pages_show_it():
     first, other = evaluate(separated(), replicates=40), evaluate(chance(10, 5), replicates=40)
@@ -141,6 +142,7 @@ def _printed(*arguments: object) -> str:
     return done.stdout
 
 
+@pytest.mark.slow
 def test_the_tests_of_properties_hold_it_to_its_extremes(folder):
     code = (
         "import sys, pytest, monitor.evaluation; monitor.evaluation.__path__.append(sys.argv[1]); "

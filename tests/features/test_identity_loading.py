@@ -208,6 +208,7 @@ def test_the_network_is_loaded_once_and_always_the_same(model):
     assert first.shape == (2, 192)
 
 
+@pytest.mark.slow
 def test_nothing_heavy_is_imported_before_one_is_made():
     code = (
         "import sys, monitor.features.registry, monitor.features.identity;"

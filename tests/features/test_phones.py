@@ -202,6 +202,7 @@ def test_the_frames_are_the_golden_ones():
     assert same.mean() > 0.97  # other processors round otherwise: a code may be as near as another
 
 
+@pytest.mark.slow
 def test_the_recogniser_is_not_loaded():
     """In a process of its own: nothing that is heard live needs it."""
     script = """

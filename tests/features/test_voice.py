@@ -65,6 +65,7 @@ def test_the_frames_are_the_golden_ones():
     np.testing.assert_allclose(made["values"], golden["values"], atol=1e-4)
 
 
+@pytest.mark.slow
 def test_any_cutting_and_any_batch_gives_the_same_bits():
     sound = np.concatenate([synthetic(20.0, pitch) for pitch in PITCHES])
     whole = heard(Voice(), sound)
@@ -118,6 +119,7 @@ def test_the_stronger_network_takes_its_place(monkeypatch):
     assert not superseded("identity", ["voice", "identity"])
 
 
+@pytest.mark.slow
 def test_it_needs_no_torch():
     code = (
         "import sys; from monitor.features.voice import Voice; Voice();"

@@ -36,6 +36,7 @@ def test_the_oracle_sees_what_a_reader_may_not_do(tmp_path, raised, what):
     assert what in (try_one(reader, tmp_path) or "")
 
 
+@pytest.mark.slow
 def test_the_oracle_sees_memory_that_is_taken(tmp_path):
     reader = Reader("x", "x", lambda _: None, READERS[0].mutate, lambda _: len(b"x" * (1 << 30)))
     assert "MiB" in (try_one(reader, tmp_path) or "")

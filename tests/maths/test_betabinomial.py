@@ -81,6 +81,7 @@ def test_a_law_sums_to_one_and_has_the_right_mean(log_alpha, log_beta, speakers)
     assert p @ np.arange(speakers) == pytest.approx(mean, rel=1e-7, abs=1e-12)
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(logs, logs, st.integers(2, 200))
 def test_turning_the_ranks_around_swaps_the_parameters(log_alpha, log_beta, speakers):

@@ -89,6 +89,7 @@ def test_no_evidence_is_one_of_n(name):
     np.testing.assert_allclose(far, [1e-4, 1e-6], rtol=0.01)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 @settings(deadline=None, max_examples=25)
 @given(data=st.data())

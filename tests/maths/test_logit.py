@@ -200,6 +200,7 @@ def leave_one_out(trials):
     return np.mean(found)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("speakers", "features"), [(3, 1), (4, 2), (10, 1), (14, 1), (14, 2)])
 def test_held_out_bits_are_of_speakers_that_the_fit_has_not_seen(speakers, features):
     for seed in range(2):
@@ -260,6 +261,7 @@ def test_a_feature_that_says_something_new_keeps_nearly_all_its_weight():
     assert found.weights[1] < free.weights[1]
 
 
+@pytest.mark.slow
 def test_on_few_speakers_the_prior_helps_those_that_are_unseen():
     gains = []
     for seed in range(12):

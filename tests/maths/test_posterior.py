@@ -155,6 +155,7 @@ def test_nobody_watched_has_no_local_bits():
     assert gain.shape == floors.shape
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("features", [1, 2, 3])
 @pytest.mark.parametrize("speakers", [2, 49, 50, 256, 300])
 @pytest.mark.parametrize("target", [None, 1])

@@ -51,6 +51,7 @@ def whole(network) -> np.ndarray:
     return heard(network.stream(), SOUND, [])
 
 
+@pytest.mark.slow
 @settings(max_examples=15, deadline=None)
 @given(st.lists(st.integers(0, len(SOUND)), max_size=12))
 def test_how_the_stream_is_cut_changes_no_bit(network, whole, cuts):

@@ -31,6 +31,7 @@ def kept(path: Path, weights: Mapping[str, Any]) -> dict[str, Any]:
         elements=st.floats(-100, 100, width=32),
     )
 )
+@pytest.mark.slow
 def test_every_weight_comes_back_to_half_a_step_of_its_row(tmp_path_factory, kernel):
     path = tmp_path_factory.mktemp("weights") / "made.npz"
     made = int8({"up": kernel, "up.bias": kernel[0].ravel()})

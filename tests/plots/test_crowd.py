@@ -52,6 +52,7 @@ def test_the_mark_is_read_wherever_it_stands(supported):
         assert room.x0 <= box.x0 <= box.x1 <= room.x1
 
 
+@pytest.mark.slow
 def test_systems_side_by_side_have_no_legend_and_no_words_that_overlap():
     axes = painted(crowd(50), crowd(80, 0.6))
     assert axes.get_legend() is None

@@ -258,6 +258,7 @@ def test_a_failed_write_leaves_the_old_file(
     assert list(tmp_path.iterdir()) == [path]
 
 
+@pytest.mark.slow
 def test_ten_hours_are_drawn_small(tmp_path: Path) -> None:
     plot_run([start(), *rising(36_000)], tmp_path / "run.svg")
     assert (tmp_path / "run.svg").stat().st_size < 1_500_000

@@ -91,6 +91,7 @@ def test_a_law_of_the_other_kind_of_session_stands_in_with_its_own_maxima():
     st.lists(st.floats(-5, 20), min_size=20, max_size=60),
     st.integers(0, 59),
 )
+@pytest.mark.slow
 def test_at_most_the_share_of_exchangeable_speakers_exceeds_it(share, reached, place):
     """As the maxima of every speaker but one would quote it, each being that one in turn."""
     values = np.array(reached)

@@ -176,6 +176,7 @@ def test_any_truncation_is_noticed(store):
         refused(store)
 
 
+@pytest.mark.slow
 def test_damage_is_noticed_or_harmless(store):
     whole, generator = store.read_bytes(), np.random.default_rng(0)
     said = []

@@ -163,6 +163,7 @@ def test_wrong_values_are_invalid(record, key, value):
     assert not VALIDATOR.is_valid({**record, key: value})
 
 
+@pytest.mark.slow
 def test_a_run_reads_back(tmp_path):
     path = tmp_path / "run.jsonl"
     sink = JsonLines(path)

@@ -17,6 +17,7 @@ RATE = 16_000
 SUFFIXES = ["wav", "flac", "ogg", "opus", "mp3", "aiff", "au", "w64", "caf"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", SUFFIXES)
 def test_every_format_is_heard_whole(recordings, listen, suffix):
     source = File(recordings[suffix])

@@ -165,6 +165,7 @@ def test_single_array_and_pickle_are_refused(tmp_path):
         FramesFile(path)
 
 
+@pytest.mark.slow
 @settings(max_examples=150)
 @given(data=st.data())
 def test_a_damaged_npz_is_read_or_refused(data, tmp_path_factory):
@@ -218,6 +219,7 @@ def test_json_lines(tmp_path):
         st.tuples(st.integers(1, 900), st.booleans(), st.integers(0, 50)), min_size=1, max_size=30
     )
 )
+@pytest.mark.slow
 def test_json_lines_equal_npz(tmp_path_factory, rows):
     folder = tmp_path_factory.mktemp("frames")
     tick, ticks, speech, rendered = 0, [], [], []
@@ -281,6 +283,7 @@ JSON = st.recursive(
         max_size=4,
     )
 )
+@pytest.mark.slow
 def test_any_json_is_read_or_refused(tmp_path_factory, rows):
     path = lines(tmp_path_factory.mktemp("any") / "a.jsonl", *rows)
     try:

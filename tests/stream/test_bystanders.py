@@ -80,6 +80,7 @@ def test_along_a_stream_they_are_those_of_the_readings_ratios():
     assert seen
 
 
+@pytest.mark.slow
 def test_records_name_them_and_the_end_their_peaks():
     _, (start, *readings, end) = heard()
     for record in (start, *readings, end):

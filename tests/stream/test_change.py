@@ -218,6 +218,7 @@ def test_a_pitch_that_stays_tells_that_only_the_channel_changed():
         assert not any(change.back for change in found)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("feature", KINDS)
 def test_one_person_is_seldom_taken_for_two(feature):
     hours = 4

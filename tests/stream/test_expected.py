@@ -36,6 +36,7 @@ def direct(made, seconds, speakers):
 @pytest.mark.parametrize(
     "kind", ["plain", "falls at the end", "perfect at the end", "degenerate replicates"]
 )
+@pytest.mark.slow
 def test_against_the_direct_evaluation(kind, speakers):
     made = law(kind)
     expected = ExpectedBits(made, speakers)

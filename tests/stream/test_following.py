@@ -134,6 +134,7 @@ def test_split_begins_another_stream_with_its_own_peak():
     assert first.seconds == pytest.approx(change.seconds + 1.0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("on_change", ["note", "reset", "split"])
 def test_any_cutting_gives_the_same(on_change):
     whole = [record_of(event, ["a"], on_change) for event in events(on_change, 2 * TURN * 100)]
@@ -142,6 +143,7 @@ def test_any_cutting_gives_the_same(on_change):
         assert parts == whole
 
 
+@pytest.mark.slow
 def test_alerts_go_on_when_the_first_voice_is_back():
     turns, kept, rule = (FIRST, SECOND, FIRST), RunBuffer(), Threshold("bits", 0.5)
     monitor = Monitor(reference(), watch=FIRST, on_change="note")
@@ -172,6 +174,7 @@ def test_alerts_go_on_when_the_first_voice_is_back():
         assert done == [r for r in kept.records if r["type"] in ("reading", "change")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("on_change", ["note", "split"])
 @pytest.mark.parametrize("stop", [60, 95, 120])
 def test_stopped_and_resumed_equals_never_stopped(on_change, stop):

@@ -292,6 +292,7 @@ def test_the_headline_is_local_bits_of_the_watched_else_the_attackers_confidence
     assert any(one.bits != other.bits for one, other in zip(watched, nobody, strict=True))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("watch", [None, WATCHED, "163"])
 def test_the_peak_is_a_high_water_mark(watch):
     made = readings(hear([simulated(30.0)], watch=watch))
@@ -348,6 +349,7 @@ def test_a_population_without_laws_says_how_to_learn_one():
 # ----------------------------------------------------------------------------------- losses
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rate", [8000, 16000, 44100])
 @pytest.mark.parametrize("after", [0.0, 0.7, 1.505, 2.0, 3.2])
 def test_a_loss_stands_between_the_readings_it_fell_between(rate, after):

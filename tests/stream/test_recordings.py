@@ -84,6 +84,7 @@ def test_an_alert_says_in_which_recording_it_was_raised():
     ]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_two_people_are_told_and_one_is_not():
     one = [voice(60, 40), voice(60, 40, 1, 60.0), voice(60, 40, 2, 120.0)]
     assert end_of(one, ["a", "b", "c"])["notices"] == []
@@ -112,6 +113,7 @@ def test_features_that_the_shipped_readers_do_not_have_judge_nobody():
         assert not unlike({name: two_features().specs["f0"]}, ones, ones)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("step", [1000, 4000, 50_000])
 def test_any_cutting_says_the_same(step):
     samples = sounds(30.0)
@@ -124,6 +126,7 @@ def test_any_cutting_says_the_same(step):
     assert monitor.recordings.silent == []
 
 
+@pytest.mark.slow
 def test_resumed_the_same_is_said(tmp_path):
     """Stopped in each of the recordings, by turns."""
     items = [voice(30, 40), silence(5, 1), voice(30, 75, 2, 35.0), voice(30, 40, 3, 65.0)]

@@ -47,6 +47,7 @@ def small(voices, shapes=F0, **options):
     return calibrate(voices, shapes, **{"prior": None, "cohort": None, **given, **options})
 
 
+@pytest.mark.slow
 def test_rows_and_laws(voices):
     made = small(voices, lengths=[3, 1, 1.0], template_lengths=[6.0, 4.0])
     assert all(list(row) == KEYS for row in made.rows)
@@ -78,6 +79,7 @@ def test_longer_is_better_and_same_session_flatters(simulated):
     assert bits["same", 5.0] > bits["cross", 5.0]
 
 
+@pytest.mark.slow
 def test_deterministic_for_a_seed(voices):
     one, two, other = small(voices), small(voices), small(voices, seed=1)
     assert one.rows == two.rows
@@ -252,6 +254,7 @@ def test_a_prior_keeps_few_speakers_from_claiming_too_much(simulated):
     assert {law.prior_speakers for law in small(single, other, prior=elsewhere).laws} == {0.0}
 
 
+@pytest.mark.slow
 def test_all_cells_compare_at_one_number_of_candidates(simulated):
     voices = simulated(12, 2, 30.0) + simulated(15, 2, 12.0)[12:]
     made = small(voices, lengths=[1.0, 3.0], template_lengths=[4.0, 6.0, 9.0])
@@ -264,6 +267,7 @@ def test_all_cells_compare_at_one_number_of_candidates(simulated):
         assert (row["common_bits"] == pytest.approx(row["mean_bits_model"])) == same
 
 
+@pytest.mark.slow
 def test_a_feature_that_no_test_is_long_enough_for_has_no_say(simulated, tmp_path):
     def heard(session):
         f0 = session["f0"]
@@ -341,6 +345,7 @@ class TestTrainedOn:
             small(voices[:23], self.SHAPES, trained={"net": self.TRAINERS})
         small(voices[:23], self.SHAPES, trained={"net": self.TRAINERS}, sets=[["f0"]])
 
+    @pytest.mark.slow
     def test_only_the_sets_that_are_wanted(self, voices):
         made = small(voices, self.SHAPES, sets=[("net", "f0"), ("net",), ["f0", "net"]])
         assert {law.features for law in made.laws} == {("f0", "net"), ("net",)}

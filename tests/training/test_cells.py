@@ -40,6 +40,7 @@ def units(window, length: int) -> list[tuple[int, int]]:
 CORPORA = st.lists(st.lists(st.integers(1, 60), min_size=1, max_size=4), min_size=1, max_size=5)
 
 
+@pytest.mark.slow
 @settings(max_examples=150)
 @given(CORPORA, st.integers(1, 25), st.integers(1, 40), st.integers(1, 7))
 def test_windows_never_overlap_and_lie_in_the_right_sessions(lengths, test, template, shifts):

@@ -182,6 +182,7 @@ def calibrated_voices(simulated) -> Any:
     return voices, cohort, options
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("quick")
 def test_calibrating_against_a_cohort(calibrated_voices):
     voices, cohort, options = calibrated_voices
@@ -231,6 +232,7 @@ def across(made: Calibration) -> Any:
     return made.laws.find(("f0",), "cross")
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("quick")
 def test_no_cohort_no_ratios(calibrated_voices):
     voices, _, options = calibrated_voices

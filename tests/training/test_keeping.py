@@ -60,6 +60,7 @@ def test_frames_take_the_place_of_the_audio(corpus, tmp_path):
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
 
 
+@pytest.mark.slow
 def test_only_what_has_changed_is_heard_again(corpus, tmp_path, flac, monkeypatch):
     wanted = listed(corpus, tmp_path / "frames")
     assert heard(wanted) == [9, 9]

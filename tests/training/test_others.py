@@ -67,6 +67,7 @@ def test_a_maximum_for_every_speaker_field_and_horizon(found, made):
     assert np.isnan(found.values[..., 3]).all()  # 40 s are less than half of it
 
 
+@pytest.mark.slow
 def test_they_are_what_the_monitor_says_of_a_stranger(found, made):
     """Each of them is among the maxima under some other's template, the own one left out."""
     voices, population = made

@@ -91,6 +91,7 @@ def test_they_are_what_the_monitor_ranks_by(tmp_path, enrolled, seconds):
             assert feature.rank == better + (tied + 1) / 2
 
 
+@pytest.mark.slow
 def test_one_feature_has_no_joint_and_chosen_ones_are_kept_to(tmp_path, enrolled):
     corpus = written(tmp_path, range(SPEAKERS), range(2, 3))
     found = score(corpus, enrolled[1], ["tokens"], seconds=5)

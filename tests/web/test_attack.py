@@ -85,6 +85,7 @@ def test_where_all_are_served_the_newest_is_turned_away(page):
     assert get(page, "readings").json()["last"] == 1
 
 
+@pytest.mark.slow
 def test_clients_that_never_read_take_no_memory(page):
     for second in range(1000):  # 20 MB
         page.write({"type": "reading", "seconds": second, "padding": "x" * 20_000})
@@ -120,6 +121,7 @@ def test_a_long_header_is_refused_and_freezes_nothing(guarded):
         assert get(guarded, "readings", headers={"cookie": short}).status_code == 401
 
 
+@pytest.mark.slow
 def test_a_bearer_is_guessed_as_slowly_as_a_form(guarded):
     def offer(token: str) -> httpx.Response:
         return get(guarded, "metrics", headers={"authorization": f"Bearer {token}"})
@@ -198,6 +200,7 @@ for courier in couriers:
 """
 
 
+@pytest.mark.slow
 def test_no_alert_is_lost_while_silent_sockets_pile_up(tmp_path: Path):
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if hard != resource.RLIM_INFINITY and hard < 1024:

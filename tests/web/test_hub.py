@@ -76,6 +76,7 @@ def test_a_long_run_is_kept_within_bounds():
     assert (seconds[1:] / seconds[:-1])[seconds[1:] > 10].max() < 1.2
 
 
+@pytest.mark.slow
 def test_memory_is_bounded_for_steps_of_any_length():
     entries = [NumberedRecord(i, "reading", i / 100, b"") for i in range(30_000)]
     assert len(thinned(entries)) <= RECENT + hub_module.MOST_READINGS

@@ -93,6 +93,7 @@ def test_the_order_of_rows_and_columns_does_not_matter(matrix, seed):
             np.testing.assert_allclose(rates, found.rates(FAR_OUT)[name], rtol=1e-6, atol=1e-9)
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=10)
 @given(matrices(8))
 def test_forms_and_brackets_fall_and_stay_shares(matrix):
@@ -115,6 +116,7 @@ def test_at_n_they_say_what_was_measured(strength):
         assert bits == found.at_n(60)[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("strength", "spread"), [(0.7, 0.25), (2.0, 0.0), (2.0, 0.4), (4.0, 0.2)])
 @pytest.mark.parametrize("seed", [1, 2])
 def test_the_bracket_holds_the_truth_of_normal_scores(strength, spread, seed):
@@ -231,6 +233,7 @@ def test_beyond_ten_times_n_a_wide_bracket_is_not_supported(middling):
     assert "nobody knows" in said
 
 
+@pytest.mark.slow
 def test_a_narrow_bracket_is_supported_farther():
     report = evaluate(chance(40, 25), replicates=60, among=(1e6,))
     assert report["among.supported"].value == MOST
@@ -239,6 +242,7 @@ def test_a_narrow_bracket_is_supported_farther():
     assert report["among.idr_logit_1000000"].value == pytest.approx(1e-6, rel=0.6)
 
 
+@pytest.mark.slow
 def test_who_was_never_missed_supports_nothing_and_bounds_nothing():
     report = evaluate(separated(50, 6), replicates=20, among=(400, 1e6))
     assert report["among.supported"].value == 500
@@ -305,6 +309,7 @@ def test_the_curve_is_what_the_figures_say(middling):
     assert set(stored) == {"measured", "forms", "bracket", "speakers", "supported"}
 
 
+@pytest.mark.slow
 def test_the_same_seed_says_the_same():
     matrix = normal(20, 4, 2.0)
     one, other = (evaluate(matrix, replicates=20, among=(1e4,)).to_json() for _ in range(2))

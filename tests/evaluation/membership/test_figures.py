@@ -130,6 +130,7 @@ def loop(matrix, row, rate):
     rate=st.sampled_from([0.003, 0.02, 0.1, 0.5]),
     spare=st.sampled_from([0, 3, 200]),
 )
+@pytest.mark.slow
 def test_replicates_equal_resamples_written_out(seed, levels, rate, spare):
     generator = np.random.default_rng(seed)
     target = np.sort(generator.integers(0, 8, 40))

@@ -130,6 +130,7 @@ def test_a_dev_matrix_of_another_number_of_speakers_says_what_is_carried_over():
     assert any("more than 10 times" in note for note in far)
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_report(golden):
     matrix = golden.matrix("weak_eval")
     first, again = (evaluate(matrix, replicates=20, seed=3).to_json() for _ in range(2))
@@ -137,6 +138,7 @@ def test_the_same_seed_gives_the_same_report(golden):
     assert first != evaluate(matrix, replicates=20, seed=4).to_json()
 
 
+@pytest.mark.slow
 def test_systems_on_the_same_speakers(golden):
     mid, weak = (evaluate(golden.matrix(f"{name}_eval"), replicates=40) for name in ("mid", "weak"))
     comparison = compare([mid, weak])
@@ -164,6 +166,7 @@ def two(strength, seeds):
     ]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_two_systems_alike_are_seldom_told_apart():
     rows = [row for pair in ((0, 1), (2, 3), (4, 5)) for row in compare(two(1.5, pair)).rows]
     found = [row.key for row in rows if row.differences[1] and row.differences[1].significant]

@@ -34,6 +34,7 @@ def listed(tmp_path_factory):
     return voice_privacy(tmp_path_factory.mktemp("vpc"))
 
 
+@pytest.mark.slow
 def test_voice_privacys_list_gives_the_official_eer(listed):
     assert (listed.mated.size, listed.others.size) == (704, 14566)
     report = evaluate(read_scores(listed.scores, listed.key).comparisons, replicates=20)
@@ -163,6 +164,7 @@ def test_a_matrix_alone_is_resampled_as_ever(golden):
     assert one == other
 
 
+@pytest.mark.slow
 def test_a_list_without_any_full_row_has_no_ranks(tmp_path):
     """As VoxCeleb's: pairs of recordings, drawn at random."""
     generator = np.random.default_rng(0)

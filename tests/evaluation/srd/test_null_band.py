@@ -37,6 +37,7 @@ def test_evidence_stands_above_the_null_band_and_none_within(golden):
     assert "200 permutations" in made["srd.null_mean_bits"].note
 
 
+@pytest.mark.slow
 def test_random_scores_fall_within_their_null_band():
     inside = 0
     for seed in range(60):
