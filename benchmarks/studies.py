@@ -16,7 +16,7 @@ import numpy as np
 
 from monitor.evaluation.anonymity import figures as anonymity
 from monitor.evaluation.lid import figures as lid
-from monitor.evaluation.lid.figures import LidBits
+from monitor.evaluation.lid.bits import LidBits
 from monitor.evaluation.linkage import figures as linkage
 from monitor.evaluation.linkage.separation import d_sys_figure
 from monitor.evaluation.longitudinal import figures as growth

@@ -17,8 +17,8 @@ import numpy as np
 from river.metrics.base import MultiClassMetric
 
 from monitor.errors import UsageError
+from monitor.evaluation.lid.bits import LidStatistics
 from monitor.evaluation.lid.calibration import LidCalibration
-from monitor.evaluation.lid.figures import LidStatistics
 from monitor.evaluation.srd.rank_laws import FittedRankLaw
 from monitor.maths.disclosure import rank_statistics
 from monitor.maths.fitting import fit
@@ -196,7 +196,7 @@ class OnlineLID(_Online):
     LID is ``log2(N p)`` with p at least 1e-15.
 
     Args:
-        calibration: as from `monitor.evaluation.lid.figures.calibrate`; None for probabilities.
+        calibration: as from `monitor.evaluation.lid.calibration.calibrate`; None for probabilities.
         speakers: as `OnlineSRD`.
         figure: what `get` gives: ``"alid_bits"``, ``"pdr"``, ``"ndr"``, ``"positive_bits"``,
             ``"negative_bits"`` or ``"max_bits"``.
@@ -237,7 +237,7 @@ class OnlineLID(_Online):
             self._largest = math.nan
 
     def statistics(self) -> LidStatistics:
-        """As `monitor.evaluation.lid.figures.statistics` of the trials so far.
+        """As `monitor.evaluation.lid.bits.statistics` of the trials so far.
 
         Raises:
             UsageError: no trial yet.

@@ -7,10 +7,11 @@ import pytest
 from river import compose, evaluate, metrics, naive_bayes, preprocessing, utils
 
 from monitor.errors import UsageError
-from monitor.evaluation.lid.figures import calibrate, information_bits, statistics
+from monitor.evaluation.lid.bits import information_bits, statistics
+from monitor.evaluation.lid.calibration import calibrate
 from monitor.evaluation.online import OnlineLID, OnlineSRD
 from monitor.evaluation.scores.matrix import ScoreMatrix
-from monitor.evaluation.srd.figures import rank_law
+from monitor.evaluation.srd.rank_laws import rank_law
 
 CALIBRATION = calibrate(
     ScoreMatrix(

@@ -8,8 +8,9 @@ from dataclasses import replace
 from monitor.evaluation.context import EvaluationContext
 from monitor.evaluation.family import Extremes, Family, FamilyResult, FigureEntry, LimitRule
 from monitor.evaluation.figure import Figure
+from monitor.evaluation.lid.bits import LidBits
 from monitor.evaluation.lid.curves import DRAWINGS, exceeding
-from monitor.evaluation.lid.figures import LidBits, figures
+from monitor.evaluation.lid.figures import figures
 from monitor.evaluation.longitudinal.speaker_sums import FEWEST
 from monitor.evaluation.scores.matrix import ScoreMatrix
 from monitor.phrases import plural

@@ -9,21 +9,19 @@ from numpy.typing import ArrayLike, NDArray
 
 from monitor.errors import UsageError
 from monitor.evaluation.figure import Figure
-from monitor.evaluation.linkage.separation import d_sys, d_sys_figure
-from monitor.evaluation.linkage.singling import pi_sing, sing_figure
+from monitor.evaluation.linkage.separation import d_sys_figure
+from monitor.evaluation.linkage.singling import sing_figure
 from monitor.evaluation.scores.counts import ScoreCounts
 from monitor.evaluation.scores.matrix import ScoreMatrix
 from monitor.phrases import plural
 from monitor.types import FloatArray, IntArray
 
 __all__ = [
-    "d_sys",
     "figures",
     "link_figures",
     "link_table",
     "pi_link",
     "pi_link_curve",
-    "pi_sing",
     "rank_figures",
 ]
 

@@ -1,4 +1,4 @@
-"""Thresholds at low false positive rates: counts, resamples and ROC points (VoxGuard section 4).
+"""Thresholds at low false positive rates: counts and resamples (VoxGuard section 4).
 
 What scores strictly higher than the threshold is accepted as the same speaker.
 """
@@ -19,10 +19,8 @@ from monitor.types import FloatArray, IntArray
 __all__ = [
     "OperatingPoint",
     "Rates",
-    "Roc",
     "allowed_alarms",
     "half_trials",
-    "low_fpr_roc",
     "mirrored_points",
     "operating_point",
     "operating_points",
@@ -77,21 +75,6 @@ class Rates:
     def epsilon_nats(self) -> FloatArray:
         """VoxGuard eq. (5), at least 0, shape (B,); NaN where it is infinite."""
         return finite_epsilon_nats(self.tpr, self.fpr)
-
-
-@dataclass(frozen=True, slots=True)
-class Roc:
-    """The left end of a ROC curve.
-
-    Attributes:
-        fpr: shape (P,), ascending; 0 first.
-        tpr: shape (P,).
-        threshold: shape (P,), descending.
-    """
-
-    fpr: FloatArray
-    tpr: FloatArray
-    threshold: FloatArray
 
 
 def operating_point(mated: FloatArray, non_mated: FloatArray, fpr: float) -> OperatingPoint:
@@ -207,34 +190,6 @@ def half_trials(
         (True, True)
     """
     return _half(_descending(mated), _tail_of(non_mated, fpr), fpr, replicates, seed)
-
-
-def low_fpr_roc(scores: ScoredComparisons, highest: float = 1e-2, points: int = 200) -> Roc:
-    """ROC points at low false positive rates, for axes in logarithms (VoxGuard fig. 2).
-
-    Args:
-        scores: a matrix, or comparisons of any kind.
-        highest: the false positive rate to end at, in (0, 1).
-        points: how many at most, evenly spread over the logarithm of the rate.
-
-    Raises:
-        UsageError: a rate outside (0, 1).
-
-    Example:
-        >>> from monitor.evaluation.scores.matrix import ScoreMatrix
-        >>> scores = np.array([[0.9, 0.1, 0.3], [0.2, 0.4, 0.6], [0.5, 0.0, 0.7]])
-        >>> curve = low_fpr_roc(ScoreMatrix(scores, np.arange(3)), highest=0.5)
-        >>> curve.fpr.round(2).tolist(), curve.tpr.round(2).tolist()
-        ([0.0, 0.17, 0.33, 0.5], [0.67, 0.67, 1.0, 1.0])
-    """
-    most = allowed_alarms(highest, int(scores.non_mated_counts.sum()))
-    tail = _tail(scores, most + 1)
-    ranks = np.unique(np.geomspace(1, most + 1, points).round().astype(np.intp) - 1)
-    running = _running(tail)
-    threshold = np.unique(tail.values[_place(running, ranks)])[::-1]
-    mated = _descending(scores.mated)
-    fpr = running[tail.first_of(threshold)] / tail.total
-    return Roc(fpr, _above(mated, threshold) / mated.size, threshold)
 
 
 def allowed_alarms(fpr: float, total: int) -> int:

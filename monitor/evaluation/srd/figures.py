@@ -10,7 +10,7 @@ import numpy as np
 from monitor.evaluation.figure import Figure
 from monitor.evaluation.scores.matrix import ScoreMatrix
 from monitor.evaluation.srd.null_band import PERMUTATIONS, null_band
-from monitor.evaluation.srd.rank_laws import FittedRankLaw, LossFit, loss_fits, rank_law
+from monitor.evaluation.srd.rank_laws import FittedRankLaw, LossFit, rank_law
 from monitor.evaluation.srd.replicates import (
     fit_laws,
     mean_bits_by_speaker,
@@ -18,18 +18,12 @@ from monitor.evaluation.srd.replicates import (
 )
 from monitor.maths.disclosure import null_bias_bits
 from monitor.maths.intervals import quantile_limits
-from monitor.maths.quantiles import limits, weighted_quantile
+from monitor.maths.quantiles import weighted_quantile
 from monitor.types import FloatArray
 
 __all__ = [
-    "FittedRankLaw",
-    "LossFit",
     "figures",
     "loss_figures",
-    "loss_fits",
-    "mean_bits_by_speaker",
-    "null_band",
-    "rank_law",
     "repeated",
 ]
 
@@ -81,8 +75,10 @@ def figures(
     if permutations:
         band = null_band(matrix, permutations, seed, ties)
         extra["mean_bits"]["floor"] = float(band.mean_bits.mean())
-        for key, read in (("null_mean_bits", band.mean_bits), ("null_model_bits", band.model_bits)):
-            low, high = limits(read)
+        for key, read, (low, high) in (
+            ("null_mean_bits", band.mean_bits, band.limits),
+            ("null_model_bits", band.model_bits, band.model_limits),
+        ):
             values[key] = float(read.mean())
             extra[key] = {"low": low, "high": high, "note": band.dealt}
         values["null_chance"], extra["null_chance"] = band.chance, {"note": band.dealt}

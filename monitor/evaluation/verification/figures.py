@@ -10,8 +10,6 @@ from numpy.typing import ArrayLike, NDArray
 from monitor.evaluation.figure import Figure
 from monitor.evaluation.scores.counts import ScoreCounts, cost_bits
 from monitor.evaluation.verification.error_rates import (
-    det_curve,
-    eer,
     nearest_of_counts,
     nearest_of_replicates,
     rocch_of_blocks,
@@ -23,8 +21,6 @@ from monitor.types import FloatArray
 
 __all__ = [
     "cllr",
-    "det_curve",
-    "eer",
     "figures",
     "min_cllr",
     "min_cllr_of_blocks",

@@ -14,7 +14,6 @@ from numpy.typing import ArrayLike, NDArray
 from monitor.errors import UsageError
 from monitor.evaluation.figure import Figure
 from monitor.evaluation.scores.counts import ScoreCounts
-from monitor.evaluation.zebra.ece import EceProfile, ece_profile
 from monitor.maths.pav import Blocks, pool
 from monitor.maths.roc import Counts, count_scores
 from monitor.protocols import ScoredComparisons
@@ -22,9 +21,7 @@ from monitor.types import FloatArray
 
 __all__ = [
     "CEILING_BITS",
-    "EceProfile",
     "d_ece",
-    "ece_profile",
     "figures",
     "log10_l",
     "log10_l_limits",

@@ -9,6 +9,7 @@ from numpy.testing import assert_allclose
 from monitor.errors import UsageError
 from monitor.evaluation.lid import calibration as lid_calibration
 from monitor.evaluation.lid import figures as lid
+from monitor.evaluation.lid.bits import information_bits, statistics
 from monitor.evaluation.lid.calibration import (
     STYLES,
     LidCalibration,
@@ -16,13 +17,7 @@ from monitor.evaluation.lid.calibration import (
     calibrate,
     cross_calibrate,
 )
-from monitor.evaluation.lid.figures import (
-    ccdf,
-    cross_fitted_bits,
-    figures,
-    information_bits,
-    statistics,
-)
+from monitor.evaluation.lid.figures import figures
 from monitor.evaluation.scores.matrix import ScoreMatrix
 from monitor.evaluation.scores.speaker_bootstrap import resamples
 from tests.evaluation.matrices import with_limits
@@ -149,7 +144,7 @@ def test_a_side_that_is_empty_has_no_replicates_there(perfect):
 def test_cross_fitting_never_looks_at_the_speaker(golden):
     matrix = golden.matrix("mid_eval")
     found = cross_calibrate(matrix, "repo", folds=4)
-    bits = cross_fitted_bits(matrix, "repo", folds=4)
+    bits = information_bits(matrix, found)
     for fold, one in enumerate(found.calibrations):
         rows = found.fold == fold
         assert np.isin(matrix.target[~rows], matrix.target[rows]).sum() == 0
@@ -167,7 +162,9 @@ def test_cross_fitting_is_close_to_a_dev_matrix(golden):
     for regime in REGIMES:
         matrix = golden.matrix(f"{regime}_eval")
         there = information_bits(matrix, calibrate(golden.matrix(f"{regime}_dev"), "repo")).mean()
-        assert cross_fitted_bits(matrix, "repo").mean() == pytest.approx(there, abs=0.02)
+        assert information_bits(matrix, cross_calibrate(matrix, "repo")).mean() == pytest.approx(
+            there, abs=0.02
+        )
 
 
 def test_no_evidence_gives_none(golden):
@@ -224,15 +221,6 @@ def test_many_scores_are_binned(golden, monkeypatch):
         assert other.weight == pytest.approx(one.weight, rel=1e-6)
 
 
-def test_ccdf():
-    generator = np.random.default_rng(0)
-    bits = generator.integers(-3, 4, 50) / 2
-    value, share = ccdf(bits)
-    assert (np.diff(value) > 0).all()
-    for x, p in zip(value, share, strict=True):
-        assert p == pytest.approx((bits > x).mean(), abs=1e-12)
-
-
 def test_refusals(perfect):
     with pytest.raises(UsageError, match="no LID style"):
         calibrate(perfect, "thesis")
@@ -240,7 +228,7 @@ def test_refusals(perfect):
         figures(perfect, style="thesis")
     one = ScoreMatrix(np.eye(3), np.zeros(3, dtype=int))
     with pytest.raises(UsageError, match="two or more"):
-        cross_fitted_bits(one)
+        cross_calibrate(one)
     with pytest.raises(UsageError, match="two or more"):
         cross_calibrate(perfect, folds=1)
     with pytest.raises(UsageError, match="made on"):

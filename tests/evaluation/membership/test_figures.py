@@ -9,7 +9,6 @@ from monitor.errors import UsageError
 from monitor.evaluation.membership.figures import figures
 from monitor.evaluation.membership.operating import (
     half_trials,
-    low_fpr_roc,
     operating_point,
     operating_points,
 )
@@ -219,23 +218,6 @@ def test_chance_reads_nothing(golden):
         assert tpr.floor is not None
         assert ends(tpr)[0] <= tpr.floor <= ends(tpr)[1]
         assert loss.value is None or loss.low == 0
-
-
-def test_roc(golden):
-    matrix = golden.matrix("mid_eval")
-    curve = low_fpr_roc(matrix)
-    assert curve.fpr[0] == 0
-    assert curve.fpr[-1] == pytest.approx(0.01)
-    assert (np.diff(curve.fpr) > 0).all()
-    assert (np.diff(curve.tpr) >= 0).all()
-    assert 100 < curve.fpr.size <= 200
-    others = non_mated(matrix)
-    for place in (0, 3, 50, -1):
-        assert curve.fpr[place] == np.mean(others > curve.threshold[place])
-        assert curve.tpr[place] == np.mean(matrix.mated > curve.threshold[place])
-    tied = low_fpr_roc(golden.matrix("tied_eval"), highest=0.1)
-    assert (np.diff(tied.fpr) > 0).all()
-    assert tied.fpr.size < 20
 
 
 def test_refusals():

@@ -19,7 +19,7 @@ from monitor.evaluation.report.grouping import AVERAGE, _as_list, _average, by_g
 from monitor.evaluation.report.page import page
 from monitor.evaluation.scores.comparisons import Comparisons
 from monitor.evaluation.scores.matrix import ScoreMatrix
-from monitor.evaluation.verification.figures import eer
+from monitor.evaluation.verification.error_rates import eer
 from tests.evaluation.lists import speechbrain_eer, voice_privacy
 
 NAMES = tuple(f"s{i:02}" for i in range(40))

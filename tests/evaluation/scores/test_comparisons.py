@@ -24,6 +24,7 @@ from monitor.evaluation.scores.matrix import ScoreMatrix
 from monitor.evaluation.scores.score_list import ScoreList
 from monitor.evaluation.scores.speaker_bootstrap import resamples
 from monitor.evaluation.verification import figures as verification
+from monitor.evaluation.verification.error_rates import eer
 from monitor.evaluation.zebra import figures as zebra
 from monitor.maths.bootstrap import speaker_weights
 from tests.evaluation.lists import chosen_lines, speechbrain_eer, voice_privacy
@@ -40,7 +41,7 @@ def test_voice_privacys_list_gives_the_official_eer(listed):
     report = evaluate(read_scores(listed.scores, listed.key).comparisons, replicates=20)
     official = speechbrain_eer(listed.mated, listed.others)
     assert report["verification.eer_nearest"].value == pytest.approx(official, abs=1e-12)
-    hull = verification.eer(listed.mated, listed.others)
+    hull = eer(listed.mated, listed.others)
     assert report["verification.eer_rocch"].value == pytest.approx(hull, abs=1e-12)
     dropped = read_scores(listed.scores, listed.key, unmated="drop").comparisons
     without = evaluate(dropped, replicates=0)["verification.eer_nearest"].value
@@ -114,8 +115,8 @@ def test_pooled_figures_are_those_of_the_two_pools(listed):
     assert sorted(np.concatenate(blocks)) == sorted(others)
     values = {f.key: f.value for f in (*verification.figures(found), *zebra.figures(found))}
     for key, value in {
-        "verification.eer_rocch": verification.eer(mated, others),
-        "verification.eer_nearest": verification.eer(mated, others, "nearest"),
+        "verification.eer_rocch": eer(mated, others),
+        "verification.eer_nearest": eer(mated, others, "nearest"),
         "verification.cllr_bits": verification.cllr(mated, others),
         "verification.min_cllr_bits": verification.min_cllr(mated, others),
         "zebra.d_ece_bits": zebra.d_ece(mated, others),

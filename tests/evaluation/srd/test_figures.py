@@ -9,7 +9,8 @@ from numpy.testing import assert_allclose
 from monitor.errors import UsageError
 from monitor.evaluation.scores.matrix import ScoreMatrix
 from monitor.evaluation.scores.speaker_bootstrap import resamples
-from monitor.evaluation.srd.figures import figures, loss_fits, rank_law
+from monitor.evaluation.srd.figures import figures
+from monitor.evaluation.srd.rank_laws import loss_fits, rank_law
 from monitor.evaluation.srd.replicates import (
     fit_laws,
     mean_bits_by_speaker,

@@ -7,8 +7,9 @@ from monitor.errors import UsageError
 from monitor.evaluation.evaluating import evaluate
 from monitor.evaluation.report.wording import meaning
 from monitor.evaluation.scores.matrix import ScoreMatrix
-from monitor.evaluation.srd.figures import figures, rank_law
+from monitor.evaluation.srd.figures import figures
 from monitor.evaluation.srd.null_band import null_band
+from monitor.evaluation.srd.rank_laws import rank_law
 from monitor.maths.disclosure import null_bias_bits
 from tests.evaluation.matrices import perfect
 

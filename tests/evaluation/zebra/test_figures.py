@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 from monitor.errors import UsageError
 from monitor.evaluation.scores.matrix import ScoreMatrix
 from monitor.evaluation.zebra import figures as zebra
+from monitor.evaluation.zebra.ece import ece_profile
 from monitor.evaluation.zebra.figures import (
     CEILING_BITS,
     d_ece,
-    ece_profile,
     figures,
     log10_l,
     log10_l_limits,
