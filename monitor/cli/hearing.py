@@ -178,11 +178,11 @@ class MonitorOptions:
 
     def _with_laws(self, population: Population) -> tuple[Population, Laws | None]:
         """The laws in a file, and the population with the cohort that they were learnt against."""
-        from monitor.population.lawfile import load_laws_and_cohort
+        from monitor.population.lawfile import load_laws
 
         if self.law_file is None:
             return population, None
-        laws, cohort = load_laws_and_cohort(Path(self.law_file))
+        laws, cohort = load_laws(Path(self.law_file))
         return population.with_laws(population.laws, cohort), laws
 
 

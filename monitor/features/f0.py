@@ -15,7 +15,7 @@ from monitor.kinds.following import Sensitivity
 from monitor.maths.spectra import fft
 from monitor.types import FloatArray, IntArray, Track
 
-__all__ = ["F0", "FRAME", "HIGHEST_LAG", "HOP", "LOWEST_LAG", "RATE", "yin_lags"]
+__all__ = ["F0", "FRAME", "HIGHEST_LAG", "HOP", "LOWEST_LAG", "RATE"]
 
 RATE = 8000
 HOP = RATE // 100
@@ -37,24 +37,6 @@ _SCALE = np.float32(-2 / _POINTS)
 _SEARCHED = slice(_SEARCH_FROM - 1, HIGHEST_LAG)  # of rows that start at lag 1
 _LAGS = np.arange(_SEARCH_FROM, HIGHEST_LAG + 1, dtype=np.float32)[:, None]
 _PRIORITY = np.arange(HIGHEST_LAG - _SEARCH_FROM + 1, 0, -1, dtype=np.uint8)[:, None]
-
-
-def yin_lags(samples: FloatArray) -> IntArray:
-    """The YIN lag of every whole frame.
-
-    Args:
-        samples: shape (n,), mono at 8000 Hz.
-
-    Returns:
-        Shape (frames,): the period in samples, 19 to 122, or 0 where the frame is not periodic.
-        Frame i covers the samples [80 i, 80 i + 246).
-
-    Example:
-        >>> import numpy as np
-        >>> yin_lags(np.sin(2 * np.pi * 100 * np.arange(800) / 8000))
-        array([80, 80, 80, 80, 80, 80, 80])
-    """
-    return _Yin().lags(Framer(FRAME, HOP).push(samples))
 
 
 class F0:

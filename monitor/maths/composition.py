@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from monitor.errors import UsageError
 
-__all__ = ["advanced", "basic", "guides", "optimal", "optimal_closed_form"]
+__all__ = ["advanced", "basic", "guides", "optimal"]
 
 _Doubles: TypeAlias = NDArray[np.float64]
 
@@ -131,30 +131,6 @@ def optimal(epsilon: float, windows: int, delta: float) -> float:
         room = np.float64(delta - failure) / slope
     down = np.log1p(-min(float(room), -np.expm1(-2 * epsilon)))  # not below the next grid point
     return max((windows - 2 * low) * epsilon + float(down), 0.0)
-
-
-def optimal_closed_form(epsilon: float, windows: int, delta: float) -> float:
-    """Kairouz, Oh and Viswanath, theorem 3.4: a formula slightly above `optimal`.
-
-    Args:
-        epsilon: of one window, nats.
-        windows: k.
-        delta: probability with which the bound may fail, in (0, 1).
-
-    Returns:
-        nats, never above `basic`.
-
-    Raises:
-        UsageError: as `advanced`.
-
-    Example:
-        >>> round(optimal_closed_form(0.5, 64, 1e-4), 3)
-        25.005
-    """
-    _check(epsilon, windows, delta)
-    drift = windows * epsilon * float(np.tanh(epsilon / 2))  # (e^x - 1) / (e^x + 1)
-    inside = min(np.log(np.e + np.sqrt(windows) * epsilon / delta), -np.log(delta))
-    return float(min(windows * epsilon, drift + epsilon * np.sqrt(2 * windows * inside)))
 
 
 def _failure(epsilon: float, windows: int, i: int) -> tuple[float, float]:

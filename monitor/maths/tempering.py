@@ -17,7 +17,7 @@ from monitor.maths.descent import descend
 from monitor.maths.lid import softmax_bits
 from monitor.types import FloatArray, IntArray
 
-__all__ = ["fit_growing_temperature", "fit_temperature", "tempered_bits", "tempered_loss"]
+__all__ = ["fit_growing_temperature", "fit_temperature", "tempered_bits"]
 
 _Doubles: TypeAlias = NDArray[np.float64]
 _LOWEST, _HIGHEST = 0.05, 100.0
@@ -42,12 +42,6 @@ def tempered_bits(ratios: FloatArray, target: IntArray, temperature: FloatArray)
         array([0.585])
     """
     return softmax_bits(ratios / np.asarray(temperature)[..., None], target)
-
-
-def tempered_loss(ratios: FloatArray, target: IntArray, temperature: FloatArray | float) -> float:
-    """Mean of ``-log p_target``, nats; arguments as `tempered_bits`."""
-    bits = tempered_bits(ratios, target, np.asarray(temperature, dtype=np.float64))
-    return float(np.log(ratios.shape[-1]) - np.log(2.0) * bits.mean())
 
 
 def fit_temperature(ratios: FloatArray, target: IntArray, trials: int = 1) -> float:

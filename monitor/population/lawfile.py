@@ -8,12 +8,12 @@ from typing import Any
 
 from monitor.errors import StoreError
 from monitor.phrases import printable
-from monitor.population.cohort import COHORT, Cohort, pack_cohort, unpack_cohort
+from monitor.population.cohort import Cohort, pack_cohort, unpack_cohort
 from monitor.population.law import Laws
 from monitor.population.storing import read_store, write_store
 from monitor.types import AnyArray
 
-__all__ = ["load_laws", "load_laws_and_cohort", "save_laws"]
+__all__ = ["load_laws", "save_laws"]
 
 
 def save_laws(path: Path, laws: Laws, cohort: Cohort | None = None) -> None:
@@ -32,13 +32,13 @@ def save_laws(path: Path, laws: Laws, cohort: Cohort | None = None) -> None:
     write_store(path, "law", header, arrays)
 
 
-def load_laws(path: Path) -> Laws:
-    """Read what ``save_laws`` wrote; StoreError or SchemaError where that is impossible."""
-    return _unpacked(path, *read_store(path, "law", without=(COHORT,)))
+def load_laws(path: Path) -> tuple[Laws, Cohort | None]:
+    """Read what ``save_laws`` wrote: laws, and the cohort of their evidence if it came with them.
 
-
-def load_laws_and_cohort(path: Path) -> tuple[Laws, Cohort | None]:
-    """As ``load_laws``, with the cohort that they were learnt against, if it came with them."""
+    Raises:
+        StoreError: it is no such file, incomplete or damaged.
+        SchemaError: a newer version wrote it.
+    """
     header, arrays = read_store(path, "law")
     laws, note = _unpacked(path, header, arrays), header.get("cohort")
     if note is None:

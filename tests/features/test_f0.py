@@ -5,9 +5,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from monitor.features.f0 import F0, HIGHEST_LAG, LOWEST_LAG, yin_lags
+from monitor.features.f0 import F0, HIGHEST_LAG, LOWEST_LAG
 from monitor.kinds import HISTOGRAM
 from monitor.protocols import Feature
+from tests.features.lags import yin_lags
 
 
 def lag_by_definition(frame):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from monitor.features.f0 import yin_lags
+from tests.features.lags import yin_lags
 
 
 @pytest.fixture(scope="module")

@@ -95,7 +95,7 @@ def _use_population(path: Path) -> None:
 
 
 def _use_law(path: Path) -> None:
-    _one_reading(Monitor(two_features(), ("f0", "style"), laws=load_laws(path), watch="s1"))
+    _one_reading(Monitor(two_features(), ("f0", "style"), laws=load_laws(path)[0], watch="s1"))
 
 
 def _parts() -> tuple[Monitor, RunTotals, list[Threshold]]:

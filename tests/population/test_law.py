@@ -34,13 +34,13 @@ def laws():
 def test_round_trip(tmp_path):
     path = tmp_path / "laws.npz"
     save_laws(path, laws())
-    loaded = load_laws(path)
+    loaded = load_laws(path)[0]
     assert len(loaded) == 3
     for one, other in zip(laws(), loaded, strict=True):
         same(one, other, rtol=1e-7)
         assert_array_equal(one.lengths, other.lengths)
     save_laws(path, loaded)
-    for one, other in zip(loaded, load_laws(path), strict=True):
+    for one, other in zip(loaded, load_laws(path)[0], strict=True):
         same(one, other)
 
 
@@ -112,12 +112,12 @@ def test_laws_of_before_the_prior_still_load(tmp_path):
     for entry in header:
         del entry["prior_speakers"], entry["origin"], entry["left_out"]
     write_store(tmp_path / "old.npz", "law", {"laws": header}, arrays)
-    for law in load_laws(tmp_path / "old.npz"):
+    for law in load_laws(tmp_path / "old.npz")[0]:
         assert (law.origin, law.prior_speakers, law.prior_share) == ("own", 0.0, 0.0)
         assert law.left_out == ()
 
 
 def test_a_law_remembers_whose_tests_were_left_out(tmp_path):
     save_laws(tmp_path / "law.npz", Laws([rank_law(left_out=("ann", "bob"))]))
-    (law,) = load_laws(tmp_path / "law.npz")
+    (law,) = load_laws(tmp_path / "law.npz")[0]
     assert law.left_out == ("ann", "bob")
