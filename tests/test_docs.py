@@ -14,7 +14,7 @@ import soundfile
 from markdown_it import MarkdownIt
 
 from monitor.cli import COMMANDS, cli
-from monitor.records.schema import RECORDS
+from monitor.records.schema import RECORDS, read_run
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted(ROOT.glob("*/*.md"))]
@@ -49,19 +49,25 @@ def test_the_command_line_reference_is_true():
 
 
 @pytest.mark.slow
-def test_the_ten_lines_run(tmp_path):
+def test_the_ten_lines_and_the_run_run(tmp_path):
     page = (ROOT / "docs" / "python.md").read_text(encoding="utf-8")
-    code = re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL)[0]
+    code, whole = re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL)
     assert len([line for line in code.splitlines() if line.strip()]) <= 10
     seconds = np.arange(5 * 16000) / 16000
     voice = np.sin(2 * np.pi * 120 * seconds + np.sin(2 * np.pi * 3 * seconds)) * 0.3
     soundfile.write(tmp_path / "talk.flac", voice, 16000)
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=tmp_path, check=True, stdout=subprocess.PIPE, text=True
-    )
-    lines = done.stdout.splitlines()
+
+    def run(code: str) -> list[str]:
+        done = subprocess.run(
+            [sys.executable, "-c", code], cwd=tmp_path, check=True, capture_output=True, text=True
+        )
+        return done.stdout.splitlines()
+
+    lines = run(code)
     assert len(lines) == 5
     assert all(re.fullmatch(r" +\d\.0 s +\d\.\d\d of 5\.64 bits", line) for line in lines)
+    assert run(whole)[0].startswith("bits>0.1 for 1 s raised at ")
+    assert [each["type"] for each in read_run(tmp_path / "talk.jsonl")][-1] == "end"
 
 
 @pytest.mark.slow
