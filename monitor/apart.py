@@ -1,4 +1,4 @@
-"""Generators that run in processes of their own, ahead of who takes what they yield."""
+"""Runs generators in processes of their own, ahead of whoever takes what they yield."""
 
 from __future__ import annotations
 

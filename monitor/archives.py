@@ -1,4 +1,4 @@
-"""Arrays from an ``.npz`` that anybody may have made: looked at before anything is inflated."""
+"""Reads ``.npz`` files that anybody may have made: checked before anything is inflated."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files that appear whole: written beside their target, private, and renamed at the end.
+"""Atomic, private writes of files: written beside the target, mode 0600, renamed at the end.
 
 A writer that is killed leaves its part behind, which may be biometric. As long as it lives it holds
 a lock on it, so that whoever next uses the target can tell what nobody works on any more.

@@ -1,4 +1,4 @@
-"""What audio may be: beyond that it is hostile or damaged, and could take all memory."""
+"""Limits on the audio that is accepted: beyond them it is hostile or damaged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What sources, and other things that are closed, have in common: they are context managers."""
+"""A base class for what a ``with`` block closes: sources, ledgers, processes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which network made a feature: what two networks make is never compared.
+"""Marks that tell which network made a feature; what two networks make is never compared.
 
 A feature, its frames, templates, laws and sums are marked with the sha256 of the network's weights.
 No mark: no network, or nobody noted which.

@@ -1,4 +1,4 @@
-"""How figures are said to a person: one place for every view (the page's is ``words.js``)."""
+"""The wording of figures for people, one place for every view (the page's is ``words.js``)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Numpy's matrix products on one thread."""
+"""Holds NumPy's matrix products to one thread."""
 
 from __future__ import annotations
 

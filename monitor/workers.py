@@ -1,4 +1,4 @@
-"""The same work on many things by several processes, and the results in order."""
+"""Does the same work on many items with several processes, and gives the results in order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A rule whose false alarms are known, over a whole stream."""
+"""An alert rule with a stated probability of a false alarm over a whole stream."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How long until a threshold is reached, while there is still time to stop talking."""
+"""A forecast of the time until a threshold is reached, while one can still stop talking."""
 
 from __future__ import annotations
 

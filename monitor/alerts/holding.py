@@ -1,4 +1,4 @@
-"""What all rules share: a condition that must hold for a while, and what breaks a hold."""
+"""What all alert rules share: a condition that must hold for a while, and what interrupts it."""
 
 from __future__ import annotations
 

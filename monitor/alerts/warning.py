@@ -1,4 +1,4 @@
-"""A rule that says beforehand that another one will be raised.
+"""An early-warning rule: an alert that another rule is about to raise one.
 
 Source: docs/method.md section 7.
 """

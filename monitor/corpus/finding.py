@@ -1,4 +1,4 @@
-"""Which speech there is below a folder, whatever its layout."""
+"""Finds the speech below a folder, whatever its layout."""
 
 from __future__ import annotations
 

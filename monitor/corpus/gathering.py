@@ -1,4 +1,4 @@
-"""Collecting recordings one by one, with everything that speaks against each."""
+"""Collects recordings one by one, and the problems that were found with each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The ledger's file: opened privately, brought up to date, its errors in plain words."""
+"""Opens the ledger's file: private, brought up to date, errors in plain words."""
 
 from __future__ import annotations
 

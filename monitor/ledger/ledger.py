@@ -1,4 +1,4 @@
-"""Reading a ledger, and forgetting what is in it."""
+"""Reads a ledger, and forgets what is in it on request."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows of a ledger, checked as they come out of it: anybody may have written the file."""
+"""Checks the rows of a ledger as they are read: anybody may have written the file."""
 
 from __future__ import annotations
 

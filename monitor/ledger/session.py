@@ -1,4 +1,4 @@
-"""A session on its way into the ledger while it goes on."""
+"""Writes one session into the ledger while it goes on."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Pure mathematics: arrays in, arrays out."""
+"""Pure mathematics: functions and values, arrays in, arrays out."""

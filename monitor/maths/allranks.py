@@ -1,4 +1,4 @@
-"""The rank of every candidate of a row, not only of the true speaker."""
+"""The rank of every candidate in a row of scores, not only that of the true speaker."""
 
 from __future__ import annotations
 

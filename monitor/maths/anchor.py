@@ -1,4 +1,4 @@
-"""What another law knows of lambda and e, in the weight of so many speakers.
+"""A prior on the weights and the floor of a posterior, from a law of other speakers.
 
 A fit on few speakers can be far off, and what it then claims is far off too. Another law, learnt on
 other speakers, says where to look: as if m further speakers had been heard whose trials look like

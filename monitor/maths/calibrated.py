@@ -1,4 +1,4 @@
-"""Are likelihood ratios as large as they claim to be? Checks on people whom a fit has not seen.
+"""Checks of likelihood ratios on speakers not fitted on: are they as large as they claim?
 
 All with weights, so that every speaker and every pair of speakers counts the same. If the mean
 ratio of other people is at most 1, then by Markov's inequality no more than a share 2^-k of them

@@ -1,4 +1,4 @@
-"""How disclosure adds up: guides beside the curve, and accounting of a declared epsilon.
+"""Composition of disclosure over time: guide curves, and bounds on a declared epsilon.
 
 The guides scale like basic and advanced composition (SRD fig. 8) but promise nothing: bits of MeanD
 are not an epsilon. The accounting does, in nats, for k windows that are each (epsilon, 0)-private.

@@ -1,4 +1,4 @@
-"""A threshold that others' maxima stay under (conformal, by trajectory).
+"""Conformal thresholds: what the largest value of a whole stream exceeds with a stated probability.
 
 Source: docs/method.md section 11.
 """

@@ -1,4 +1,4 @@
-"""How often somebody is recognised among ever more people: four forms that such a rate may follow.
+"""The identification rate among ever more people: four parametric forms of it.
 
 Rank 1 is lost to the first stranger who scores higher. Each form is a guess at how likely strangers
 are to do that, and so at ``rate(n)``, the share of trials in which the right one of n people comes

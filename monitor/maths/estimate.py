@@ -1,4 +1,4 @@
-"""A figure, how it moves when units are drawn anew, and its limits (docs/method.md section 12)."""
+"""A figure with its bootstrap replicates, and limits made of them (docs/method.md section 12)."""
 
 from __future__ import annotations
 

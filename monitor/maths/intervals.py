@@ -1,4 +1,4 @@
-"""Limits on few speakers: exact at the edges of shares, and wider where one speaker decides.
+"""Confidence limits for few speakers: of shares, of means and of quantiles.
 
 Percentiles over resampled speakers are too short for thirty of them, and have no width where all
 agree. Here resampling gives a variance only; how far limits then reach follows from how well that

@@ -1,4 +1,4 @@
-"""Does this speech sound like that voice, or rather like somebody of the population?
+"""Margins to notice another voice by: does new speech fit the voice so far, or rather others?
 
 A margin needs no ground truth: it sets how well a stream's own past explains its newest speech
 against how well the population does. It is positive while one voice goes on, and falls when another

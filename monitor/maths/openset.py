@@ -1,4 +1,4 @@
-"""Is the speaker enrolled at all? The best absolute score against those of mated trials.
+"""Open-set detection: is the speaker enrolled at all?
 
 A posterior over N enrolled speakers cannot say "none of them" (docs/method.md section 5). What
 can is how well the best candidate fits in absolute terms. Every calibration trial is looked at

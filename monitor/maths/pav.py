@@ -1,4 +1,4 @@
-"""Pool adjacent violators: the share of mated scores as a function that never falls with the score.
+"""Pool adjacent violators: isotonic regression of the share of mated scores on the score.
 
 Ayer et al., 1955. Equal scores are one cell, so ties are pooled: tools that put the mated ones of a
 tie last read perfect separation where all scores are equal. The blocks are also the edges of the

@@ -1,4 +1,4 @@
-"""Exact limits of a proportion."""
+"""Exact limits of a proportion (Clopper and Pearson)."""
 
 from __future__ import annotations
 

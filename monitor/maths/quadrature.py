@@ -1,4 +1,4 @@
-"""Long sums through a few nodes.
+"""Sums over thousands of ranks, by quadrature through a few nodes.
 
 A sum ``sum_i w_i f(i)`` over thousands of ranks, with f smooth on the scale of i itself (log(a + i)
 and 1 / (a + i) are, for every a > 0), needs few values of f: the first ones one by one, then blocks

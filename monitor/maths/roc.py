@@ -1,4 +1,4 @@
-"""Mated and non-mated scores, counted between the places that matter.
+"""Counts of mated and non-mated scores, from which every figure of a ROC follows.
 
 All non-mated scores between two neighbouring mated ones move a threshold's false accepts and
 nothing else. So every figure of a ROC needs only counts: at each distinct mated score, and between.

@@ -1,4 +1,4 @@
-"""Rows of any scale brought near 1, so that their squares neither overflow nor vanish."""
+"""Scaling of rows to a size near 1, so that their squares neither overflow nor vanish."""
 
 from __future__ import annotations
 

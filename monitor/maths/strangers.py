@@ -1,4 +1,4 @@
-"""What ranks disclose among ever more people, by a law of how likely a stranger scores higher.
+"""What ranks disclose among ever more people: laws of the chance that a stranger scores higher.
 
 If each of M - 1 strangers scores higher with probability p, the rank is 1 + Binomial(M - 1, p);
 over trials p varies, with density f on [0, 1]. MeanD among M, ``log2 M - H(rank)``, never falls

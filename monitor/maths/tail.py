@@ -1,4 +1,4 @@
-"""The highest of very many scores, and how resampled owners weigh along them."""
+"""The highest scores of a very large sample, and their owners' bootstrap weights."""
 
 from __future__ import annotations
 

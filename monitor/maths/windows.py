@@ -1,4 +1,4 @@
-"""Which speech is test and which is template: SRD eq. (6) with its offset corrected."""
+"""How a recording is cut into test and template windows: SRD eq. (6), its offset corrected."""
 
 from __future__ import annotations
 

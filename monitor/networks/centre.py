@@ -1,4 +1,4 @@
-"""Bands less their mean of the last seconds: microphones, rooms and levels cancel."""
+"""Subtracts the mean of the last seconds from mel bands: microphone, room and level cancel."""
 
 from __future__ import annotations
 

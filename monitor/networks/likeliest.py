@@ -1,4 +1,4 @@
-"""The likeliest phones of CTC posteriors, by what follows what in a language.
+"""Decodes CTC posteriors into the likeliest phones, with a trigram of them.
 
 A trigram of phones beside the posteriors (shallow fusion, as in A. Graves, N. Jaitly, "Towards
 end-to-end speech recognition with recurrent neural networks", ICML 2014): the one best way by

@@ -1,4 +1,4 @@
-"""Log energies in mel bands, the ears of the networks: the same code in training and in running."""
+"""Log mel energies, the input of the networks: the same code in training and in running."""
 
 from __future__ import annotations
 

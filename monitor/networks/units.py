@@ -1,4 +1,4 @@
-"""Units: which of 256 codes each 20 ms of a voice falls to, by plain numpy as it is heard.
+"""The network of the feature ``phones``: which of 256 codes each 20 ms of a voice falls to.
 
 The first block of a phone recogniser that `recipes.phones` trained, and codes (k-means) of what it
 says, as the units of HuBERT are (Hsu et al., TASLP 2021). Nothing of the recogniser is needed for

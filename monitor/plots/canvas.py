@@ -1,4 +1,4 @@
-"""A blank figure and how it reaches the disk: off screen, without pyplot, atomically."""
+"""Blank figures without pyplot or a screen, and saving them atomically."""
 
 from __future__ import annotations
 

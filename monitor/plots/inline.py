@@ -1,4 +1,4 @@
-"""A picture inside a page: SVG whose colours are the page's, light or dark, and whose text is text.
+"""Pictures inside a page: SVG in the page's own colours, with text that stays text.
 
 The pictures of a page share its style, so that one of them takes kilobytes and no font.
 """

@@ -1,4 +1,4 @@
-"""What happened during a run, marked on its curve."""
+"""Marks on the curve of a run: alerts, gaps, changes of speaker."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Background speakers, who are nobody's template: what scores are like for anybody else.
+"""The cohort: background speakers, enrolled nowhere, whom scores are normalised against.
 
 A score says little by itself; how far it stands out from those of people who certainly are not the
 speaker says more (docs/method.md section 10). Of each of them there is one short sketch a

@@ -1,4 +1,4 @@
-"""Is anybody enrolled speaking? A law's open-set coefficients along a stream.
+"""The probability along a stream that the speaker is enrolled at all.
 
 Source: docs/method.md section 5.
 """

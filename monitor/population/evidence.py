@@ -1,4 +1,4 @@
-"""What a likelihood ratio is worth, by length: the evidence part of a law.
+"""The part of a law that turns normalised scores into likelihood ratios, by length of speech.
 
 Source: docs/method.md section 10.
 """

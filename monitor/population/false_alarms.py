@@ -1,4 +1,4 @@
-"""Thresholds that hold over a whole stream, from how high others' streams got."""
+"""Alert thresholds with a stated probability of a false alarm over a whole stream."""
 
 from __future__ import annotations
 

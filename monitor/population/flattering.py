@@ -1,4 +1,4 @@
-"""By how much same-session figures flatter an attacker who comes another day.
+"""How much higher same-session figures are than cross-session ones, and for whom it matters.
 
 Measured on the shipped readers, who have laws of both kinds: what a voice discloses on average to a
 template of the same recording, less what it does to one of another.

@@ -1,4 +1,4 @@
-"""How high other people's streams got: the maxima that false alarms are worked out from.
+"""Maxima of other people's streams, which thresholds against false alarms are made of.
 
 Streams of calibration speakers who are not the watched one, each watched as somebody else and with
 the speaker's own template taken out (docs/method.md section 11). Maxima alone: no audio, no

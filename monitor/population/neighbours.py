@@ -1,4 +1,4 @@
-"""Where a length lies between those of a law's grid.
+"""The two lengths of a law's grid between which a length lies.
 
 Source: docs/method.md section 4.
 """

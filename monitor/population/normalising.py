@@ -1,4 +1,4 @@
-"""How far scores stand out from those of people who are certainly not the speaker.
+"""Normalisation of scores by those of the cohort, who are certainly not the speaker.
 
 Source: docs/method.md section 10.
 

@@ -1,4 +1,4 @@
-"""A terminal that names, labels and words from files cannot steer."""
+"""A rich console whose output texts from files cannot steer: control characters are replaced."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a person sees while a microphone is heard: all that counts, on 80 by 24 characters."""
+"""The live view of `monitor listen`: everything that counts, on 80 by 24 characters."""
 
 from __future__ import annotations
 

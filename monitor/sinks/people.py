@@ -1,4 +1,4 @@
-"""What the views for people share: when to draw, what to say, and in which words."""
+"""What the sinks for people share: when to draw, what to say, and in which words."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Keeps enough of a run in memory to draw it, however long it is."""
+"""Keeps the records of a run in memory, thinned so that hours of it can be drawn."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What stands where something is about to be written: an earlier run, or what is to be read."""
+"""Checks a path before a run is written there: is there a run already, and did it end?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The few lines that are left on a terminal when a run is over."""
+"""The summary of a run: the few lines left on a terminal when it is over."""
 
 from __future__ import annotations
 

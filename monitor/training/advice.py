@@ -1,4 +1,4 @@
-"""What a calibration can and cannot say, in sentences."""
+"""Sentences on what a calibration can say and what it cannot."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Do the sessions that were enrolled as one speaker sound like one person?
+"""A check of enrolled sessions: do those of one speaker sound like one person?
 
 Each session is heard as a stream whose template is made of the others, among people who are
 somebody else, and the other way round. Where that leaves an attacker further from the speaker than

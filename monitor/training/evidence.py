@@ -1,4 +1,4 @@
-"""Likelihood ratios of one cell of the grid, and whether they keep what they promise.
+"""Fits and judges the likelihood ratios of one cell of the calibration grid.
 
 Source: docs/method.md section 10.
 

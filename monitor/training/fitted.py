@@ -1,4 +1,4 @@
-"""What one cell of the grid says: rank law, posterior, limits, null band.
+"""Fits one cell of the calibration grid: rank law, posterior, limits, null band.
 
 Source: docs/method.md sections 3 to 5.
 """

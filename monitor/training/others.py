@@ -1,4 +1,4 @@
-"""How high others' streams get: what false alarms are worked out from.
+"""Hears calibration speakers as other people, for the maxima of their streams.
 
 Source: docs/method.md section 11.
 """

@@ -1,4 +1,4 @@
-"""The law of other speakers that a calibration starts from: the shipped one.
+"""The prior of a calibration: the shipped law, which was learnt on other speakers.
 
 Source: docs/method.md section 3.
 """

@@ -1,4 +1,4 @@
-"""How far another law's word goes in a fit on few speakers (docs/method.md sections 3 and 5).
+"""Shrinkage of a fit on few speakers towards another law (docs/method.md sections 3 and 5).
 
 The other law counts as m further speakers, beside S of one's own: m / (S + m), which fades as own
 speakers grow. Its rank pmf is mixed into the own histogram of ranks in that proportion, and its

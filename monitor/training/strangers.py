@@ -1,4 +1,4 @@
-"""What a stranger would look like: the calibration trials with the true speaker left out."""
+"""Calibration trials with the true speaker's template left out, as a stranger would meet them."""
 
 from __future__ import annotations
 

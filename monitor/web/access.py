@@ -1,4 +1,4 @@
-"""Who is let in: the token, the sessions it is exchanged for, and how often it may be guessed."""
+"""Access control of the page: its token, the browsers' sessions, and limits on guessing."""
 
 from __future__ import annotations
 

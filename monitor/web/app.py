@@ -1,4 +1,4 @@
-"""What the server answers: the page, the events, the readings, the metrics."""
+"""The server's routes: the page, events, readings, metrics, logging in and out."""
 
 from __future__ import annotations
 

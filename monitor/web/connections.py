@@ -1,4 +1,4 @@
-"""The server's connections: how many there may be, and for how long one may do nothing.
+"""Limits on the server's connections: how many, and how long one may do nothing.
 
 uvicorn limits requests, and a socket that never sends one uses up a descriptor all the same; its
 one time limit ends with the first byte of the next request.

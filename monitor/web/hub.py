@@ -1,4 +1,4 @@
-"""The records of a run, numbered, for any number of readers; writing never waits for one."""
+"""A bounded store of a run's records, numbered: one thread writes, any number of readers follow."""
 
 from __future__ import annotations
 
