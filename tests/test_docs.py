@@ -15,6 +15,7 @@ from markdown_it import MarkdownIt
 
 from monitor.cli import COMMANDS, cli
 from monitor.records.schema import RECORDS, read_run
+from tests.pages import fenced, unfenced
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted(ROOT.glob("*/*.md"))]
@@ -51,7 +52,7 @@ def test_the_command_line_reference_is_true():
 @pytest.mark.slow
 def test_the_ten_lines_and_the_run_run(tmp_path):
     page = (ROOT / "docs" / "python.md").read_text(encoding="utf-8")
-    code, whole = re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL)
+    code, whole = fenced(page, "python")
     assert len([line for line in code.splitlines() if line.strip()]) <= 10
     seconds = np.arange(5 * 16000) / 16000
     voice = np.sin(2 * np.pi * 120 * seconds + np.sin(2 * np.pi * 3 * seconds)) * 0.3
@@ -73,14 +74,14 @@ def test_the_ten_lines_and_the_run_run(tmp_path):
 @pytest.mark.slow
 def test_the_command_that_evaluates_runs(tmp_path):
     page = (ROOT / "docs" / "evaluate.md").read_text(encoding="utf-8")
-    (command,) = re.findall(r"```sh\nmonitor (.*?)\n```", page, flags=re.DOTALL)
+    (command,) = fenced(page, "sh")
     draw, names = np.random.default_rng(0), [f"s{i}" for i in range(10)]
     for name, lead in (("original", 3.0), ("anonymised", 0.5)):
         scores = draw.normal(size=(20, 10)) + lead * np.eye(10)[np.arange(20) % 10]
         np.save(tmp_path / f"{name}.npy", scores)
     (tmp_path / "speakers.txt").write_text("\n".join(names * 2) + "\n")
     done = subprocess.run(
-        [sys.executable, "-m", "monitor", *command.split()],
+        [sys.executable, "-m", *command.split()],
         cwd=tmp_path, check=False, capture_output=True, text=True,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
@@ -90,7 +91,7 @@ def test_the_command_that_evaluates_runs(tmp_path):
 
 def anchors(text: str) -> set[str]:
     """What links can point to: the headings, as GitHub and MkDocs spell them."""
-    lines = re.sub(r"^```.*?^```", "", text, flags=re.DOTALL | re.MULTILINE).splitlines()
+    lines = unfenced(text).splitlines()
     titles = [line.lstrip("#").strip().lower() for line in lines if line.startswith("#")]
     return {re.sub(r"[^\w -]", "", title).replace(" ", "-") for title in titles}
 
@@ -98,7 +99,7 @@ def anchors(text: str) -> set[str]:
 def dead_links(path: Path) -> list[str]:
     """Links of a page to files or headings that are not there."""
     dead = []
-    text = re.sub(r"^```.*?^```", "", path.read_text("utf-8"), flags=re.DOTALL | re.MULTILINE)
+    text = unfenced(path.read_text("utf-8"))
     for link in re.findall(r"\]\(([^)\s]+)\)", text):
         if re.match(r"[a-z]+:", link):
             continue
@@ -122,9 +123,9 @@ def test_the_finder_of_dead_links_can_find(tmp_path):
 
 def commands_shown(text: str) -> list[str]:
     """Commands of this program in a page: lines of shell, and those within sentences."""
-    shell = "\n".join(re.findall(r"^```sh\n(.*?)^```", text, flags=re.DOTALL | re.MULTILINE))
+    shell = "\n".join(fenced(text, "sh"))
     lines = shell.replace("\\\n", "").splitlines()
-    prose = re.sub(r"^```.*?^```", "", text, flags=re.DOTALL | re.MULTILINE)
+    prose = unfenced(text)
     lines += [" ".join(each.split()) for each in re.findall(r"`(monitor [^`]+)`", prose)]
     found = [re.search(r"(?:^|[ /])monitor ([a-z]+ .*)", line) for line in lines]
     return [match[1] for match in found if match]
@@ -146,7 +147,7 @@ def test_every_command_shown_has_its_options(path):
 
 def test_no_figure_was_left_open():
     for path in PAGES:
-        text = re.sub(r"```.*?```|`[^`]*`", "", path.read_text("utf-8"), flags=re.DOTALL)
+        text = re.sub(r"`[^`]*`", "", unfenced(path.read_text("utf-8")))
         assert not re.search(r"@@|TODO|XXX", text), path
 
 

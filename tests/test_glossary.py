@@ -12,6 +12,7 @@ import pytest
 
 from monitor.cli import COMMANDS
 from monitor.records.schema import SCHEMA
+from tests.pages import unfenced
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [*sorted((ROOT / "docs").glob("*.md")), ROOT / "README.md", ROOT / "SECURITY.md"]
@@ -50,7 +51,7 @@ def is_there(dotted: str) -> bool:
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
 def test_names_in_the_code_are_there(path):
-    text = re.sub(r"^```.*?^```", "", path.read_text("utf-8"), flags=re.DOTALL | re.MULTILINE)
+    text = unfenced(path.read_text("utf-8"))
     names = set(re.findall(r"`(monitor(?:\.\w+)+)[`(]", text))
     files = {name for name in names if re.search(r"\.(?:py|json|css|js|npz)$", name)}
     assert [name for name in sorted(names - files) if not is_there(name)] == []
