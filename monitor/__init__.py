@@ -44,22 +44,30 @@ Evaluate an anonymiser: score recordings that it made against the people, by eve
 >>> round(report["srd.mean_bits"].value, 1), round(report.ceiling_bits, 1)
 (..., 3.6)
 
-Alert: a rule reads the readings, and an action takes what it says:
+Alert: a run asks rules of every reading, and gives actions what they say:
 
->>> from monitor import alerts
+>>> from monitor import Run, alerts
+>>> from monitor.alerts.actions import Bell
 >>> rule = alerts.Threshold("bits", 1.0, hold_seconds=0.0)
->>> with sources.open_source("talk.npz") as talk:
-...     said = [a for r in Monitor(people, ["f0"]).stream(talk) for a in rule.update(r)]
->>> said[0]["state"]
-'raised'
+>>> with Run("talk.npz", Monitor(people, ["f0"]), rules=[rule], actions=[Bell()]) as run:
+...     said = [record for record in run if record["type"] == "alert"]
+>>> said[0]["state"], run.totals.alerts
+('raised', 1)
 
-Write a feature: anything with a name, a size and frames; see CONTRIBUTING.md for one of its own
-file, and `protocols.Feature` for what it must offer.
+Write a feature: say what its frames look like, and give frames, or compute them of audio as
+`protocols.Feature` says (CONTRIBUTING.md has the files of one that is the package's own):
+
+>>> from monitor import FeatureSpec, Track, kinds, write_frames
+>>> codes = FeatureSpec("codes", kinds.HISTOGRAM, size=64, frame_seconds=0.04)
+>>> track = Track(ticks=4 * np.arange(1, 251), values=np.arange(250) % codes.size)
+>>> write_frames("me.npz", np.ones(1000, bool), {"codes": track}, {"codes": 64}, {"codes": 0.04})
+>>> str(enrol(corpus.find("me.npz", speaker="me"), seconds=10).population.features["codes"].spec)
+'histogram of size 64'
 
 Rooms: `alerts` (rules, and `alerts.actions`), `corpus` (who speaks where), `crowds`,
-`evaluation` (the papers' metrics), `ledger` (many sessions of one voice), `population` (templates
-and laws), `protocols` (what parts of your own must offer), `records` (what a run writes), `sinks`,
-`sources`, `training` (enrol, calibrate, score), `types`, `errors`.
+`evaluation` (the papers' metrics), `kinds` (of features), `ledger` (many sessions of one voice),
+`population` (templates and laws), `protocols` (what parts of your own must offer), `records` (what
+a run writes), `sinks`, `sources`, `training` (enrol, calibrate, score), `types`, `errors`.
 """
 
 from __future__ import annotations
@@ -77,6 +85,7 @@ if TYPE_CHECKING:
         crowds,
         errors,
         evaluation,
+        kinds,
         ledger,
         population,
         protocols,
@@ -88,6 +97,7 @@ if TYPE_CHECKING:
     )
     from monitor.errors import MonitorError
     from monitor.evaluation import ScoreMatrix, evaluate
+    from monitor.kinds import FeatureSpec
     from monitor.population import Population
     from monitor.run import Run
     from monitor.sources import read_frames, write_frames
@@ -98,6 +108,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Block",
+    "FeatureSpec",
     "Frames",
     "Gap",
     "Monitor",
@@ -117,6 +128,7 @@ __all__ = [
     "errors",
     "evaluate",
     "evaluation",
+    "kinds",
     "ledger",
     "population",
     "protocols",
@@ -132,6 +144,7 @@ __all__ = [
 
 _HOMES = {
     "Block": "types",
+    "FeatureSpec": "kinds",
     "Frames": "types",
     "Gap": "types",
     "Monitor": "stream.monitor",
@@ -150,7 +163,8 @@ _HOMES = {
     "write_frames": "sources",
 }
 _ROOMS = (
-    *("alerts", "corpus", "crowds", "errors", "evaluation", "ledger", "population", "protocols"),
+    *("alerts", "corpus", "crowds", "errors", "evaluation", "kinds", "ledger", "population"),
+    "protocols",
     *("records", "sinks", "sources", "training", "types"),
 )
 _find, _names = lazily(__name__, _HOMES)

@@ -19,7 +19,10 @@ from tests.toys import TOYS
 
 ROOT = Path(__file__).resolve().parents[1]
 TEXT = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
-COPIED = ("monitor", "docs", "tests", "benchmarks", "README.md", "SECURITY.md", "CONTRIBUTING.md")
+COPIED = (
+    *("monitor", "docs", "tests", "benchmarks", "pyproject.toml", "conftest.py"),
+    *("README.md", "SECURITY.md", "CONTRIBUTING.md"),
+)
 pytestmark = pytest.mark.slow
 
 
@@ -57,10 +60,12 @@ def test_it_is_added_by_the_files_that_are_listed(toy, tmp_path):
     for path, text in toy.new.items():
         (home / path).parent.mkdir(exist_ok=True)
         (home / path).write_text(text, encoding="utf-8")
-    for path, (old, new) in toy.changed.items():
+    for path, edits in toy.changed.items():
         text = before[path].decode()
-        assert text.count(old) == 1, path
-        (home / path).write_text(text.replace(old, new), encoding="utf-8")
+        for old, new in zip(edits[::2], edits[1::2], strict=True):
+            assert text.count(old) == 1, path
+            text = text.replace(old, new)
+        (home / path).write_text(text, encoding="utf-8")
     for command in dict.fromkeys(toy.made.values()):
         run(home, command)
     touched = {path for path, data in contents(home).items() if before.get(path) != data}

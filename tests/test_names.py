@@ -22,6 +22,7 @@ from monitor.cli import COMMANDS
 NAMES = {
     "monitor": [
         "Block",
+        "FeatureSpec",
         "Frames",
         "Gap",
         "Monitor",
@@ -41,6 +42,7 @@ NAMES = {
         "errors",
         "evaluate",
         "evaluation",
+        "kinds",
         "ledger",
         "population",
         "protocols",
@@ -97,6 +99,17 @@ NAMES = {
         "save_page",
         "speaker_mean_ranks",
         "tag",
+    ],
+    "monitor.kinds": [
+        "EMBEDDING",
+        "FeatureSpec",
+        "HISTOGRAM",
+        "KINDS",
+        "Kind",
+        "LEVELS",
+        "SIMILARITIES",
+        "comparable_features",
+        "kind",
     ],
     "monitor.ledger": ["Ledger", "LedgerSession"],
     "monitor.population": [
@@ -172,6 +185,7 @@ TASKS = (
     "Calibrate",
     "Evaluate an anonymiser",
     "Alert",
+    "Write a feature",
 )
 MODULES = [
     module.name
@@ -202,6 +216,15 @@ def test_every_module_says_what_it_exports(name):
     for each in names:
         assert hasattr(module, each), each
     assert module.__doc__
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_no_exported_name_is_that_of_a_file_beside_it(name):
+    """Which of the two one gets would depend on what was imported before."""
+    module = import_module(name)
+    files = {each.name for each in pkgutil.iter_modules(getattr(module, "__path__", ()))}
+    both = files & set(module.__all__)
+    assert {each for each in both if not isinstance(getattr(module, each), ModuleType)} == set()
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -240,7 +263,7 @@ def _assigned(module: ModuleType, name: str) -> str:
 
 def test_the_package_teaches_by_task():
     text = monitor.__doc__ or ""
-    tasks = re.findall(r"^([A-Z][\w ]*)[^\n]*\n\n>>> ", text, flags=re.MULTILINE)
+    tasks = re.findall(r"^([A-Z][\w ]*)(?:.+\n)+\n>>> ", text, flags=re.MULTILINE)
     assert tuple(task.strip() for task in tasks) == TASKS
 
 

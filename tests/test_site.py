@@ -101,13 +101,13 @@ def test_nothing_is_fetched_from_outside(site, pages):
 
 def test_every_public_name_is_in_the_reference(pages):
     anchors = {anchor for page in pages.values() for anchor in page.anchors}
-    for room in [name for name in ROOMS if name.rsplit(".", 1)[-1].islower()]:
+    for room in [name for name in ROOMS if name.islower() and name != "monitor"]:
         names = import_module(room).__all__
         missing = [n for n in names if not anchors & {f"{room}.{n}", f"monitor.{n}"}]
         assert missing == [], room
     import monitor
 
-    rooms = {room.split(".")[1] for room in ROOMS}
+    rooms = {room.split(".")[1] for room in ROOMS if room != "monitor"}
     single = {name.removeprefix("monitor.") for name in ROOMS}
     for name in monitor.__all__:
         value = getattr(monitor, name)
@@ -126,4 +126,4 @@ def test_examples_are_shown_as_code(site):
     for path in (site / "api").glob("*.html"):
         text = path.read_text(encoding="utf-8")
         assert "<blockquote>" not in text, path.name
-        assert path.name == "index.html" or text.count('class="highlight"') > 5, path.name
+        assert 'class="highlight"' in text, path.name

@@ -16,7 +16,7 @@ class Toy:
         section: of CONTRIBUTING.md.
         name: what stands for NAME there.
         new: whole files.
-        changed: what stands in a file, and what it becomes.
+        changed: what stands in a file, and what it becomes; more of them follow.
         made: files that a command writes anew, and the command.
         works: a program that shows that the part is there.
     """
@@ -24,7 +24,7 @@ class Toy:
     section: str
     name: str
     new: Mapping[str, str]
-    changed: Mapping[str, tuple[str, str]]
+    changed: Mapping[str, tuple[str, ...]]
     made: Mapping[str, str]
     works: str
 
@@ -39,6 +39,89 @@ def replay(*options):
     assert done.returncode in (0, 3), done.stderr
     return [json.loads(line) for line in done.stdout.splitlines()]
 """
+
+FEATURE = Toy(
+    "A feature",
+    "loudness",
+    {
+        "monitor/features/loudness.py": '''"""How loud every 10 ms are."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from monitor.features.framing import Framer
+from monitor.kinds import HISTOGRAM, FeatureSpec
+from monitor.kinds.following import Sensitivity
+from monitor.types import FloatArray, Track
+
+__all__ = ["Loudness"]
+
+
+class Loudness:
+    """Histogram feature: the level of every 10 ms, in steps of 3 dB."""
+
+    spec = FeatureSpec("loudness", HISTOGRAM, size=20, frame_seconds=0.01, rate=8000)
+    follow = Sensitivity(50, 200, 10.0, 0.01, back_units=20, held_units=4, min_units=3)
+
+    def __init__(self) -> None:
+        self.reset()
+
+    def process(self, samples: FloatArray) -> Track:
+        """The frames that these further samples, shape (n,), complete."""
+        frames = self._framer.push(samples)
+        ticks = self._heard + np.arange(1, len(frames) + 1)
+        self._heard += len(frames)
+        level = 10 * np.log10(np.mean(frames**2, axis=1) + 1e-6)
+        bins = np.clip(20 + level // 3, 0, 19).astype(int)
+        return Track(ticks[ticks > self._skip], bins[ticks > self._skip])
+
+    def flush(self) -> Track:
+        """Nothing: a frame that is cut short has no level."""
+        return self.spec.no_frames()
+
+    def skip_to(self, tick: int) -> None:
+        """Frames up to there are not needed."""
+        self._skip = tick
+
+    def reset(self) -> None:
+        """Begin a recording."""
+        self._framer, self._heard, self._skip = Framer(80, 80), 0, 0
+''',
+    },
+    {
+        "monitor/features/registry.py": (
+            '    "identity": Registered(',
+            """    "loudness": Registered(partial(_class_of, "loudness", "Loudness")),
+    "identity": Registered(""",
+        ),
+        "tests/contracts.py": (
+            "from monitor.features.f0 import F0",
+            "from monitor.features.f0 import F0\nfrom monitor.features.loudness import Loudness",
+            '    "phones": FeatureCase(',
+            """    "loudness": FeatureCase(Loudness, lambda: voice(3.0, 8000)),
+    "phones": FeatureCase(""",
+        ),
+    },
+    {},
+    """
+import subprocess, sys
+from pathlib import Path
+laws = "-m pytest -q -p no:cacheprovider tests/test_contracts.py -k loudness"
+subprocess.run([sys.executable, *laws.split()], check=True)
+import soundfile
+from monitor import Population
+from tests.sounds import RATE, synthetic
+for name in ("ann", "bob"):
+    Path("people", name).mkdir(parents=True)
+    soundfile.write(Path("people", name, "1.wav"), synthetic(12.0), RATE)
+command = "enroll people -o us.npz --features f0,loudness --seconds 5"
+subprocess.run([sys.executable, "-m", "monitor", *command.split()], check=True)
+templates = Population.load("us.npz").features
+assert list(templates) == ["f0", "loudness"]
+assert templates["loudness"].slices.sum() > 2 * 400
+""",
+)
 
 METRIC = Toy(
     "A metric",
@@ -146,6 +229,11 @@ with sources.open_source("hum:120") as hum:
     last = [*Monitor(Population.reference(), ["f0"]).stream(hum)][-1]
 assert (hum.label, last.seconds) == ("hum 120", 5.0)
 assert last.features["f0"].usable_seconds > 3
+import json, subprocess, sys
+command = "-m monitor replay hum:120 --features f0 --jsonl -"
+said = subprocess.run([sys.executable, *command.split()], capture_output=True, text=True).stdout
+start, *_, end = map(json.loads, said.splitlines())
+assert (start["recordings"], end["seconds"], end["complete"]) == (["hum 120"], 5.0, True)
 """,
 )
 
@@ -242,4 +330,4 @@ assert "| `overlap_bits` | by how much" in Path("docs/records.md").read_text()
 """,
 )
 
-TOYS = (METRIC, SOURCE, ACTION, KEY)
+TOYS = (FEATURE, METRIC, SOURCE, ACTION, KEY)

@@ -8,9 +8,9 @@ look like.
 from __future__ import annotations
 
 from monitor.errors import UsageError
+from monitor.kinds.base import Kind
 from monitor.kinds.embedding import EMBEDDING
 from monitor.kinds.histogram import HISTOGRAM
-from monitor.kinds.kind import Kind
 from monitor.kinds.levels import LEVELS
 from monitor.kinds.spec import FeatureSpec, comparable_features
 

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 import numpy as np
 
 from monitor.errors import UsageError
+from monitor.kinds.base import Kind, within
 from monitor.kinds.following import MOST_HELD, MOST_TEMPLATES, Fall, FollowedVoice, Sensitivity
-from monitor.kinds.kind import Kind, within
 from monitor.maths.margin import embedding_margin, page_cusum
 from monitor.maths.scores import OF_VECTORS
 from monitor.maths.sketch import AnySketch, EmbeddingSum

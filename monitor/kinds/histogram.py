@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from monitor.errors import UsageError
+from monitor.kinds.base import Kind, within
 from monitor.kinds.following import MOST_TEMPLATES, FollowedVoice, Sensitivity
-from monitor.kinds.kind import Kind, within
 from monitor.maths.margin import histogram_margin
 from monitor.maths.scores import OF_COUNTS
 from monitor.maths.sketch import AnySketch, Histogram

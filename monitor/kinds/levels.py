@@ -7,8 +7,8 @@ from typing import NoReturn
 import numpy as np
 
 from monitor.errors import UsageError
+from monitor.kinds.base import Kind
 from monitor.kinds.following import FollowedVoice, Sensitivity
-from monitor.kinds.kind import Kind
 from monitor.maths.margin import level_margin
 from monitor.maths.sketch import AnySketch
 from monitor.types import AnyArray, BoolArray, FloatArray

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from monitor.errors import UsageError
-from monitor.kinds.kind import Kind
+from monitor.kinds.base import Kind
 from monitor.marks import is_mark
 from monitor.maths.sketch import AnySketch
 from monitor.types import Track
