@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from html import escape
 from pathlib import Path
@@ -10,16 +10,23 @@ from pathlib import Path
 from monitor.atomic import atomic_write, not_written
 from monitor.errors import UsageError
 from monitor.evaluation.families import families, family_of
-from monitor.evaluation.figure import Figure
 from monitor.evaluation.report.catalogue import by_family, main_figures, main_keys, title_of
 from monitor.evaluation.report.comparing import Comparison
 from monitor.evaluation.report.grouping import Grouped
+from monitor.evaluation.report.page_tables import (
+    bullet_list,
+    comparison_table,
+    figures_table,
+    swatch,
+    unit_text,
+    value_text,
+    with_minus,
+)
 from monitor.evaluation.report.pairwise import Pair, p_text, said_of
 from monitor.evaluation.report.report import Report
 from monitor.evaluation.report.wording import (
     fact_list,
     format_limits,
-    format_value,
     meaning,
     tie_rules,
 )
@@ -120,11 +127,11 @@ def _meaning(reports: Sequence[Report]) -> str:
     for index, report in enumerate(reports, start=1):
         text = "".join(f"<p>{_words(paragraph)}</p>" for paragraph in meaning(report))
         own = [note for note in report.notes if note not in shared]
-        head = f"<h3>{_swatch(index)}{escape(report.name)}</h3>" if len(reports) > 1 else ""
-        blocks.append(f"<div>{head}{text}{_list(own, 'notes')}</div>")
+        head = f"<h3>{swatch(index)}{escape(report.name)}</h3>" if len(reports) > 1 else ""
+        blocks.append(f"<div>{head}{text}{bullet_list(own, 'notes')}</div>")
     return (
         '<section class="card"><h2>What it means</h2>'
-        f'<div class="columns">{"".join(blocks)}</div>{_list(shared, "notes")}</section>'
+        f'<div class="columns">{"".join(blocks)}</div>{bullet_list(shared, "notes")}</section>'
     )
 
 
@@ -132,7 +139,7 @@ def _pictures(reports: Sequence[Report]) -> str:
     legend = ""
     if len(reports) > 1:
         named = enumerate(reports, start=1)
-        items = "".join(f"<li>{_swatch(i)}{escape(r.name)}</li>" for i, r in named)
+        items = "".join(f"<li>{swatch(i)}{escape(r.name)}</li>" for i, r in named)
         legend = f'<ul class="legend">{items}</ul>'
     curves = [report.curves for report in reports]
     drawings = [each for family in families() for each in family.drawings]
@@ -151,7 +158,7 @@ def _main(reports: Sequence[Report], comparison: Comparison | None) -> str:
         return ""
     parts = ['<section class="card"><h2>The figures that matter</h2>']
     if comparison is not None:
-        parts.append(_list(comparison.notes, "notes"))
+        parts.append(bullet_list(comparison.notes, "notes"))
         parts.append(
             '<p class="key"><b class="differs">*</b> differs from the first system · '
             '<b class="private">°</b> nearest to no evidence</p>'
@@ -179,14 +186,14 @@ def _pairs(reports: Sequence[Report], pairs: Sequence[Pair]) -> str:
             rows.append(
                 f'<tr><th scope="row">{escape(figure.label)}</th>'
                 f"<td>{escape(pair.other)} \N{MINUS SIGN} {escape(pair.first)}</td>"
-                f'<td class="number">{_value(figure)}{star}</td>'
-                f"<td>{escape(_unit(figure))}</td>"
-                f'<td class="limits">{_minus(format_limits(figure))}</td>'
+                f'<td class="number">{value_text(figure)}{star}</td>'
+                f"<td>{escape(unit_text(figure))}</td>"
+                f'<td class="limits">{with_minus(format_limits(figure))}</td>'
                 f'<td class="number">{p_text(pair.p[key], least)}</td></tr>'
             )
     said = said_of(pairs, replicates)
     return (
-        f'<section class="card"><h2>Differences of all pairs</h2>{_list(said, "notes")}'
+        f'<section class="card"><h2>Differences of all pairs</h2>{bullet_list(said, "notes")}'
         '<div class="scroll"><table><thead><tr><th>Figure</th><th>Pair</th>'
         '<th class="number">Difference</th><th>Unit</th><th>Limits</th><th class="number">p</th>'
         "</tr></thead>"
@@ -199,17 +206,17 @@ def _groups(part: Grouped) -> str:
     keys = main_keys(row.key for row in part.comparison.rows)
     return (
         f'<section class="card"><h2>{escape(part.name)}, group by group</h2>'
-        f"{_list(part.notes, 'notes')}"
+        f"{bullet_list(part.notes, 'notes')}"
         '<p class="key"><b class="differs">*</b> differs from the first group · '
         '<b class="private">°</b> nearest to no evidence</p>'
-        f"{_comparison_table(part.comparison, keys, swatches=False)}</section>"
+        f"{comparison_table(part.comparison, keys, swatches=False)}</section>"
     )
 
 
 def _figures(reports: Sequence[Report], comparison: Comparison | None, keys: Sequence[str]) -> str:
     if comparison is None:
-        return _table([reports[0].figures[key] for key in keys])
-    return _comparison_table(comparison, keys)
+        return figures_table([reports[0].figures[key] for key in keys])
+    return comparison_table(comparison, keys)
 
 
 def _tables(reports: Sequence[Report], comparison: Comparison | None) -> str:
@@ -221,55 +228,6 @@ def _tables(reports: Sequence[Report], comparison: Comparison | None) -> str:
         firsts = (next(r.figures[key] for r in reports if key in r.figures) for key in members)
         parts.append(f'<p class="key">{escape(tie_rules(list(firsts)))}</p>')
     return "".join([*parts, "</section>"])
-
-
-def _table(figures: Sequence[Figure]) -> str:
-    rows = "".join(
-        f'<tr><th scope="row">{escape(figure.label)}</th>'
-        f'<td class="number">{_value(figure)} <small>{escape(_unit(figure))}</small></td>'
-        f'<td class="limits" data-name="95 %:">{_minus(format_limits(figure))}</td>'
-        f'<td class="limits" data-name="ceiling">{_ceiling(figure)}</td>'
-        f'<td class="note">{escape(figure.note)}</td></tr>'
-        for figure in figures
-    )
-    return (
-        '<div class="scroll"><table class="single"><thead><tr><th>Figure</th>'
-        '<th class="number">Value</th><th>95 % limits</th><th>Ceiling</th><th>Note</th></tr>'
-        f"</thead><tbody>{rows}</tbody></table></div>"
-    )
-
-
-def _comparison_table(comparison: Comparison, keys: Sequence[str], swatches: bool = True) -> str:
-    heads = "".join(
-        f'<th class="number">{_swatch(i) if swatches else ""}{escape(name)}</th>'
-        for i, name in enumerate(comparison.names, start=1)
-    )
-    by_key = {row.key: row for row in comparison.rows}
-    rows = []
-    for row in map(by_key.__getitem__, keys):
-        cells = "".join(
-            _cell(figure, differs, i == row.most_private)
-            for i, (figure, differs) in enumerate(zip(row.figures, row.differs, strict=True))
-        )
-        rows.append(
-            f'<tr><th scope="row">{escape(row.first.label)}</th>{cells}'
-            f"<td>{escape(_unit(row.first))}</td>"
-            f'<td class="note">{escape(row.note(comparison.names))}</td></tr>'
-        )
-    return (
-        f'<div class="scroll"><table><thead><tr><th>Figure</th>{heads}<th>Unit</th><th>Note</th>'
-        f"</tr></thead><tbody>{''.join(rows)}</tbody></table></div>"
-    )
-
-
-def _cell(figure: Figure | None, differs: bool, private: bool) -> str:
-    if figure is None:
-        return '<td class="number">–</td>'
-    marks = '<b class="private" title="nearest to no evidence">°</b>' if private else ""
-    if differs:
-        marks += '<b class="differs" title="differs from the first system">*</b>'
-    limits = _minus(format_limits(figure))
-    return f'<td class="number">{_value(figure)}{marks}<small>{limits}</small></td>'
 
 
 def _caveats(reports: Sequence[Report]) -> str:
@@ -284,30 +242,3 @@ def _caveats(reports: Sequence[Report]) -> str:
 
 def _words(text: str) -> str:
     return escape(text).replace(" %", "\N{NO-BREAK SPACE}%")
-
-
-def _list(items: Iterable[str], name: str) -> str:
-    made = "".join(f"<li>{escape(item)}</li>" for item in items)
-    return f'<ul class="{name}">{made}</ul>' if made else ""
-
-
-def _swatch(index: int) -> str:
-    return f'<i class="swatch" style="background:var(--s{(index - 1) % 6 + 1})"></i>'
-
-
-def _value(figure: Figure) -> str:
-    return _minus(format_value(figure.value, figure.unit, figure.text))
-
-
-def _ceiling(figure: Figure) -> str:
-    value = figure.ceiling
-    return "" if value is None else _minus(format_value(value, figure.unit))
-
-
-def _minus(text: str) -> str:
-    made = escape(text)
-    return made.replace("-", "\N{MINUS SIGN}") if text.strip("-0123456789., %tonif") == "" else made
-
-
-def _unit(figure: Figure) -> str:
-    return "" if figure.unit in ("share", "count") else figure.unit

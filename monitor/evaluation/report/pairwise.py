@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from monitor.evaluation.report.comparing import ERROR, Difference, between, paired
+from monitor.evaluation.report.differences import ERROR, Difference, between, paired
 from monitor.evaluation.report.report import Report
 
 __all__ = ["Pair", "all_pairs", "p_text", "p_value", "said_of"]

@@ -8,7 +8,8 @@ import pytest
 from monitor.errors import UsageError
 from monitor.evaluation.anonymity import figures as anonymity
 from monitor.evaluation.figure import Figure
-from monitor.evaluation.report.comparing import Difference, compare
+from monitor.evaluation.report.comparing import compare
+from monitor.evaluation.report.differences import Difference
 from monitor.evaluation.report.report import Report
 from monitor.evaluation.scores.matrix import ScoreMatrix
 from monitor.plots.evaluation import Curves

@@ -15,10 +15,11 @@ from monitor.evaluation.evaluating import evaluate
 from monitor.evaluation.figure import Figure
 from monitor.evaluation.input.attributes import read_attribute
 from monitor.evaluation.input.scores import read_scores
-from monitor.evaluation.report.grouping import AVERAGE, _as_list, _average, by_group, within
+from monitor.evaluation.report.grouping import AVERAGE, _average, by_group
 from monitor.evaluation.report.page import page
 from monitor.evaluation.scores.comparisons import Comparisons
 from monitor.evaluation.scores.matrix import ScoreMatrix
+from monitor.evaluation.scores.within_group import as_list, within
 from monitor.evaluation.verification.error_rates import eer
 from tests.evaluation.lists import speechbrain_eer, voice_privacy
 
@@ -144,7 +145,7 @@ def test_lists_and_matrices_are_split_alike(seed):
     matrix = ScoreMatrix(scores, target, names)
     for group in "xy":
         one = within(Comparisons.all_of(matrix), group_of, group)
-        other = within(Comparisons(names, None, _as_list(matrix)), group_of, group)
+        other = within(Comparisons(names, None, as_list(matrix)), group_of, group)
         assert one.matrix is not None
         assert other.matrix is not None
         assert other.rest is None

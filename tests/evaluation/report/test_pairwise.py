@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from monitor.evaluation.evaluating import evaluate
-from monitor.evaluation.report.comparing import between
+from monitor.evaluation.report.differences import between
 from monitor.evaluation.report.pairwise import all_pairs, p_value, said_of
 from monitor.evaluation.scores.matrix import ScoreMatrix
 
