@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import signal
 import subprocess
 import sys
 import time
@@ -43,7 +44,7 @@ def test_spoken_seen_and_told(virtual_microphone, shared, browser, tmp_path):
     with receiving() as receiver:
         log, ledger = tmp_path / "run.jsonl", tmp_path / "me.db"
         process = subprocess.Popen(
-            [sys.executable, "-m", "monitor", "listen", "--watch", READER, "--for", "60",
+            [sys.executable, "-m", "monitor", "listen", "--watch", READER,
              "--features", "f0", "--jsonl", str(log), "--web", "0", "--alert", "gain_bits>0.05",
              "--alert", "bits>5", "--warn", "30", "--budget", "20",
              "--webhook", receiver.url, "--ledger", str(ledger)],
@@ -63,6 +64,7 @@ def test_spoken_seen_and_told(virtual_microphone, shared, browser, tmp_path):
                 tab.wait_for_timeout(200)
             seen = tab.inner_text("body")
             everybody = tab.locator(".strip span").count()
+            process.send_signal(signal.SIGINT)
             _, err = process.communicate(timeout=120)
         finally:
             process.kill()

@@ -131,7 +131,7 @@ def test_adding(run, tmp_path, people, population):
 
 
 def test_among_the_shipped_readers(run, tmp_path, reference):
-    simulation, size = Simulation(2), reference.features["f0"].size
+    simulation, size = Simulation(2), reference.features["f0"].spec.size
     for name in ("me", "you"):
         frames = simulation.frames(len(name) - 2, 0, 60.0)
         (tmp_path / "corpus" / name).mkdir(parents=True)
