@@ -7,146 +7,30 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
 
 import numpy as np
 
 from monitor.errors import StoreError, UsageError
-from monitor.marks import unlike_networks
 from monitor.maths.evidence import enrolled_share
-from monitor.maths.posterior import (
-    confidence_bits,
-    local_bits,
-    replicate_bits,
-    score_posterior,
-    weighted_evidence,
-)
-from monitor.maths.quantiles import limits, limits_of_each
+from monitor.maths.posterior import confidence_bits, local_bits, weighted_evidence
 from monitor.maths.ranks import rank_now
 from monitor.maths.scores import Similarity
 from monitor.maths.sketch import AnySketch
-from monitor.population.enrolled import GOOD_AREA, EnrolledOdds
-from monitor.population.interpolation import LengthLaw, at_template
+from monitor.population.enrolled import GOOD_AREA
 from monitor.population.law import Laws, RankLaw
 from monitor.population.population import Population
 from monitor.stream.among import CrowdEvidence, among_each, crowds_for
-from monitor.stream.expected import ExpectedBits
+from monitor.stream.assessment import Assessment, RunningTotals
+from monitor.stream.choosing import check_networks, choose_law
+from monitor.stream.judgement import Judgement, WeighedScores
 from monitor.stream.lengths import common_length
+from monitor.stream.ranking import most_probable
 from monitor.stream.ratios import RatioBits, Ratios, ratios_lack
 from monitor.stream.reading import ZERO, Bits, FeatureReading
 from monitor.types import AnyArray, BoolArray, FloatArray, IntArray
 
-__all__ = ["Assessment", "Attacker", "RunningTotals"]
-
-_MOST_RANKS = 1000
-_SORTED = 64
-
-
-@dataclass(frozen=True, slots=True)
-class RunningTotals:
-    """What was heard of one feature by each of R moments of a stream.
-
-    Attributes:
-        totals: shape (R, M), of its sketch.
-        frames: shape (R,), behind them.
-        usable_seconds: shape (R,).
-    """
-
-    totals: AnyArray
-    frames: IntArray
-    usable_seconds: FloatArray
-
-
-@dataclass(frozen=True, slots=True)
-class Assessment:
-    """What the attacker makes of a stream so far.
-
-    Attributes:
-        features: by name.
-        local, confidence, expected: of the joint posterior.
-        posterior: shape (N,).
-        top: the most probable speakers, best first; of equals, the first enrolled.
-        told: what the evidence says in any crowd.
-        enrolled: probability that the speaker is one of the N at all; None as long as no feature
-            has a frame, and where those that have cannot tell.
-        enrolled_withheld: why they cannot, or empty.
-        beyond_grid: T is longer than anything calibrated.
-    """
-
-    features: Mapping[str, FeatureReading]
-    local: Bits | None
-    confidence: Bits
-    expected: Bits
-    posterior: FloatArray
-    top: Sequence[tuple[str, float]]
-    told: CrowdEvidence
-    enrolled: float | None
-    enrolled_withheld: str
-    beyond_grid: bool
-
-
-class _Judgement:
-    """One law (of a feature, or of the joint) ready to weigh scores."""
-
-    def __init__(
-        self,
-        law: RankLaw,
-        seconds: float,
-        speakers: int,
-        additive: BoolArray,
-        ratios: Ratios | None = None,
-    ) -> None:
-        self.features = law.features
-        self.law: LengthLaw = at_template(law, seconds, additive)
-        self._additive, self._odds = additive, EnrolledOdds(law, seconds)
-        self.expected = ExpectedBits(self.law, speakers)
-        self.ratios = ratios
-        # beyond the grid the rank law stands still, for hours: the same ranks say the same
-        self._beyond: dict[tuple[int, int], Bits] = {}
-
-    def rank_bits(self, seconds: float, speakers: int, better: int, tied: int) -> Bits:
-        """Rank bits with limits, at T speech seconds."""
-        beyond = seconds > self.law.lengths[-1]
-        if beyond and (better, tied) in self._beyond:
-            return self._beyond[better, tied]
-        replicates = self.law.at(seconds).rank_bits(speakers, better, tied)
-        bits = Bits(float(replicates[0]), *limits(replicates[1:]))
-        if beyond and len(self._beyond) < _MOST_RANKS:
-            self._beyond[better, tied] = bits
-        return bits
-
-    def weigh(self, seconds: FloatArray, scores: FloatArray, watched: int | None) -> _Weighed:
-        """Posteriors, local and confidence bits: T, shape (R,), raw scores, shape (R, F, N)."""
-        weights, spread = self.law.weighing(seconds)
-        posterior = score_posterior(weighted_evidence(scores, weights[:, 0]), spread[:, 0])
-        local, drawn = replicate_bits(scores, weights, spread[:, 1:], watched)
-        confidence = _with_limits(confidence_bits(posterior), drawn)
-        if watched is None or local is None:
-            return _Weighed(posterior, [None] * len(seconds), confidence)
-        own = local_bits(posterior[:, watched], scores.shape[2])
-        return _Weighed(posterior, list(_with_limits(own, local)), confidence)
-
-    def enrolled(
-        self, seconds: FloatArray, scores: FloatArray, frames: IntArray, posterior: FloatArray
-    ) -> FloatArray:
-        """Probability that the speaker is enrolled, or NaN, shape (R,); frames: shape (R, F)."""
-        best = scores[np.arange(len(scores)), :, posterior.argmax(axis=1)]
-        return self._odds.at(seconds, best / np.where(self._additive, np.maximum(frames, 1), 1))
-
-    def stranger_area(self, seconds: FloatArray) -> FloatArray:
-        """How well that probability told strangers in calibration: area under the ROC curve."""
-        return self._odds.area(seconds)
-
-
-class _Weighed(NamedTuple):
-    """The joint, or one feature's, figures of R readings."""
-
-    posterior: FloatArray
-    local: list[Bits | None]
-    confidence: list[Bits]
-
+__all__ = ["Attacker"]
 
 _NOTHING = CrowdEvidence()
 
@@ -157,11 +41,6 @@ def _from_even(probability: FloatArray, prior: float) -> FloatArray:
         return probability
     odds = prior / (1.0 - prior) * probability / (1.0 - probability)
     return np.asarray(odds / (1.0 + odds))
-
-
-def _with_limits(values: FloatArray, replicates: FloatArray) -> list[Bits]:
-    both = limits_of_each(replicates).tolist()
-    return [Bits(value, *pair) for value, pair in zip(values.tolist(), both, strict=True)]
 
 
 class Attacker:
@@ -210,8 +89,8 @@ class Attacker:
                 f"it has {', '.join(population.features)}"
             )
         position = None if watch is None else population.index(watch)
-        law, self.session, self.flatters = _choose(laws, tuple(features), session)
-        _check_networks(population, law)
+        law, self.session, self.flatters = choose_law(laws, tuple(features), session)
+        check_networks(population, law)
         length = common_length(population, law, watch, template_seconds)
         self.scoring, self.withheld, self.length_notice = (
             length.scoring,
@@ -241,19 +120,19 @@ class Attacker:
         self._discerning = {name for name in self.features if specs[name].kind.discerning}
         make = partial(self._judgement, population)
         self.joint = make(law)
-        self._single: dict[str, _Judgement] = {}
+        self._single: dict[str, Judgement] = {}
         self._similarity: dict[str, Similarity] = {}
         self._templates: dict[str, FloatArray] = {}
         for name, scorer in population.scorers(law).items():
             own = self.joint
             if len(self.features) > 1:
-                single, _, flatters = _choose(laws, (name,), session)
+                single, _, flatters = choose_law(laws, (name,), session)
                 if single.similarities != (scorer.name,):
                     raise StoreError(
                         f"the law of {name} alone is for {single.similarities[0]} scores, the "
                         f"joint law for {scorer.name}: calibrate both together"
                     )
-                _check_networks(population, single)
+                check_networks(population, single)
                 self.flatters |= flatters
                 own = make(single)
             self._single[name] = own
@@ -273,12 +152,12 @@ class Attacker:
         self.frame_seconds = {name: specs[name].frame_seconds for name in self.features}
         self._unheard = self._before()
 
-    def _judgement(self, population: Population, law: RankLaw) -> _Judgement:
+    def _judgement(self, population: Population, law: RankLaw) -> Judgement:
         ratios = None
         if not ratios_lack(population, law) and not self.withheld:
             ratios = Ratios(population, law, self.scoring, self._watched)
         additive = np.array([each.additive for each in population.scorers(law).values()])
-        return _Judgement(law, self.scoring.seconds, self.speakers, additive, ratios)
+        return Judgement(law, self.scoring.seconds, self.speakers, additive, ratios)
 
     @property
     def support_bits(self) -> float | None:
@@ -337,7 +216,7 @@ class Attacker:
         moments = speech_seconds.size
         scores = np.empty((moments, len(self.features), self.speakers))
         readings: list[dict[str, FeatureReading]] = [{} for _ in range(moments)]
-        alone: _Weighed | None = None
+        alone: WeighedScores | None = None
         for f, name in enumerate(self.features):
             scores[:, f] = self._scores(name, heard[name].totals)
             alone = self._feature(name, scores[:, f : f + 1], speech_seconds, heard[name], readings)
@@ -387,7 +266,7 @@ class Attacker:
                 confidence,
                 expected,
                 [row.copy() for row in posterior],  # none keeps the others alive
-                self._top(posterior),
+                most_probable(posterior, self.names, self._most),
                 told,
                 enrolled,
                 unable,
@@ -420,7 +299,7 @@ class Attacker:
         (among,) = among_each(nothing, [own], self._watched, self.among, self.names)
         return CrowdEvidence(own, 0.0, False, among, nothing[0])
 
-    def _unable(self, judgement: _Judgement, area: float) -> str:
+    def _unable(self, judgement: Judgement, area: float) -> str:
         """Why these features do not say whether the speaker is enrolled, and what could."""
         heard = "+".join(judgement.features)
         measured = "not measured" if np.isnan(area) else f"{area:.2f}"
@@ -435,7 +314,7 @@ class Attacker:
             f"{measured}, {GOOD_AREA:g} is needed){cure}"
         )
 
-    def _by_judgement(self, heard: BoolArray) -> list[tuple[_Judgement, IntArray]]:
+    def _by_judgement(self, heard: BoolArray) -> list[tuple[Judgement, IntArray]]:
         """Which law weighs which moments: that of the features heard by then, shape (R, F).
 
         A feature that has not said anything yet leaves the others to a law of their own; where
@@ -443,31 +322,13 @@ class Attacker:
         """
         if heard.all():
             return [(self.joint, np.arange(len(heard)))]
-        groups: list[tuple[_Judgement, IntArray]] = []
+        groups: list[tuple[Judgement, IntArray]] = []
         for row in np.unique(heard, axis=0):
             names = frozenset(np.array(self.features)[row].tolist())
             if names:
                 some = np.flatnonzero((heard == row).all(axis=1))
                 groups.append((self._judgements.get(names, self.joint), some))
         return groups
-
-    def _top(self, posterior: FloatArray) -> list[list[tuple[str, float]]]:
-        """The most probable speakers of each row, shape (R, N)."""
-        if self.speakers > _SORTED:
-            edge = np.partition(posterior, self.speakers - self._most, axis=1)
-            edge = edge[:, self.speakers - self._most]
-            few = [np.flatnonzero(row >= least) for row, least in zip(posterior, edge, strict=True)]
-            order = np.array([
-                places[np.argsort(-row[places], kind="stable")[: self._most]]
-                for row, places in zip(posterior, few, strict=True)
-            ])  # fmt: skip
-        else:
-            order = np.argsort(-posterior, axis=1, kind="stable")[:, : self._most]
-        values = posterior[np.arange(len(order))[:, None], order].tolist()
-        return [
-            [(self.names[j], p) for j, p in zip(*each, strict=True)]
-            for each in zip(order.tolist(), values, strict=True)
-        ]
 
     def _scores(self, name: str, totals: AnyArray) -> FloatArray:
         """Shape (R, N); each row as if it were alone."""
@@ -483,7 +344,7 @@ class Attacker:
         speech_seconds: FloatArray,
         heard: RunningTotals,
         readings: list[dict[str, FeatureReading]],
-    ) -> _Weighed | None:
+    ) -> WeighedScores | None:
         """Fill in the readings of one feature; what it says at the moments at which it has any."""
         zero = ZERO if self.watched else None
         nothing = FeatureReading(0.0, None, ZERO, zero, zero, ZERO)
@@ -566,31 +427,3 @@ class Attacker:
         ends = np.cumsum(counts)
         sums = np.concatenate([[0.0], np.cumsum(pmf)])
         return np.asarray(((sums[ends] - sums[ends - counts]) / counts)[place])
-
-
-def _check_networks(population: Population, law: RankLaw) -> None:
-    """A law is about what one network makes of voices.
-
-    Raises:
-        StoreError: it was learnt from another one's frames than the templates were made of.
-    """
-    for name in law.features:
-        mine, theirs = law.network(name), population.features[name].spec.network
-        if mine != theirs:
-            what = unlike_networks(name, "the law", mine, "the templates", theirs)
-            raise StoreError(f"{what}; enrol and calibrate again with this version")
-
-
-def _choose(laws: Laws, features: tuple[str, ...], session: str) -> tuple[RankLaw, str, bool]:
-    """The law to use, the session it is of, and whether it flatters the attacker."""
-    law = laws.find(features, session)
-    if law is not None:
-        return law, session, False
-    other = "same" if session == "cross" else "cross"
-    law = laws.find(features, other)
-    if law is not None:
-        return law, other, other == "same"
-    raise StoreError(
-        f"the population has no rank law for {'+'.join(features)}; "
-        "learn one with: monitor calibrate CORPUS -o POPULATION.npz"
-    )

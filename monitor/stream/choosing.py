@@ -1,4 +1,4 @@
-"""Which features a monitor listens for where nobody has chosen them."""
+"""Which features a monitor listens for where nobody has chosen them, and which law weighs them."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ from collections.abc import Sequence
 
 from monitor.errors import StoreError
 from monitor.features.registry import ready, superseded
-from monitor.population.law import Laws
+from monitor.marks import unlike_networks
+from monitor.population.law import Laws, RankLaw
+from monitor.population.population import Population
 
-__all__ = ["choose_features"]
+__all__ = ["check_networks", "choose_features", "choose_law"]
 
 
 def choose_features(laws: Laws) -> tuple[str, ...]:
@@ -29,3 +31,35 @@ def choose_features(laws: Laws) -> tuple[str, ...]:
         return len(names) - len(weak), -len(weak), "voice" not in names
 
     return max([names for names in sets if all(map(ready, names))] or sets, key=worth)
+
+
+def choose_law(laws: Laws, features: tuple[str, ...], session: str) -> tuple[RankLaw, str, bool]:
+    """The law to use, the session it is of, and whether it flatters the attacker.
+
+    Raises:
+        StoreError: there is none.
+    """
+    law = laws.find(features, session)
+    if law is not None:
+        return law, session, False
+    other = "same" if session == "cross" else "cross"
+    law = laws.find(features, other)
+    if law is not None:
+        return law, other, other == "same"
+    raise StoreError(
+        f"the population has no rank law for {'+'.join(features)}; "
+        "learn one with: monitor calibrate CORPUS -o POPULATION.npz"
+    )
+
+
+def check_networks(population: Population, law: RankLaw) -> None:
+    """A law is about what one network makes of voices.
+
+    Raises:
+        StoreError: it was learnt from another one's frames than the templates were made of.
+    """
+    for name in law.features:
+        mine, theirs = law.network(name), population.features[name].spec.network
+        if mine != theirs:
+            what = unlike_networks(name, "the law", mine, "the templates", theirs)
+            raise StoreError(f"{what}; enrol and calibrate again with this version")

@@ -12,7 +12,7 @@ from monitor.errors import StoreError
 from monitor.features.tracks import join_tracks
 from monitor.kinds import FeatureSpec
 from monitor.maths.sketch import AnySketch
-from monitor.stream.attacker import RunningTotals
+from monitor.stream.assessment import RunningTotals
 from monitor.stream.checking import check_frames
 from monitor.stream.evidence import Evidence
 from monitor.types import TICKS_PER_SECOND, AnyArray, BoolArray, Frames, IntArray, Track

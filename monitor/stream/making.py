@@ -10,7 +10,8 @@ from typing import NamedTuple
 import numpy as np
 
 from monitor.maths.composition import guides
-from monitor.stream.attacker import Assessment, Attacker
+from monitor.stream.assessment import Assessment
+from monitor.stream.attacker import Attacker
 from monitor.stream.bystanders import Bystander, Bystanders
 from monitor.stream.change import Open
 from monitor.stream.intake import Moments

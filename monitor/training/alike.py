@@ -15,7 +15,8 @@ import numpy as np
 
 from monitor.errors import StoreError, UsageError
 from monitor.population.population import SLICE_SECONDS, Population, Speaker
-from monitor.stream.attacker import Attacker, RunningTotals
+from monitor.stream.assessment import RunningTotals
+from monitor.stream.attacker import Attacker
 from monitor.types import AnyArray, IntArray
 
 __all__ = ["LEAST_SECONDS", "UNLIKE_BITS", "Unlike", "unlike_sessions"]

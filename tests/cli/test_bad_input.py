@@ -16,6 +16,7 @@ import pytest
 import soundfile
 
 from monitor.population.population import Population
+from monitor.sources import File, registry
 
 RATE = 16_000
 
@@ -33,6 +34,18 @@ def broken_flac(voice, tmp_path_factory):
 def put(path, content: bytes):
     path.write_bytes(content)
     return path
+
+
+def test_a_source_that_somebody_registers_is_heard(run, wav, monkeypatch):
+    monkeypatch.setattr(registry, "_ENTRIES", dict(registry._ENTRIES))
+    registry.register("tape:", lambda name: File(wav.with_name(name)))
+    taped, plain = (
+        run("replay", name, "--features", "f0") for name in (f"tape:{wav.name}", str(wav))
+    )
+    assert taped.code == 0
+    assert [{**r, "time": None} for r in taped.records] == [
+        {**r, "time": None} for r in plain.records
+    ]
 
 
 def test_what_is_heard_live_is_no_recording(run):

@@ -13,7 +13,8 @@ from monitor.maths.quantiles import limits
 from monitor.maths.sketch import EmbeddingSum, Histogram
 from monitor.population.law import Laws
 from monitor.population.population import FeatureTemplates, Population, Speaker
-from monitor.stream.attacker import Attacker, RunningTotals
+from monitor.stream.assessment import RunningTotals
+from monitor.stream.attacker import Attacker
 from monitor.stream.reading import ZERO
 from tests.population.laws import LENGTHS, population, rank_law
 
