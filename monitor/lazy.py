@@ -1,4 +1,4 @@
-"""Names of a package that are imported when they are first asked for."""
+"""Names of a package that are imported when first asked for (``benchmarks/startup.py``)."""
 
 from __future__ import annotations
 

@@ -1,5 +1,8 @@
 """ECAPA-TDNN exported once to the user's cache, and run by onnxruntime from there.
 
+Half of its work is in whole numbers; ``benchmarks/encoders.py`` has what that gains and what it
+changes.
+
 The file is named by the sha256 of the weights and the version of the exporter. Its last bytes, a
 field of text in the format of ONNX, hold the sha256 of all before: one that is damaged is made
 again.

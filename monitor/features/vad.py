@@ -13,7 +13,8 @@ __all__ = ["DECISION_TICKS", "VAD_RATE", "VoiceActivity"]
 VAD_RATE = 8000
 """WebRTC's detector brings every rate down to 8 kHz inside, so nothing is lost by feeding that."""
 DECISION_TICKS = 3
-"""The detector hears 30 ms at a time: as good as 10 ms on readers, in half the time."""
+"""The detector hears 30 ms at a time: as good as 10 ms on readers, in half the time
+(benchmarks/replay.py)."""
 _FULL_SCALE = 32768.0
 # Of ten readers' voiced frames 2 leaves out hardly more than 0 does (1.9 % against 1.6 %, nearly
 # all of it one recording's hum) and 3 leaves out 2.7 %; white noise at -30 dBFS is speech to 0 and

@@ -20,7 +20,8 @@ _WINDOW = round(WINDOW_SECONDS * RATE)
 SHORTEST = RATE
 """Of less than a second the network makes little."""
 _BATCH = 4
-"""More at a time is no faster on a processor, and 16 are slower: they leave its caches."""
+"""More at a time is no faster on a processor, and 16 are slower: they leave its caches
+(benchmarks/identity.py)."""
 _AT_ONCE = 60 * RATE
 """An hour given at once is heard a minute at a time: memory does not grow with it."""
 

@@ -9,7 +9,6 @@ run away the law is Binomial(n, p). Everything is natural logarithms but the nam
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import TypeAlias
 
 import numpy as np
@@ -210,7 +209,6 @@ def _beaten_by(rank: ArrayLike, speakers: int) -> _Doubles:
     return ranks.astype(np.float64) - 1.0
 
 
-@lru_cache(maxsize=4)
 def _ladder(last: int) -> tuple[_Doubles, _Doubles, _Doubles]:
     """j, n - 1 - j and (n - j) / (j + 1) for j in 0..n - 1."""
     j = np.arange(last, dtype=np.float64)
@@ -237,7 +235,8 @@ def _log_at(a: _Doubles, b: _Doubles, last: int, j: _Doubles) -> _Doubles:
 
 
 def _log_at_small(a: _Doubles, b: _Doubles, last: int, j: _Doubles) -> _Doubles:
-    # this stands in every reading: log-gammas are faster, and exact enough for small parameters
+    # log-gammas are faster (benchmarks/update.py: this stands in every reading), and exact enough
+    # for small parameters
     from scipy.special import gammaln
 
     ways = gammaln(last + 1.0) - gammaln(j + 1.0) - gammaln(last - j + 1.0)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import TypeAlias
 
 import numpy as np
@@ -77,15 +76,14 @@ def probit(points: FloatArray, sizes: FloatArray) -> _Doubles:
 
     share = np.exp(-0.5 * (_OWN - points[:, 1:]) ** 2)
     share /= share.sum(axis=1, keepdims=True)
-    return np.asarray(expit(points[:, :1]) * (share @ _best_of(tuple(sizes.tolist()))))
+    return np.asarray(expit(points[:, :1]) * (share @ _best_of(sizes)))
 
 
-@lru_cache(maxsize=8)
-def _best_of(sizes: tuple[float, ...]) -> _Doubles:
+def _best_of(sizes: FloatArray) -> _Doubles:
     """Chance that an own score is the highest of n: shape (Z, K)."""
     from scipy.special import log_ndtr
 
-    return np.asarray(np.exp(log_ndtr(_OWN)[:, None] * (np.array(sizes) - 1.0)))
+    return np.asarray(np.exp(log_ndtr(_OWN)[:, None] * (sizes - 1.0)))
 
 
 def logit(points: FloatArray, sizes: FloatArray) -> _Doubles:

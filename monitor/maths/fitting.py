@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import TypeAlias
 
 import numpy as np
@@ -30,8 +29,6 @@ _GRID = np.log(10.0) * np.stack(
 """(log alpha, log beta) where a search looks for dips: 15 x 15, from 1e-3 to 1e3."""
 _TRIED = 25
 """Steps from every dip; the search goes on from the best of them only."""
-_KEPT = 2048
-"""Most speakers for which the laws of the grid stay in memory: 4 MB."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,17 +228,8 @@ def _search(shares: _Doubles, loss: str, likeliest: _Doubles) -> _Doubles:
     return np.asarray(np.exp(best[0]))
 
 
-def _grid(speakers: int) -> Iterable[_Doubles]:
+def _grid(speakers: int) -> Iterator[_Doubles]:
     """Log-probabilities of the laws of the grid, some at a time."""
-    return _kept_grid(speakers) if speakers <= _KEPT else _made_grid(speakers)
-
-
-@lru_cache(maxsize=1)
-def _kept_grid(speakers: int) -> tuple[_Doubles, ...]:
-    return tuple(_made_grid(speakers))  # the losses of one histogram share it
-
-
-def _made_grid(speakers: int) -> Iterator[_Doubles]:
     step = max(_CHUNK // speakers, 1)
     for k in range(0, len(_GRID), step):
         a, b = np.exp(_GRID[k : k + step]).T

@@ -53,7 +53,7 @@ def histogram_margin(
     mine = float(share @ np.log((own + PSEUDO_FRAMES * average) / (own.sum() + PSEUDO_FRAMES)))
     others = independent * (log_templates @ share)
     best = float(others.max())
-    # a tenth of what scipy.special.logsumexp takes for so few numbers
+    # scipy.special.logsumexp takes ten times as long for so few numbers (benchmarks/soak.py)
     return mine - (best + float(np.log(np.exp(others - best).mean()))) / independent
 
 

@@ -19,7 +19,7 @@ __all__ = [
 ]
 
 _CHUNK = 1 << 15
-"""Most numbers worked on at once, so that they stay in the cache."""
+"""Most numbers worked on at once, so that they stay in the cache (benchmarks/update.py)."""
 
 _SHARE = np.array([1.0, 0.5, 0.125], np.float32)
 FAR_NATS = 20.0
@@ -81,7 +81,8 @@ class Candidates:
     The limits evaluate one reading under every replicate of the law: with N candidates and B
     replicates that is B N exponentials. Among many candidates those that hardly differ in any
     feature are one group here, counted with its mean and spread. Few candidates each stand alone,
-    and then several readings go together, along leading axes written as ``...``.
+    and then several readings go together, along leading axes written as ``...``. What groups and
+    single precision save shows in ``benchmarks/update.py``, among thousands.
 
     Attributes:
         scores: shape (..., F, G), raw scores minus the best candidate's: of one, or a group's mean.

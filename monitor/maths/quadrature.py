@@ -3,7 +3,8 @@
 A sum ``sum_i w_i f(i)`` over thousands of ranks, with f smooth on the scale of i itself (log(a + i)
 and 1 / (a + i) are, for every a > 0), needs few values of f: the first ones one by one, then blocks
 that double in width with 16 Chebyshev nodes each. On such a block the error of interpolation falls
-by 5.8 with every node, so that 16 leave about 1e-12.
+by 5.8 with every node, so that 16 leave about 1e-12. ``benchmarks/update.py`` has what it is for: a
+reading among tens of thousands.
 """
 
 from __future__ import annotations

@@ -25,7 +25,8 @@ def limits(values: FloatArray) -> tuple[float, float]:
     """2.5 and 97.5 percentiles of a figure over its replicates, shape (B,).
 
     The two order statistics nearest to the percentiles, without interpolation: one partition, no
-    sort, since this stands in every reading. The negative of the values has the negative limits.
+    sort, since this stands in every reading (``benchmarks/update.py``). The negative of the values
+    has the negative limits.
 
     Example:
         >>> limits(np.arange(200.0))

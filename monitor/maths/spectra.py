@@ -1,7 +1,8 @@
 """``scipy.fft``, without what its import loads for nothing.
 
 It copies every name of numpy, and so loads ``numpy.f2py`` (a Fortran compiler's front end) and
-``numpy.testing``: a quarter of the CPU that importing it takes. Here both wait for their first use.
+``numpy.testing``: a quarter of the CPU that importing it takes. Here both wait for their first use
+(``benchmarks/startup.py``).
 """
 
 from __future__ import annotations

@@ -8,7 +8,6 @@ divergence of f from the uniform law. SRD's rank law is f = Beta(alpha, beta).
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import TypeAlias
 
 import numpy as np
@@ -89,7 +88,6 @@ def _times_log(share: _Doubles, ratio: _Doubles) -> _Doubles:
     return np.asarray(share * np.log2(np.where(share > 0, ratio, 1.0)))
 
 
-@lru_cache(maxsize=16)
 def _ways(people: int) -> tuple[_Doubles, ...]:
     """Chance of each rank at either end, by cell: shape (J, G) each; of all ranks where few."""
     others = people - 1.0

@@ -7,7 +7,6 @@ none would end a run in the middle, one that is far too large would read as noth
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -154,18 +153,12 @@ def _is_row(row: object) -> bool:
     return _is_told(row)
 
 
-@lru_cache(maxsize=4096)
-def _is_key(text: str) -> bool:
-    """A table has the same few in every row."""
-    return is_name(text)
-
-
 def _is_told(value: object) -> bool:
     """Figures, words, and lists and objects of them."""
     if type(value) is float or type(value) is int:  # nearly all of them
         return not abs(value) > MOST_PARAMETER
     if isinstance(value, dict):
-        return all(map(_is_key, value)) and all(map(_is_told, value.values()))
+        return all(map(is_name, value)) and all(map(_is_told, value.values()))
     if isinstance(value, list):
         return all(map(_is_told, value))
     if isinstance(value, str):

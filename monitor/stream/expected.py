@@ -19,7 +19,7 @@ __all__ = ["ExpectedBits"]
 _NODES_PER_OCTAVE = 6
 _NODES_PER_OCTAVE_MIXED = 12
 _LAW = slice(0, 1)
-_DRAWS = slice(1, None)
+_REPLICATES = slice(1, None)
 _LATEST = 64
 
 
@@ -29,7 +29,7 @@ class ExpectedBits:
     The figure itself is exact at every T. Its limits need MeanD under every replicate, dear for
     thousands of speakers: how far they lie from the figure is worked out at six lengths an
     octave (twelve beside a degenerate law), the grid of the law among them, when first needed, and
-    interpolated in log T between.
+    interpolated in log T between (``benchmarks/update.py``).
 
     Args:
         law: the law at one template length.
@@ -71,7 +71,7 @@ class ExpectedBits:
         return float(self._law.at(seconds).expected_bits(self._speakers, _LAW)[0])
 
     def _exact(self, seconds: float, value: float) -> tuple[float, float]:
-        low, high = limits(self._law.at(seconds).expected_bits(self._speakers, _DRAWS))
+        low, high = limits(self._law.at(seconds).expected_bits(self._speakers, _REPLICATES))
         return low - value, high - value
 
     def _at_node(self, node: int) -> tuple[float, float]:

@@ -23,7 +23,8 @@ __all__ = ["Assessed", "ReadingMaker"]
 
 _MOST_READINGS = 32
 _MOST_SCORES = 1 << 16
-"""Readings worked out together: enough to be cheap, few enough to stay in the cache."""
+"""Readings worked out together: enough to be cheap, few enough to stay in the cache
+(benchmarks/replay.py)."""
 
 
 class Assessed(NamedTuple):
