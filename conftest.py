@@ -5,13 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from _pytest.doctest import DoctestItem
 
 SPEAKERS = 12
 
 
 @pytest.fixture(scope="session")
-def voices(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder_of_examples(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with ``talk.npz`` and ``voices/``: frames of simulated speakers."""
     from benchmarks.simulation import SIZE, Simulation, write_corpus
     from monitor.sources.frames import write_frames
@@ -24,7 +23,8 @@ def voices(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(autouse=True)
-def _example(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+def _example(request: pytest.FixtureRequest) -> None:
     """The docstring of the package itself is read in that folder."""
-    if isinstance(request.node, DoctestItem) and request.node.name == "monitor":
-        monkeypatch.chdir(request.getfixturevalue("voices"))
+    if isinstance(request.node, pytest.DoctestItem) and request.node.name == "monitor":
+        patch: pytest.MonkeyPatch = request.getfixturevalue("monkeypatch")
+        patch.chdir(request.getfixturevalue("folder_of_examples"))
