@@ -12,7 +12,7 @@ import threading
 from collections.abc import Mapping
 from typing import Any
 
-from monitor import Monitor, Population, alerts, sources
+from monitor import Monitor, Population, Run, alerts
 from monitor.alerts.actions import Courier
 from monitor.population.reference import DEMO_SPEAKER, demo_frames
 
@@ -41,13 +41,9 @@ monitor = Monitor(Population.reference(), features=["f0"], watch=watch)
 
 threshold = alerts.Threshold("bits", 2.0, hold_seconds=5.0)
 warning = alerts.EarlyWarning(threshold, warn_seconds=60.0)
-courier = Courier(YourFunction())
+rules, actions = [warning, threshold], [Courier(YourFunction())]
 
-with sources.open_source(recording) as source:
-    for reading in monitor.stream(source):
-        record = reading.record()
-        for alert in [*warning.update(record), *threshold.update(record)]:
-            courier.write(alert)
-for failure in courier.settle():  # waits a little for what is under way
+with Run(recording, monitor, rules=rules, actions=actions) as run:
+    totals = run.to_end()  # waits a little for what is under way
+for failure in totals.failures:
     print(failure)
-courier.close()

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
+import pty
 import signal
 import subprocess
 import sys
@@ -76,6 +79,22 @@ def test_listen_gives_the_records_of_a_replay_and_their_lag(start, speaking):
     raised = [record for record in found if record["type"] == "alert"]
     assert process.returncode == (4 if found[-1]["gaps"] else 3 if raised else 0)
     assert "speech" in err.splitlines()[-1]
+
+
+def test_the_bell_rings_on_the_terminal(start, speaking):
+    """Although what the sound libraries write there goes nowhere."""
+    ours, theirs = pty.openpty()
+    process = start("listen", "--features", "f0", "--for", "4", "--alert", "sum_bits>-99 for 1s",
+                    stderr=theirs)  # fmt: skip
+    os.close(theirs)
+    shown = b""
+    with contextlib.suppress(OSError):  # how Linux says that the other side is closed
+        while data := os.read(ours, 65536):
+            shown += data
+    os.close(ours)
+    out, _ = process.communicate(timeout=60)
+    raised = [r for r in records(out) if r["type"] == "alert" and r["state"] == "raised"]
+    assert shown.count(b"\a") == len(raised) == 1
 
 
 def test_control_c_ends_it_with_an_end_record(start, virtual_microphone, tmp_path):
