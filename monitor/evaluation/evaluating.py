@@ -103,7 +103,7 @@ def evaluate(
         found = family.compute(context)
         made = tuple(found.figures)
         if family.no_evidence is not None:
-            context = replace(context, nothing=family.no_evidence(made))
+            context = replace(context, nothing=context.nothing or family.no_evidence(made))
         made = made if family.finds_limits else tuple(_with_limits(context, family, made))
         figures |= {figure.key: figure for figure in made}
         drawn |= found.curves

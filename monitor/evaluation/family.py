@@ -186,8 +186,8 @@ class Family:
         drawings: its pictures.
         meaning: figures by key and the number of speakers N to paragraphs for people who know none
             of the metrics.
-        no_evidence: of its figures, whether they are what no evidence reads. All limits, of all
-            families, then reach to what no evidence reads.
+        no_evidence: of its figures, whether they are what no evidence reads. Limits of this family
+            and of those that follow then reach to what no evidence reads.
         extremes: what tests of properties hold it to; None where it has tests of its own only.
     """
 
@@ -208,8 +208,8 @@ class Family:
 
     def entry(self, key: str) -> FigureEntry | None:
         """What is declared of a figure, at whatever numbers its key has; None where nothing is."""
-        exact = (entry for entry in self.figures if entry.key == key)
-        return next(exact, next((entry for entry in self.figures if entry.fits(key)), None))
+        exact = next((entry for entry in self.figures if entry.key == key), None)
+        return exact or next((entry for entry in self.figures if entry.fits(key)), None)
 
     def pooled(self, key: str) -> bool:
         """Whether a figure stands on the pool of all scores, and not on ranks."""

@@ -6,9 +6,10 @@ import numpy as np
 
 from monitor.evaluation.context import EvaluationContext
 from monitor.evaluation.family import Extremes, Family, FamilyResult, FigureEntry, LimitRule
+from monitor.evaluation.linkage.curves import DRAWINGS
 from monitor.evaluation.linkage.figures import figures, pi_link_curve, rank_figures
 from monitor.evaluation.linkage.separation import d_sys_figure
-from monitor.plots.evaluation import Drawing, Line, paint_linkage
+from monitor.plots.evaluation import Line
 
 __all__ = ["FAMILY"]
 
@@ -49,14 +50,7 @@ FAMILY = Family(
     figures=_FIGURES,
     compute=_compute,
     main=("linkage.d_sys", "linkage.pi_link_10"),
-    drawings=(
-        Drawing(
-            "linkage",
-            "The smaller the circle, the easier",
-            "Chance that the speaker is the best match among N′ people.",
-            paint_linkage,
-        ),
-    ),
+    drawings=DRAWINGS,
     extremes=Extremes(
         monotone=("pi_link",),
         at_ceiling=("pi",),

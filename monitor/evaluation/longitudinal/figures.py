@@ -7,23 +7,14 @@ import numpy as np
 from monitor.evaluation.figure import Figure
 from monitor.evaluation.longitudinal.curve import LongitudinalCurve
 from monitor.phrases import plural
-from monitor.plots.evaluation import Drawing, Line, paint_heard
+from monitor.plots.evaluation import Line
 from monitor.types import FloatArray
 
-__all__ = ["DRAWINGS", "RULE", "figures", "lines"]
+__all__ = ["RULE", "figures", "lines"]
 
 RULE = "count"
 """The rule that is drawn: calibrated after any number of trials."""
 
-DRAWINGS = (
-    Drawing(
-        "heard",
-        "What hearing more discloses",
-        "Bits after several trials of one speaker, beside linear and square-root growth from the "
-        "first. The guides are no guarantee.",
-        paint_heard,
-    ),
-)
 _NOTES = {
     "sum": "trials taken as independent: overconfident where they are alike",
     "average": "mean of the evidence: as sure as one trial",
