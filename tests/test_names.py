@@ -10,6 +10,7 @@ import subprocess
 import sys
 from importlib import import_module
 from itertools import zip_longest
+from pathlib import Path
 from types import FunctionType, ModuleType
 
 import pytest
@@ -192,6 +193,16 @@ MODULES = [
     for module in pkgutil.walk_packages(monitor.__path__, "monitor.")
     if not module.name.endswith(".__main__")
 ]
+
+
+def test_no_two_public_classes_share_a_name():
+    places: dict[str, list[str]] = {}
+    for path in sorted(Path(monitor.__file__).parent.rglob("*.py")):
+        for node in ast.parse(path.read_text()).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                places.setdefault(node.name, []).append(path.name)
+    assert len(places) > 100
+    assert {name: paths for name, paths in places.items() if len(paths) > 1} == {}
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from monitor.cli.options import Bits, Seconds, grouped
+from monitor.cli.options import NumberOfBits, Seconds, grouped
 from monitor.errors import UsageError
 
 if TYPE_CHECKING:
@@ -35,14 +35,14 @@ _OPTIONS = (
     ),
     click.option(
         "--budget",
-        type=Bits(),
+        type=NumberOfBits(),
         metavar="BITS",
         help="Warn one bit before all sessions in the ledger together have disclosed so much, "
         "and raise an alert when they have.",
     ),
     click.option(
         "--evidence-budget",
-        type=Bits(),
+        type=NumberOfBits(),
         metavar="BITS",
         help="The same in bits of evidence, which the number of people enrolled puts no end to.",
     ),

@@ -15,9 +15,9 @@ import click
 
 __all__ = [
     "MOST_DRAWS",
-    "Bits",
     "Features",
     "Names",
+    "NumberOfBits",
     "Numbers",
     "People",
     "Raw",
@@ -138,7 +138,7 @@ class Seconds(_Type):
         return total
 
 
-class Bits(_Type):
+class NumberOfBits(_Type):
     """A positive number of bits, as 8 or 8bits."""
 
     name = "BITS"

@@ -23,7 +23,7 @@ from monitor.plots.canvas import (
     nice_seconds,
     spread_apart,
 )
-from monitor.plots.series import Run, curve_points, run_of, short_name
+from monitor.plots.series import RunColumns, curve_points, run_of, short_name
 from monitor.types import FloatArray
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ def _bits(reading: Mapping[str, Any], crowd: float) -> float:
     return float(np.log2(crowd) + evidence - np.log2(max(others + crowd, 1e-300)))
 
 
-def _paint(axes: Axes, run: Run, lines: Sequence[tuple[int, FloatArray]]) -> None:
+def _paint(axes: Axes, run: RunColumns, lines: Sequence[tuple[int, FloatArray]]) -> None:
     heard = run.columns["speech"] > 0
     x = run.columns["speech"][heard]
     bottom = min(0.0, *(float(np.nanmin(bits[heard])) for _, bits in lines))

@@ -34,7 +34,7 @@ from monitor.plots.marks import (
     mark_gaps,
     mark_peak,
 )
-from monitor.plots.series import Run, curve_points, run_of, short_name
+from monitor.plots.series import RunColumns, curve_points, run_of, short_name
 from monitor.plots.words import caption, heading, in_bits, one_in_words, summary
 from monitor.types import BoolArray, FloatArray
 
@@ -117,7 +117,7 @@ def _stretches(heard: BoolArray, fresh: Sequence[int]) -> list[slice]:
 
 
 def _frame(
-    axes: Axes, run: Run, shown: Mapping[str, FloatArray], more: Sequence[FloatArray]
+    axes: Axes, run: RunColumns, shown: Mapping[str, FloatArray], more: Sequence[FloatArray]
 ) -> None:
     """Limits, ticks and grid."""
     speech = shown["speech"]
@@ -154,7 +154,7 @@ def _frame(
         )  # fmt: skip
 
 
-def _levels(axes: Axes, run: Run) -> list[tuple[float, str, str]]:
+def _levels(axes: Axes, run: RunColumns) -> list[tuple[float, str, str]]:
     """Horizontal lines: ceiling, average plateau, alert thresholds."""
     labels = []
     if run.ceiling > 0:
@@ -175,7 +175,7 @@ def _levels(axes: Axes, run: Run) -> list[tuple[float, str, str]]:
 
 
 def _guides(
-    axes: Axes, run: Run, shown: Mapping[str, FloatArray], parts: Sequence[slice]
+    axes: Axes, run: RunColumns, shown: Mapping[str, FloatArray], parts: Sequence[slice]
 ) -> list[tuple[float, str, str]]:
     """Dashed lines up to the ceiling; a guide that gets there is labelled above it."""
     labels: list[tuple[float, str, str]] = []
@@ -228,7 +228,7 @@ def _each_feature(
 
 
 def _curves(
-    axes: Axes, run: Run, shown: Mapping[str, FloatArray], parts: Sequence[slice]
+    axes: Axes, run: RunColumns, shown: Mapping[str, FloatArray], parts: Sequence[slice]
 ) -> list[tuple[float, str, str]]:
     """Expected bits, and over them the headline with its peak."""
     labels = []

@@ -9,7 +9,7 @@ import numpy as np
 from monitor.crowds import SCALE
 from monitor.phrases import voice_since
 from monitor.plots.canvas import BLACK, BLUE, GREY, ORANGE, PURPLE, RED
-from monitor.plots.series import Run, short_name
+from monitor.plots.series import RunColumns, short_name
 from monitor.plots.words import in_bits
 from monitor.types import BoolArray, FloatArray
 
@@ -78,7 +78,7 @@ def mark_doubt(axes: Axes, x: FloatArray, doubtful: BoolArray) -> None:
         axes.axvspan(low, high, color=ORANGE, alpha=0.12, linewidth=0, zorder=0)
 
 
-def mark_changes(axes: Axes, run: Run) -> None:
+def mark_changes(axes: Axes, run: RunColumns) -> None:
     """Upright lines where another voice or channel began, with the time of the recording."""
     free = 0.0
     for change in run.changes:
@@ -96,7 +96,7 @@ def mark_changes(axes: Axes, run: Run) -> None:
         free = at + APART
 
 
-def mark_alerts(axes: Axes, run: Run) -> None:
+def mark_alerts(axes: Axes, run: RunColumns) -> None:
     """Upright lines where alerts were raised and where they were over."""
     free = 0.0
     for alert in run.alerts:
@@ -116,7 +116,7 @@ def mark_alerts(axes: Axes, run: Run) -> None:
             free = centre + half + 0.01
 
 
-def mark_gaps(axes: Axes, run: Run) -> None:
+def mark_gaps(axes: Axes, run: RunColumns) -> None:
     """Ticks on the axis where audio was lost."""
     if not run.gaps:
         return
@@ -133,7 +133,7 @@ def mark_gaps(axes: Axes, run: Run) -> None:
     )  # fmt: skip
 
 
-def _place(axes: Axes, run: Run, seconds: float) -> float:
+def _place(axes: Axes, run: RunColumns, seconds: float) -> float:
     """Where a stream time lies among the speech seconds that are shown."""
     left, right = axes.get_xlim()
     return min(max(run.speech_at(seconds), left), right)

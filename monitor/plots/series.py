@@ -11,7 +11,7 @@ import numpy as np
 from monitor.phrases import another_voice, enrolment
 from monitor.types import BoolArray, FloatArray, IntArray
 
-__all__ = ["Run", "curve_points", "run_of", "short_name"]
+__all__ = ["RunColumns", "curve_points", "run_of", "short_name"]
 
 HEADLINE = ("bits", "bits_low", "bits_high")
 COLUMNS = (
@@ -21,7 +21,7 @@ COLUMNS = (
 
 
 @dataclass(frozen=True)
-class Run:
+class RunColumns:
     """What a plot needs to know of a run.
 
     Attributes:
@@ -76,7 +76,7 @@ class Run:
         return float(np.interp(seconds, times[known], speech[known]))
 
 
-def run_of(records: Sequence[Mapping[str, Any]]) -> Run:
+def run_of(records: Sequence[Mapping[str, Any]]) -> RunColumns:
     """Sort the records of a run by type; a missing ``start`` or ``end`` is no harm.
 
     Examples:
@@ -105,7 +105,7 @@ def run_of(records: Sequence[Mapping[str, Any]]) -> Run:
     key = "gain_bits" if watch is None else "local_bits"
     each = [reading.get("features") or {} for reading in readings]
     alone = {n: _column([(f.get(n) or {}).get(key) for f in each]) for n in names}
-    return Run(
+    return RunColumns(
         columns=columns,
         speakers=speakers,
         ceiling=ceiling,

@@ -9,12 +9,12 @@ import numpy as np
 from monitor.crowds import at_least, best_match, headline
 from monitor.phrases import clock_time, odds, plural, verdict
 from monitor.plots.canvas import format_seconds
-from monitor.plots.series import Run, short_name
+from monitor.plots.series import RunColumns, short_name
 
 __all__ = ["caption", "heading", "in_bits", "one_in_words", "summary"]
 
 
-def heading(run: Run) -> str:
+def heading(run: RunColumns) -> str:
     """The last headline figure as one sentence.
 
     Examples:
@@ -49,7 +49,7 @@ def heading(run: Run) -> str:
     return f"After {heard} of speech, {said}"
 
 
-def summary(run: Run) -> str:
+def summary(run: RunColumns) -> str:
     """Bits now and at the peak, and what was lost."""
     speech, bits = run.columns["speech"], run.columns["bits"]
     known = bits[np.isfinite(bits) & (speech > 0)]
@@ -75,7 +75,7 @@ def summary(run: Run) -> str:
     return "  ·  ".join(parts)
 
 
-def caption(run: Run) -> str:
+def caption(run: RunColumns) -> str:
     """Which figure the curve is, and what its band covers."""
     if run.main == "evidence_bits":
         text = (
@@ -98,7 +98,7 @@ def caption(run: Run) -> str:
     return text + (_enrolled(run) if run.watch is None else _enrolled(run).replace(" ", "\n", 1))
 
 
-def _enrolled(run: Run) -> str:
+def _enrolled(run: RunColumns) -> str:
     """Whether anybody enrolled speaks."""
     said = _sentence(run.enrolment)
     return f" Is the speaker enrolled at all? {said}." if run.enrolment else ""
@@ -108,7 +108,7 @@ def _sentence(words: str) -> str:
     return words[:1].upper() + short_name(words[1:], 80)
 
 
-def one_in_words(run: Run, bits: float) -> str:
+def one_in_words(run: RunColumns, bits: float) -> str:
     """What these bits mean among the N of the run.
 
     Examples:
@@ -132,5 +132,5 @@ def in_bits(bits: float) -> str:
     return f"{text} bit{'' if text == '1' else 's'}"
 
 
-def _ceiling(run: Run) -> float:
+def _ceiling(run: RunColumns) -> float:
     return math.log2(max(run.speakers, 1))
