@@ -57,6 +57,15 @@ def test_names_in_the_code_are_there(path):
     assert [name for name in sorted(names - files) if not is_there(name)] == []
 
 
+def test_values_that_flow_are_where_the_architecture_says():
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (`[A-Z].*?) \|.*\| (.*?) \|$", page, flags=re.MULTILINE)
+    assert len(rows) > 4
+    for names, place in rows:
+        (module,) = re.findall(r"`(monitor[\w.]*)`", place)
+        assert [n for n in re.findall(r"\w+", names) if not is_there(f"{module}.{n}")] == []
+
+
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
 def test_files_that_are_mentioned_are_there(path):
     text = path.read_text("utf-8")
