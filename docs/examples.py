@@ -18,10 +18,12 @@ _BETWEEN = re.compile(r"^>>> .+(?:\n.+)*", re.MULTILINE)
 
 
 class Examples(griffe.Extension):
-    """Rewrites the two headings before a docstring is parsed."""
+    """Rewrites examples before a docstring is parsed."""
 
     def on_instance(self, *, obj: griffe.Object, **_: Any) -> None:
         """Called for every module, class, function and value."""
+        if obj.is_function and obj.name.startswith("__") and obj.name != "__init__":
+            obj.docstring = None  # Python calls it: what says nothing is not shown
         if obj.docstring is None:
             return
         text = _ONE.sub("Examples:", obj.docstring.value)
