@@ -10,14 +10,13 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
-from monitor.alerts.actions.courier import Courier
-from monitor.alerts.actions.registry import ACTION_OPTIONS
 from monitor.errors import UsageError
 from monitor.managed import Managed
 from monitor.protocols import AlertAction, AlertRule, LiveSource, Sink, Source, Stateful
 from monitor.run.files import LedgerFile, LogFile
 from monitor.run.hearing import brings_audio, heard_ahead, shedding_load
 from monitor.run.resuming import configuration_of
+from monitor.run.rules import fit_rules
 from monitor.sources.registry import open_source
 from monitor.stream.checkpoint import Checkpoint, state_path
 from monitor.stream.monitor import Monitor
@@ -49,6 +48,10 @@ class Run(Managed):
     monitor, rules, ledger, checkpoint. Nothing is written before all of it fits. Leaving closes
     everything, what is seen first. A run that is left before its ``end`` has none in its log, and
     can be resumed where its source can be heard again.
+
+    A source may state two things more than it must: ``labels``, what to call its recordings, and
+    ``provenance``, what it was made of, as a `monitor.sources.File` does. With the latter a run can
+    be resumed, and a ledger refuses to count a recording twice.
 
     A live source is stopped by `stop`, its readings say how late they came (``lag``), and its
     slowest feature hears less where the machine cannot keep up.
@@ -124,8 +127,6 @@ class Run(Managed):
         self.start: dict[str, Any] = {}
         self.totals = RunTotals()
 
-    # ------------------------------------------------------------------------------ opening
-
     def __enter__(self) -> Self:
         try:
             self._open()
@@ -153,7 +154,8 @@ class Run(Managed):
         self._labels: Sequence[str] = getattr(self.source, "labels", (self.source.label,))
         self._parts: tuple[Provenance, ...] | None = None
         start = start_record(self.monitor, self._labels)
-        self._take_rules(rules(self.monitor) if callable(rules) else rules, start)
+        self.rules = list(rules(self.monitor) if callable(rules) else rules)
+        fit_rules(self.rules, self.actions, start)
         if self._ledger_file is not None:
             self._session = self._ledger_file.session(
                 self.monitor, self._heard(), resume=self._resumed
@@ -163,21 +165,6 @@ class Run(Managed):
         if self._log is not None and self._log.plain:
             self._open_checkpoint(start)
         self.start = start if self._session is None else self._session.begin(start)
-
-    def _take_rules(self, rules: Iterable[AlertRule], start: dict[str, Any]) -> None:
-        """Refuse rules that do not fit the stream, and note what a person should know of others."""
-        self.rules = list(rules)
-        recorded = [rule.record() for rule in self.rules if hasattr(rule, "record")]
-        if recorded:  # what was worked out for them
-            start["alarms"] = recorded
-        for rule in self.rules:
-            rule.update(start)
-        for rule in self.rules:
-            if (note := getattr(rule, "note", None)) is not None and (line := note(start)):
-                start["notices"].append(line)
-        if not self.rules and any(isinstance(action, Courier) for action in self.actions):
-            told = " and ".join(each.name for each in ACTION_OPTIONS if each.environment)
-            start["notices"].append(f"no --alert is set: nothing is sent to {told}")
 
     def _open_checkpoint(self, start: Mapping[str, Any]) -> None:
         assert self._log is not None
@@ -210,8 +197,6 @@ class Run(Managed):
         """The recordings, each once, that can be known again."""
         parts: Iterable[Provenance] = getattr(self.source, "provenance", None) or ()
         return [part for part in dict.fromkeys(parts) if part.hashes]
-
-    # ------------------------------------------------------------------------------ hearing
 
     @property
     def locked(self) -> bool:
