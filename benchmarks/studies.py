@@ -20,7 +20,7 @@ from monitor.evaluation.lid.bits import LidBits
 from monitor.evaluation.linkage import figures as linkage
 from monitor.evaluation.linkage.separation import d_sys_figure
 from monitor.evaluation.longitudinal import figures as growth
-from monitor.evaluation.longitudinal.curve import longitudinal
+from monitor.evaluation.longitudinal.longitudinal_curve import longitudinal
 from monitor.evaluation.membership import figures as membership
 from monitor.evaluation.scores.counts import ScoreCounts
 from monitor.evaluation.scores.matrix import ScoreMatrix

@@ -9,7 +9,7 @@ from monitor.evaluation.evaluating import evaluate
 from monitor.evaluation.input.embeddings import read_embeddings
 from monitor.evaluation.lid.calibration import calibrate
 from monitor.evaluation.linkage.separation import d_sys
-from monitor.evaluation.longitudinal.curve import longitudinal
+from monitor.evaluation.longitudinal.longitudinal_curve import longitudinal
 from monitor.evaluation.membership.operating import half_trials, operating_point
 from monitor.evaluation.online import OnlineLID
 from monitor.evaluation.report.wording import format_value

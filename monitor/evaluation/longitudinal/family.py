@@ -8,9 +8,9 @@ from monitor.errors import UsageError
 from monitor.evaluation.context import EvaluationContext
 from monitor.evaluation.family import Family, FamilyResult, FigureEntry, LimitRule
 from monitor.evaluation.lid.family import STYLE, local_bits
-from monitor.evaluation.longitudinal.curve import longitudinal
 from monitor.evaluation.longitudinal.curves import DRAWINGS
 from monitor.evaluation.longitudinal.figures import figures, lines
+from monitor.evaluation.longitudinal.longitudinal_curve import longitudinal
 
 __all__ = ["FAMILY"]
 

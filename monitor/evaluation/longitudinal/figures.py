@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from monitor.evaluation.figure import Figure
-from monitor.evaluation.longitudinal.curve import LongitudinalCurve
+from monitor.evaluation.longitudinal.longitudinal_curve import LongitudinalCurve
 from monitor.phrases import plural
 from monitor.plots.evaluation import Line
 from monitor.types import FloatArray

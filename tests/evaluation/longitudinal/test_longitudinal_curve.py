@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose
 
 from monitor.errors import UsageError
 from monitor.evaluation.longitudinal import speaker_sums
-from monitor.evaluation.longitudinal.curve import against_trials, longitudinal
+from monitor.evaluation.longitudinal.longitudinal_curve import against_trials, longitudinal
 from monitor.evaluation.longitudinal.speaker_sums import Tempering
 from monitor.evaluation.scores.matrix import ScoreMatrix
 from monitor.evaluation.scores.speaker_bootstrap import resamples
