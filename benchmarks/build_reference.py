@@ -35,7 +35,7 @@ from monitor.sources.frames import write_frames
 from monitor.training.calibrating import LENGTHS, calibrate
 from monitor.training.cohort import cohort_of
 from monitor.training.enrolling import enrol
-from monitor.training.keeping import Manner, hear
+from monitor.training.keeping import HearingOptions, hear
 from monitor.training.others import with_maxima
 from monitor.training.voices import collect
 from monitor.types import Track
@@ -200,7 +200,7 @@ def _short(law: RankLaw) -> RankLaw:
 def _demo(path: Path) -> None:
     """Frames of the first minutes of the demo reader's other chapter."""
     features = make(OWN)
-    frames = hear(path, features, Manner(OWN, DEMO_SECONDS))
+    frames = hear(path, features, HearingOptions(OWN, DEMO_SECONDS))
     tracks = {}
     for feature in features:
         track = frames.tracks[feature.spec.name]

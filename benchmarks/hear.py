@@ -19,7 +19,7 @@ from pathlib import Path
 import soundfile
 import soxr
 
-from monitor.training.keeping import Manner, Order, keep
+from monitor.training.keeping import HearingOptions, HearingOrder, keep
 from monitor.workers import cores
 
 CORPORA = ("train-clean-5", "train-clean-100", "dev-clean")
@@ -70,17 +70,17 @@ def hear_all(
     with tempfile.TemporaryDirectory() as folder:
         if rate is not None:
             wanted = [narrow(each, Path(folder), rate, MOST_SECONDS) for each in wanted]
-        for kept in keep(wanted, Manner(tuple(features), MOST_SECONDS), jobs):
+        for kept in keep(wanted, HearingOptions(tuple(features), MOST_SECONDS), jobs):
             print(f"{kept.order.target}: {kept.seconds:.0f} s {kept.problem}", file=sys.stderr)
 
 
-def order(row: dict[str, str], speech: Path, frames: Path) -> Order:
+def order(row: dict[str, str], speech: Path, frames: Path) -> HearingOrder:
     """A chapter, and where its frames go."""
     target = (frames / row["path"]).with_suffix(".npz")
-    return Order(speech / row["path"], target, row["speaker"], row["chapter"])
+    return HearingOrder(speech / row["path"], target, row["speaker"], row["chapter"])
 
 
-def narrow(wanted: Order, folder: Path, rate: int, seconds: float) -> Order:
+def narrow(wanted: HearingOrder, folder: Path, rate: int, seconds: float) -> HearingOrder:
     """The same of the recording as a telephone's band would have it."""
     path = folder / f"{wanted.speaker}-{wanted.session}.wav"
     samples, own = soundfile.read(wanted.source, dtype="float32", always_2d=True)

@@ -36,7 +36,7 @@ from monitor.sources.frames import write_frames
 from monitor.training import calibrating
 from monitor.training.calibrating import calibrate
 from monitor.training.cells import Cell, plans
-from monitor.training.keeping import Manner, hear
+from monitor.training.keeping import HearingOptions, hear
 from monitor.training.voices import UNITS_PER_SECOND, SpeakerSpeech, collect
 from monitor.types import FloatArray
 
@@ -189,7 +189,9 @@ def nonnative(folder: Path) -> list[SpeakerSpeech]:
         files = []
         with (folder / "manifest.csv").open(encoding="utf-8") as file:
             for row in csv.DictReader(file):
-                frames = hear(folder / row["path"], make(["f0"]), Manner(("f0",), MOST_SECONDS))
+                frames = hear(
+                    folder / row["path"], make(["f0"]), HearingOptions(("f0",), MOST_SECONDS)
+                )
                 path = Path(place) / f"{row['speaker']}.npz"
                 write_frames(path, frames.speech, frames.tracks, {"f0": SIZE}, {"f0": 0.01})
                 files.append((path, row["speaker"], "1"))

@@ -36,8 +36,8 @@ from monitor.maths.bootstrap import speaker_weights
 from monitor.maths.evidence import bits_among, held_to, levelled, posterior_among
 from monitor.maths.quantiles import limits
 from monitor.plots.canvas import BLUE, GREEN, GREY, ORANGE, PURPLE, draw
-from monitor.population.normalising import Against
-from monitor.training.cells import Compared, plans
+from monitor.population.normalising import CohortScoring
+from monitor.training.cells import CellComparisons, plans
 from monitor.training.cohort import cohort_of
 from monitor.training.evidence import FittedEvidence, chosen, fit_evidence
 from monitor.training.voices import UNITS_PER_SECOND, SpeakerSpeech, collect
@@ -126,7 +126,7 @@ def main() -> None:
     }
     cohort, _ = cohort_of(find(given.frames / BACKGROUND), features=FEATURES)
     measures = {n: s.kind.similarity() for n, s in shapes.items()}
-    against = {name: Against(cohort, name, each) for name, each in measures.items()}
+    against = {name: CohortScoring(cohort, name, each) for name, each in measures.items()}
     voices = [*readers, *foreign]
     known = trainers(given.speech)["phones"]
     lines: list[Judged] = []
@@ -147,7 +147,7 @@ def main() -> None:
 
 
 def judge(
-    made: Compared,
+    made: CellComparisons,
     voices: Sequence[SpeakerSpeech],
     readers: int,
     features: Sequence[str],
@@ -180,7 +180,7 @@ def judge(
     return [each for each in found if each is not None]
 
 
-def folded(made: Compared, testers: BoolArray, everybody: BoolArray) -> IntArray:
+def folded(made: CellComparisons, testers: BoolArray, everybody: BoolArray) -> IntArray:
     """Fold of each voice, -1 of those who are in none; mated testers are spread evenly."""
     mated = np.zeros(testers.size, bool)
     mated[np.unique(made.tester[made.mated >= 0])] = True
@@ -192,11 +192,11 @@ def folded(made: Compared, testers: BoolArray, everybody: BoolArray) -> IntArray
     return fold
 
 
-def subset(made: Compared, testers: BoolArray, owners: BoolArray) -> Compared:
+def subset(made: CellComparisons, testers: BoolArray, owners: BoolArray) -> CellComparisons:
     """Some streams against some templates."""
     rows, columns = testers[made.tester], owners[made.owner]
     place = np.append(np.where(columns, np.cumsum(columns) - 1, -1), -1)
-    return Compared(
+    return CellComparisons(
         made.z[np.ix_(rows, np.arange(made.z.shape[1]), columns)],
         made.heard[rows],
         made.tester[rows],
@@ -206,7 +206,7 @@ def subset(made: Compared, testers: BoolArray, owners: BoolArray) -> Compared:
 
 
 def fitted(
-    made: Compared, axis: Sequence[int], testers: BoolArray, owners: BoolArray
+    made: CellComparisons, axis: Sequence[int], testers: BoolArray, owners: BoolArray
 ) -> FittedEvidence | None:
     """A law of these people; None where fewer than ten of them are in a mated comparison."""
     found = chosen(subset(made, testers, owners), axis, testers)
@@ -216,7 +216,7 @@ def fitted(
 
 
 def crossed(
-    made: Compared,
+    made: CellComparisons,
     axis: Sequence[int],
     testers: BoolArray,
     fold: IntArray,
@@ -242,7 +242,7 @@ def crossed(
 
 
 def applied(
-    made: Compared,
+    made: CellComparisons,
     axis: Sequence[int],
     testers: BoolArray,
     law: FittedEvidence,
@@ -255,7 +255,7 @@ def applied(
 
 
 def _judged(
-    made: Compared,
+    made: CellComparisons,
     axis: Sequence[int],
     testers: BoolArray,
     owners: BoolArray,

@@ -15,7 +15,6 @@ from monitor.errors import UsageError
 __all__ = [
     "SCALE",
     "Crowd",
-    "a",
     "at_least",
     "axis_top",
     "best_match",
@@ -28,6 +27,7 @@ __all__ = [
     "rounded",
     "sizes",
     "widest",
+    "with_article",
 ]
 
 FEWEST, MOST = 2, 10**10
@@ -114,11 +114,11 @@ def people(count: float) -> str:
     return f"{count:,.0f}"
 
 
-def a(name: str) -> str:
+def with_article(name: str) -> str:
     """The name of a crowd with its article.
 
     Examples:
-        >>> a("office"), a("town")
+        >>> with_article("office"), with_article("town")
         ('an office', 'a town')
     """
     return f"{'an' if name[0] in 'aeio' else 'a'} {name}"
@@ -156,7 +156,7 @@ def crowd_of(count: float, enrolled: float | None = None) -> str:
     if count == enrolled:
         return f"the {people(count)} enrolled"
     name = next(crowd.name for crowd in SCALE if count < crowd.upto)
-    return f"{a(name)} of {people(count)}"
+    return f"{with_article(name)} of {people(count)}"
 
 
 def widest(reading: Mapping[str, Any]) -> Mapping[str, Any] | None:

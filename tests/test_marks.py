@@ -24,7 +24,7 @@ from monitor.sources.frames import FramesFile, write_frames
 from monitor.stream.monitor import Monitor
 from monitor.stream.shedding import Timed
 from monitor.training.enrolling import enrol
-from monitor.training.keeping import Manner
+from monitor.training.keeping import HearingOptions
 from monitor.training.listening import Listener
 from monitor.types import Track
 from tests.population.laws import rank_law
@@ -155,7 +155,7 @@ def test_a_ledger_does_not_add_up_two_networks(tmp_path):
 
 
 def test_the_notes_of_kept_frames_name_the_network():
-    noted = Manner(("f0", "voice")).noted([F0(), Voice()])["features"]
+    noted = HearingOptions(("f0", "voice")).noted([F0(), Voice()])["features"]
     assert noted == {
         "f0": ["histogram", 104, 0.01],
         "voice": ["embedding", SIZE, 3.0, SHA256],

@@ -10,13 +10,17 @@ from monitor.phrases import plural
 
 if TYPE_CHECKING:
     from monitor.population.population import Population
-    from monitor.training.alike import Unlike
+    from monitor.training.alike import UnlikeSession
 
 __all__ = ["in_words"]
 
 
 def in_words(
-    population: Population, new: Population, unlike: Iterable[Unlike], output: Path, people: str
+    population: Population,
+    new: Population,
+    unlike: Iterable[UnlikeSession],
+    output: Path,
+    people: str,
 ) -> Iterator[str]:
     """A line for each thing to know.
 

@@ -77,14 +77,14 @@ def command(
     from monitor.errors import SourceError, UsageError
     from monitor.features.registry import defaults
     from monitor.phrases import plural
-    from monitor.training.keeping import Manner, keep, orders, write_manifest
+    from monitor.training.keeping import HearingOptions, keep, orders, write_manifest
     from monitor.workers import cores
 
     if seconds is not None and not seconds:
         raise UsageError("--seconds 0 hears nothing")
     found = find(corpus)
     wanted = orders(found, corpus, output)
-    manner = Manner(features or defaults(), seconds, channel)
+    manner = HearingOptions(features or defaults(), seconds, channel)
     for line in plan_of(found, f"; {', '.join(manner.features)} into {output}"):
         say(line)
     load_identity(manner.features, [order.source for order in wanted])

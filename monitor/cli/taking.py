@@ -15,7 +15,7 @@ from monitor.cli.saying import say
 
 if TYPE_CHECKING:
     from monitor.training.enrolling import Enrolment
-    from monitor.training.taking import Take
+    from monitor.training.taking import LiveEnrolment
 
 __all__ = ["MICROPHONE_SECONDS", "enrol_from_microphone"]
 
@@ -44,14 +44,14 @@ def enrol_from_microphone(
     from monitor.sources.registry import open_live_source
     from monitor.stream.shedding import timed
     from monitor.training.enrolling import enrol
-    from monitor.training.taking import Take
+    from monitor.training.taking import LiveEnrolment
     from monitor.types import Block, Gap
 
     names = tuple(features) if features is not None else defaults()
     problems = []
     # much silence is said while it lasts, and is not waited through for ever
     longest = 5 * seconds + 60
-    take = Take(timed(names))
+    take = LiveEnrolment(timed(names))
     microphone = open_live_source(
         f"mic:{device or ''}",
         seconds=longest,
@@ -89,7 +89,7 @@ def enrol_from_microphone(
 
 
 @contextmanager
-def _bar(take: Take, seconds: float) -> Iterator[Callable[[], None]]:
+def _bar(take: LiveEnrolment, seconds: float) -> Iterator[Callable[[], None]]:
     """A bar of usable speech, with level and trouble; a line now and then without a terminal."""
     from monitor.sinks.console import PlainConsole
 
@@ -128,6 +128,6 @@ def _bar(take: Take, seconds: float) -> Iterator[Callable[[], None]]:
         progress.update(task, completed=min(take.speech_seconds, seconds), refresh=True)
 
 
-def _state(take: Take) -> str:
+def _state(take: LiveEnrolment) -> str:
     recent = take.recent
     return recent.trouble or f"{recent.level_decibels:.0f} dB, good"

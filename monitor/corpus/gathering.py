@@ -34,7 +34,7 @@ def natural(text: str) -> tuple[tuple[int, int, str], ...]:
 
 
 class Gathering:
-    """Recordings found so far.
+    """Collects recordings, and the problems found with each.
 
     Args:
         root: folder that messages name files relative to.

@@ -32,7 +32,7 @@ _OF_EVIDENCE = tuple(f"evidence_{name}" for name in _LIMITED)
 
 @dataclass(frozen=True, slots=True)
 class Carried:
-    """What a new session goes on from.
+    """The sums of earlier sessions, which a new one goes on from.
 
     Attributes:
         evidence: the sum over the sessions that count; None where there are none.

@@ -35,7 +35,7 @@ _OF_EVIDENCE = ("evidence_bits", "evidence_bits_low", "evidence_bits_high", "at_
 
 
 def check(monitor: Monitor) -> str:
-    """The speaker whose disclosure a ledger can add up.
+    """Check that a ledger can add up what a monitor watches; the speaker.
 
     Raises:
         UsageError: nobody is watched, or the monitor begins afresh at a change of speaker.

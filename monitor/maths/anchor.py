@@ -22,7 +22,7 @@ __all__ = ["Anchor", "information"]
 
 @dataclass(frozen=True, slots=True)
 class Anchor:
-    """A paraboloid around the parameters of another law.
+    """A quadratic penalty around the parameters of another law.
 
     Attributes:
         centre: lambda and log e of that law, and of each of its resamples, shape (1 + B, F + 1);

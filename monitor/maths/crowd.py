@@ -143,7 +143,7 @@ def pitman_yor(points: FloatArray, sizes: FloatArray) -> _Doubles:
 
 @dataclass(frozen=True)
 class Form:
-    """One of the four.
+    """One parametric form of the rate, and the range of its parameters.
 
     Attributes:
         name: in keys and as a command line writes it.

@@ -15,7 +15,7 @@ __all__ = ["Estimate", "apart"]
 
 @dataclass(frozen=True)
 class Estimate:
-    """A value with its resamples.
+    """A figure with its bootstrap replicates and its jackknife values.
 
     Attributes:
         value: the figure on all units.

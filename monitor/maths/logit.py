@@ -80,7 +80,7 @@ class Trials:
 
 @dataclass(frozen=True, slots=True)
 class LogitFit:
-    """What the fit found.
+    """A fitted posterior: weights, floor and loss.
 
     Attributes:
         weights: lambda, shape (F,), >= 0.
@@ -196,7 +196,7 @@ def _polish(
 
 
 def prior_of(trials: Trials) -> FloatArray:
-    """What a lambda costs, shape (F,): nats of one speaker for each unit of it.
+    """The penalty on each lambda, shape (F,): nats of one speaker for each unit of it.
 
     Nothing for the feature that does best alone; of the others, whose information may be the same,
     one nat for the lambda that each would get alone.

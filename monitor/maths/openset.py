@@ -44,7 +44,7 @@ class OpenSet:
 
 
 def fit_open_set(enrolled: FloatArray, strangers: FloatArray, speaker: IntArray) -> OpenSet:
-    """Learn it, and judge it on speakers left out of the fit.
+    """Fit the open-set regression, and judge it on speakers left out of the fit.
 
     Args:
         enrolled: absolute scores of the favourite with everybody enrolled, shape (n, F).
@@ -71,7 +71,7 @@ def fit_open_set(enrolled: FloatArray, strangers: FloatArray, speaker: IntArray)
 def told_apart(
     enrolled: FloatArray, strangers: FloatArray, weight: FloatArray
 ) -> tuple[float, float, float]:
-    """Enrolled kept and strangers found at even log odds, and the area under the ROC curve.
+    """Rates at even log odds (enrolled kept, strangers found), and the area under the ROC curve.
 
     Args:
         enrolled: log odds of enrolled trials, shape (n,).

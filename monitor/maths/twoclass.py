@@ -36,7 +36,7 @@ _FAR = 500.0
 
 @dataclass(frozen=True, slots=True)
 class TemplateComparisons:
-    """Streams against templates.
+    """Normalised scores of streams against templates, and whose each of them is.
 
     Attributes:
         z: normalised scores, shape (n, F).
@@ -127,7 +127,7 @@ def fit_each(
     told: PriorCoefficients | None = None,
     start: FloatArray | None = None,
 ) -> FloatArray:
-    """Fit under every resample of speakers.
+    """Fit the regression in every bootstrap replicate of the speakers.
 
     Args:
         comparisons: of both classes, at least one each.

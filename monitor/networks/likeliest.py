@@ -24,7 +24,7 @@ _NEVER = np.float32(-1e9)
 
 @dataclass(frozen=True, slots=True)
 class Trigram:
-    """How likely classes follow each other.
+    """A trigram: how likely each class follows two others.
 
     Attributes:
         logs: shape (n, n, n): natural logarithm of the probability of the third after the first

@@ -53,7 +53,7 @@ def draw_scale(axes: Axes) -> None:
 
 
 def mark_peak(axes: Axes, x: float, y: float) -> None:
-    """A dot on the highest point."""
+    """Mark the peak: a dot on the highest point."""
     bottom, top = axes.get_ylim()
     below = (y - bottom) / (top - bottom) > 0.82  # the guides' labels live up there
     axes.plot([x], [y], "o", color=BLUE, markersize=8, markeredgecolor="white", zorder=5)

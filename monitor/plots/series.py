@@ -22,7 +22,7 @@ COLUMNS = (
 
 @dataclass(frozen=True)
 class RunColumns:
-    """What a plot needs to know of a run.
+    """The records of a run as columns: everything that a plot needs of it.
 
     Attributes:
         columns: figures of the readings by name, shape (n,), NaN where null; ``linear`` and

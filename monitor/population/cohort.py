@@ -82,7 +82,7 @@ class Cohort:
 
 
 def pack_cohort(cohort: Cohort) -> tuple[dict[str, Any], dict[str, AnyArray]]:
-    """What a store's header notes of it, and its arrays by name."""
+    """A cohort as a store keeps it: a note for the header, and arrays by name."""
     arrays = {f"{COHORT}{name}": each.slices for name, each in sorted(cohort.features.items())}
     arrays[_SECONDS] = cohort.seconds
     return {

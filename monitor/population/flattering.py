@@ -52,7 +52,7 @@ def flattery_bits(
 
 
 def flattery(features: Mapping[str, FeatureSpec], speakers: int, template_seconds: float) -> str:
-    """The same in words that follow "flatters the attacker"."""
+    """`flattery_bits` in words, to follow "flatters the attacker"."""
     bits = flattery_bits(features, speakers, template_seconds)
     if bits is None:
         return f"by how much is not known for {'+'.join(features)}"

@@ -17,7 +17,7 @@ from monitor.errors import StoreError
 from monitor.phrases import is_name
 from monitor.types import AnyArray, FloatArray
 
-__all__ = ["HORIZONS", "Maxima", "Others", "check_maxima", "pack_maxima", "unpack_maxima"]
+__all__ = ["HORIZONS", "FieldMaxima", "Maxima", "check_maxima", "pack_maxima", "unpack_maxima"]
 
 HORIZONS = (10.0, 30.0, 60.0, 120.0, 300.0, 600.0)
 """Lengths of streams, audio seconds."""
@@ -27,7 +27,7 @@ _ARRAYS = ("horizons", "values", "seconds")
 
 
 @dataclass(frozen=True, slots=True)
-class Others:
+class FieldMaxima:
     """The maxima of one field over streams of one length.
 
     Attributes:
@@ -75,7 +75,7 @@ class Maxima:
 
     def others(
         self, field: str, seconds: float, *, needed: int = 1, watch: str | None = None
-    ) -> Others:
+    ) -> FieldMaxima:
         """What others reached in streams of a length, or of the next longer one that is here.
 
         Args:
@@ -90,7 +90,7 @@ class Maxima:
         there = ~np.isnan(values) & np.array([name != watch for name in self.speakers], np.bool_)
         whole = there & (self.seconds >= self.horizons[place])
         chosen = whole if whole.sum() >= needed else there
-        return Others(
+        return FieldMaxima(
             values[chosen], float(self.horizons[place]), int(chosen.sum() - (chosen & whole).sum())
         )
 
@@ -102,7 +102,7 @@ def rounded_up(values: FloatArray) -> AnyArray:
 
 
 def pack_maxima(maxima: Maxima) -> tuple[dict[str, Any], dict[str, AnyArray]]:
-    """What a law's header notes of it, and its arrays."""
+    """Maxima as a store keeps them: a note for the law's header, and arrays by name."""
     plain = {
         "fields": maxima.fields,
         "speakers": maxima.speakers,

@@ -17,10 +17,10 @@ from monitor.maths.scores import Similarity
 from monitor.population.cohort import Cohort
 from monitor.types import AnyArray, FloatArray
 
-__all__ = ["Against", "normalised"]
+__all__ = ["CohortScoring", "normalised"]
 
 
-class Against:
+class CohortScoring:
     """The cohort's sketches of one feature, ready to be scored by streams.
 
     They are short, an utterance each, where templates have minutes: what that does to scores is

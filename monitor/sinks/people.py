@@ -53,7 +53,7 @@ ACTIONS = {
 
 
 class TerminalSink:
-    """What both sinks share: the latest reading, notes for people, and when to draw."""
+    """The base of the sinks for people: the latest reading, notes for people, and when to draw."""
 
     leaves_view = False
 

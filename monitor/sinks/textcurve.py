@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Container, Mapping, Sequence
 
-from monitor.crowds import SCALE, a
+from monitor.crowds import SCALE, with_article
 
 __all__ = [
     "CEILING", "CHANCE", "CROWD_COLUMNS", "EMPTY", "LINEAR", "PLATEAU", "ROOT", "THRESHOLD",
@@ -115,7 +115,7 @@ def crowd_legend(rows: Mapping[int, str]) -> str:
         >>> crowd_legend({5: "office", 0: "town"}), crowd_legend({})
         ('  right: one left of a town', '')
     """
-    return f"  right: one left of {a(rows[min(rows)])}" if rows else ""
+    return f"  right: one left of {with_article(rows[min(rows)])}" if rows else ""
 
 
 def _dot(bits: float, height: int, y_range: tuple[float, float]) -> int:

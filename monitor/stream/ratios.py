@@ -11,7 +11,7 @@ from monitor.maths.evidence import held_to, levelled, log2_ratios
 from monitor.maths.quantiles import limits_of_each
 from monitor.population.evidence import EvidencePoint
 from monitor.population.law import RankLaw
-from monitor.population.normalising import Against, normalised
+from monitor.population.normalising import CohortScoring, normalised
 from monitor.population.population import Population, Scoring
 from monitor.stream.reading import Bits
 from monitor.types import AnyArray, BoolArray, FloatArray
@@ -83,7 +83,8 @@ class Ratios:
         self.law = law.evidence.at_template(scoring.seconds)
         self._watched = watched
         self._against = {
-            name: Against(cohort, name, scorer) for name, scorer in population.scorers(law).items()
+            name: CohortScoring(cohort, name, scorer)
+            for name, scorer in population.scorers(law).items()
         }
 
     def at(

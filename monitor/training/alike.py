@@ -19,7 +19,7 @@ from monitor.stream.assessment import RunningTotals
 from monitor.stream.attacker import Attacker
 from monitor.types import AnyArray, IntArray
 
-__all__ = ["LEAST_SECONDS", "UNLIKE_BITS", "Unlike", "unlike_sessions"]
+__all__ = ["LEAST_SECONDS", "UNLIKE_BITS", "UnlikeSession", "unlike_sessions"]
 
 LEAST_SECONDS = 30.0
 """Speech of a session, and of the others together, that is worth comparing."""
@@ -28,7 +28,7 @@ UNLIKE_BITS = -1.0
 
 
 @dataclass(frozen=True, slots=True)
-class Unlike:
+class UnlikeSession:
     """A session that does not sound like the speaker's others.
 
     Attributes:
@@ -44,7 +44,7 @@ class Unlike:
 
 def unlike_sessions(
     made: Population, sessions: Mapping[str, Sequence[tuple[str, int]]], others: Population
-) -> list[Unlike]:
+) -> list[UnlikeSession]:
     """Sessions that sound like somebody else than the rest of their speaker.
 
     Args:
@@ -55,7 +55,7 @@ def unlike_sessions(
     Returns:
         those with enough speech to tell; nothing without a law.
     """
-    found: list[Unlike] = []
+    found: list[UnlikeSession] = []
     try:
         for place, name in enumerate(made.names):
             rows = slice(made.offsets[place], made.offsets[place + 1])
@@ -72,10 +72,10 @@ def _of_one(
     slices: Mapping[str, AnyArray],
     made: Population,
     others: Population,
-) -> list[Unlike]:
+) -> list[UnlikeSession]:
     """The sessions that differ most, one after the other, until the rest is alike."""
     owner = np.repeat(np.arange(len(parts)), [count for _, count in parts])
-    found: list[Unlike] = []
+    found: list[UnlikeSession] = []
     while True:
         bits = {}
         for i in np.unique(owner[owner >= 0]).tolist():
@@ -88,7 +88,7 @@ def _of_one(
             return found
         # of two there is no telling which is whose
         told = bits if len(bits) == 2 else [worst]
-        found += [Unlike(name, parts[i][0], bits[i]) for i in told]
+        found += [UnlikeSession(name, parts[i][0], bits[i]) for i in told]
         owner[np.isin(owner, list(told))] = -1
 
 

@@ -21,13 +21,13 @@ from monitor.maths.twoclass import PriorCoefficients
 from monitor.population.cohort import Cohort
 from monitor.population.evidence import EvidenceLaw
 from monitor.population.law import Laws, RankLaw
-from monitor.population.normalising import Against
+from monitor.population.normalising import CohortScoring
 from monitor.population.population import Population
 from monitor.training.cells import Cell, Plan, plans
 from monitor.training.evidence import ROW, FittedEvidence, chosen, fit_evidence
 from monitor.training.fitted import FittedCell, fit_cell
 from monitor.training.prior import Prior
-from monitor.training.shrinking import Known, choose_worth, held_out_nats
+from monitor.training.shrinking import KnownLaw, choose_worth, held_out_nats
 from monitor.training.voices import UNITS_PER_SECOND, SpeakerSpeech
 from monitor.types import BoolArray, FloatArray
 
@@ -145,7 +145,7 @@ def calibrate(
         test, template = (round(x * UNITS_PER_SECOND) for x in (lengths[t], template_lengths[d]))
         return plan.run(scorers, test, template, cohort=against)
 
-    def known(features: tuple[str, ...], place: _Place, candidates: int) -> Known | None:
+    def known(features: tuple[str, ...], place: _Place, candidates: int) -> KnownLaw | None:
         session, t, d, _ = place
         if before is None:
             return None
@@ -258,12 +258,12 @@ def _testers(
 
 def _against(
     cohort: Cohort | None, specs: Mapping[str, FeatureSpec], scorers: Mapping[str, Similarity]
-) -> dict[str, Against]:
+) -> dict[str, CohortScoring]:
     """The cohort, ready to be scored, of the features that are made as the voices' are."""
     if cohort is None:
         return {}
     both = comparable_features(specs, cohort.specs)
-    made = {name: Against(cohort, name, scorers[name]) for name in specs if name in both}
+    made = {name: CohortScoring(cohort, name, scorers[name]) for name in specs if name in both}
     return {name: one for name, one in made.items() if len(one) >= FEWEST_SPEAKERS}
 
 
@@ -272,7 +272,7 @@ def _ratios(
     axis: Sequence[int],
     voices: BoolArray,
     weights: FloatArray,
-    told: Known | None,
+    told: KnownLaw | None,
 ) -> FittedEvidence | None:
     """Likelihood ratios of one cell; None where too few people were heard of every feature."""
     found = None if cell.compared is None else chosen(cell.compared, axis, voices)

@@ -13,13 +13,13 @@ import numpy as np
 from monitor.maths.ranks import rank_bounds, score_gaps
 from monitor.maths.scores import Similarity
 from monitor.maths.windows import window_starts
-from monitor.population.normalising import Against, normalised
+from monitor.population.normalising import CohortScoring, normalised
 from monitor.population.population import SLICE_SECONDS
 from monitor.training.session_frames import SessionFrames
 from monitor.training.voices import UNITS_PER_SECOND, SpeakerSpeech, join
 from monitor.types import BoolArray, FloatArray, IntArray
 
-__all__ = ["MOST_SCORES", "Cell", "Compared", "Plan", "plans"]
+__all__ = ["MOST_SCORES", "Cell", "CellComparisons", "Plan", "plans"]
 
 MOST_SCORES = 4_000_000
 """Raw scores kept for the conditional logit and the null band; ranks use every trial."""
@@ -28,7 +28,7 @@ _SLICE_UNITS = round(SLICE_SECONDS * UNITS_PER_SECOND)
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
+class CellComparisons:
     """Streams of a cell, each against every template and normalised against a cohort.
 
     Attributes:
@@ -72,7 +72,7 @@ class Cell:
     own: IntArray
     mated: FloatArray
     frames: FloatArray
-    compared: Compared | None = None
+    compared: CellComparisons | None = None
 
     def tested_on(self, voices: BoolArray) -> Cell:
         """The same with the tests of some voices alone, shape (voices,); all stay candidates."""
@@ -126,7 +126,7 @@ class Plan:
         test_units: int,
         template_units: int,
         *,
-        cohort: Mapping[str, Against] | None = None,
+        cohort: Mapping[str, CohortScoring] | None = None,
     ) -> Cell:
         """Score every trial of the cell.
 
@@ -211,7 +211,10 @@ class _Comparing:
     """Gathers streams that are set against a cohort."""
 
     def __init__(
-        self, similarities: Mapping[str, Similarity], cohort: Mapping[str, Against], owner: IntArray
+        self,
+        similarities: Mapping[str, Similarity],
+        cohort: Mapping[str, CohortScoring],
+        owner: IntArray,
     ) -> None:
         self._features, self._cohort, self._owner = list(similarities), cohort, owner
         self._z: list[FloatArray] = []
@@ -237,11 +240,11 @@ class _Comparing:
         self._tester.append(tester)
         self._mated.append(mated)
 
-    def done(self) -> Compared | None:
+    def done(self) -> CellComparisons | None:
         """All of them; None without a cohort."""
         if not self._z:
             return None
-        return Compared(
+        return CellComparisons(
             np.concatenate(self._z),
             np.concatenate(self._heard),
             np.concatenate(self._tester),

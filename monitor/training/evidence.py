@@ -33,10 +33,10 @@ from monitor.maths.twoclass import (
     fit_each,
     pair_count,
 )
-from monitor.training.cells import Compared
+from monitor.training.cells import CellComparisons
 from monitor.types import BoolArray, FloatArray, IntArray
 
-__all__ = ["ROW", "Chosen", "FittedEvidence", "chosen", "fit_evidence"]
+__all__ = ["ROW", "ChosenComparisons", "FittedEvidence", "chosen", "fit_evidence"]
 
 ROW = (
     *("evidence_speakers", "evidence_pairs", "evidence_bits", "evidence_low_tenth"),
@@ -73,7 +73,7 @@ class FittedEvidence:
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
+class ChosenComparisons:
     """The comparisons of a cell that count for one set of features.
 
     Attributes:
@@ -99,7 +99,9 @@ class Chosen:
         return np.asarray(made[self.own >= 0])
 
 
-def chosen(compared: Compared, axis: Sequence[int], voices: BoolArray) -> Chosen | None:
+def chosen(
+    compared: CellComparisons, axis: Sequence[int], voices: BoolArray
+) -> ChosenComparisons | None:
     """Streams of those voices alone, where every feature was heard, against all templates.
 
     Args:
@@ -123,13 +125,15 @@ def chosen(compared: Compared, axis: Sequence[int], voices: BoolArray) -> Chosen
     of = of.reshape(who.shape)
     z = compared.z[rows][:, list(axis)][place[:, 0], :, place[:, 1]]
     streams = np.where(mated >= 0, np.searchsorted(people, tester), -1)
-    return Chosen(TemplateComparisons(z, of[0], of[1]), people, place, streams, mated, column.size)
+    return ChosenComparisons(
+        TemplateComparisons(z, of[0], of[1]), people, place, streams, mated, column.size
+    )
 
 
 def fit_evidence(
-    found: Chosen, speaker_weights: FloatArray, told: PriorCoefficients | None = None
+    found: ChosenComparisons, speaker_weights: FloatArray, told: PriorCoefficients | None = None
 ) -> FittedEvidence:
-    """Fit, judge on people left out, and bound.
+    """Fit likelihood ratios, judge them on people left out, and bound them.
 
     Args:
         found: comparisons, of ten mated speakers or more.
@@ -205,7 +209,9 @@ def _others(
     }
 
 
-def _among(found: Chosen, bits: FloatArray, support: float) -> tuple[float, dict[str, Any]]:
+def _among(
+    found: ChosenComparisons, bits: FloatArray, support: float
+) -> tuple[float, dict[str, Any]]:
     """Enrolled told from strangers; and rank 1 and bits among the candidates, as told and true."""
     table = found.table(bits)
     rows = np.arange(len(table))

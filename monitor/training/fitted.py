@@ -19,7 +19,7 @@ from monitor.maths.ranks import rank_histogram, rank_histograms
 from monitor.maths.reliability import reliability
 from monitor.training.cells import Cell
 from monitor.training.evidence import FittedEvidence
-from monitor.training.shrinking import Known, ranks_of, trials_of
+from monitor.training.shrinking import KnownLaw, ranks_of, trials_of
 from monitor.training.strangers import learn_strangers
 from monitor.types import BoolArray, FloatArray, IntArray
 
@@ -56,7 +56,7 @@ def fit_cell(
     speaker_weights: FloatArray,
     additive: BoolArray,
     seed: int = 0,
-    known: Known | None = None,
+    known: KnownLaw | None = None,
 ) -> FittedCell | None:
     """Fit one cell for one set of features.
 
@@ -167,7 +167,7 @@ def _never_empty(weights: FloatArray) -> FloatArray:
 
 
 def _null_band(
-    evidence: FloatArray, own: IntArray, seed: int, known: Known | None = None
+    evidence: FloatArray, own: IntArray, seed: int, known: KnownLaw | None = None
 ) -> dict[str, float]:
     """MeanD of the same scores with whole speakers permuted against the templates.
 

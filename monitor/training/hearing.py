@@ -18,13 +18,13 @@ from monitor.training.listening import Listener, SpeechFrames
 from monitor.types import TICKS_PER_SECOND
 from monitor.workers import each_in_order
 
-__all__ = ["SLICE_TICKS", "Outcome", "hear_in_order"]
+__all__ = ["SLICE_TICKS", "HearingOutcome", "hear_in_order"]
 
 SLICE_TICKS = round(SLICE_SECONDS * TICKS_PER_SECOND)
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class HearingOutcome:
     """What became of one recording.
 
     Attributes:
@@ -46,7 +46,7 @@ def hear_in_order(
     *,
     slices: int | None = None,
     jobs: int = 1,
-) -> Generator[Outcome, None, None]:
+) -> Generator[HearingOutcome, None, None]:
     """Every recording, in order; what comes out does not depend on ``jobs``.
 
     Args:
@@ -81,14 +81,16 @@ def hear_in_order(
 
 def _hear_apart(
     names: tuple[str, ...], slices: int | None, recordings: Sequence[Recording]
-) -> tuple[dict[str, FeatureSpec], list[Outcome]]:
+) -> tuple[dict[str, FeatureSpec], list[HearingOutcome]]:
     """As `_hear`, in another process, with what the frames look like."""
     listener = Listener(names)
     outcomes = _hear(listener, slices, recordings)
     return listener.specs, outcomes
 
 
-def _hear(listener: Listener, slices: int | None, recordings: Sequence[Recording]) -> list[Outcome]:
+def _hear(
+    listener: Listener, slices: int | None, recordings: Sequence[Recording]
+) -> list[HearingOutcome]:
     """Recordings of one speaker, as far as they are needed."""
     outcomes = []
     count = 0
@@ -105,10 +107,10 @@ def _hear(listener: Listener, slices: int | None, recordings: Sequence[Recording
     return outcomes
 
 
-def _outcome(listener: Listener, recording: Recording, left: int | None) -> Outcome:
+def _outcome(listener: Listener, recording: Recording, left: int | None) -> HearingOutcome:
     """One recording, heard as far as so many ticks of speech."""
     if left is not None and left <= 0:
-        return Outcome(recording)
+        return HearingOutcome(recording)
     try:
         hashes = () if left is None else recording_hashes(recording.path)
         seconds = None if left is None else left / TICKS_PER_SECOND
@@ -116,5 +118,5 @@ def _outcome(listener: Listener, recording: Recording, left: int | None) -> Outc
     except UsageError:  # of the call, not of this file
         raise
     except MonitorError as error:
-        return Outcome(recording, problem=str(error))
-    return Outcome(recording, heard, hashes, heard.lost)
+        return HearingOutcome(recording, problem=str(error))
+    return HearingOutcome(recording, heard, hashes, heard.lost)

@@ -33,15 +33,23 @@ from monitor.types import TICKS_PER_SECOND, Block, Frames
 from monitor.version import __version__
 from monitor.workers import each_in_order
 
-__all__ = ["Manner", "Order", "OrderOutcome", "hear", "keep", "orders", "write_manifest"]
+__all__ = [
+    "HearingOptions",
+    "HearingOrder",
+    "OrderOutcome",
+    "hear",
+    "keep",
+    "orders",
+    "write_manifest",
+]
 
 MANIFEST = "manifest.csv"
 COLUMNS = ["path", "speaker", "session"]
 
 
 @dataclass(frozen=True, slots=True)
-class Manner:
-    """How recordings are heard.
+class HearingOptions:
+    """With which features recordings are heard, and how far.
 
     Attributes:
         features: names.
@@ -64,7 +72,7 @@ class Manner:
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class HearingOrder:
     """One recording to be heard.
 
     Attributes:
@@ -82,7 +90,7 @@ class Order:
 
 @dataclass(frozen=True, slots=True)
 class OrderOutcome:
-    """What became of an order.
+    """What became of a `HearingOrder`.
 
     Attributes:
         order: which one.
@@ -91,13 +99,13 @@ class OrderOutcome:
         problem: a line on what could not be used; empty where there is nothing to tell.
     """
 
-    order: Order
+    order: HearingOrder
     seconds: float
     whole: bool
     problem: str = ""
 
 
-def orders(corpus: Corpus, root: Path, folder: Path) -> list[Order]:
+def orders(corpus: Corpus, root: Path, folder: Path) -> list[HearingOrder]:
     """Where the frames of every recording go: as they lie below ``root``, else by their names.
 
     Raises:
@@ -106,7 +114,7 @@ def orders(corpus: Corpus, root: Path, folder: Path) -> list[Order]:
     if root.is_dir() and folder.resolve().is_relative_to(root.resolve()):
         raise UsageError(f"{folder} lies in the corpus itself; choose a folder outside")
     _check_folder(folder)
-    made: list[Order] = []
+    made: list[HearingOrder] = []
     taken: set[Path] = set()
     base = Path(os.path.abspath(root if root.is_dir() else root.parent))  # noqa: PTH100
     for each in corpus.recordings:
@@ -123,11 +131,11 @@ def orders(corpus: Corpus, root: Path, folder: Path) -> list[Order]:
             names.append(below.with_name(f"{below.name}-{number}.npz"))
             number += 1
         taken.add(names[0])
-        made.append(Order(each.path, names[0], each.speaker, each.session))
+        made.append(HearingOrder(each.path, names[0], each.speaker, each.session))
     return made
 
 
-def write_manifest(folder: Path, listed: Sequence[Order]) -> None:
+def write_manifest(folder: Path, listed: Sequence[HearingOrder]) -> None:
     """Write who speaks in which file of frames, and on which occasion.
 
     Raises:
@@ -149,7 +157,7 @@ def write_manifest(folder: Path, listed: Sequence[Order]) -> None:
 
 
 def keep(
-    wanted: Sequence[Order], manner: Manner, jobs: int = 1
+    wanted: Sequence[HearingOrder], manner: HearingOptions, jobs: int = 1
 ) -> Generator[OrderOutcome, None, None]:
     """Hear what is not there yet, in order; what is there, whole and as it would be made, stays.
 
@@ -173,7 +181,7 @@ def keep(
         yield from results
 
 
-def hear(path: Path, features: Sequence[Feature], manner: Manner) -> Frames:
+def hear(path: Path, features: Sequence[Feature], manner: HearingOptions) -> Frames:
     """The frames of one recording.
 
     Raises:
@@ -189,7 +197,7 @@ def hear(path: Path, features: Sequence[Feature], manner: Manner) -> Frames:
     return join_runs([*runs, extractor.flush()])
 
 
-def _keep(manner: Manner, note: Mapping[str, Any], order: Order) -> OrderOutcome:
+def _keep(manner: HearingOptions, note: Mapping[str, Any], order: HearingOrder) -> OrderOutcome:
     """One order."""
     try:
         if is_frames(order.source):
@@ -255,7 +263,7 @@ def _in_order(names: Iterable[str]) -> list[str]:
     return sorted(names, key=lambda name: ([*FEATURES, name].index(name), name))
 
 
-def _goes_on(held: FramesFile, note: Mapping[str, Any], order: Order) -> bool:
+def _goes_on(held: FramesFile, note: Mapping[str, Any], order: HearingOrder) -> bool:
     """Whether what was kept is of this very recording, and was heard in this manner."""
     changing = {"features": None, "lost": None}
     if {**held.header.heard, **changing} != {**note, **changing}:

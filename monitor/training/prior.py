@@ -15,7 +15,7 @@ from monitor.population.cohort import Cohort
 from monitor.population.interpolation import LengthLaw, at_template
 from monitor.population.law import RankLaw
 from monitor.population.population import Population
-from monitor.training.shrinking import Known
+from monitor.training.shrinking import KnownLaw
 from monitor.types import FloatArray
 
 __all__ = ["Prior"]
@@ -57,7 +57,7 @@ class Prior:
 
     def at(
         self, features: tuple[str, ...], session: str, test: float, template: float, candidates: int
-    ) -> Known | None:
+    ) -> KnownLaw | None:
         """What it says of one cell, T and D in speech seconds; None where it has no such law."""
         if not self.has(features, session):
             return None
@@ -71,7 +71,7 @@ class Prior:
         resamples = law.alpha.shape[0] - 1
         rows = np.append(0, 1 + np.arange(self._replicates) % resamples)
         order = [law.features.index(name) for name in features]
-        return Known(
+        return KnownLaw(
             point.pmf(candidates, rows, floor=False),
             point.weights[rows][:, order],
             point.floor[rows],

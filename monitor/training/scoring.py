@@ -24,7 +24,7 @@ __all__ = ["CorpusScores", "score"]
 
 @dataclass(frozen=True, slots=True)
 class CorpusScores:
-    """What `score` found.
+    """Scores of a corpus: trials x speakers, and whose each trial is.
 
     Attributes:
         matrices: trials x speakers, one a feature and, of several features, ``"joint"``: their sum

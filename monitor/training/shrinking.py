@@ -21,7 +21,7 @@ from monitor.maths.ranks import rank_histograms
 from monitor.training.cells import Cell
 from monitor.types import BoolArray, FloatArray, IntArray
 
-__all__ = ["WORTHS", "Known", "choose_worth", "held_out_nats", "ranks_of", "trials_of"]
+__all__ = ["WORTHS", "KnownLaw", "choose_worth", "held_out_nats", "ranks_of", "trials_of"]
 
 WORTHS = (20.0, 50.0, 100.0)
 """Speakers that another law may be worth."""
@@ -31,7 +31,7 @@ _MOST_SCORES = 200_000
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class KnownLaw:
     """What another law says of a cell; row 0 the law, rows 1..B its resamples.
 
     Attributes:
@@ -97,7 +97,7 @@ def ranks_of(
 
 
 def held_out_nats(
-    cell: Cell, axis: Sequence[int], known: Known, worths: Sequence[float] = WORTHS
+    cell: Cell, axis: Sequence[int], known: KnownLaw, worths: Sequence[float] = WORTHS
 ) -> dict[int, FloatArray]:
     """What each speaker of a cell loses under a fit on the others, by the worth of the other law.
 

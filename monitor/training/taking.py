@@ -16,7 +16,7 @@ from monitor.protocols import Feature
 from monitor.sources.frames import write_frames
 from monitor.types import TICKS_PER_SECOND, Block, Frames
 
-__all__ = ["Quality", "Take"]
+__all__ = ["LiveEnrolment", "Quality"]
 
 RECENT_SECONDS = 5.0
 """Trouble is looked for in so much of what was heard last."""
@@ -64,8 +64,8 @@ class Quality:
         return ""
 
 
-class Take:
-    """One speaker, heard live.
+class LiveEnrolment:
+    """The enrolment of one speaker from a live source, in progress.
 
     Args:
         features: what templates are to be made of.

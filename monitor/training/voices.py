@@ -25,7 +25,7 @@ _UNIT_TICKS = 10
 
 @dataclass(frozen=True, slots=True)
 class SpeakerSpeech:
-    """One calibration speaker.
+    """What one calibration speaker said, session by session.
 
     Attributes:
         name: the speaker.

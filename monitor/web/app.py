@@ -28,7 +28,7 @@ MOST_FORM_BYTES = 4096
 
 
 def make_app(hub: Hub, bound: str, access: Access | None = None) -> ASGIApp:
-    """The whole application.
+    """The ASGI application of a page: its routes, behind a `Guard`.
 
     Args:
         hub: the records to show.

@@ -169,13 +169,13 @@ class Guard:
 
 
 def address_of(scope: Scope) -> str:
-    """Where a request comes from."""
+    """The address that a request comes from."""
     client = scope.get("client")
     return client[0] if client else ""
 
 
 def too_many_tries(access: Access, address: str) -> Response:
-    """What somebody is told who guesses."""
+    """The answer to an address that has offered too many wrong tokens."""
     seconds = math.ceil(access.wait_seconds(address))
     return _refusal("too many wrong tokens: wait a minute", 429, {"retry-after": str(seconds)})
 

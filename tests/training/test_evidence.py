@@ -19,7 +19,7 @@ from monitor.population.cohort import Cohort
 from monitor.population.population import FeatureTemplates, Population
 from monitor.stream.ratios import ratios_lack
 from monitor.training.calibrating import Calibration, calibrate
-from monitor.training.cells import Compared
+from monitor.training.cells import CellComparisons
 from monitor.training.evidence import chosen, fit_evidence
 
 F0 = {"f0": FeatureSpec("f0", HISTOGRAM, 104, 0.01)}
@@ -49,7 +49,7 @@ def compared(
     leads = lead + differ * generator.normal(size=speakers)
     own = leads[tester, None] / np.sqrt(features) + generator.normal(size=(n, features))
     z[np.arange(n), :, tester] = own
-    return Compared(z, np.ones((n, features), bool), tester, tester, np.arange(speakers))
+    return CellComparisons(z, np.ones((n, features), bool), tester, tester, np.arange(speakers))
 
 
 def fitted(made, speakers=50, told=None, replicates=40):

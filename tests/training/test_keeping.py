@@ -17,10 +17,10 @@ from monitor.sources.provenance import provenance_of
 from monitor.stream.overlap import session_of
 from monitor.training import keeping
 from monitor.training.enrolling import enrol
-from monitor.training.keeping import Manner, keep, orders, write_manifest
+from monitor.training.keeping import HearingOptions, keep, orders, write_manifest
 from monitor.types import Track
 
-HOW = Manner(("f0",))
+HOW = HearingOptions(("f0",))
 
 
 @pytest.fixture
@@ -69,7 +69,7 @@ def test_only_what_has_changed_is_heard_again(corpus, tmp_path, flac, monkeypatc
     assert heard(wanted) == [6, 0]
     wanted[1].target.write_bytes(wanted[1].target.read_bytes()[:-100])
     assert heard(wanted) == [0, 9]
-    assert heard(wanted, Manner(("f0", "phones"))) == [6, 9]
+    assert heard(wanted, HearingOptions(("f0", "phones"))) == [6, 9]
     assert heard(wanted, replace(HOW, seconds=3.0)) == [3, 3]
     assert heard(wanted, replace(HOW, channel=1)) == [6, 9]
     monkeypatch.setattr(keeping, "__version__", "0.2.0")
@@ -84,9 +84,9 @@ def held(order):
 def test_further_features_are_added_to_what_is_there(corpus, tmp_path):
     wanted, at_once = (listed(corpus, tmp_path / name) for name in ("frames", "at_once"))
     assert heard(wanted) == [9, 9]
-    assert heard(wanted, Manner(("phones",))) == [9, 9]
-    assert heard(wanted, Manner(("phones",))) == heard(wanted) == [0, 0]
-    assert heard(at_once, Manner(("phones", "f0"))) == [9, 9]
+    assert heard(wanted, HearingOptions(("phones",))) == [9, 9]
+    assert heard(wanted, HearingOptions(("phones",))) == heard(wanted) == [0, 0]
+    assert heard(at_once, HearingOptions(("phones", "f0"))) == [9, 9]
     for one, other in zip(wanted, at_once, strict=True):
         assert one.target.read_bytes() == other.target.read_bytes()
 
@@ -94,14 +94,14 @@ def test_further_features_are_added_to_what_is_there(corpus, tmp_path):
 def test_what_is_there_is_heard_anew_with_what_is_added_in_another_manner(corpus, tmp_path, flac):
     wanted = listed(corpus, tmp_path / "frames")
     assert heard(wanted) == [9, 9]
-    assert heard(wanted, Manner(("phones",), seconds=3.0)) == [3, 3]
+    assert heard(wanted, HearingOptions(("phones",), seconds=3.0)) == [3, 3]
     assert held(wanted[0]) == ["f0", "phones"]
     flac(wanted[0].source, 6.0, 150.0)
-    assert heard(wanted, Manner(("phones",), seconds=3.0)) == [3, 0]
+    assert heard(wanted, HearingOptions(("phones",), seconds=3.0)) == [3, 0]
     of_another = FramesFile(wanted[0].target)
-    assert heard(wanted, Manner(("f0",), seconds=3.0)) == [0, 0]
+    assert heard(wanted, HearingOptions(("f0",), seconds=3.0)) == [0, 0]
     again = listed(corpus, tmp_path / "again")
-    assert heard(again, Manner(("f0", "phones"), seconds=3.0)) == [3, 3]
+    assert heard(again, HearingOptions(("f0", "phones"), seconds=3.0)) == [3, 3]
     assert of_another.header.heard == FramesFile(again[0].target).header.heard
     assert again[0].target.read_bytes() == wanted[0].target.read_bytes()
 
@@ -168,7 +168,7 @@ def test_a_strangers_header_is_looked_at(tmp_path):
 @pytest.mark.slow
 def test_embeddings_do_not_depend_on_processes(corpus, tmp_path, monkeypatch, ecapa):
     monkeypatch.setenv("MONITOR_ECAPA", ecapa)
-    how = Manner(("identity",))
+    how = HearingOptions(("identity",))
     one, two = (listed(corpus, tmp_path / name) for name in ("one", "two"))
     assert heard(one, how) == heard(two, how, jobs=2)
     assert [o.target.read_bytes() for o in one] == [o.target.read_bytes() for o in two]

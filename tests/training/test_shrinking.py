@@ -15,7 +15,7 @@ from monitor.maths.posterior import confidence_bits, local_bits
 from monitor.maths.quantiles import limits
 from monitor.training.cells import Cell
 from monitor.training.fitted import FittedCell, fit_cell
-from monitor.training.shrinking import WORTHS, Known, choose_worth, held_out_nats
+from monitor.training.shrinking import WORTHS, KnownLaw, choose_worth, held_out_nats
 from tests.training.scored import cell_of
 
 ADDITIVE = np.ones(1, dtype=bool)
@@ -33,15 +33,15 @@ def people(speakers: int, seed: int, hard: float = 0.08, trials: int = 8) -> Cel
     return cell_of(scores, target)
 
 
-def learn(cell: Cell, known: Known | None = None) -> FittedCell:
+def learn(cell: Cell, known: KnownLaw | None = None) -> FittedCell:
     made = fit_cell(cell, [0], speaker_weights(cell.candidates, REPLICATES), ADDITIVE, 0, known)
     assert made is not None
     return made
 
 
-def known_of(law: FittedCell, candidates: int) -> Known:
+def known_of(law: FittedCell, candidates: int) -> KnownLaw:
     pmf = np.exp(log_pmf(law.alpha, law.beta, candidates))
-    return Known(pmf, law.weights, law.floor)
+    return KnownLaw(pmf, law.weights, law.floor)
 
 
 def excess(law: FittedCell, judges: Cell) -> tuple[float, float]:

@@ -8,7 +8,7 @@ import pytest
 from monitor.features.extractor import Extractor
 from monitor.features.f0 import F0
 from monitor.sources import FramesFile
-from monitor.training.taking import Take
+from monitor.training.taking import LiveEnrolment
 from monitor.types import Block
 from tests.contracts import voice
 
@@ -16,8 +16,8 @@ RATE = 16_000
 VOICE = voice(8.0)
 
 
-def taken(samples: np.ndarray, cut: int = 800) -> Take:
-    take = Take([F0()])
+def taken(samples: np.ndarray, cut: int = 800) -> LiveEnrolment:
+    take = LiveEnrolment([F0()])
     for i in range(0, len(samples), cut):
         take.hear(Block(samples[i : i + cut], RATE))
     return take
