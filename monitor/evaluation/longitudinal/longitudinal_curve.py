@@ -1,11 +1,12 @@
 """Bits disclosed after 1, 2 ... K trials of a speaker, by each rule of adding evidence up.
 
-Log-likelihood ratios of a speaker's trials are summed in an order that names settle, and divided by
-a temperature T: 1 (``sum``, trials taken as independent), k (``average``), one number fitted on
-development speakers (``temperature``), ``tau (1 + rho (k - 1))`` (``count``), and with embeddings
-``tau (1 + rho R)``, ``R = (2 / k) sum_{i<j} clip(cos, 0, 1)`` (``embedding``). ``rank`` multiplies
-the rank posteriors instead, ``gamma = (h + 1) / (n + N)`` of the development ranks; where
-those were taken among another number of speakers, the law fitted to them gives h at N.
+Log-likelihood ratios of a speaker's trials are summed, in the order of the rows or in one that no
+order of rows changes, and divided by a temperature T: 1 (``sum``, trials taken as independent), k
+(``average``), one number fitted on development speakers (``temperature``), ``tau (1 + rho (k -
+1))`` (``count``), and with embeddings ``tau (1 + rho R)``, ``R = (2 / k) sum_{i<j} clip(cos, 0,
+1)`` (``embedding``). ``rank`` multiplies the rank posteriors instead, ``gamma = (h + 1) / (n + N)``
+of the development ranks; where those were taken among another number of speakers, the law fitted to
+them gives h at N.
 """
 
 from __future__ import annotations
