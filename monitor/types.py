@@ -20,6 +20,8 @@ __all__ = [
     "Gap",
     "IntArray",
     "Track",
+    "Tracks",
+    "Words",
 ]
 
 FloatArray: TypeAlias = NDArray[np.floating[Any]]
@@ -102,4 +104,38 @@ class Frames:
     speech: BoolArray
     tracks: Mapping[str, Track]
     gaps: tuple[tuple[int, Gap], ...] = field(default=())
+    recording: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Tracks:
+    """Ready-made frames that lie beside audio, or beside frames that keep the clock.
+
+    Attributes:
+        tracks: by feature; ticks and spans count from the start of the recording.
+        recording: which recording of the stream.
+    """
+
+    tracks: Mapping[str, Track]
+    recording: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """Words that somebody recognised, or wrote down, with when they were said.
+
+    A word counts from the tick at which it is known, which may be long after it was said; where
+    that has gone by when it comes, from then on.
+
+    Attributes:
+        texts: the k words.
+        begins, ends: shape (k,), when each was said, in ticks of the recording.
+        known: shape (k,), when each was known, non-decreasing; never before its end.
+        recording: which recording of the stream.
+    """
+
+    texts: tuple[str, ...]
+    begins: IntArray
+    ends: IntArray
+    known: IntArray
     recording: int = 0

@@ -41,9 +41,9 @@ from monitor.sinks.jsonl import JsonLines
 from monitor.sinks.live import LiveView
 from monitor.sinks.run_buffer import RunBuffer
 from monitor.sinks.terminal import LiveCurve, ReplayProgress
-from monitor.sources import AudioQueue, Chain, File, FramesFile, Microphone, Paced, Pipe
+from monitor.sources import AudioQueue, Beside, Chain, File, FramesFile, Microphone, Paced, Pipe
 from monitor.sources.frames import write_frames
-from monitor.types import Block, FloatArray, Frames, Gap, Track
+from monitor.types import Block, FloatArray, Frames, Gap, Track, Tracks, Words
 from monitor.web.page import Page
 from tests.features.networks import SIZE, of_sound
 from tests.tapes import Tape
@@ -354,6 +354,15 @@ def _microphone(block_seconds: float) -> Source:
     return Microphone(seconds=SECONDS, opens=Tape([parts] * 2, RATE).opens)
 
 
+def _beside(folder: Path, block_seconds: float) -> Source:
+    """Words, some of them known late, and frames beside a recording."""
+    file = File(_recording(folder), block_seconds=block_seconds)
+    begins = np.arange(0, 390, 30)
+    known = begins + np.array([20, 40] * 6 + [99])
+    said = Words(("a", "the") * 6 + ("so",), begins, begins + 20, known)
+    return Beside(file, words=said, frames=_npz(folder))
+
+
 def _audio_queue(block_seconds: float) -> Source:
     size = round(block_seconds * RATE)
     sound = voice(SECONDS + 1)
@@ -366,6 +375,9 @@ def _audio_queue(block_seconds: float) -> Source:
 SOURCES = {
     "AudioQueue": SourceCase(
         lambda _: [partial(_audio_queue, seconds) for seconds in (1.5, 0.02, 0.003)], again=False
+    ),
+    "Beside": SourceCase(
+        lambda folder: [partial(_beside, folder, seconds) for seconds in (10.0, 1.0, 0.037)],
     ),
     "File wav": _file("wav"),
     "File flac": _file("flac"),
@@ -421,7 +433,7 @@ class Listened:
     gaps: list[tuple[int | None, Gap]]
 
 
-def listened(items: Iterable[Block | Frames | Gap]) -> Listened:
+def listened(items: Iterable[Block | Frames | Gap | Words | Tracks]) -> Listened:
     """Put the pieces of a stream together."""
     samples: dict[tuple[int, int], list[FloatArray]] = {}
     found = Listened({}, [], {}, [])
@@ -430,6 +442,15 @@ def listened(items: Iterable[Block | Frames | Gap]) -> Listened:
             samples.setdefault((item.recording, item.rate), []).append(item.samples)
         elif isinstance(item, Gap):
             found.gaps.append((None, item))
+        elif isinstance(item, Words):
+            ticks, values = found.tracks.setdefault("words", ([], []))
+            ticks.extend(item.known.tolist())
+            values.extend(item.texts)
+        elif isinstance(item, Tracks):
+            for name, track in item.tracks.items():
+                ticks, values = found.tracks.setdefault(name, ([], []))
+                ticks.extend(track.ticks.tolist())
+                values.extend(track.values.tolist())
         else:
             found.speech.extend(item.speech.tolist())
             found.gaps.extend(item.gaps)

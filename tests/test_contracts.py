@@ -22,7 +22,7 @@ from monitor.kinds import KINDS, SIMILARITIES
 from monitor.protocols import Feature, Sink, Sketch, Source
 from monitor.stream.gaps import GapEvent
 from monitor.stream.records import RunTotals, gap_record, start_record
-from monitor.types import Block, Frames, Gap, Track
+from monitor.types import Block, Frames, Gap, Track, Tracks, Words
 from tests.contracts import (
     FEATURES,
     KILOBYTE,
@@ -316,7 +316,7 @@ def test_source_offers_what_the_protocol_asks(source_case, tmp_path):
         with source as entered:
             assert entered is source
             items = list(source)
-        assert all(isinstance(item, Block | Frames | Gap) for item in items)
+        assert all(isinstance(item, Block | Frames | Gap | Words | Tracks) for item in items)
         assert not any(isinstance(item, Gap) for item in items)
         found = listened(items)
         audio = sum(len(x) / rate for (_, rate), x in found.samples.items())

@@ -109,7 +109,7 @@ def test_templates_of_another_network_are_refused(network, tmp_path, audio):
 
 def test_what_goes_together_is_heard(tmp_path, audio):
     own = FramesFile(frames(tmp_path / "own.npz"))
-    assert own.features["voice"].network == SHA256
+    assert own.brings.tracks["voice"].network == SHA256
     monitor = Monitor(population(), ["voice"])
     monitor.front_end.check(own)
     assert len(list(monitor.stream(own))) == 18
@@ -137,7 +137,7 @@ def test_frames_of_two_networks_are_not_enrolled_or_chained(tmp_path):
     told(caught, "voice of 2.npz is by network abababababab")
     with pytest.raises(UsageError, match="heard by different networks; hear both again"):
         Chain([FramesFile(mine), FramesFile(theirs)])
-    assert Chain([FramesFile(mine)]).features["voice"].network == SHA256
+    assert Chain([FramesFile(mine)]).brings.tracks["voice"].network == SHA256
     made = enrol(Corpus((Recording("ann", "1", mine), Recording("bob", "1", theirs)), ()))
     assert made.population.names == ("ann",)
     assert made.population.specs["voice"].network == SHA256

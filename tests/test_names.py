@@ -144,6 +144,7 @@ NAMES = {
     "monitor.sinks": ["JsonLines", "RunBuffer", "LiveCurve", "LiveView", "ReplayProgress"],
     "monitor.sources": [
         "AudioQueue",
+        "Beside",
         "Chain",
         "File",
         "FramesFile",
@@ -153,6 +154,7 @@ NAMES = {
         "open_live_source",
         "open_source",
         "read_frames",
+        "read_words",
         "register",
         "write_frames",
     ],
@@ -177,6 +179,8 @@ NAMES = {
         "TICKS_PER_SECOND",
         "TICK_SECONDS",
         "Track",
+        "Tracks",
+        "Words",
     ],
 }
 TASKS = (

@@ -80,9 +80,9 @@ def excerpt(path: Path, number: int) -> Path:
     heard = join_runs(list(source)[:2])
     write_frames(
         path, heard.speech, heard.tracks,
-        {name: spec.size for name, spec in source.features.items()},
-        {name: spec.frame_seconds for name, spec in source.features.items()},
-        networks={name: spec.network for name, spec in source.features.items()},
+        {name: spec.size for name, spec in source.brings.tracks.items()},
+        {name: spec.frame_seconds for name, spec in source.brings.tracks.items()},
+        networks={name: spec.network for name, spec in source.brings.tracks.items()},
         hashes=(f"file:{number:064x}",), heard={"channel": None},
     )  # fmt: skip
     return path

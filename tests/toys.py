@@ -190,6 +190,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from monitor.brings import Brings
 from monitor.managed import Managed
 from monitor.types import Block
 
@@ -201,6 +202,7 @@ class Hum(Managed):
 
     def __init__(self, pitch: str) -> None:
         self.label, self._pitch = f"hum {pitch}", float(pitch)
+        self.brings = Brings(channels=1)
         self.seconds = 5.0
 
     def __iter__(self) -> Iterator[Block]:

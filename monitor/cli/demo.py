@@ -62,10 +62,10 @@ def command(speed: float, folder: Path, among: tuple[int, ...] | None) -> int:
         raise UsageError(f"{folder} is not a folder; make it first, or leave -o out")
     population = Population.reference()
     source = FramesFile(demo_frames())
-    monitor = Monitor(population, tuple(source.features), watch=DEMO_SPEAKER, among=among)
+    monitor = Monitor(population, tuple(source.brings.tracks), watch=DEMO_SPEAKER, among=among)
     told = monitor.attacker.support_bits is not None
     rule = Threshold.parse(EVIDENCE_RULE if told else CLOSED_RULE)
-    for line in _what_is_shown(source.features, DEMO_SPEAKER):
+    for line in _what_is_shown(source.brings.tracks, DEMO_SPEAKER):
         say(line)
     kept = RunBuffer()
     view = LiveCurve(source.seconds, threshold_bits=rule.bits)

@@ -171,7 +171,7 @@ class MonitorOptions:
 
     def check_channel(self, source: Source) -> None:
         """Refuse a channel that a recording does not have."""
-        has = getattr(source, "channels", None)
+        has = source.brings.channels
         if self.channel is not None and (has is None or self.channel > has):
             what = "frames, no audio" if has is None else plural(has, "channel")
             raise UsageError(f"--channel {self.channel}: {source.label} has {what}")
@@ -188,8 +188,9 @@ class MonitorOptions:
 
 def _offered(source: Source, population: Population) -> tuple[str, ...] | None:
     """The features that ready-made frames bring and the population has; None for audio."""
-    given = getattr(source, "features", None) or ()
-    return tuple(name for name in population.features if name in given) or None
+    if source.brings.audio:
+        return None
+    return tuple(n for n in population.features if n in source.brings.tracks) or None
 
 
 hearing_options = grouped("options", MonitorOptions, _OPTIONS)

@@ -175,7 +175,7 @@ def _rate(feature: Feature) -> int:
         UsageError: it hears none.
     """
     if feature.spec.rate is None:
-        raise UsageError(f"feature {feature.spec.name} hears no audio: it states no rate")
+        raise UsageError(f"feature {feature.spec.name} is made of words, and hears no audio")
     return feature.spec.rate
 
 

@@ -12,10 +12,22 @@ from importlib.util import find_spec
 from typing import Any
 
 from monitor.errors import UsageError
+from monitor.kinds import FeatureSpec
 from monitor.kinds.following import Sensitivity
 from monitor.protocols import Feature
 
-__all__ = ["FEATURES", "MODEL", "Registered", "defaults", "followed", "make", "ready", "superseded"]
+__all__ = [
+    "FEATURES",
+    "MODEL",
+    "Registered",
+    "defaults",
+    "followed",
+    "make",
+    "ready",
+    "register",
+    "superseded",
+    "takes",
+]
 
 MODEL = "speaker_"
 """What the name of a feature by a network of one's own begins with; the file's digest follows."""
@@ -28,10 +40,12 @@ class Registered:
     Attributes:
         load: gives its class; what that imports may be slow, and is imported then.
         make: makes a fresh one; None where the class does, called without arguments.
+        takes: what it is made of, ``"audio"`` or ``"words"``.
     """
 
     load: Callable[[], Any]
     make: Callable[[], Feature] | None = None
+    takes: str = "audio"
 
     def new(self) -> Feature:
         """A fresh feature."""
@@ -80,6 +94,27 @@ def make(features: Iterable[str | Feature]) -> list[Feature]:
         ['f0']
     """
     return [_registered(each).new() if isinstance(each, str) else each for each in features]
+
+
+def register(feature: Callable[[], Feature]) -> None:
+    """Make a feature known by its name: for `monitor.enrol`, `monitor.Monitor` and the rest.
+
+    Args:
+        feature: its class, with ``spec`` and ``follow`` as attributes of the class; called without
+            arguments it makes a fresh one. One of that name that is known is replaced.
+
+    Raises:
+        UsageError: it has no spec, or its frames can only come ready-made.
+    """
+    spec = getattr(feature, "spec", None)
+    if not isinstance(spec, FeatureSpec) or spec.takes == "frames":
+        raise UsageError(f"{feature!r} needs a class attribute spec that takes audio or words")
+    FEATURES[spec.name] = Registered(lambda: feature, feature, spec.takes)
+
+
+def takes(name: str) -> str:
+    """What a feature of that name is made of; ``"audio"`` where nobody registered it."""
+    return FEATURES[name].takes if name in FEATURES else "audio"
 
 
 def followed(name: str) -> Sensitivity | None:

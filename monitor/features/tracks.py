@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -25,10 +25,10 @@ def join_tracks(before: Track, after: Track) -> Track:
 
 
 def join_frames(before: Frames, after: Frames) -> Frames:
-    """One run of ticks and then the next, of the same features."""
-    tracks: Mapping[str, Track] = {
-        name: join_tracks(track, after.tracks[name]) for name, track in before.tracks.items()
-    }
+    """One run of ticks and then the next."""
+    tracks: dict[str, Track] = {**before.tracks, **after.tracks}
+    for name in before.tracks.keys() & after.tracks.keys():
+        tracks[name] = join_tracks(before.tracks[name], after.tracks[name])
     speech = np.concatenate((before.speech, after.speech))
     return Frames(speech, tracks, before.gaps + after.gaps, before.recording)
 

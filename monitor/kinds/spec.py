@@ -16,6 +16,7 @@ from monitor.types import Track
 
 __all__ = ["FeatureSpec"]
 
+TAKES = ("audio", "words", "frames")
 _CLOSE_SECONDS = 1e-9
 
 
@@ -23,7 +24,8 @@ _CLOSE_SECONDS = 1e-9
 class FeatureSpec:
     """A feature's frames: of what kind and size, how long one is, and which network makes them.
 
-    Two are equal where their frames can be compared; ``rate`` is of no consequence to that.
+    Two are equal where their frames can be compared; ``rate`` and ``takes`` are of no
+    consequence to that.
 
     Attributes:
         name: how the feature is called everywhere.
@@ -32,6 +34,8 @@ class FeatureSpec:
         frame_seconds: usable seconds that one frame stands for.
         rate: the sample rate it is fed at, in Hz; None where it hears no audio.
         network: sha256 of the weights of the network that makes them; None where none does.
+        takes: what it is made of: ``"audio"``, timed ``"words"``, or nothing here: ``"frames"``
+            come ready-made. Left out, audio where there is a rate, else frames.
 
     Raises:
         UsageError: one of them makes no sense.
@@ -49,6 +53,7 @@ class FeatureSpec:
     frame_seconds: float
     rate: int | None = field(default=None, compare=False)
     network: str | None = None
+    takes: str = field(default="", compare=False)
 
     def __post_init__(self) -> None:
         if not isinstance(self.kind, Kind):
@@ -62,6 +67,13 @@ class FeatureSpec:
                 f" not {self.size} and {self.frame_seconds}"
             )
 
+        takes = self.takes or ("frames" if self.rate is None else "audio")
+        object.__setattr__(self, "takes", takes)
+        if takes not in TAKES or (takes == "audio") != (self.rate is not None):
+            raise UsageError(
+                f"feature {self.name} takes {takes!r} at rate {self.rate}: it must take one of "
+                f"{', '.join(TAKES)}, and has a rate if it takes audio"
+            )
         if not is_mark(self.network):
             raise UsageError(f"the network of {self.name} is no sha256 in hexadecimal")
 

@@ -15,8 +15,9 @@ __all__ = ["Embedder", "Feature", "Sketch"]
 class Feature(Protocol):
     """Turns audio into usable frames; any cutting into blocks gives the same frames.
 
-    It is fed mono audio at its own rate, pauses included, and gives usable frames only: where
-    there is no voice there is nothing to give. Ticks are 10 ms and count from the last ``reset``.
+    It is fed mono audio at its own rate, pauses included (or `Words`, where its spec takes those),
+    and gives usable frames only: where there is no voice there is nothing to give. Ticks are 10 ms
+    and count from the last ``reset``.
 
     Attributes:
         spec: what its frames look like, which network makes them, and the rate of the audio that
@@ -65,11 +66,12 @@ class Feature(Protocol):
     def follow(self) -> Sensitivity | None:
         """Its settings."""
 
-    def process(self, samples: FloatArray) -> Track:
-        """Frames completed by these further samples.
+    def process(self, heard: Any, /) -> Track:
+        """Frames completed by what is heard next.
 
         Args:
-            samples: shape (n,), mono float at ``spec.rate``, finite.
+            heard: samples, shape (n,), mono float at ``spec.rate``, finite; or `Words`, where
+                ``spec.takes`` says so, and then frames are complete when their words are known.
 
         Returns:
             their values, and the tick with which each was complete.

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator
 from types import TracebackType
 from typing import Protocol, Self, runtime_checkable
 
-from monitor.types import Block, FloatArray, Frames, Gap
+from monitor.brings import Brings
+from monitor.types import Block, FloatArray, Frames, Gap, Tracks, Words
 
 __all__ = ["AudioDevice", "LiveSource", "Source"]
 
@@ -17,11 +18,13 @@ class Source(Protocol):
 
     Iterating gives the stream from its first sample to its end, in order: a `Block` of audio (of
     any length, at any rate), or `Frames` that features made before, and a `Gap` for each stretch
-    that is missing. A source gives either audio or frames. What it holds open it lets go of at the
-    end of the ``with`` block; `monitor.managed.Managed` does that part.
+    that is missing. Either blocks or `Frames` keep the clock; `Words` and `Tracks` may lie beside
+    them, each given before the audio of the tick at which it counts. What it holds open it lets go
+    of at the end of the ``with`` block; `monitor.managed.Managed` does that part.
 
     Attributes:
         label: how to call it in front of a person; never a full path.
+        brings: what comes out of it.
 
     Raises:
         monitor.errors.SourceError: from iterating or opening, where nothing more can be given; the
@@ -31,7 +34,7 @@ class Source(Protocol):
         >>> import numpy as np
         >>> from monitor.managed import Managed
         >>> class Silence(Managed):
-        ...     label = "silence"
+        ...     label, brings = "silence", Brings(channels=1)
         ...     seconds = 2.0
         ...
         ...     def __iter__(self):
@@ -47,7 +50,11 @@ class Source(Protocol):
     def seconds(self) -> float | None:
         """Audio seconds promised, None where unknown."""
 
-    def __iter__(self) -> Iterator[Block | Frames | Gap]: ...
+    @property
+    def brings(self) -> Brings:
+        """What comes out of it."""
+
+    def __iter__(self) -> Iterator[Block | Frames | Gap | Words | Tracks]: ...
 
     def __enter__(self) -> Self: ...
 

@@ -11,26 +11,17 @@ if TYPE_CHECKING:
     from monitor.stream.ahead import HeardAhead
     from monitor.stream.monitor import Monitor
 
-__all__ = ["brings_audio", "heard_ahead", "shedding_load"]
+__all__ = ["heard_ahead", "shedding_load"]
 
 WORTHWHILE_SECONDS = 300.0
 """Of audio for each process: it takes a second or two to start."""
-
-
-def brings_audio(source: Source) -> bool:
-    """Whether a source is known to bring audio; one that does not say is judged as it is heard."""
-    from monitor.sources.file import File
-    from monitor.sources.pipe import Pipe
-
-    given = getattr(source, "features", None)  # of ready-made frames
-    return isinstance(source, LiveSource | File | Pipe) if given is None else not given
 
 
 def shedding_load(source: LiveSource, monitor: Monitor) -> Source:
     """A live source whose slowest feature hears less where the machine cannot keep up."""
     from monitor.stream.shedding import LoadShedding, Timed
 
-    if getattr(source, "features", None):  # frames cost nothing
+    if not source.brings.audio:  # frames cost nothing
         return source
     timed = [Timed(feature) for feature in monitor.front_end.make()]
     monitor.front_end.use(timed)

@@ -14,7 +14,7 @@ from monitor.errors import UsageError
 from monitor.managed import Managed
 from monitor.protocols import AlertAction, AlertRule, LiveSource, Sink, Source, Stateful
 from monitor.run.files import LedgerFile, LogFile
-from monitor.run.hearing import brings_audio, heard_ahead, shedding_load
+from monitor.run.hearing import heard_ahead, shedding_load
 from monitor.run.resuming import configuration_of
 from monitor.run.rules import fit_rules
 from monitor.sources.registry import open_source
@@ -148,7 +148,7 @@ class Run(Managed):
         self.source = _opened(source)
         self.monitor = monitor(self.source) if callable(monitor) else monitor
         self.monitor.front_end.check(self.source)
-        if brings_audio(self.source):  # what computes it fits as well
+        if self.source.brings.audio:  # what computes it fits as well
             self.monitor.front_end.make()
         self._stack.enter_context(self.source)
         self._labels: Sequence[str] = getattr(self.source, "labels", (self.source.label,))

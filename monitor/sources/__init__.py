@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from monitor.lazy import lazily
 
 if TYPE_CHECKING:
+    from monitor.sources.beside import Beside
     from monitor.sources.chain import Chain
     from monitor.sources.file import File
     from monitor.sources.frames import FramesFile, read_frames, write_frames
@@ -15,9 +16,11 @@ if TYPE_CHECKING:
     from monitor.sources.paced import Paced
     from monitor.sources.pipe import Pipe
     from monitor.sources.registry import open_live_source, open_source, register
+    from monitor.sources.words import read_words
 
 __all__ = [
     "AudioQueue",
+    "Beside",
     "Chain",
     "File",
     "FramesFile",
@@ -27,12 +30,14 @@ __all__ = [
     "open_live_source",
     "open_source",
     "read_frames",
+    "read_words",
     "register",
     "write_frames",
 ]
 
 _HOMES = {
     "AudioQueue": "live_queue",
+    "Beside": "beside",
     "Chain": "chain",
     "File": "file",
     "FramesFile": "frames",
@@ -42,6 +47,7 @@ _HOMES = {
     "open_live_source": "registry",
     "open_source": "registry",
     "read_frames": "frames",
+    "read_words": "words",
     "register": "registry",
     "write_frames": "frames",
 }

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from monitor.brings import Brings
 from monitor.errors import SourceError, UsageError
 from monitor.kinds import FeatureSpec
 from monitor.managed import Managed
 from monitor.protocols import Source
 from monitor.sources.provenance import Provenance
-from monitor.types import Block, Frames, Gap, Track
+from monitor.types import Block, Frames, Gap, Track, Tracks, Words
 
 __all__ = ["Chain"]
 
@@ -27,7 +28,7 @@ class Chain(Managed):
         label: the first label, and how many more there are.
         labels: the label of each source; ``Gap.recording`` is an index into it.
         seconds: the sum, None where one of them does not know.
-        features: of ready-made frames, as in `FramesFile`; empty for audio.
+        brings: what all of them bring.
 
     Raises:
         UsageError: there is no source, or they do not go together.
@@ -46,7 +47,7 @@ class Chain(Managed):
         self._sources = tuple(sources)
         self.labels = tuple(source.label for source in sources)
         more = len(sources) - 1
-        self.features = _common_features(sources)
+        self.brings = _common(sources)
         self.label = f"{self.labels[0]} and {more} more" if more else self.labels[0]
 
     @property
@@ -75,7 +76,7 @@ class Chain(Managed):
             parts += known
         return tuple(parts)
 
-    def __iter__(self) -> Iterator[Block | Frames | Gap]:
+    def __iter__(self) -> Iterator[Block | Frames | Gap | Words | Tracks]:
         heard = 0
         for recording, source in enumerate(self._sources):
             before = heard
@@ -96,12 +97,22 @@ class Chain(Managed):
             source.__exit__(None, None, None)
 
 
+def _common(sources: Sequence[Source]) -> Brings:
+    """What all of them bring; the channels are those that each has."""
+    channels = [source.brings.channels for source in sources]
+    return replace(
+        sources[0].brings,
+        tracks=_common_features(sources),
+        channels=None if None in channels else min(each for each in channels if each is not None),
+    )
+
+
 def _common_features(sources: Sequence[Source]) -> dict[str, FeatureSpec]:
     """Features of ready-made frames; a histogram is as long as the longest one seen."""
     first, *others = sources
-    common: Mapping[str, FeatureSpec] = getattr(first, "features", {})
+    common: Mapping[str, FeatureSpec] = first.brings.tracks
     for source in others:
-        features: Mapping[str, FeatureSpec] = getattr(source, "features", {})
+        features: Mapping[str, FeatureSpec] = source.brings.tracks
         joined = {}
         for name, spec in features.items() if features.keys() == common.keys() else ():
             larger = max(spec, common[name], key=lambda each: each.size)
@@ -109,7 +120,11 @@ def _common_features(sources: Sequence[Source]) -> dict[str, FeatureSpec]:
                 spec = replace(spec, size=larger.size)
             if spec.like(larger):
                 joined[name] = spec
-        if joined.keys() != features.keys() or len(joined) != len(common):
+        alike = (source.brings.audio, source.brings.words) == (
+            first.brings.audio,
+            first.brings.words,
+        )
+        if joined.keys() != features.keys() or len(joined) != len(common) or not alike:
             raise UsageError(
                 f"{source.label} does not hold the same features as {first.label}; "
                 "chain recordings of one kind"

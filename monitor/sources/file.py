@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
 
+from monitor.brings import Brings
 from monitor.errors import SourceError, UsageError
 from monitor.managed import Managed
 from monitor.phrases import file_name
@@ -76,6 +77,7 @@ class File(Managed):
             self.rate = decoder.rate
             self.channels = decoder.channels
             promised = decoder.promised
+        self.brings = Brings(channels=self.channels)
         if promised == 0:
             raise SourceError(
                 f"{self.label} holds no audio by its header; if it does, pipe it in as -"

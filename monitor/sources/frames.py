@@ -15,6 +15,7 @@ import numpy as np
 
 from monitor.archives import read_arrays
 from monitor.atomic import atomic_write, not_written
+from monitor.brings import Brings
 from monitor.errors import SourceError, UsageError
 from monitor.managed import Managed
 from monitor.phrases import file_name
@@ -82,7 +83,7 @@ class FramesFile(Managed):
 
     Attributes:
         label: the name of the file, without its folder.
-        features: what the frames of each feature look like, by name.
+        brings: what the frames of each feature look like, by name, among its ``tracks``.
         header: what of that the file states; the rest was seen, or is the default.
 
     Raises:
@@ -94,7 +95,7 @@ class FramesFile(Managed):
         ...     path = Path(folder, "a.jsonl")
         ...     _ = path.write_text('{"seconds": 0.01, "f0": 57}\n{"seconds": 0.02, "f0": 58}\n')
         ...     source = FramesFile(path)
-        >>> source.seconds, source.features["f0"].size
+        >>> source.seconds, source.brings.tracks["f0"].size
         (0.02, 59)
         >>> [run.tracks["f0"].values.tolist() for run in source]
         [[57, 58]]
@@ -118,7 +119,7 @@ class FramesFile(Managed):
                 "write it with write_frames"
             ) from None
         self._frames = PrecomputedFrames(self.label, header, speech, tracks)
-        self.features = self._frames.features
+        self.brings = Brings(audio=False, tracks=self._frames.features)
         self.header = header
 
     @property

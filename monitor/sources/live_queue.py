@@ -9,6 +9,7 @@ from queue import Empty, SimpleQueue
 
 import numpy as np
 
+from monitor.brings import Brings
 from monitor.errors import UsageError
 from monitor.managed import Managed
 from monitor.sources.soundclock import SoundClock
@@ -52,6 +53,8 @@ class AudioQueue(Managed):
         ...     [(len(block.samples), block.rate) for block in queue]
         [(480, 16000)]
     """
+
+    brings = Brings(live=True)
 
     def __init__(
         self,

@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 
+from monitor.brings import Brings
 from monitor.errors import MonitorError, UsageError
 from monitor.managed import Managed
 from monitor.protocols import AudioDevice
@@ -55,6 +56,8 @@ class Microphone(Managed):
             for reading in Monitor(Population.reference()).stream(microphone):
                 print(reading.seconds, reading.bits)
     """
+
+    brings = Brings(live=True)  # the channels are known once it is open
 
     def __init__(
         self,

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from monitor.errors import UsageError
-from monitor.kinds import FeatureSpec
 from monitor.managed import Managed
 from monitor.protocols import Source
 from monitor.sources.cutting import cut_frames
 from monitor.sources.provenance import Provenance
-from monitor.types import TICK_SECONDS, TICKS_PER_SECOND, Block, Frames, Gap
+from monitor.types import TICK_SECONDS, TICKS_PER_SECOND, Block, Frames, Gap, Tracks, Words
 
 __all__ = ["Paced"]
 
@@ -33,7 +32,7 @@ class Paced(Managed):
         sleep: waits that many seconds.
 
     Attributes:
-        features: of ready-made frames, as in `FramesFile`; empty for audio.
+        brings: as of the source.
 
     Raises:
         UsageError: the speed is not positive and finite.
@@ -62,7 +61,7 @@ class Paced(Managed):
         self._clock = clock
         self._sleep = sleep
         self.label = source.label
-        self.features: Mapping[str, FeatureSpec] = getattr(source, "features", {})
+        self.brings = source.brings
 
     @property
     def labels(self) -> Sequence[str]:
@@ -81,7 +80,7 @@ class Paced(Managed):
         """Audio seconds promised."""
         return self._source.seconds
 
-    def __iter__(self) -> Iterator[Block | Frames | Gap]:
+    def __iter__(self) -> Iterator[Block | Frames | Gap | Words | Tracks]:
         began = self._clock()
         heard = 0.0
         for item, seconds in self._pieces():
@@ -91,7 +90,7 @@ class Paced(Managed):
                 self._sleep(wait)
             yield item
 
-    def _pieces(self) -> Iterator[tuple[Block | Frames | Gap, float]]:
+    def _pieces(self) -> Iterator[tuple[Block | Frames | Gap | Words | Tracks, float]]:
         """What the source gives, cut small, and the audio seconds of each piece."""
         piece_seconds = min(PIECE_SECONDS * self._speed, LONGEST_SECONDS)
         ticks = 0

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import BinaryIO
 
 from monitor.bounds import MOST_SAMPLES
+from monitor.brings import Brings
 from monitor.errors import UsageError
 from monitor.managed import Managed
 from monitor.sources.bounds import check_format
@@ -65,6 +66,7 @@ class Pipe(Managed):
         check_format("the pipe", self._header.rate, self._header.channels)
         self.rate = self._header.rate
         self.channels = self._header.channels
+        self.brings = Brings(channels=self.channels)
 
     @property
     def seconds(self) -> float | None:

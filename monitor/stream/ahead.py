@@ -17,7 +17,7 @@ from monitor.protocols import Source
 from monitor.sources.chain import Chain
 from monitor.sources.file import File
 from monitor.stream.hearing import Hearing
-from monitor.types import Block, Frames, Gap, Track
+from monitor.types import Block, Frames, Gap, Track, Tracks, Words
 
 __all__ = ["HeardAhead"]
 
@@ -89,8 +89,9 @@ class HeardAhead(Managed):
             for number, file in enumerate(files)
         ])  # fmt: skip
         self.label, self.seconds = self._chain.label, self._chain.seconds
+        self.brings = self._chain.brings
 
-    def __iter__(self) -> Iterator[Block | Frames | Gap]:
+    def __iter__(self) -> Iterator[Block | Frames | Gap | Words | Tracks]:
         return iter(self._chain)
 
     def close(self) -> None:
@@ -102,7 +103,7 @@ class _Recording(Managed):
     """A recording whose features come from several processes, all cut in the same places."""
 
     def __init__(self, file: Source, parts: Sequence[Iterator[Frames | Gap]]) -> None:
-        self.label, self.seconds = file.label, file.seconds
+        self.label, self.seconds, self.brings = file.label, file.seconds, file.brings
         self._parts = parts
 
     def __iter__(self) -> Iterator[Frames | Gap]:

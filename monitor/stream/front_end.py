@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from monitor.errors import UsageError
-from monitor.features.registry import followed, make
+from monitor.features.registry import followed, make, takes
 from monitor.kinds import FeatureSpec
 from monitor.kinds.following import Sensitivity
 from monitor.marks import unlike_networks
 from monitor.population.population import Population
 from monitor.protocols import Feature, Source
+from monitor.types import Track
 
 __all__ = ["FrontEnd"]
 
@@ -24,19 +25,30 @@ class FrontEnd:
     Args:
         population: the templates.
         names: of the features.
-        own: objects to use instead of the program's own, for some of them.
+        own: objects to use instead of the program's own, for some of them; a `FeatureSpec` for one
+            whose frames come ready-made beside audio.
 
     Raises:
         UsageError: one of them does not fit the population.
     """
 
     def __init__(
-        self, population: Population, names: Sequence[str], own: Iterable[Feature] = ()
+        self,
+        population: Population,
+        names: Sequence[str],
+        own: Iterable[Feature | FeatureSpec] = (),
     ) -> None:
         self._population, self._names = population, tuple(names)
         self._made: dict[str, Feature] = {}
         self._own: set[str] = set()
-        self.use(own)
+        self._given: set[str] = set()  # they come ready-made
+        for each in own:
+            if isinstance(each, FeatureSpec):
+                self._compare("this feature", each)
+                self._given.add(each.name)
+                self._own.add(each.name)
+            else:
+                self.use([each])
 
     @property
     def by_name(self) -> bool:
@@ -63,28 +75,62 @@ class FrontEnd:
         Raises:
             UsageError: they are not.
         """
-        given: Mapping[str, FeatureSpec] = getattr(source, "features", {})
-        for name in self._names if given else ():
-            if name not in given:
+        brings = source.brings
+        for name in self._names:
+            if name in brings.tracks:
+                self._compare(source.label, brings.tracks[name])
+                self._given.add(name)
+            elif self._takes(name) == "words" and name not in self._given:
+                if not brings.words:
+                    raise UsageError(
+                        f"{name} is made of timed words, and {source.label} brings none: put them "
+                        "beside it (sources.Beside)"
+                    )
+            elif not brings.audio or name in self._given:
+                there = f", only of {', '.join(brings.tracks)}" if brings.tracks else ""
                 raise UsageError(
-                    f"{source.label} holds no frames of {name}, only of {', '.join(given)}; "
-                    "choose others (--features)"
+                    f"{source.label} holds no frames of {name}{there}; choose others (--features)"
                 )
-            self._compare(source.label, given[name])
 
     def make(self) -> list[Feature]:
-        """The features, ready to hear audio; made, and their networks loaded, once.
+        """The features that hear audio; made, and their networks loaded, once.
 
         Raises:
             UsageError: one is of another network than the templates, or cannot be computed here.
             StoreError: a network is out of reach.
         """
-        for name in self._names:
+        return self._those_that_take("audio")
+
+    def of_words(self) -> list[Feature]:
+        """The features that are made of timed words; made once."""
+        return self._those_that_take("words")
+
+    def expected(self, tracks: Mapping[str, Track]) -> dict[str, FeatureSpec]:
+        """What ready-made frames beside the clock must look like.
+
+        Raises:
+            UsageError: nobody said that they would come, and they are made here.
+        """
+        for name in tracks:
+            if name in self._names and name not in self._given:
+                raise UsageError(
+                    f"{name} is made of this stream's {self._takes(name)}, and comes ready-made as "
+                    "well: leave its frames out, or name its FeatureSpec among the features"
+                )
+        return {name: self._population.features[name].spec for name in self._given & tracks.keys()}
+
+    def _those_that_take(self, what: str) -> list[Feature]:
+        names = [n for n in self._names if n not in self._given and self._takes(n) == what]
+        for name in names:
             if name not in self._made:
                 (made,) = make([name])
                 self._compare_networks("this program", made.spec)
                 self._made[name] = made
-        return [self._made[name] for name in self._names]
+        return [self._made[name] for name in names]
+
+    def _takes(self, name: str) -> str:
+        made = self._made.get(name)
+        return takes(name) if made is None else made.spec.takes
 
     def followed(self) -> dict[str, Sensitivity]:
         """How each feature says that it is followed for changes; others are not followed."""

@@ -66,6 +66,11 @@ class Hearing:
         self._samples += block.samples.shape[0]
         return [*ended, self._counted(self._extractor.process(block))]
 
+    def turn(self, recording: int) -> Frames | None:
+        """What ends the recording before this one, where there is one that goes on."""
+        another = self._key is not None and self._key[0] != recording
+        return self.flush() if another else None
+
     def flush(self) -> Frames:
         """What only the end of the recording completes."""
         self._key = None

@@ -138,7 +138,10 @@ class Intake:
                     counts = self._features[name].kind.counting(fresh.values)
                     fresh = fresh if counts is None else _picked(fresh, counts)
                 early = self._early.get(name)
-                self._early[name] = fresh if early is None else join_tracks(early, fresh)
+                joined = fresh if early is None else join_tracks(early, fresh)
+                if np.any(joined.ticks[1:] < joined.ticks[:-1]):  # one that was known late
+                    joined = _picked(joined, np.argsort(joined.ticks, kind="stable"))
+                self._early[name] = joined
 
     def moments(self, ticks: list[int], *, everything: bool = False) -> Moments:
         """What will have been heard at these ticks, all of which came in.
@@ -240,6 +243,6 @@ class Intake:
             self.carried = Evidence(totals=totals, **carried)
 
 
-def _picked(track: Track, which: BoolArray) -> Track:
+def _picked(track: Track, which: AnyArray) -> Track:
     spans = None if track.spans is None else track.spans[which]
     return Track(track.ticks[which], track.values[which], spans)

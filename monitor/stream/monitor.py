@@ -10,12 +10,14 @@ import numpy as np
 
 from monitor.errors import StoreError, UsageError
 from monitor.features.registry import superseded
+from monitor.kinds import FeatureSpec
 from monitor.population.false_alarms import FalseAlarms, false_alarms
 from monitor.population.law import Laws
 from monitor.population.population import Population
 from monitor.protocols import Feature, Source
 from monitor.stream.alike import unlike
 from monitor.stream.attacker import Attacker
+from monitor.stream.beside import BesideClock
 from monitor.stream.bystanders import bystanders_of
 from monitor.stream.change import Change
 from monitor.stream.choosing import choose_features
@@ -28,13 +30,17 @@ from monitor.stream.reading import Reading
 from monitor.stream.recordings import Recordings
 from monitor.stream.settings import MonitorSettings
 from monitor.stream.turns import SpeakerTurns, change_detector
-from monitor.types import TICKS_PER_SECOND, AnyArray, Block, Frames, Gap
+from monitor.types import TICKS_PER_SECOND, AnyArray, Block, Frames, Gap, Tracks, Words
 
 if TYPE_CHECKING:
     from monitor.stream.hearing import Hearing
 
 __all__ = ["Event", "Monitor"]
 
+_TWO_CLOCKS = (
+    "a stream is of audio or of ready-made frames, not of both, as each keeps the clock: give "
+    "frames beside audio as Tracks (sources.Beside)"
+)
 Event: TypeAlias = "Reading | GapEvent | Change"
 
 
@@ -43,8 +49,9 @@ class Monitor:
 
     Args:
         population: the N enrolled speakers, with rank laws.
-        features: names, or features of your own; None takes every feature that the population has
-            a law for and that can be computed here, together.
+        features: names, or features of your own, or a `FeatureSpec` for one whose frames come
+            ready-made beside audio; None takes every feature that the population has a law for and
+            that can be computed here, together.
         watch: the enrolled speaker to follow. Without one the headline is the attacker's
             confidence, which assumes that the speaker is enrolled.
         step_seconds: audio seconds from one reading to the next, a multiple of 0.01.
@@ -83,7 +90,7 @@ class Monitor:
     def __init__(
         self,
         population: Population,
-        features: Sequence[str | Feature] | None = None,
+        features: Sequence[str | Feature | FeatureSpec] | None = None,
         watch: str | None = None,
         *,
         step_seconds: float = 1.0,
@@ -110,7 +117,7 @@ class Monitor:
             self.unheard = tuple(name for name in rest if not superseded(name, features))
         self.attacker = Attacker(
             population,
-            [each if isinstance(each, str) else each.spec.name for each in features],
+            [_name_of(each) for each in features],
             watch,
             session=session,
             laws=laws,
@@ -182,6 +189,7 @@ class Monitor:
         self._turns = SpeakerTurns(detector, self.on_change)
         self._gaps = GapOrder()
         self._hearing: Hearing | None = None
+        self._beside = BesideClock(self.front_end)
         # where the evidence begins afresh nothing adds up over recordings
         self.recordings = Recordings(None if self._turns.afresh else partial(unlike, specs))
 
@@ -196,7 +204,7 @@ class Monitor:
             UsageError: the stream has begun.
             StoreError: the evidence is of other features.
         """
-        if self._intake.arrived or self._hearing is not None:
+        if self._intake.arrived or self._hearing is not None or self._beside.begun:
             raise UsageError("begin_with comes before the first block of a stream")
         self._intake.begin_with(evidence)
         self._maker.peak = peak_bits
@@ -249,16 +257,16 @@ class Monitor:
             yield from self._take(block)
         yield from self._end()
 
-    def push(self, block: Block | Frames) -> list[Reading]:
-        """Hear one more block, of any length.
+    def push(self, block: Block | Frames | Words | Tracks) -> list[Reading]:
+        """Hear one more block, of any length, or what lies beside it: in time, before it.
 
         Returns:
             the readings that fell due: none, one or many.
 
         Raises:
             SourceError: the block makes no sense.
-            UsageError: frames that do not fit the population, or a mixture of audio and frames.
-                Either way the stream stays as it was, and may go on.
+            UsageError: frames that do not fit the population, or both audio and frames that keep
+                the clock. Either way the stream stays as it was, and may go on.
         """
         return [event for event in self._take(block) if isinstance(event, Reading)]
 
@@ -266,25 +274,39 @@ class Monitor:
         """The stream is over: the reading for what came after the last one, if anything did."""
         return [event for event in self._end() if isinstance(event, Reading)]
 
-    def _take(self, block: Block | Frames | Gap) -> Iterator[Event]:
+    def _take(self, block: Block | Frames | Gap | Words | Tracks) -> Iterator[Event]:
         if isinstance(block, Gap):
             place = self._intake.arrived if self._hearing is None else self._hearing.ticks
             self._gaps.add(place, block)
             yield from self._gaps.due(self._intake.tick)
         elif isinstance(block, Frames):
             if self._hearing is not None:
-                raise UsageError("a stream is of audio or of ready-made frames, not of both")
+                raise UsageError(_TWO_CLOCKS)
+            yield from self._turn(block.recording)
             yield from self._advance(block, block.recording)
+        elif isinstance(block, Words | Tracks):
+            self._beside.check(block)
+            if self._hearing is not None and (last := self._hearing.turn(block.recording)):
+                yield from self._advance(last, self.recordings.number)
+            yield from self._turn(block.recording)
+            yield from self._advance(self._beside.process(block), block.recording)
         else:
             *ended, frames = self._hear().process(block)
             for last in ended:
                 yield from self._advance(last, self.recordings.number)
+            yield from self._turn(block.recording)
             yield from self._advance(frames, block.recording)
+
+    def _turn(self, recording: int) -> Iterator[Event]:
+        """The clock has come to this recording: what lies beside it counts from here."""
+        last = self._beside.turn(recording, self._intake.arrived)
+        if last is not None:
+            yield from self._advance(last, self.recordings.number)
 
     def _hear(self) -> Hearing:
         if self._hearing is None:
             if self._intake.arrived:
-                raise UsageError("a stream is of audio or of ready-made frames, not of both")
+                raise UsageError(_TWO_CLOCKS)
             # resampling and voice activity need libraries that ready-made frames do not
             from monitor.stream.hearing import Hearing
 
@@ -299,6 +321,8 @@ class Monitor:
     def _end(self) -> Iterator[Event]:
         if self._hearing is not None:
             yield from self._advance(self._hearing.flush(), self.recordings.number)
+        if (last := self._beside.flush()) is not None:
+            yield from self._advance(last, self.recordings.number)
         yield from self._gaps.due(self._intake.tick, last=True)
         intake = self._intake
         if intake.tick > self._read:  # with what came after its tick, at the very end
@@ -383,6 +407,12 @@ class Monitor:
             raise StoreError("the checkpoint does not fit: it was not taken at a reading")
         self._maker.stream = int(plain["stream"])
         self._gaps.told = int(plain["losses"])
+
+
+def _name_of(feature: str | Feature | FeatureSpec) -> str:
+    if isinstance(feature, str):
+        return feature
+    return feature.name if isinstance(feature, FeatureSpec) else feature.spec.name
 
 
 def _under(prefix: str, arrays: Mapping[str, AnyArray]) -> dict[str, AnyArray]:

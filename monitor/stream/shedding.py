@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from monitor.features.registry import make
 from monitor.managed import Managed
 from monitor.protocols import Feature, LiveSource
-from monitor.types import TICKS_PER_SECOND, Block, FloatArray, Frames, Gap, Track
+from monitor.types import TICKS_PER_SECOND, Block, FloatArray, Frames, Gap, Track, Tracks, Words
 
 __all__ = ["LoadShedding", "Timed", "timed"]
 
@@ -107,7 +107,7 @@ class LoadShedding(Managed):
     ) -> None:
         self._source, self._features, self._clock = source, tuple(features), clock
         self._late_since: float | None = None
-        self.label = source.label
+        self.label, self.brings = source.label, source.brings
 
     @property
     def seconds(self) -> float | None:
@@ -127,7 +127,7 @@ class LoadShedding(Managed):
         """End the stream after what was heard so far."""
         self._source.stop()
 
-    def __iter__(self) -> Iterator[Block | Frames | Gap]:
+    def __iter__(self) -> Iterator[Block | Frames | Gap | Words | Tracks]:
         for item in self._source:
             gap = self._thin(self._source.waiting_seconds)
             if gap is not None:

@@ -14,9 +14,20 @@ from monitor.features.registry import FEATURES, defaults, make
 from monitor.kinds import FeatureSpec
 from monitor.marks import unlike_networks
 from monitor.protocols import Feature
+from monitor.sources.beside import with_words
 from monitor.sources.frames import FramesFile
 from monitor.sources.registry import open_source
-from monitor.types import TICKS_PER_SECOND, AnyArray, BoolArray, Frames, Gap, IntArray
+from monitor.types import (
+    TICKS_PER_SECOND,
+    AnyArray,
+    Block,
+    BoolArray,
+    Frames,
+    Gap,
+    IntArray,
+    Track,
+    Words,
+)
 
 __all__ = ["Listener", "SpeechFrames", "SpeechTrack"]
 
@@ -98,12 +109,17 @@ class Listener:
         """
         source = open_source(path)
         extractor: Extractor | None = None
+        beside: list[Feature] = []
         if isinstance(source, FramesFile):
-            specs = {name: _completed(source, spec) for name, spec in source.features.items()}
+            specs = {name: _completed(source, spec) for name, spec in source.brings.tracks.items()}
         else:
             features = self._features()
-            extractor = Extractor(features)
             specs = {each.spec.name: each.spec for each in features}
+            beside = [each for each in features if each.spec.takes == "words"]
+            extractor = Extractor([each for each in features if each not in beside])
+            for each in beside:
+                each.reset()
+            source = with_words(source, path) if beside else source
         self._agree(path, specs)
         wanted = np.inf if speech_seconds is None else round(speech_seconds * TICKS_PER_SECOND)
         runs: list[Frames] = []
@@ -114,13 +130,16 @@ class Listener:
                     raise SourceError(block.detail or f"{path.name}: {block.reason}")
                 if isinstance(block, Frames):
                     runs.append(block)
-                elif extractor is not None:
+                elif isinstance(block, Words):
+                    runs.append(_of_words([each.process(block) for each in beside], beside))
+                elif isinstance(block, Block) and extractor is not None:
                     runs.append(extractor.process(block))
-                heard += int(runs[-1].speech.sum())
+                heard += int(runs[-1].speech.sum()) if runs else 0
                 if heard > wanted:  # only then are all frames of the wanted part complete
                     break
         if extractor is not None:
             runs.append(extractor.flush())
+            runs.append(_of_words([each.flush() for each in beside], beside))
         return self._join(path, runs)
 
     def _features(self) -> list[Feature]:
@@ -171,6 +190,12 @@ class Listener:
         return SpeechFrames(
             speech, tracks, f"{lost:.3g} s of {path.name}: {gaps[0].reason}" if gaps else ""
         )
+
+
+def _of_words(tracks: Sequence[Track], features: Sequence[Feature]) -> Frames:
+    """Frames of words, which take no time by themselves."""
+    named = {each.spec.name: track for each, track in zip(features, tracks, strict=True)}
+    return Frames(np.empty(0, np.bool_), named)
 
 
 def _completed(source: FramesFile, spec: FeatureSpec) -> FeatureSpec:

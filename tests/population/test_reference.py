@@ -37,7 +37,7 @@ def test_templates_frames_and_laws_are_by_the_networks_of_this_package(name):
     assert PEOPLE.specs[name].network == mark
     assert PEOPLE.cohort is not None
     assert PEOPLE.cohort.specs[name].network == mark
-    assert FramesFile(demo_frames()).features[name].network == mark
+    assert FramesFile(demo_frames()).brings.tracks[name].network == mark
     assert {law.network(name) for law in PEOPLE.laws if name in law.features} == {mark}
 
 

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from benchmarks.simulation import Simulation
 from monitor import Monitor, Population
+from monitor.brings import Brings
 from monitor.kinds import EMBEDDING, HISTOGRAM, FeatureSpec
 from monitor.managed import Managed
 from monitor.population.cohort import Cohort
@@ -26,11 +27,11 @@ from monitor.stream.change import Change
 from monitor.stream.gaps import GapEvent
 from monitor.stream.reading import Reading
 from monitor.stream.records import RunTotals, record_of
-from monitor.types import Block, FloatArray, Frames, Gap, Track
+from monitor.types import Block, FloatArray, Frames, Gap, Track, Tracks, Words
 from tests.contracts import voice
 from tests.population.laws import evidence_law
 
-Item = Block | Frames | Gap
+Item = Block | Frames | Gap | Words | Tracks
 RATE = 16_000
 WATCHED = "19"
 sounds = cache(voice)
@@ -49,6 +50,8 @@ class Listed(Managed):
         provenance: tuple[Provenance, ...] | None = None,
     ) -> None:
         self._items, self.labels, self.provenance = items, labels, provenance
+        frames = isinstance(items, Sequence) and any(isinstance(each, Frames) for each in items)
+        self.brings = Brings(audio=False, tracks=two_features().specs) if frames else Brings()
 
     def __iter__(self) -> Iterator[Item]:
         return iter(self._items)

@@ -10,6 +10,7 @@ import pytest
 from scipy.signal import butter, sosfilt
 
 from monitor import Monitor, Population
+from monitor.brings import Brings
 from monitor.sources.file import File
 from monitor.stream.records import record_of
 from monitor.types import AnyArray, Block
@@ -43,7 +44,7 @@ def records(one, call, every):
     sound, rate = call
 
     class Cut:
-        label, seconds = "call", None
+        label, seconds, brings = "call", None, Brings()
 
         def __iter__(self):
             for at in range(0, len(sound), every):

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from monitor import Monitor, Population
+from monitor.brings import Brings
 from monitor.errors import SourceError, StoreError, UsageError
 from monitor.features import registry
 from monitor.features.framing import Framer
@@ -441,7 +442,7 @@ def test_a_channel_is_heard_alone():
 class Labelled(Listed):
     def __init__(self, *features: FeatureSpec) -> None:
         super().__init__([simulated(1.0)])
-        self.features = {each.name: each for each in features}
+        self.brings = Brings(audio=False, tracks={each.name: each for each in features})
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from monitor import Monitor
+from monitor.brings import Brings
 from monitor.errors import UsageError
 from monitor.features.f0 import F0
 from monitor.features.phones import Phones
@@ -38,7 +39,7 @@ class Slow(F0):
 class Piling(Managed):
     """A live source: audio gathers while the listener is busy."""
 
-    label = "piling"
+    label, brings = "piling", Brings(live=True)
     seconds: float | None = None
 
     def __init__(self, now: list[float], seconds: float) -> None:

@@ -78,7 +78,7 @@ def test_only_what_has_changed_is_heard_again(corpus, tmp_path, flac, monkeypatc
 
 def held(order):
     """Names of the features that are there."""
-    return list(FramesFile(order.target).features)
+    return list(FramesFile(order.target).brings.tracks)
 
 
 def test_further_features_are_added_to_what_is_there(corpus, tmp_path):
