@@ -1,4 +1,4 @@
-"""What a command is asked to hear, checked before the long work and before anything is written."""
+"""Opens what a command is asked to hear, and checks it before the long work."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many processes listen."""
+"""The option --jobs: how many processes compute features."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the commands share that hear a microphone."""
+"""For commands that hear a microphone: the option --device, Ctrl-C, and silenced libraries."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which formats a source opens."""
+"""Refuses rates and numbers of channels that no recording has."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cutting frames into shorter runs."""
+"""Cuts a run of frames into shorter runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A recording on disk."""
+"""A recording on disk as a source: any format that libsndfile reads."""
 
 from __future__ import annotations
 

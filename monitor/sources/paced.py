@@ -1,4 +1,4 @@
-"""A source slowed down to the pace of a clock."""
+"""Any source, replayed at a multiple of real time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Audio that comes through standard input."""
+"""A WAV, or PCM without a header, from standard input as a source."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When a sample was heard, by the wall clock, although blocks come late now and then."""
+"""Estimates when each second of a live stream was recorded, from blocks that may come late."""
 
 from __future__ import annotations
 

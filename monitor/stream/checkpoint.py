@@ -1,4 +1,4 @@
-"""Stop and resume: what a run must remember to go on as if it had never stopped."""
+"""The checkpoint of a run: all that it needs to be resumed as if it had never stopped."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is the stream made of the very audio that was enrolled (docs/method.md section 4)?"""
+"""Refuses to monitor the very audio that was enrolled (docs/method.md section 4)."""
 
 from __future__ import annotations
 

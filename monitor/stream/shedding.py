@@ -1,4 +1,4 @@
-"""When the machine cannot keep up: the slowest feature hears less, before audio is lost."""
+"""Load shedding: where the machine is too slow for a live source, a feature skips audio."""
 
 from __future__ import annotations
 
