@@ -106,6 +106,11 @@ def _notices(monitor: Monitor) -> list[str]:
     if monitor.bystanders is not None and attacker.support_bits is not None:
         notice = monitor.bystanders.notice(attacker.support_bits)
         notices += [notice] if notice else []
+    if monitor.on_change != "ignore":
+        followed = monitor.front_end.followed()
+        mute = ", ".join(name for name in monitor.features if name not in followed)
+        told = f"no change of the voice is told by {mute}: it states no settings"
+        notices += [told] if mute else []
     return notices + law_notices(monitor)
 
 

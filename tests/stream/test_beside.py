@@ -24,7 +24,7 @@ from monitor.population.population import FeatureTemplates, Population, Speaker
 from monitor.sources import Beside, Chain, File, FramesFile, read_words, write_frames
 from monitor.stream.beside import check_words
 from monitor.stream.checkpoint import Checkpoint
-from monitor.stream.records import RunTotals
+from monitor.stream.records import RunTotals, start_record
 from monitor.types import Block, Track, Tracks, Words
 from tests.contracts import voice
 from tests.population.laws import rank_law
@@ -262,6 +262,17 @@ def test_a_file_of_words_that_is_none(tmp_path, line):
         read_words(path)
     with pytest.raises(SourceError, match=r"b\.words: No such file"):
         read_words(tmp_path / "b.words")
+
+
+def test_a_feature_without_settings_is_followed_by_nobody_s_and_the_run_says_so():
+    def made(on_change: str) -> Monitor:
+        features: list[Any] = ["f0", Style(), CODES]
+        return Monitor(population(), features, on_change=on_change)
+
+    assert made("note").front_end.followed() == {"f0": F0.follow}
+    told = [n for n in start_record(made("note"), ["a"])["notices"] if "states no settings" in n]
+    assert told == ["no change of the voice is told by style, codes: it states no settings"]
+    assert not any("settings" in n for n in start_record(made("ignore"), ["a"])["notices"])
 
 
 def test_a_feature_is_registered_by_its_class(monkeypatch):
