@@ -1,6 +1,6 @@
 """Memory and time of a whole report on a score matrix of VoxCeleb's size, memory-mapped.
 
-    python -m benchmarks.evaluate_memory [--trials 100000] [--speakers 1251] [--draws 200]
+    python -m benchmarks.evaluate_memory [--trials 100000] [--speakers 1251] [--replicates 200]
 
 Writes a float32 matrix and its labels block by block, opens them as `monitor evaluate` does,
 evaluates them without a dev matrix, and prints what it took as JSON.
@@ -48,7 +48,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--trials", type=int, default=100_000)
     parser.add_argument("--speakers", type=int, default=1251)
-    parser.add_argument("--draws", type=int, default=200, help="resamples (default 200)")
+    parser.add_argument("--replicates", type=int, default=200, help="resamples (default 200)")
     options = parser.parse_args()
     steps: list[tuple[str, float, float]] = []
     with tempfile.TemporaryDirectory() as folder:
@@ -60,7 +60,9 @@ def main() -> None:
         def step(label: str) -> None:
             steps.append((label, round(time.perf_counter() - start, 1), peak_mb()))
 
-        report = evaluate(read.matrix, replicates=options.draws, notes=read.notes, progress=step)
+        report = evaluate(
+            read.matrix, replicates=options.replicates, notes=read.notes, progress=step
+        )
         result = {
             "trials": options.trials,
             "speakers": options.speakers,
@@ -68,7 +70,7 @@ def main() -> None:
             "peak_mb_before": before,
             "peak_mb_opened": opened[0],
             "seconds_to_open": opened[1],
-            "draws": options.draws,
+            "draws": options.replicates,
             "seconds": round(time.perf_counter() - start, 2),
             "peak_mb": peak_mb(),
             "figures": len(report.figures),

@@ -114,7 +114,7 @@ def of_evaluate(folder: Path) -> Iterable[str]:
     np.save(folder / "labels.npy", own)
     made = shell(
         folder, "evaluate", "a.npy", "b.npy", "--labels", "labels.npy", "--json",
-        "--draws", 20, "--among", "50", "--epsilon", "0.1",
+        "--replicates", 20, "--among", "50", "--epsilon", "0.1",
     )  # fmt: skip
     return paths(json.loads(made))
 

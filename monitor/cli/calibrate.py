@@ -9,7 +9,7 @@ import click
 
 from monitor.cli.jobs import jobs_option, processes
 from monitor.cli.options import (
-    MOST_DRAWS,
+    MOST_REPLICATES,
     Features,
     Numbers,
     check_output,
@@ -89,10 +89,10 @@ _WORTHWHILE = 100
     help="Tests of each speaker at each length.",
 )
 @click.option(
-    "--draws",
+    "--replicates",
     default=200,
     show_default=True,
-    type=click.IntRange(20, MOST_DRAWS),
+    type=click.IntRange(20, MOST_REPLICATES),
     help="How often speakers are resampled for the limits.",
 )
 @click.option(
@@ -141,7 +141,7 @@ def command(
     trainers: tuple[str, ...],
     against: Path | None,
     trials: int,
-    draws: int,
+    replicates: int,
     seed: int,
     no_prior: bool,
     alarms: bool,
@@ -286,7 +286,7 @@ def command(
             template_lengths=template_lengths,
             similarities=similarities,
             trained=trained,
-            replicates=draws,
+            replicates=replicates,
             trials=trials,
             seed=seed,
             prior=None if no_prior else "shipped",

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from monitor.cli.options import MOST_DRAWS, Names, People, check_output
+from monitor.cli.options import MOST_REPLICATES, Names, People, check_output
 from monitor.cli.saying import say
 
 __all__ = ["command"]
@@ -122,10 +122,10 @@ _VOICE = click.Choice(("original", "anonymised"))
     "follow, each with limits, the bracket over them, and whether so few enrolled support it.",
 )
 @click.option(
-    "--draws",
+    "--replicates",
     default=200,
     show_default=True,
-    type=click.IntRange(0, MOST_DRAWS),
+    type=click.IntRange(0, MOST_REPLICATES),
     help="Resamples of speakers behind the limits; 0 for none, at once.",
 )
 @click.option(
@@ -177,7 +177,7 @@ def command(
     epsilon: float | None,
     delta: float,
     among: tuple[int, ...],
-    draws: int,
+    replicates: int,
     seed: int,
     every: bool,
     figures: tuple[str, ...] | None,
@@ -269,7 +269,7 @@ def command(
             measure = partial(
                 evaluate,
                 dev=None if tuning is None else tuning.matrix,
-                replicates=draws,
+                replicates=replicates,
                 seed=seed,
                 ties=ties,
                 roles=roles,

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 import click
 
 __all__ = [
-    "MOST_DRAWS",
+    "MOST_REPLICATES",
     "Features",
     "Names",
     "NumberOfBits",
@@ -34,7 +34,7 @@ __all__ = [
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
-MOST_DRAWS = 100_000
+MOST_REPLICATES = 100_000
 """Resamples beyond that take all memory and change no digit that is shown."""
 
 

@@ -401,7 +401,7 @@ def test_resamples_without_end_are_a_usage_error(run, tmp_path, command):
     path = tmp_path / "s.npz"
     np.savez(path, scores=np.eye(3), target=np.arange(3))
     more = ["-o", tmp_path / "law.npz"] if command == "calibrate" else []
-    result = run(command, path, "--draws", "99999999999", *more)
+    result = run(command, path, "--replicates", "99999999999", *more)
     assert (result.code, len(result.err.splitlines())) == (2, 1)
     assert "99999999999 is not in the range" in result.err
     assert [each.name for each in tmp_path.iterdir()] == ["s.npz"]

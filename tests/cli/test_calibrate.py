@@ -11,8 +11,8 @@ from monitor.population.lawfile import load_laws
 from monitor.population.population import Population
 from monitor.training import fitted
 
-ONE = ("--lengths", "1", "--template-lengths", "10", "--draws", "20", "--trials", "2")
-QUICK = ("--lengths", "1,5", "--template-lengths", "10", "--draws", "20", "--trials", "3")
+ONE = ("--lengths", "1", "--template-lengths", "10", "--replicates", "20", "--trials", "2")
+QUICK = ("--lengths", "1,5", "--template-lengths", "10", "--replicates", "20", "--trials", "3")
 
 
 @pytest.fixture(autouse=True)
@@ -62,7 +62,7 @@ def test_false_alarms_need_not_be_worked_out(run, people, enrolled):
 
 @pytest.mark.slow
 def test_the_length_of_the_templates_is_on_the_grid(run, people, enrolled):
-    options = ["--lengths", "1", "--draws", "20", "--trials", "1"]
+    options = ["--lengths", "1", "--replicates", "20", "--trials", "1"]
     made = run("calibrate", people, "-o", enrolled, "--json", *options)
     assert {cell["D"] for cell in json.loads(made.out)["cells"]} == {10.0, 20.0, 30.0}
 
@@ -233,7 +233,7 @@ def test_lists_that_would_leave_nobody_out(run, people, tmp_path, text, words):
         (["--lengths", "0,1"], "must be positive seconds"),
         (["--lengths", "0.25"], "positive multiple of 0.1 s"),
         (["--lengths", "a"], "is not a list of seconds"),
-        (["--draws", "5"], "5 is not in the range"),
+        (["--replicates", "5"], "5 is not in the range"),
         (["--trials", "0"], "0 is not in the range"),
         (["--seed", "-1"], "-1 is not in the range"),
         (["--plot", "laws.jpg"], "let the name end in .png, .svg or .pdf"),
@@ -305,7 +305,7 @@ def test_frames_of_another_kind_than_the_templates(run, people, tmp_path, popula
 @pytest.mark.slow
 @pytest.mark.parametrize("columns", [80, 120, 250])
 def test_the_table_fits_the_terminal(terminal, people, columns):
-    few = ("--lengths", "1", "--template-lengths", "10", "--draws", "20", "--trials", "1")
+    few = ("--lengths", "1", "--template-lengths", "10", "--replicates", "20", "--trials", "1")
     code, shown, err = terminal("calibrate", people, *few, columns=columns)
     assert code == 0
     assert "…" not in shown

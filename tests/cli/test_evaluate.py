@@ -33,7 +33,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def evaluate(run, folder):
     """``monitor evaluate`` of systems by name, with labels and few draws."""
 
-    def evaluate(*names: str, options: tuple[object, ...] = ("--draws", 20)):
+    def evaluate(*names: str, options: tuple[object, ...] = ("--replicates", 20)):
         files = [folder / f"{name}.npy" for name in names]
         return run("evaluate", *files, "--labels", folder / "labels.txt", *options)
 
@@ -48,7 +48,7 @@ def strict(text):
 
 
 def test_a_table_for_people(evaluate):
-    result = evaluate("strong", options=("--draws", 20, "--all"))
+    result = evaluate("strong", options=("--replicates", 20, "--all"))
     assert (result.code, result.err) == (0, "")
     assert result.out.startswith("strong: 100 trials of 20 speakers, N = 20, ceiling 4.32 bits")
     text = " ".join(result.out.split())
@@ -89,7 +89,7 @@ def test_a_dozen_figures_come_first(evaluate):
 @pytest.mark.parametrize("names", [("strong",), ("strong", "weak"), ("strong", "weak", "random")])
 def test_the_table_fits_where_it_is_read(evaluate, monkeypatch, columns, names):
     monkeypatch.setenv("COLUMNS", str(columns))
-    out = evaluate(*names, options=("--draws", 20, "--all")).out
+    out = evaluate(*names, options=("--replicates", 20, "--all")).out
     assert max(map(len, out.splitlines())) <= columns
     assert "4.32" in out
     assert "\N{HORIZONTAL ELLIPSIS}" not in out, "nothing is cut off"
@@ -97,7 +97,7 @@ def test_the_table_fits_where_it_is_read(evaluate, monkeypatch, columns, names):
 
 def test_distances_are_warned_of_above_all_figures(run, folder, tmp_path):
     np.save(tmp_path / "distances.npy", -np.load(folder / "strong.npy"))
-    files = (tmp_path / "distances.npy", "--labels", folder / "labels.txt", "--draws", 5)
+    files = (tmp_path / "distances.npy", "--labels", folder / "labels.txt", "--replicates", 5)
     warned = run("evaluate", *files).out.splitlines()[1]
     assert warned.startswith("WARNING: distances looks like distances: in 0 % of the trials")
     (system,) = strict(run("evaluate", *files, "--json").out)["systems"]
@@ -109,7 +109,7 @@ def test_distances_are_warned_of_above_all_figures(run, folder, tmp_path):
 def test_notes_have_room_beside_numbers_of_any_size(run, folder, tmp_path):
     np.save(tmp_path / "large.npy", 1e299 * np.load(folder / "strong.npy").astype(float))
     files = (tmp_path / "large.npy", "--labels", folder / "labels.txt")
-    row = run("evaluate", *files, "--draws", 20, "--figures", "cllr").out.splitlines()[3]
+    row = run("evaluate", *files, "--replicates", 20, "--figures", "cllr").out.splitlines()[3]
     assert row.startswith("Cllr")
     assert "e+29" in row.split()[1]
     assert row.split()[-1] == "1"
@@ -121,7 +121,7 @@ def test_many_systems_are_shown_a_few_at_a_time(run, folder, tmp_path):
     for i in range(9):
         files.append(tmp_path / f"system{i}.npy")
         files[-1].write_bytes((folder / "weak.npy").read_bytes())
-    result = run("evaluate", *files, "--labels", folder / "labels.txt", "--draws", 0)
+    result = run("evaluate", *files, "--labels", folder / "labels.txt", "--replicates", 0)
     assert max(map(len, result.out.splitlines())) <= 80
     heads = [line for line in result.out.splitlines() if line.startswith("The figures that")]
     assert len(heads) > 1
@@ -132,11 +132,11 @@ def test_many_systems_are_shown_a_few_at_a_time(run, folder, tmp_path):
 
 def test_figures_by_name(evaluate):
     lines = evaluate(
-        "strong", options=("--draws", 0, "--figures", "eer,d_ece,IDR")
+        "strong", options=("--replicates", 0, "--figures", "eer,d_ece,IDR")
     ).out.splitlines()
     rows = [line.split("  ")[0] for line in lines[3:6]]
     assert rows == ["EER (convex hull)", "D_ECE", "IdR: the right person first"]
-    options = ("--draws", 0, "--json", "--figures", "zebra,verification.eer_nearest")
+    options = ("--replicates", 0, "--json", "--figures", "zebra,verification.eer_nearest")
     (system,) = strict(evaluate("strong", options=options).out)["systems"]
     assert [each["name"] for each in system["figures"].values()] == [
         "d_ece", "log10_l", "tag", "eer_nearest",
@@ -153,9 +153,9 @@ def test_only_what_concerns_the_figures_asked_for_is_said(evaluate, systems):
         ("anonymity", [of_anonymity], [of_lid]),
         ("main", [of_lid, of_anonymity], []),
     ):
-        text = evaluate(*systems, options=("--draws", 0, "--figures", asked)).out
+        text = evaluate(*systems, options=("--replicates", 0, "--figures", asked)).out
         assert [words for words in (*said, *unsaid) if words in text] == said
-    everything = evaluate(*systems, options=("--draws", 0)).out
+    everything = evaluate(*systems, options=("--replicates", 0)).out
     assert of_lid in everything
     assert of_anonymity in everything
 
@@ -174,7 +174,7 @@ def test_every_figure_is_explained(run, evaluate):
     assert max(map(len, lines)) <= 80
     said = dict(line.split(maxsplit=1) for line in lines if not line.startswith(" "))
     assert "equal error rate" in said["eer"]
-    options = ("--draws", 5, "--json", "--epsilon", 0.5)
+    options = ("--replicates", 5, "--json", "--epsilon", 0.5)
     (system,) = strict(evaluate("strong", options=options).out)["systems"]
     assert {figure["name"] for figure in system["figures"].values()} <= set(said)
 
@@ -185,7 +185,7 @@ def test_one_trial_a_speaker(run, tmp_path):
     np.save(tmp_path / "s.npy", noise + 1.5 * np.eye(30))
     np.save(tmp_path / "l.npy", np.arange(30))
     files = (tmp_path / "s.npy", "--labels", tmp_path / "l.npy")
-    result = run("evaluate", *files, "--draws", 20, "--all", "--html", tmp_path / "s.html")
+    result = run("evaluate", *files, "--replicates", 20, "--all", "--html", tmp_path / "s.html")
     text = " ".join(result.out.split())
     assert "1 tests" not in text
     assert "One trial a speaker: three figures estimate one mean, MeanD." in text
@@ -211,7 +211,7 @@ def test_one_of_everything_is_in_the_singular(run, tmp_path):
 
 
 def test_every_figure_as_json(evaluate):
-    result = evaluate("strong", options=("--draws", 20, "--json"))
+    result = evaluate("strong", options=("--replicates", 20, "--json"))
     made = strict(result.out)
     assert made["schema"] == 1
     assert made["comparison"] is None
@@ -235,7 +235,7 @@ def test_every_figure_as_json(evaluate):
 
 
 def test_the_same_seed_says_the_same(evaluate):
-    options = ("--draws", 20, "--json")
+    options = ("--replicates", 20, "--json")
     assert evaluate("weak", options=options) == evaluate("weak", options=options)
     other = evaluate("weak", options=(*options, "--seed", 1))
     assert other.out != evaluate("weak", options=options).out
@@ -254,7 +254,7 @@ def test_several_systems_side_by_side(evaluate):
     assert "*" in row
     assert "\N{DEGREE SIGN}" in row
     assert "* differs from before" in " ".join(result.out.split())
-    made = strict(evaluate("strong", "weak", options=("--draws", 20, "--json")).out)
+    made = strict(evaluate("strong", "weak", options=("--replicates", 20, "--json")).out)
     assert made["comparison"]["reference"] == "strong"
     assert made["comparison"]["paired"] == {"strong": True, "weak": True}
     found = made["comparison"]["differences"]["verification.eer_rocch"]["weak"]
@@ -263,7 +263,14 @@ def test_several_systems_side_by_side(evaluate):
 
 
 def test_a_dev_set(evaluate, folder):
-    options = ("--draws", 0, "--dev", folder / "dev.npy", "--dev-labels", folder / "labels.txt")
+    options = (
+        "--replicates",
+        0,
+        "--dev",
+        folder / "dev.npy",
+        "--dev-labels",
+        folder / "labels.txt",
+    )
     result = evaluate("strong", options=options)
     assert result.code == 0
     assert "There is no dev matrix" not in result.out
@@ -272,29 +279,29 @@ def test_a_dev_set(evaluate, folder):
 def test_embeddings_are_scored(run, folder):
     files = ("--trials", folder / "heard.npz", "--enrolment", folder / "enrolled.npz")
     for scoring in ("average", "max"):
-        result = run("evaluate", *files, "--scoring", scoring, "--draws", 0)
+        result = run("evaluate", *files, "--scoring", scoring, "--replicates", 0)
         assert result.code == 0
         assert result.out.startswith("heard: 100 trials of 20 speakers")
 
 
 def test_what_was_anonymised_is_said(evaluate):
-    options = ("--draws", 0, "--query", "anonymised", "--reference", "original")
+    options = ("--replicates", 0, "--query", "anonymised", "--reference", "original")
     assert "nonymised queries against original references" in evaluate("weak", options=options).out
 
 
 def test_a_declared_epsilon_is_accounted_for(evaluate):
-    options = ("--draws", 0, "--json", "--epsilon", 0.5)
+    options = ("--replicates", 0, "--json", "--epsilon", 0.5)
     (system,) = strict(evaluate("weak", options=options).out)["systems"]
     accounted = {key for key in system["figures"] if key.startswith("accounting.")}
     assert accounted
-    (plain,) = strict(evaluate("weak", options=("--draws", 0, "--json")).out)["systems"]
+    (plain,) = strict(evaluate("weak", options=("--replicates", 0, "--json")).out)["systems"]
     assert set(system["figures"]) - set(plain["figures"]) == accounted
 
 
 @pytest.mark.slow
 def test_a_page(evaluate, tmp_path):
     page = tmp_path / "report.html"
-    result = evaluate("strong", "weak", options=("--draws", 20, "--html", page))
+    result = evaluate("strong", "weak", options=("--replicates", 20, "--html", page))
     assert result.code == 0
     assert f"the page is {page}" in " ".join(result.err.split())
     text = page.read_text(encoding="utf-8")
@@ -355,7 +362,7 @@ def test_the_inputs_are_never_written_over(run, folder, tmp_path):
 @pytest.mark.slow
 def test_on_a_terminal(terminal, folder):
     arguments = ("evaluate", folder / "weak.npy", "--labels", folder / "labels.txt")
-    code, shown, err = terminal(*arguments, "--draws", 20)
+    code, shown, err = terminal(*arguments, "--replicates", 20)
     assert code == 0
     plain = re.sub(r"\x1b\[[0-9;]*m", "", shown)
     assert max(map(len, plain.splitlines())) <= 100
@@ -366,7 +373,7 @@ def test_on_a_terminal(terminal, folder):
 @pytest.mark.slow
 def test_impostors_and_several_enrolments(run, tmp_path):
     listed = voice_privacy(tmp_path)
-    files = (listed.scores, "--labels", listed.key, "--draws", 10)
+    files = (listed.scores, "--labels", listed.key, "--replicates", 10)
     result = run("evaluate", *files)
     assert result.out.startswith("scores: 704 trials of 15 speakers and 314 without a target, N")
     text = " ".join(result.out.split())
@@ -386,7 +393,7 @@ def test_impostors_and_several_enrolments(run, tmp_path):
 def test_groups(run, evaluate, folder, tmp_path):
     genders = tmp_path / "spk2gender"
     genders.write_text("".join(f"{i} {'fm'[i % 2]}\n" for i in range(20)))
-    options = ("--draws", 20, "--groups", genders)
+    options = ("--replicates", 20, "--groups", genders)
     result = evaluate("strong", options=(*options, "--html", tmp_path / "g.html"))
     text = " ".join(result.out.split())
     assert "strong, group by group Each group by itself" in text
@@ -407,15 +414,17 @@ def test_groups(run, evaluate, folder, tmp_path):
 
 @pytest.mark.slow
 def test_exports(run, evaluate, tmp_path):
-    rows = evaluate("strong", "weak", options=("--draws", 20, "--csv")).out.splitlines()
+    rows = evaluate("strong", "weak", options=("--replicates", 20, "--csv")).out.splitlines()
     assert rows[0].startswith("system,group,figure,key,label,value,text,low,high,unit,")
     assert any(
         row.startswith("weak,,eer,verification.eer_rocch,EER (convex hull),") for row in rows
     )
-    latex = evaluate("strong", "weak", options=("--draws", 20, "--latex", "--figures", "eer")).out
+    latex = evaluate(
+        "strong", "weak", options=("--replicates", 20, "--latex", "--figures", "eer")
+    ).out
     assert "EER (convex hull) & " in latex
     assert "IdR" not in latex
-    options = ("--draws", 100, "--pairs")
+    options = ("--replicates", 100, "--pairs")
     result = evaluate("strong", "weak", "random", options=(*options, "--html", tmp_path / "p.html"))
     assert max(map(len, result.out.splitlines())) <= 80
     text = " ".join(result.out.split())
@@ -442,7 +451,7 @@ def test_exports(run, evaluate, tmp_path):
 @pytest.mark.slow
 def test_among_more_people_every_form_and_the_bracket(evaluate, tmp_path):
     page = tmp_path / "page.html"
-    options = ("--draws", 20, "--among", "1e4,100", "--html", page)
+    options = ("--replicates", 20, "--among", "1e4,100", "--html", page)
     out = evaluate("strong", options=options).out
     text = " ".join(out.split())
     for words in (
@@ -464,7 +473,7 @@ def test_among_more_people_every_form_and_the_bracket(evaluate, tmp_path):
 
 @pytest.mark.slow
 def test_among_more_people_for_other_programs(evaluate):
-    options = ("--draws", 20, "--among", "1e4", "--figures", "among")
+    options = ("--replicates", 20, "--among", "1e4", "--figures", "among")
     (system,) = strict(evaluate("strong", options=(*options, "--json")).out)["systems"]
     found = system["figures"]
     assert found["among.idr_10000"]["text"] == "unsupported"
@@ -476,9 +485,9 @@ def test_among_more_people_for_other_programs(evaluate):
     assert set(system["curves"]["crowd"]) >= {"measured", "forms", "bracket", "supported"}
     csv = evaluate("strong", "weak", options=(*options, "--csv")).out.splitlines()
     assert len([line for line in csv if ",among.idr_10000," in line]) == 2
-    latex = evaluate("strong", options=("--draws", 20, "--among", "1e4", "--latex")).out
+    latex = evaluate("strong", options=("--replicates", 20, "--among", "1e4", "--latex")).out
     assert "IdR among 10,000 & unsupported {\\small [" in latex
-    both = evaluate("strong", "weak", options=("--draws", 20, "--among", "1e4")).out
+    both = evaluate("strong", "weak", options=("--replicates", 20, "--among", "1e4")).out
     assert "IdR among 10,000" in both
 
 
@@ -486,7 +495,7 @@ def test_among_more_people_for_other_programs(evaluate):
 def test_among_is_for_groups_too(run, evaluate, folder, tmp_path):
     groups = tmp_path / "groups"
     groups.write_text("".join(f"{i} {'fm'[i % 2]}\n" for i in range(20)))
-    options = ("--draws", 10, "--among", "1e3", "--groups", groups, "--json")
+    options = ("--replicates", 10, "--among", "1e3", "--groups", groups, "--json")
     found = strict(evaluate("strong", options=options).out)["groups"]["strong"]["groups"]
     assert found["f"]["figures"]["among.idr_1000"]["text"] == "unsupported"
 
@@ -522,6 +531,6 @@ def test_figures_among_need_a_number_of_people(run, evaluate):
 def test_the_brackets_fit_where_they_are_read(evaluate, monkeypatch, columns):
     monkeypatch.setenv("COLUMNS", str(columns))
     for names in (("strong",), ("strong", "weak")):
-        out = evaluate(*names, options=("--draws", 10, "--among", "1e10")).out
+        out = evaluate(*names, options=("--replicates", 10, "--among", "1e10")).out
         assert max(map(len, out.splitlines())) <= columns
         assert "10,000,000,000" in out

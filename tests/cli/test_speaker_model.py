@@ -86,7 +86,7 @@ def test_a_law_is_learnt_and_a_recording_measured(run, shared, tmp_path, monkeyp
     model = ("--features", "speaker", "--speaker-model", network)
     done = run("enroll", people, "-o", us, "--seconds", "10", *model)
     assert done.code == 0, done.err
-    lengths = ("--lengths", "5", "--template-lengths", "10", "--draws", "20", "--trials", "2")
+    lengths = ("--lengths", "5", "--template-lengths", "10", "--replicates", "20", "--trials", "2")
     done = run("calibrate", people, "-o", us, *lengths, *model)
     assert done.code == 0, done.err
     one = people / readers[0].name / "talk.flac"

@@ -98,7 +98,7 @@ def test_a_new_store_that_somebody_else_has_made_stays(run, tmp_path, further, m
 def test_who_is_added_during_a_calibration_stays(run, store, people, further, meanwhile):
     adding = ("enroll", further("ann"), "--add", "--features", "f0", "-o", store)
     meanwhile("monitor.training.calibrating.calibrate", *adding)
-    small = ("--lengths", "1,5", "--template-lengths", "20", "--trials", "2", "--draws", "20")
+    small = ("--lengths", "1,5", "--template-lengths", "20", "--trials", "2", "--replicates", "20")
     result = run("calibrate", people, "-o", store, *small)
     assert result.code == 0, result.err
     after = Population.load(store)
@@ -109,7 +109,7 @@ def test_who_is_added_during_a_calibration_stays(run, store, people, further, me
 
 
 def test_killed_saves_leave_nothing_for_long(run, store, people, further, talk, tmp_path):
-    small = ("--lengths", "1,5", "--template-lengths", "20", "--trials", "2", "--draws", "20")
+    small = ("--lengths", "1,5", "--template-lengths", "20", "--trials", "2", "--replicates", "20")
     before = store.read_bytes()
     kept = set(tmp_path.iterdir()) | {tmp_path / "more"}
     for arguments in (

@@ -48,7 +48,7 @@ def test_from_frames_to_bits(run, codes, tmp_path, monkeypatch):
     feature = Population.load(path).features["phones"]
     assert str(feature.spec) == f"histogram of size {SIZE}"
 
-    grid = ["--lengths", "1,5", "--template-lengths", "20", "--draws", "20", "--trials", "3"]
+    grid = ["--lengths", "1,5", "--template-lengths", "20", "--replicates", "20", "--trials", "3"]
     calibrated = run("calibrate", codes, "-o", path, "--json", *grid)
     assert calibrated.code == 0, calibrated.err
     assert json.loads(calibrated.out)["cells"]

@@ -127,7 +127,7 @@ def test_the_command_line_shows_it(tmp_path):
     names = [line.split()[0] for line in listed if not line.startswith(" ")]
     assert names.index("tag") < names.index("lead") < names.index("eer")
     asked = _printed(tmp_path / "scores.npy", "--labels", tmp_path / "labels.txt",
-                "--draws", 20, "--figures", "lead", "--json")  # fmt: skip
+                "--replicates", 20, "--figures", "lead", "--json")  # fmt: skip
     (system,) = json.loads(asked)["systems"]
     assert list(system["figures"]) == ["lead.mean"]
     assert system["figures"]["lead.mean"]["name"] == "lead"

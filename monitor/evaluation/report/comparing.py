@@ -178,7 +178,7 @@ def _notes(reports: Sequence[Report], paired: Sequence[bool], error: float) -> t
     if replicates and error / 2 * (replicates - 1) < 0.5:
         notes.append(
             f"{replicates} resamples are few for so many systems: give "
-            f"{int(4 / error)} or more draws."
+            f"{int(4 / error)} or more replicates."
         )
     if not replicates:
         notes.append("Nothing was resampled: no difference can be called significant.")

@@ -142,7 +142,7 @@ def said_of(pairs: Sequence[Pair], replicates: int) -> tuple[str, ...]:
     if replicates and many / replicates > ERROR:
         said.append(
             f"{replicates} resamples cannot tell p below {many / replicates:.2g} of so many pairs: "
-            f"give {int(4 * many / ERROR)} or more draws."
+            f"give {int(4 * many / ERROR)} or more replicates."
         )
     if not replicates:
         said.append("Nothing was resampled: there are no limits and no p.")
