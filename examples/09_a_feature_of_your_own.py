@@ -19,7 +19,7 @@ import numpy as np
 import soundfile
 
 from monitor import Monitor, calibrate, collect, corpus, enrol
-from monitor.features.registry import register
+from monitor.features import register
 from monitor.kinds import HISTOGRAM, FeatureSpec
 from monitor.sources import Beside, File, read_words
 from monitor.types import Track, Words

@@ -54,8 +54,8 @@ Alert: a run asks rules of every reading, and gives actions what they say:
 >>> said[0]["state"], run.totals.alerts
 ('raised', 1)
 
-Write a feature: say what its frames look like, and give frames, or compute them of audio as
-`protocols.Feature` says (CONTRIBUTING.md has the files of one that is the package's own):
+Write a feature: say what its frames look like, and give frames, or make them of audio or of timed
+words as `protocols.Feature` says (examples/09_a_feature_of_your_own.py does, in one file):
 
 >>> from monitor import FeatureSpec, Track, kinds, write_frames
 >>> codes = FeatureSpec("codes", kinds.HISTOGRAM, size=64, frame_seconds=0.04)
@@ -65,9 +65,10 @@ Write a feature: say what its frames look like, and give frames, or compute them
 'histogram of size 64'
 
 Rooms: `alerts` (rules, and `alerts.actions`), `corpus` (who speaks where), `crowds`,
-`evaluation` (the papers' metrics), `kinds` (of features), `ledger` (many sessions of one voice),
-`population` (templates and laws), `protocols` (what parts of your own must offer), `records` (what
-a run writes), `sinks`, `sources`, `training` (enrol, calibrate, score), `types`, `errors`.
+`evaluation` (the papers' metrics), `features` (by name), `kinds` (of features), `ledger` (many
+sessions of one voice), `population` (templates and laws), `protocols` (what parts of your own must
+offer), `records` (what a run writes), `sinks`, `sources`, `training` (enrol, calibrate, score),
+`types`, `errors`.
 """
 
 from __future__ import annotations
@@ -85,6 +86,7 @@ if TYPE_CHECKING:
         crowds,
         errors,
         evaluation,
+        features,
         kinds,
         ledger,
         population,
@@ -128,6 +130,7 @@ __all__ = [
     "errors",
     "evaluate",
     "evaluation",
+    "features",
     "kinds",
     "ledger",
     "population",
@@ -163,8 +166,8 @@ _HOMES = {
     "write_frames": "sources",
 }
 _ROOMS = (
-    *("alerts", "corpus", "crowds", "errors", "evaluation", "kinds", "ledger", "population"),
-    "protocols",
+    *("alerts", "corpus", "crowds", "errors", "evaluation", "features", "kinds", "ledger"),
+    *("population", "protocols"),
     *("records", "sinks", "sources", "training", "types"),
 )
 _find, _names = lazily(__name__, _HOMES)

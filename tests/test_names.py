@@ -43,6 +43,7 @@ NAMES = {
         "errors",
         "evaluate",
         "evaluation",
+        "features",
         "kinds",
         "ledger",
         "population",
@@ -101,6 +102,7 @@ NAMES = {
         "speaker_mean_ranks",
         "tag",
     ],
+    "monitor.features": ["FEATURES", "make", "register"],
     "monitor.kinds": [
         "EMBEDDING",
         "FeatureSpec",
