@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 __all__ = [
+    "GAP_REASONS",
     "TICKS_PER_SECOND",
     "TICK_SECONDS",
     "AnyArray",
@@ -37,6 +38,17 @@ TICKS_PER_SECOND = 100
 """The clock of the whole program: one tick is 10 ms of audio."""
 TICK_SECONDS = 1 / TICKS_PER_SECOND
 """Seconds of one tick."""
+GAP_REASONS: Mapping[str, str] = {
+    "not finite": "samples, or frames, that are no numbers",
+    "not a bin": "ready-made frames that fit no bin of their histogram",
+    "broken file": "a recording ends early or cannot be decoded",
+    "broken pipe": "what came through a pipe ends early or cannot be decoded",
+    "overflow": "live: the sound system lost it",
+    "dropped": "live: nobody took it in time",
+    "device lost": "live: the input was gone",
+    "thinned": "live: one feature left it out, see `detail`, since the machine could not keep up",
+}
+"""Why the package's own parts miss audio: the `Gap.reason`, and what it means."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +72,7 @@ class Gap:
     """Audio that should be here and is not.
 
     Attributes:
-        reason: a few words, such as ``"not finite"`` or ``"broken file"``.
+        reason: a few words, one of `GAP_REASONS`; a source of your own may have others.
         lost_seconds: audio seconds lost; None where nobody can know.
         recording: which recording of the stream.
         detail: one line for a person.

@@ -176,6 +176,7 @@ NAMES = {
         "BoolArray",
         "FloatArray",
         "Frames",
+        "GAP_REASONS",
         "Gap",
         "IntArray",
         "TICKS_PER_SECOND",

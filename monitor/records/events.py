@@ -15,6 +15,7 @@ from monitor.records.keys import (
 )
 from monitor.records.reading import OPEN_CHANGE
 from monitor.records.start import FALSE_ALARMS
+from monitor.types import GAP_REASONS
 
 __all__ = ["ALERT", "CHANGE", "GAP"]
 
@@ -25,9 +26,9 @@ GAP = Record(
         Key(
             "reason",
             TEXT,
-            'a few words: `"not finite"`, `"broken file"`; live `"overflow"` (by the sound '
-            'system), `"dropped"` (nobody took it in time), `"device lost"`, `"thinned"` (one '
-            "feature left out some audio, see `detail`: the machine could not keep up)",
+            "a few words: "
+            + "; ".join(f'`"{reason}"` ({meaning})' for reason, meaning in GAP_REASONS.items())
+            + ". A source of your own may have others",
         ),
         Key(
             "lost_seconds",
