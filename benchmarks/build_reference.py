@@ -35,8 +35,8 @@ from monitor.sources.frames import write_frames
 from monitor.training.calibrating import LENGTHS, calibrate
 from monitor.training.cohort import cohort_of
 from monitor.training.enrolling import enrol
-from monitor.training.keeping import HearingOptions, hear
-from monitor.training.others import with_maxima
+from monitor.training.false_alarm_streams import with_maxima
+from monitor.training.frames_folder import HearingOptions, hear
 from monitor.training.voices import collect
 from monitor.types import Track
 from monitor.workers import cores

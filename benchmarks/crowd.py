@@ -29,7 +29,7 @@ from monitor.evaluation.among.extrapolation import Extrapolation
 from monitor.evaluation.scores.speaker_bootstrap import Sample, leaving_out, resamples
 from monitor.evaluation.srd import figures as srd
 from monitor.evaluation.srd.null_band import no_evidence
-from monitor.maths.crowd import FORMS, fit_rates
+from monitor.maths.identification import FORMS, fit_rates
 from monitor.types import FloatArray
 
 __all__ = ["FITTED", "LARGEST", "Curve", "extrapolated", "published"]

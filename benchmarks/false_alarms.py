@@ -47,7 +47,7 @@ from monitor.sources.frames import FramesFile
 from monitor.training.calibrating import calibrate
 from monitor.training.cohort import cohort_of
 from monitor.training.enrolling import enrol
-from monitor.training.others import with_maxima
+from monitor.training.false_alarm_streams import with_maxima
 from monitor.training.streams import stream_of
 from monitor.training.voices import SpeakerSpeech, collect
 from monitor.types import FloatArray, Frames

@@ -19,7 +19,7 @@ from pathlib import Path
 import soundfile
 import soxr
 
-from monitor.training.keeping import HearingOptions, HearingOrder, keep
+from monitor.training.frames_folder import HearingOptions, HearingOrder, keep
 from monitor.workers import cores
 
 CORPORA = ("train-clean-5", "train-clean-100", "dev-clean")

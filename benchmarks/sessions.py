@@ -25,9 +25,9 @@ from monitor.population.population import (
     Population,
     Speaker,
 )
-from monitor.training import alike
-from monitor.training.alike import unlike_sessions
+from monitor.training import session_check
 from monitor.training.calibrating import calibrate
+from monitor.training.session_check import unlike_sessions
 from monitor.training.session_frames import SessionFrames
 from monitor.training.voices import UNITS_PER_SECOND, SpeakerSpeech
 
@@ -47,7 +47,10 @@ def main() -> None:
     gender = {row["speaker"]: row["gender"] for row in chapters(given.speech)}
     voices, shapes = collected(given.frames, given.features.split(","))
     generator = np.random.default_rng(0)
-    threshold, alike.UNLIKE_BITS = alike.UNLIKE_BITS, np.inf  # what each pair reads is counted here
+    threshold, session_check.UNLIKE_BITS = (
+        session_check.UNLIKE_BITS,
+        np.inf,
+    )  # what each pair reads is counted here
     read: dict[tuple[float, str], dict[tuple[str, str], list[float]]] = defaultdict(
         lambda: defaultdict(list)
     )

@@ -16,10 +16,20 @@ import monitor
 ROOT = Path(monitor.__file__).parent
 ARCHITECTURE = Path(__file__).resolve().parents[1] / "docs" / "architecture.md"
 LAYERS = [
-    {"bounds", "types", "errors", "lazy", "managed", "marks", "phrases", "threads", "version"},
+    {
+        "audio_limits",
+        "types",
+        "errors",
+        "lazy",
+        "managed",
+        "network_marks",
+        "phrases",
+        "threads",
+        "version",
+    },
     {"archives", "crowds", "locks", "maths", "records", "workers"},
     {"kinds"},
-    {"apart", "atomic", "brings", "networks"},
+    {"atomic", "brings", "networks", "processes"},
     {"protocols"},
     {"features", "population", "sources", "sinks", "plots"},
     {"corpus", "stream", "alerts", "evaluation"},

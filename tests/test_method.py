@@ -17,7 +17,7 @@ from monitor.maths.betabinomial import log_pmf, mean_disclosure_bits
 from monitor.maths.posterior import EXACT_CANDIDATES
 from monitor.maths.privacyloss import DELTA
 from monitor.maths.scores import GRID_NATS, PSEUDO_COUNT
-from monitor.population.enrolled import GOOD_AREA
+from monitor.population.enrolled_probability import GOOD_AREA
 from monitor.population.population import MISMATCH, SLICE_SECONDS, Population
 from monitor.training.calibrating import FEWEST_SPEAKERS, LENGTHS, TEMPLATE_LENGTHS
 from monitor.training.shrinking import WORTHS

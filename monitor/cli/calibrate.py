@@ -203,7 +203,7 @@ def command(
     from monitor.corpus.finding import find
     from monitor.errors import UsageError
     from monitor.kinds import SIMILARITIES
-    from monitor.marks import unlike_networks
+    from monitor.network_marks import unlike_networks
     from monitor.plots.canvas import check_suffix
     from monitor.population.lawfile import save_laws
     from monitor.population.population import Population
@@ -211,7 +211,7 @@ def command(
     from monitor.training.advice import advice
     from monitor.training.calibrating import LENGTHS, TEMPLATE_LENGTHS, calibrate
     from monitor.training.cohort import cohort_from
-    from monitor.training.others import MOST_STREAMS, with_maxima
+    from monitor.training.false_alarm_streams import MOST_STREAMS, with_maxima
     from monitor.training.voices import collect
     from monitor.workers import cores
 

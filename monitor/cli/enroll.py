@@ -108,19 +108,19 @@ def command(
     """
     from monitor.atomic import alone
     from monitor.cli import INCOMPLETE
-    from monitor.cli.enrolled import in_words
+    from monitor.cli.enroll_microphone import MICROPHONE_SECONDS, enrol_from_microphone
+    from monitor.cli.enrolment_report import in_words
     from monitor.cli.inputs import check_model, load_identity
     from monitor.cli.plan import plan_of
     from monitor.cli.progress import progress_over
-    from monitor.cli.taking import MICROPHONE_SECONDS, enrol_from_microphone
     from monitor.corpus.finding import find
     from monitor.corpus.folders import BY_FOLDER
     from monitor.errors import StoreError, UnnamedSpeakerError, UsageError
     from monitor.features.registry import defaults, superseded
     from monitor.phrases import is_name
     from monitor.population.population import Population
-    from monitor.training.alike import unlike_sessions
     from monitor.training.enrolling import enrol
+    from monitor.training.session_check import unlike_sessions
 
     if microphone and (paths or not speaker):
         raise UsageError("--microphone hears one speaker: give --speaker NAME and no DIR")

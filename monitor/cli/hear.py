@@ -77,7 +77,7 @@ def command(
     from monitor.errors import SourceError, UsageError
     from monitor.features.registry import defaults
     from monitor.phrases import plural
-    from monitor.training.keeping import HearingOptions, keep, orders, write_manifest
+    from monitor.training.frames_folder import HearingOptions, keep, orders, write_manifest
     from monitor.workers import cores
 
     if seconds is not None and not seconds:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import click
 
 from monitor.cli.alerting import Alerting, alert_options
-from monitor.cli.hearing import MonitorOptions, hearing_options
 from monitor.cli.jsonlog import JsonLog, jsonl_options
-from monitor.cli.keeping import Keeping, ledger_options
+from monitor.cli.ledger_options import LedgerOptions, ledger_options
 from monitor.cli.live import device_option, quiet_libraries
+from monitor.cli.monitor_options import MonitorOptions, hearing_options
 from monitor.cli.options import Seconds
 from monitor.cli.web import Shown, shown_options
 
@@ -42,7 +42,7 @@ def command(
     seconds: float | None,
     options: MonitorOptions,
     alerting: Alerting,
-    keeping: Keeping,
+    of_ledger: LedgerOptions,
     log: JsonLog,
     reconnect: float,
     shown: Shown,
@@ -85,19 +85,19 @@ def command(
             told=lambda line: view.say(line),
         )
 
-    alerting.check_ledger(keeping.ledger)
-    file = log.file([*options.files, keeping.ledger])
+    alerting.check_ledger(of_ledger.ledger)
+    file = log.file([*options.files, of_ledger.ledger])
     telling = Telling(file)
     with (
         quiet_libraries(),
         Run(
             microphone,
             lambda source: options.monitor(source, top=shown.named),
-            rules=lambda monitor: alerting.rules_for(monitor, keeping.rules()),
+            rules=lambda monitor: alerting.rules_for(monitor, of_ledger.rules()),
             actions=alerting.actions(),
             sinks=shown.pages(alerting.thresholds),
             log=file,
-            ledger=keeping.file(),
+            ledger=of_ledger.file(),
             until=alerting.until,
         ) as run,
     ):

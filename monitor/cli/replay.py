@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import click
 
 from monitor.cli.alerting import Alerting, alert_options
-from monitor.cli.hearing import MonitorOptions, hearing_options
 from monitor.cli.jobs import jobs_option
 from monitor.cli.jsonlog import JsonLog, jsonl_options
-from monitor.cli.keeping import Keeping, ledger_options
+from monitor.cli.ledger_options import LedgerOptions, ledger_options
+from monitor.cli.monitor_options import MonitorOptions, hearing_options
 from monitor.cli.options import Raw, Seconds, Speed
 from monitor.cli.web import Shown, shown_options
 
@@ -61,7 +61,7 @@ def command(
     raw: tuple[int, int, str] | None,
     allow_overlap: bool,
     alerting: Alerting,
-    keeping: Keeping,
+    of_ledger: LedgerOptions,
     log: JsonLog,
     plot: Path | None,
     resume: bool,
@@ -94,17 +94,17 @@ def command(
         chain = Chain(sources)
         return chain if math.isinf(speed) else Paced(chain, speed)
 
-    alerting.check_ledger(keeping.ledger)
-    file = log.file([*recordings, *options.files, keeping.ledger], resume=resume)
+    alerting.check_ledger(of_ledger.ledger)
+    file = log.file([*recordings, *options.files, of_ledger.ledger], resume=resume)
     telling = Telling(file, plot)
     with Run(
         opened,
         lambda source: options.monitor(source, top=shown.named, allow_overlap=allow_overlap),
-        rules=lambda monitor: alerting.rules_for(monitor, keeping.rules()),
+        rules=lambda monitor: alerting.rules_for(monitor, of_ledger.rules()),
         actions=alerting.actions(),
         sinks=shown.pages(alerting.thresholds),
         log=file,
-        ledger=keeping.file(),
+        ledger=of_ledger.file(),
         until=alerting.until,
         jobs=jobs,
     ) as run:

@@ -6,7 +6,7 @@ from numbers import Integral
 
 import numpy as np
 
-from monitor.bounds import LEAST_RATE, MOST_CHANNELS, MOST_RATE
+from monitor.audio_limits import LEAST_RATE, MOST_CHANNELS, MOST_RATE
 from monitor.errors import SourceError
 from monitor.types import Block, FloatArray
 

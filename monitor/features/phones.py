@@ -21,7 +21,7 @@ class Phones:
     """Histogram feature: the codes of the first layer of a phone recogniser, in speech.
 
     Two voices that say the same phones go through different codes: counting codes tells more of
-    who speaks than counting what a recogniser takes them for (`monitor.features.tokens`).
+    who speaks than counting what a recogniser takes them for (`monitor.features.said_phones`).
 
     A frame counts where voice activity takes all of it for speech. It comes out within 0.1 s of
     its end, the same for any cutting into blocks, and its span says which audio it was.

@@ -10,8 +10,8 @@ import numpy as np
 
 from monitor.errors import UsageError
 from monitor.kinds.base import Kind
-from monitor.marks import is_mark
 from monitor.maths.sketch import AnySketch
+from monitor.network_marks import is_mark
 from monitor.types import Track
 
 __all__ = ["FeatureSpec"]

@@ -18,9 +18,9 @@ from monitor.kinds import FeatureSpec
 from monitor.ledger.database import open_database, reason_of, transaction, translated
 from monitor.ledger.rows import record_of_row, session_of_row, total_of
 from monitor.managed import Managed
-from monitor.marks import unlike_networks
+from monitor.network_marks import unlike_networks
 from monitor.sources.provenance import Provenance
-from monitor.stream.evidence import Evidence
+from monitor.stream.heard import Evidence
 from monitor.types import TICKS_PER_SECOND
 
 __all__ = ["Carried", "Ledger"]

@@ -34,7 +34,7 @@ def beta_mass(points: FloatArray) -> _Doubles:
     """Share of the trials in each cell of p, by SRD's rank law.
 
     Args:
-        points: shape (B, 2), as `monitor.maths.crowd.beta_binomial`.
+        points: shape (B, 2), as `monitor.maths.identification.beta_binomial`.
 
     Returns:
         shape (B, G). What lies below the lowest cell is left out.
@@ -49,7 +49,7 @@ def probit_mass(points: FloatArray) -> _Doubles:
     """The same by normal scores with a share of misses; a miss tells nothing: p is uniform.
 
     Args:
-        points: shape (B, 2), as `monitor.maths.crowd.probit`.
+        points: shape (B, 2), as `monitor.maths.identification.probit`.
     """
     from scipy.special import expit, ndtri_exp
 

@@ -24,7 +24,7 @@ from monitor.plots.canvas import (
     nice_seconds,
     spread_apart,
 )
-from monitor.plots.marks import (
+from monitor.plots.run_events import (
     CHARACTER_WIDTH,
     across,
     draw_scale,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from monitor.plots.crowd import CrowdRates
+from monitor.plots.identification import CrowdRates
 from monitor.plots.inline import COLOURS, inline_svg
 from monitor.types import FloatArray
 

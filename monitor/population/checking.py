@@ -14,7 +14,7 @@ import numpy as np
 from monitor.errors import StoreError
 from monitor.kinds import KINDS, FeatureSpec
 from monitor.kinds.base import within
-from monitor.marks import is_mark
+from monitor.network_marks import is_mark
 from monitor.phrases import is_name
 from monitor.types import AnyArray, FloatArray
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from monitor.errors import StoreError
-from monitor.marks import is_mark
+from monitor.network_marks import is_mark
 from monitor.population.neighbours import neighbours
 from monitor.types import AnyArray, FloatArray
 

@@ -13,8 +13,8 @@ import numpy as np
 
 from monitor.errors import StoreError, UsageError
 from monitor.kinds import FeatureSpec
-from monitor.marks import unlike_networks
 from monitor.maths.scores import Similarity
+from monitor.network_marks import unlike_networks
 from monitor.phrases import plural, printable
 from monitor.population.checking import check_speakers, check_templates, spec_from
 from monitor.population.cohort import COHORT, Cohort, noted_cohort, pack_cohort

@@ -14,7 +14,7 @@ from monitor.errors import UsageError
 from monitor.managed import Managed
 from monitor.protocols import AlertAction, AlertRule, LiveSource, Sink, Source, Stateful
 from monitor.run.files import LedgerFile, LogFile
-from monitor.run.hearing import heard_ahead, shedding_load
+from monitor.run.pace import heard_ahead, shedding_load
 from monitor.run.resuming import configuration_of
 from monitor.run.rules import fit_rules
 from monitor.sources.registry import open_source

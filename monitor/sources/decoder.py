@@ -23,11 +23,11 @@ from pathlib import Path
 import numpy as np
 import soundfile
 
-from monitor.bounds import MOST_SAMPLES
+from monitor.audio_limits import MOST_SAMPLES
 from monitor.errors import SourceError
 from monitor.managed import Managed
 from monitor.phrases import as_pipe, as_wav, file_name
-from monitor.sources.bounds import check_format
+from monitor.sources.header_check import check_format
 from monitor.types import FloatArray
 
 __all__ = ["Decoder"]

@@ -6,11 +6,11 @@ import time
 from collections.abc import Iterator
 from typing import BinaryIO
 
-from monitor.bounds import MOST_SAMPLES
+from monitor.audio_limits import MOST_SAMPLES
 from monitor.brings import Brings
 from monitor.errors import UsageError
 from monitor.managed import Managed
-from monitor.sources.bounds import check_format
+from monitor.sources.header_check import check_format
 from monitor.sources.provenance import Provenance
 from monitor.sources.wav import ENCODINGS, WavHeader, pcm_to_float, read_header
 from monitor.types import Block, Gap

@@ -12,7 +12,7 @@ import numpy as np
 
 from monitor.errors import SourceError
 from monitor.kinds import KINDS, FeatureSpec
-from monitor.marks import is_mark
+from monitor.network_marks import is_mark
 from monitor.phrases import plural
 from monitor.types import TICKS_PER_SECOND, AnyArray, BoolArray, Frames, Gap, IntArray, Track
 

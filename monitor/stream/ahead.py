@@ -11,12 +11,12 @@ from pathlib import Path
 
 import numpy as np
 
-from monitor.apart import Apart
 from monitor.managed import Managed
+from monitor.processes import Apart
 from monitor.protocols import Source
 from monitor.sources.chain import Chain
 from monitor.sources.file import File
-from monitor.stream.hearing import Hearing
+from monitor.stream.blocks_to_ticks import BlocksToTicks
 from monitor.types import Block, Frames, Gap, Track, Tracks, Words
 
 __all__ = ["HeardAhead"]
@@ -127,7 +127,7 @@ class _Recording(Managed):
 
 def _frames(task: _Task) -> Iterator[Frames | Gap]:
     """What the features make of a recording; a loss at its end lies where `Monitor` puts it."""
-    hearing = Hearing(task.features, task.channel, task.skip, levels=task.levels)
+    hearing = BlocksToTicks(task.features, task.channel, task.skip, levels=task.levels)
     start, end = task.interval
     with File(task.path, start_seconds=start, end_seconds=end) as file:
         for item in file:

@@ -17,7 +17,7 @@ from monitor.maths.posterior import confidence_bits, local_bits, weighted_eviden
 from monitor.maths.ranks import rank_now
 from monitor.maths.scores import Similarity
 from monitor.maths.sketch import AnySketch
-from monitor.population.enrolled import GOOD_AREA
+from monitor.population.enrolled_probability import GOOD_AREA
 from monitor.population.law import Laws, RankLaw
 from monitor.population.population import Population
 from monitor.stream.among import CrowdEvidence, among_each, crowds_for

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from monitor.errors import StoreError
 from monitor.features.registry import ready, superseded
-from monitor.marks import unlike_networks
+from monitor.network_marks import unlike_networks
 from monitor.population.law import Laws, RankLaw
 from monitor.population.population import Population
 

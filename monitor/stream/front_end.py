@@ -8,7 +8,7 @@ from monitor.errors import UsageError
 from monitor.features.registry import followed, make, takes
 from monitor.kinds import FeatureSpec
 from monitor.kinds.following import Sensitivity
-from monitor.marks import unlike_networks
+from monitor.network_marks import unlike_networks
 from monitor.population.population import Population
 from monitor.protocols import Feature, Source
 from monitor.types import Track

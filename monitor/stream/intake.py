@@ -14,7 +14,7 @@ from monitor.kinds import FeatureSpec
 from monitor.maths.sketch import AnySketch
 from monitor.stream.assessment import RunningTotals
 from monitor.stream.checking import check_frames
-from monitor.stream.evidence import Evidence
+from monitor.stream.heard import Evidence
 from monitor.types import TICKS_PER_SECOND, AnyArray, BoolArray, Frames, IntArray, Track
 
 __all__ = ["Intake", "Moments"]

@@ -17,7 +17,7 @@ from monitor.maths.posterior import (
     weighted_evidence,
 )
 from monitor.maths.quantiles import limits, limits_of_each
-from monitor.population.enrolled import EnrolledOdds
+from monitor.population.enrolled_probability import EnrolledOdds
 from monitor.population.interpolation import LengthLaw, at_template
 from monitor.population.law import RankLaw
 from monitor.stream.expected import ExpectedBits

@@ -15,25 +15,25 @@ from monitor.population.false_alarms import FalseAlarms, false_alarms
 from monitor.population.law import Laws
 from monitor.population.population import Population
 from monitor.protocols import Feature, Source
-from monitor.stream.alike import unlike
 from monitor.stream.attacker import Attacker
 from monitor.stream.beside import BesideClock
 from monitor.stream.bystanders import bystanders_of
 from monitor.stream.change import Change
 from monitor.stream.choosing import choose_features
-from monitor.stream.evidence import Evidence
 from monitor.stream.front_end import FrontEnd
 from monitor.stream.gaps import GapEvent, GapOrder
+from monitor.stream.heard import Evidence
 from monitor.stream.intake import Intake, Moments
 from monitor.stream.making import ReadingMaker
 from monitor.stream.reading import Reading
 from monitor.stream.recordings import Recordings
+from monitor.stream.same_person import unlike
 from monitor.stream.settings import MonitorSettings
 from monitor.stream.turns import SpeakerTurns, change_detector
 from monitor.types import TICKS_PER_SECOND, AnyArray, Block, Frames, Gap, Tracks, Words
 
 if TYPE_CHECKING:
-    from monitor.stream.hearing import Hearing
+    from monitor.stream.blocks_to_ticks import BlocksToTicks
 
 __all__ = ["Event", "Monitor"]
 
@@ -188,7 +188,7 @@ class Monitor:
             )
         self._turns = SpeakerTurns(detector, self.on_change)
         self._gaps = GapOrder()
-        self._hearing: Hearing | None = None
+        self._hearing: BlocksToTicks | None = None
         self._beside = BesideClock(self.front_end)
         # where the evidence begins afresh nothing adds up over recordings
         self.recordings = Recordings(None if self._turns.afresh else partial(unlike, specs))
@@ -303,14 +303,14 @@ class Monitor:
         if last is not None:
             yield from self._advance(last, self.recordings.number)
 
-    def _hear(self) -> Hearing:
+    def _hear(self) -> BlocksToTicks:
         if self._hearing is None:
             if self._intake.arrived:
                 raise UsageError(_TWO_CLOCKS)
             # resampling and voice activity need libraries that ready-made frames do not
-            from monitor.stream.hearing import Hearing
+            from monitor.stream.blocks_to_ticks import BlocksToTicks
 
-            self._hearing = Hearing(
+            self._hearing = BlocksToTicks(
                 self.front_end.make(),
                 self.settings.channel,
                 self._intake.tick,

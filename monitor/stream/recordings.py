@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from monitor.stream.evidence import Evidence
+from monitor.stream.heard import Evidence
 from monitor.types import TICKS_PER_SECOND, AnyArray
 
 __all__ = ["Recordings"]

@@ -11,12 +11,12 @@ from typing import Any
 
 from monitor.population.law import RankLaw
 from monitor.records.start import SCHEMA_VERSION
-from monitor.stream.alike import comparable, judged_by
 from monitor.stream.change import Change
 from monitor.stream.gaps import GapEvent
 from monitor.stream.law_notices import law_notices
 from monitor.stream.monitor import Event, Monitor
 from monitor.stream.reading import Reading
+from monitor.stream.same_person import comparable, judged_by
 from monitor.version import __version__
 
 __all__ = ["RunTotals", "gap_record", "record_of", "start_record"]

@@ -19,8 +19,8 @@ from monitor.maths.ranks import rank_histogram, rank_histograms
 from monitor.maths.reliability import reliability
 from monitor.training.cells import Cell
 from monitor.training.evidence import FittedEvidence
+from monitor.training.open_set import learn_strangers
 from monitor.training.shrinking import KnownLaw, ranks_of, trials_of
-from monitor.training.strangers import learn_strangers
 from monitor.types import BoolArray, FloatArray, IntArray
 
 __all__ = ["FittedCell", "fit_cell"]

@@ -12,7 +12,7 @@ from monitor.errors import MonitorError, SourceError, UsageError
 from monitor.features.extractor import Extractor
 from monitor.features.registry import FEATURES, defaults, make
 from monitor.kinds import FeatureSpec
-from monitor.marks import unlike_networks
+from monitor.network_marks import unlike_networks
 from monitor.protocols import Feature
 from monitor.sources.beside import with_words
 from monitor.sources.frames import FramesFile

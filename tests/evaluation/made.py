@@ -6,8 +6,8 @@ import numpy as np
 
 from monitor.evaluation.figure import Figure
 from monitor.evaluation.report.report import Report
-from monitor.plots.crowd import CrowdRates
 from monitor.plots.evaluation import Curves, Line
+from monitor.plots.identification import CrowdRates
 
 EVIL = '<script>alert("x")</script> & $x$ [/bold] :smile:'
 

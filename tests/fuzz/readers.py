@@ -36,7 +36,7 @@ from monitor.stream.records import RunTotals, start_record
 from tests.fuzz.mutations import bytes_of, json_of, npz_of, sqlite_of, text_of
 from tests.ledger.test_ledger import listen
 from tests.stream.streams import two_features
-from tests.stream.test_evidence import both
+from tests.stream.test_heard import both
 from tests.web import records
 
 __all__ = ["READERS", "Reader"]

@@ -20,7 +20,7 @@ from monitor.sinks.run_buffer import RunBuffer
 from monitor.sources.provenance import Provenance
 from monitor.stream.records import start_record
 from tests.stream.streams import Listed, run_through, two_features
-from tests.stream.test_evidence import both
+from tests.stream.test_heard import both
 
 POPULATION = two_features()
 

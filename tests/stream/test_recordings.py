@@ -17,8 +17,8 @@ from monitor.sinks.run_buffer import RunBuffer
 from monitor.sources import Chain, File
 from monitor.sources.frames import write_frames
 from monitor.sources.provenance import Provenance
-from monitor.stream.alike import alike, cohort, judged_by, unlike
-from monitor.stream.evidence import Evidence
+from monitor.stream.heard import Evidence
+from monitor.stream.same_person import alike, cohort, judged_by, unlike
 from monitor.types import Block, Frames, Track
 from tests.stream.streams import (
     RATE,

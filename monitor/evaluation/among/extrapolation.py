@@ -18,9 +18,9 @@ from monitor.evaluation.linkage.figures import link_table
 from monitor.evaluation.scores.matrix import ScoreMatrix
 from monitor.evaluation.scores.speaker_bootstrap import Sample, resampled
 from monitor.evaluation.srd.replicates import resampled_histograms
-from monitor.maths.crowd import FORMS, fit_rates
 from monitor.maths.estimate import Estimate
 from monitor.maths.fitting import fit_many, mean_bits_of
+from monitor.maths.identification import FORMS, fit_rates
 from monitor.maths.quantiles import limits_of_each
 from monitor.maths.ranks import rank_histogram
 from monitor.maths.strangers import beta_mass, mean_bits, probit_mass

@@ -10,8 +10,8 @@ from monitor.evaluation.context import EvaluationContext
 from monitor.evaluation.family import Family, FamilyResult, FigureEntry, LimitRule
 from monitor.evaluation.figure import Figure
 from monitor.evaluation.words import share_aloud
-from monitor.plots.crowd import paint_crowd
 from monitor.plots.evaluation import Drawing
+from monitor.plots.identification import paint_crowd
 
 __all__ = ["FAMILY"]
 

@@ -10,10 +10,10 @@ import numpy as np
 from monitor.evaluation.among.extrapolation import FAR, FEWEST, NARROW, RANKED, Extrapolation
 from monitor.evaluation.figure import Figure
 from monitor.evaluation.limits import limited
-from monitor.maths.crowd import FORMS
+from monitor.maths.identification import FORMS
 from monitor.phrases import plural
-from monitor.plots.crowd import CrowdRates
 from monitor.plots.evaluation import Line
+from monitor.plots.identification import CrowdRates
 from monitor.types import FloatArray
 
 __all__ = ["curve", "figures", "keys", "notes"]

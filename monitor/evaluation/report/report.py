@@ -12,8 +12,8 @@ import numpy as np
 from monitor.evaluation.figure import Figure
 from monitor.evaluation.report.catalogue import by_family, needs_ranks, short_name
 from monitor.evaluation.scores.comparisons import Usage
-from monitor.plots.crowd import CrowdRates
 from monitor.plots.evaluation import Curves, Line
+from monitor.plots.identification import CrowdRates
 
 __all__ = ["Report", "figure_json"]
 

@@ -19,7 +19,7 @@ from monitor.evaluation.report.catalogue import main_keys, optional_entries
 from monitor.evaluation.report.wording import meaning
 from monitor.evaluation.scores.matrix import ScoreMatrix
 from monitor.evaluation.scores.speaker_bootstrap import Sample, leaving_out, resamples
-from monitor.maths.crowd import FORMS
+from monitor.maths.identification import FORMS
 from tests.evaluation.matrices import (
     SEEDS,
     chance,

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from monitor.alerts import Threshold
     from monitor.run import LedgerFile
 
-__all__ = ["Keeping", "ledger_options"]
+__all__ = ["LedgerOptions", "ledger_options"]
 
 
 _OPTIONS = (
@@ -50,8 +50,8 @@ _OPTIONS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Keeping:
-    """What was asked for; a command gets it as ``keeping``.
+class LedgerOptions:
+    """What was asked for; a command gets it as ``of_ledger``.
 
     Attributes:
         ledger: the file, or None.
@@ -94,5 +94,5 @@ class Keeping:
         return None if self.ledger is None else LedgerFile(self.ledger, self.ledger_every)
 
 
-ledger_options = grouped("keeping", Keeping, _OPTIONS)
-"""The options, given to the command as one argument ``keeping``."""
+ledger_options = grouped("of_ledger", LedgerOptions, _OPTIONS)
+"""The options, given to the command as one argument ``of_ledger``."""

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from monitor.bounds import MOST_CHANNELS, MOST_RATE, MOST_SAMPLES
+from monitor.audio_limits import MOST_CHANNELS, MOST_RATE, MOST_SAMPLES
 from monitor.errors import SourceError
 from monitor.protocols import Source
 from monitor.sources import File, Pipe

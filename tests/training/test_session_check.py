@@ -6,8 +6,8 @@ from benchmarks.simulation import Simulation
 from monitor.corpus.recordings import Corpus, Recording
 from monitor.population.population import Population, Speaker
 from monitor.sources.frames import write_frames
-from monitor.training.alike import UNLIKE_BITS, unlike_sessions
 from monitor.training.enrolling import Enrolment, enrol
+from monitor.training.session_check import UNLIKE_BITS, unlike_sessions
 
 SIMULATION = Simulation(8)
 

@@ -15,7 +15,7 @@ from monitor.cli.saying import say
 
 if TYPE_CHECKING:
     from monitor.training.enrolling import Enrolment
-    from monitor.training.taking import LiveEnrolment
+    from monitor.training.live_enrolment import LiveEnrolment
 
 __all__ = ["MICROPHONE_SECONDS", "enrol_from_microphone"]
 
@@ -44,7 +44,7 @@ def enrol_from_microphone(
     from monitor.sources.registry import open_live_source
     from monitor.stream.shedding import timed
     from monitor.training.enrolling import enrol
-    from monitor.training.taking import LiveEnrolment
+    from monitor.training.live_enrolment import LiveEnrolment
     from monitor.types import Block, Gap
 
     names = tuple(features) if features is not None else defaults()

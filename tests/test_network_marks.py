@@ -24,7 +24,7 @@ from monitor.sources.frames import FramesFile, write_frames
 from monitor.stream.monitor import Monitor
 from monitor.stream.shedding import Timed
 from monitor.training.enrolling import enrol
-from monitor.training.keeping import HearingOptions
+from monitor.training.frames_folder import HearingOptions
 from monitor.training.listening import Listener
 from monitor.types import Track
 from tests.population.laws import rank_law

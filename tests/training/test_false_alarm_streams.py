@@ -15,7 +15,7 @@ from monitor.population.population import Population
 from monitor.training import fitted, others
 from monitor.training.calibrating import calibrate
 from monitor.training.enrolling import enrol
-from monitor.training.others import with_maxima
+from monitor.training.false_alarm_streams import with_maxima
 from monitor.training.streams import stream_of
 from monitor.training.voices import collect
 

@@ -8,7 +8,7 @@ import pytest
 from monitor.features.extractor import Extractor
 from monitor.features.f0 import F0
 from monitor.sources import FramesFile
-from monitor.training.taking import LiveEnrolment
+from monitor.training.live_enrolment import LiveEnrolment
 from monitor.types import Block
 from tests.contracts import voice
 

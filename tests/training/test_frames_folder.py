@@ -15,9 +15,9 @@ from monitor.sources.fingerprints import recording_hashes
 from monitor.sources.frames import FramesFile, write_frames
 from monitor.sources.provenance import provenance_of
 from monitor.stream.overlap import session_of
-from monitor.training import keeping
+from monitor.training import frames_folder
 from monitor.training.enrolling import enrol
-from monitor.training.keeping import HearingOptions, keep, orders, write_manifest
+from monitor.training.frames_folder import HearingOptions, keep, orders, write_manifest
 from monitor.types import Track
 
 HOW = HearingOptions(("f0",))
@@ -72,7 +72,7 @@ def test_only_what_has_changed_is_heard_again(corpus, tmp_path, flac, monkeypatc
     assert heard(wanted, HearingOptions(("f0", "phones"))) == [6, 9]
     assert heard(wanted, replace(HOW, seconds=3.0)) == [3, 3]
     assert heard(wanted, replace(HOW, channel=1)) == [6, 9]
-    monkeypatch.setattr(keeping, "__version__", "0.2.0")
+    monkeypatch.setattr(frames_folder, "__version__", "0.2.0")
     assert heard(wanted, replace(HOW, channel=1)) == [6, 9]
 
 

@@ -12,10 +12,10 @@ from monitor.features.registry import make
 from monitor.protocols import Feature
 from monitor.types import TICKS_PER_SECOND, Block, Frames
 
-__all__ = ["Hearing"]
+__all__ = ["BlocksToTicks"]
 
 
-class Hearing:
+class BlocksToTicks:
     """Feeds the features of a monitor.
 
     Args:

@@ -9,7 +9,7 @@ import numpy as np
 from monitor.kinds import FeatureSpec, Kind, comparable_features
 from monitor.population.population import SLICE_SECONDS, Population
 from monitor.stream.background import shipped_readers
-from monitor.stream.evidence import Evidence
+from monitor.stream.heard import Evidence
 from monitor.types import AnyArray
 
 __all__ = ["LEAST", "alike", "cohort", "comparable", "judged_by", "unlike"]

@@ -7,7 +7,7 @@ import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from monitor.plots.crowd import paint_crowd
+from monitor.plots.identification import paint_crowd
 from monitor.plots.inline import COLOURS
 from tests.evaluation.made import crowd, curves
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from monitor.bounds import LEAST_RATE, MOST_CHANNELS, MOST_RATE
+from monitor.audio_limits import LEAST_RATE, MOST_CHANNELS, MOST_RATE
 from monitor.errors import SourceError
 from monitor.phrases import plural
 

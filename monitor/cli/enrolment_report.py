@@ -10,7 +10,7 @@ from monitor.phrases import plural
 
 if TYPE_CHECKING:
     from monitor.population.population import Population
-    from monitor.training.alike import UnlikeSession
+    from monitor.training.session_check import UnlikeSession
 
 __all__ = ["in_words"]
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from monitor.apart import AHEAD, Apart
 from monitor.errors import SourceError
+from monitor.processes import AHEAD, Apart
 
 
 def counted(most: int) -> Iterator[int]:
