@@ -36,7 +36,9 @@ Calibrate: what a rank among people of yours means:
 >>> people = people.with_laws(laws)
 >>> people.save("us.npz")
 
-Evaluate an anonymiser: score recordings that it made against the people, by every metric:
+Evaluate an anonymiser: score recordings that it made against the people, by every metric. There is
+no anonymiser here, so the recordings that were enrolled stand in for its: ``allow_overlap`` lets
+them, and the figures say no more than that. Leave it out for recordings of your own:
 
 >>> from monitor import evaluate, score
 >>> scores = score(voices, people, seconds=10, allow_overlap=True).matrices["f0"]

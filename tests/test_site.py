@@ -6,14 +6,17 @@ import posixpath
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from html.parser import HTMLParser
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 from urllib.parse import unquote, urldefrag
 
 import pytest
 
 pytest.importorskip("material", reason="needs the extra docs")
+griffe = pytest.importorskip("griffe", reason="needs the extra docs")
 
 ROOT = Path(__file__).resolve().parents[1]
 REMOTE = re.compile(r"^(\w+:)?//")
@@ -127,3 +130,35 @@ def test_examples_are_shown_as_code(site):
         text = path.read_text(encoding="utf-8")
         assert "<blockquote>" not in text, path.name
         assert 'class="highlight"' in text, path.name
+
+
+def test_what_is_evaluated_with_comes_first(site):
+    text = (site / "api" / "evaluate.html").read_text("utf-8")
+    names = re.findall(r'<h\d id="monitor\.evaluation\.(\w+)"', text)
+    assert names[:3] == ["evaluate", "ScoreMatrix", "compare"]
+
+
+def described(thing: Any) -> Iterator[tuple[str, str, str]]:
+    """Attributes that docstrings describe: path, the type shown, the type in the code or there."""
+    for each in thing.members.values():
+        if each.is_alias or not (each.is_module or each.is_class):
+            continue
+        for section in each.docstring.parse("google") if each.docstring else []:
+            for item in section.value if section.kind.value == "attributes" else []:
+                known = each.all_members.get(item.name)
+                code = getattr(known, "annotation", None)
+                if f"{item.name} ({item.annotation}):" in each.docstring.value:
+                    code = item.annotation
+                yield f"{each.path}.{item.name}", str(item.annotation), str(code)
+        yield from described(each)
+
+
+def test_attributes_are_shown_with_the_types_that_they_have():
+    extensions = griffe.load_extensions(str(ROOT / "docs" / "examples.py"))
+    package = griffe.load(
+        "monitor", search_paths=[ROOT], docstring_parser="google", extensions=extensions
+    )
+    found = {path: (shown, code) for path, shown, code in described(package)}
+    assert {path: types for path, types in found.items() if types[0] != types[1]} == {}
+    assert found["monitor.stream.monitor.Monitor.recordings"][0] == "Recordings"
+    assert found["monitor.types.Words.begins"] == found["monitor.types.Words.ends"]

@@ -73,7 +73,8 @@ class Monitor:
     Attributes:
         unheard: features of the population that could be listened for, and are not, since nobody
             chose and they cannot be computed here.
-        recordings: those of the stream: which is being heard, and what is to be said of them.
+        recordings (Recordings): those of the stream: which is being heard, and what is to be said
+            of them.
         settings: what was asked for.
         front_end: what makes frames of audio, and refuses frames that do not fit the templates.
 
