@@ -6,7 +6,7 @@ python examples/01_ten_lines.py RECORDING      (without one: the ten real minute
 import sys
 
 from monitor import Monitor, Population, alerts, sources
-from monitor.population.reference import DEMO_SPEAKER, demo_frames
+from monitor.population import DEMO_SPEAKER, demo_frames
 
 population = Population.reference()  # or Population.load("speakers.npz")
 recording = sys.argv[1] if len(sys.argv) > 1 else demo_frames()

@@ -14,7 +14,7 @@ from typing import Any
 
 from monitor import Monitor, Population, Run, alerts
 from monitor.alerts.actions import Courier
-from monitor.population.reference import DEMO_SPEAKER, demo_frames
+from monitor.population import DEMO_SPEAKER, demo_frames
 
 
 class YourFunction:

@@ -19,6 +19,7 @@ import monitor
 import monitor.alerts
 import monitor.sources
 from monitor.cli import COMMANDS
+from tests.pages import fenced
 
 NAMES = {
     "monitor": [
@@ -103,6 +104,7 @@ NAMES = {
         "tag",
     ],
     "monitor.features": ["FEATURES", "make", "register"],
+    "monitor.features.said_phones": ["SaidPhone", "said_phones"],
     "monitor.kinds": [
         "EMBEDDING",
         "FeatureSpec",
@@ -115,7 +117,17 @@ NAMES = {
         "kind",
     ],
     "monitor.ledger": ["Ledger", "LedgerSession"],
+    "monitor.maths.identification": [
+        "FORMS",
+        "Form",
+        "beta_binomial",
+        "fit_rates",
+        "logit",
+        "pitman_yor",
+        "probit",
+    ],
     "monitor.population": [
+        "DEMO_SPEAKER",
         "Cohort",
         "FeatureTemplates",
         "Laws",
@@ -123,6 +135,7 @@ NAMES = {
         "RankLaw",
         "SourceNote",
         "Speaker",
+        "demo_frames",
     ],
     "monitor.protocols": [
         "AlertAction",
@@ -234,6 +247,27 @@ def test_every_module_says_what_it_exports(name):
     for each in names:
         assert hasattr(module, each), each
     assert module.__doc__
+
+
+def shown() -> list[str]:
+    """The code that people are shown: examples, and the blocks of the guides."""
+    root = Path(__file__).resolve().parents[1]
+    guides = [*root.glob("*.md"), *root.glob("docs/*.md")]
+    blocks = [code for page in guides for code in fenced(page.read_text("utf-8"), "python")]
+    return [path.read_text("utf-8") for path in root.glob("examples/*.py")] + blocks
+
+
+def test_the_code_that_people_are_shown_imports_public_names_alone():
+    found = {
+        f"{node.module}.{name.name}"
+        for code in shown()
+        for node in ast.walk(ast.parse(code))
+        if isinstance(node, ast.ImportFrom) and str(node.module).startswith("monitor")
+        for name in node.names
+    }
+    public = {f"{room}.{name}" for room, names in NAMES.items() for name in names}
+    assert len(found) > 20
+    assert found - public == set()
 
 
 @pytest.mark.parametrize("name", NAMES)

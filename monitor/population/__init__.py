@@ -10,8 +10,10 @@ if TYPE_CHECKING:
     from monitor.population.cohort import Cohort
     from monitor.population.law import Laws, RankLaw
     from monitor.population.population import FeatureTemplates, Population, SourceNote, Speaker
+    from monitor.population.reference import DEMO_SPEAKER, demo_frames
 
 __all__ = [
+    "DEMO_SPEAKER",
     "Cohort",
     "FeatureTemplates",
     "Laws",
@@ -19,9 +21,11 @@ __all__ = [
     "RankLaw",
     "SourceNote",
     "Speaker",
+    "demo_frames",
 ]
 
 _HOMES = {
+    "DEMO_SPEAKER": "reference",
     "Cohort": "cohort",
     "FeatureTemplates": "population",
     "Laws": "law",
@@ -29,6 +33,7 @@ _HOMES = {
     "RankLaw": "law",
     "SourceNote": "population",
     "Speaker": "population",
+    "demo_frames": "reference",
 }
 
 __getattr__, __dir__ = lazily(__name__, _HOMES)

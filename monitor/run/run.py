@@ -85,7 +85,7 @@ class Run(Managed):
 
     Example:
         >>> from monitor import Monitor, Population, alerts
-        >>> from monitor.population.reference import demo_frames
+        >>> from monitor.population import demo_frames
         >>> monitor = Monitor(Population.reference(), ["f0"], step_seconds=60)
         >>> with Run(demo_frames(), monitor, rules=[alerts.Threshold("bits", 1)]) as run:
         ...     for record in run:
