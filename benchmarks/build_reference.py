@@ -90,7 +90,7 @@ def main() -> None:
             features=FEATURES,
             seconds=TEMPLATE_SPEECH_SECONDS,
         )
-        voices, shapes, problems = collect(
+        voices, specs, problems = collect(
             find(_manifest(Path(folder) / "all.csv", given.frames, rows)), features=FEATURES
         )
         cohort, more = cohort_of(
@@ -103,7 +103,7 @@ def main() -> None:
     own = made.population.scoring().seconds
     learnt = calibrate(
         voices,
-        shapes,
+        specs,
         lengths=LENGTHS,
         template_lengths=sorted({*TEMPLATE_LENGTHS, own}),
         sets=SETS,

@@ -186,10 +186,10 @@ def part(
     enrolled = population
     for name in out:
         enrolled = enrolled.without(name)
-    shapes = population.specs
+    specs = population.specs
     laws = calibrate(
         known,
-        shapes,
+        specs,
         lengths=LENGTHS,
         template_lengths=[population.scoring().seconds],
         sets=sorted({(name,) for name in features} | {features}),

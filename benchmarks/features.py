@@ -61,15 +61,15 @@ def main() -> None:
         ]
         lines = [f"{path.resolve()},{path.parent.name},{path.stem}" for path in files]
         manifest.write_text("\n".join(["path,speaker,session", *lines, ""]), encoding="utf-8")
-        voices, shapes, problems = collect(find(manifest), features=features)
+        voices, specs, problems = collect(find(manifest), features=features)
     for problem in problems:
         raise SystemExit(problem)
     trained = trainers(given.frames)
     if given.alike:
-        trained = dict.fromkeys(shapes, set.union(*trained.values()))
+        trained = dict.fromkeys(specs, set.union(*trained.values()))
     made = calibrate(
         voices,
-        shapes,
+        specs,
         lengths=lengths,
         template_lengths=(given.template,),
         trained=trained,

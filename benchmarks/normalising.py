@@ -35,7 +35,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Scores set against a cohort, in several ways.")
     parser.add_argument("frames", type=Path)
     given = parser.parse_args()
-    voices, shapes = collected(given.frames, FEATURES)
+    voices, specs = collected(given.frames, FEATURES)
     cohort, _ = cohort_of(find(given.frames / BACKGROUND), features=FEATURES)
     (plan,) = (
         plan
@@ -44,7 +44,7 @@ def main() -> None:
     )
     print("| | raw: area, least Cllr | less the mean | and by the spread |")
     print("| --- | ---: | ---: | ---: |")
-    for name, spec in shapes.items():
+    for name, spec in specs.items():
         measure = spec.kind.similarity()
         cells = [
             ", ".join(f"{x:.2f}" for x in each) for each in figures(plan, name, measure, cohort)

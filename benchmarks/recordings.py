@@ -28,7 +28,7 @@ from monitor.features.registry import make
 from monitor.features.tracks import join_frames
 from monitor.population.population import Population
 from monitor.sources.file import File
-from monitor.stream.heard import Evidence
+from monitor.stream.heard import HeardTotals
 from monitor.stream.same_person import LEAST, alike, cohort
 from monitor.types import TICKS_PER_SECOND, AnyArray, Block, Frames
 
@@ -89,7 +89,7 @@ def hear(path: Path, names: Sequence[str], seconds: float) -> Frames:
     return reduce(join_frames, [*heard, extractor.flush()])
 
 
-def voice(frames: Frames, names: Sequence[str], seconds: float) -> Evidence:
+def voice(frames: Frames, names: Sequence[str], seconds: float) -> HeardTotals:
     """What the first seconds brought."""
     ticks = round(seconds * TICKS_PER_SECOND)
     totals, counts = {}, {}
@@ -98,18 +98,18 @@ def voice(frames: Frames, names: Sequence[str], seconds: float) -> Evidence:
         sketch = templates.spec.sketch()
         sketch.learn_many(track.values[track.ticks <= ticks])
         totals[name], counts[name] = sketch.total, sketch.frames
-    return Evidence(int(frames.speech[:ticks].sum()), totals, counts, counts)
+    return HeardTotals(int(frames.speech[:ticks].sum()), totals, counts, counts)
 
 
 def pairs(
-    voices: Mapping[str, Sequence[Evidence]],
+    voices: Mapping[str, Sequence[HeardTotals]],
     names: Sequence[str],
     features: Sequence[str],
     sex: Mapping[str, str],
 ) -> tuple[AnyArray, AnyArray, AnyArray]:
     """The figures of same pairs, and of different ones of two sexes and of one."""
 
-    def figure(one: Evidence, other: Evidence, *who: str) -> float:
+    def figure(one: HeardTotals, other: HeardTotals, *who: str) -> float:
         kept = np.array([name not in who for name in READERS.names])
         parts = []
         for feature in features:

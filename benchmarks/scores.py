@@ -37,10 +37,10 @@ def main() -> None:
         files = [f for name in CORPORA for f in sorted((given.frames / name).rglob("*.npz"))]
         lines = [f"{file.resolve()},{file.parent.name},{file.stem}" for file in files]
         manifest.write_text("\n".join(["path,speaker,session", *lines, ""]), encoding="utf-8")
-        voices, shapes, problems = collect(find(manifest))
+        voices, specs, problems = collect(find(manifest))
     for problem in problems:
         raise SystemExit(problem)
-    measures = {name: spec.kind.similarity() for name, spec in shapes.items()}
+    measures = {name: spec.kind.similarity() for name, spec in specs.items()}
     units = round(given.seconds * UNITS_PER_SECOND), round(given.template * UNITS_PER_SECOND)
     (plan,) = (
         plan

@@ -45,7 +45,7 @@ def main() -> None:
     parser.add_argument("--features", default="f0,voice")
     given = parser.parse_args()
     gender = {row["speaker"]: row["gender"] for row in chapters(given.speech)}
-    voices, shapes = collected(given.frames, given.features.split(","))
+    voices, specs = collected(given.frames, given.features.split(","))
     generator = np.random.default_rng(0)
     threshold, session_check.UNLIKE_BITS = (
         session_check.UNLIKE_BITS,
@@ -58,7 +58,7 @@ def main() -> None:
         ours, theirs = halves(voices, generator)
         laws = calibrate(
             ours,
-            shapes,
+            specs,
             lengths=LENGTHS,
             template_lengths=LEARNT,
             replicates=20,
@@ -67,7 +67,7 @@ def main() -> None:
         )
         for seconds in SESSION_SECONDS:
             slices = round(seconds / SLICE_SECONDS)
-            others = _population(ours, shapes, round(OTHERS_SECONDS / SLICE_SECONDS))
+            others = _population(ours, specs, round(OTHERS_SECONDS / SLICE_SECONDS))
             others = others.with_laws(laws.laws)
             for one, other in combinations(_sessions(theirs, slices), 2):
                 (name, first), (second_name, second) = one, other
@@ -75,7 +75,7 @@ def main() -> None:
                     kind = "one person"
                 else:
                     kind = "one sex" if gender[name] == gender[second_name] else "two sexes"
-                made = _joined([first, second], shapes, slices)
+                made = _joined([first, second], specs, slices)
                 parts = {"x": (("1", slices), ("2", slices))}
                 bits = unlike_sessions(made, parts, others)[0].bits
                 read[seconds, kind][name, second_name].append(bits)
@@ -98,25 +98,25 @@ def _sessions(
 
 
 def _joined(
-    sessions: list[dict[str, SessionFrames]], shapes: Mapping[str, FeatureSpec], slices: int
+    sessions: list[dict[str, SessionFrames]], specs: Mapping[str, FeatureSpec], slices: int
 ) -> Population:
     """One speaker of these sessions, as many slices of each."""
     features = {}
-    for name, spec in shapes.items():
+    for name, spec in specs.items():
         rows = [s[name].total(i * _SLICE, _SLICE) for s, i in product(sessions, range(slices))]
         features[name] = FeatureTemplates(spec, np.stack(rows))
     return Population([Speaker("x")], np.array([0, len(sessions) * slices]), features)
 
 
 def _population(
-    voices: list[SpeakerSpeech], shapes: Mapping[str, FeatureSpec], slices: int
+    voices: list[SpeakerSpeech], specs: Mapping[str, FeatureSpec], slices: int
 ) -> Population:
     """Everybody whose longest session is long enough."""
     made = None
     for voice in voices:
         longest = max(range(len(voice.sessions)), key=voice.length)
         if voice.length(longest) >= slices * _SLICE:
-            one = _joined([voice.sessions[longest]], shapes, slices)
+            one = _joined([voice.sessions[longest]], specs, slices)
             one = Population([Speaker(voice.name)], one.offsets, one.features)
             made = one if made is None else made.joined(one)
     assert made is not None

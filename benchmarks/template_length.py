@@ -46,8 +46,8 @@ def main() -> None:
     # the others are for information and take most of the time
     setattr(fitted, "LOSSES", ("LL",))  # noqa: B010
     names = given.features.split(",")
-    voices, shapes = collected(given.frames, names)
-    measures = {n: s.kind.similarity() for n, s in shapes.items()}
+    voices, specs = collected(given.frames, names)
+    measures = {n: s.kind.similarity() for n, s in specs.items()}
     additive = np.array([measure.additive for measure in measures.values()])
     found: dict[tuple[str, str, float, float], list[tuple[float, float, float]]] = defaultdict(list)
     generator = np.random.default_rng(0)
@@ -55,7 +55,7 @@ def main() -> None:
         ours, theirs = halves(voices, generator)
         laws = calibrate(
             ours,
-            shapes,
+            specs,
             lengths=LENGTHS,
             template_lengths=LEARNT,
             replicates=20,
@@ -97,10 +97,10 @@ def collected(
         files = [f for corpus in CORPORA for f in sorted((frames / corpus).rglob("*.npz"))]
         lines = [f"{file.resolve()},{file.parent.name},{file.stem}" for file in files]
         manifest.write_text("\n".join(["path,speaker,session", *lines, ""]), encoding="utf-8")
-        voices, shapes, problems = collect(find(manifest), features=features)
+        voices, specs, problems = collect(find(manifest), features=features)
     for problem in problems:
         raise SystemExit(problem)
-    return voices, shapes
+    return voices, specs
 
 
 def halves(

@@ -42,8 +42,8 @@ def main() -> None:
     parser.add_argument("frames", type=Path)
     given = parser.parse_args()
     trained = trainers(given.frames)["phones"]
-    voices, shapes = collected(given.frames, FEATURES)
-    measures = {n: s.kind.similarity() for n, s in shapes.items()}
+    voices, specs = collected(given.frames, FEATURES)
+    measures = {n: s.kind.similarity() for n, s in specs.items()}
     knows = np.array([voice.name in trained for voice in voices])
     print("| session | T | " + " | ".join(FEATURES) + " |")
     print("| --- | ---: |" + " ---: |" * len(FEATURES))

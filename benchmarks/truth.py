@@ -117,7 +117,7 @@ def main() -> None:
         parser.add_argument(name, type=Path)
     parser.add_argument("-o", "--output", type=Path)
     given = parser.parse_args()
-    readers, shapes = collected(given.frames, FEATURES)
+    readers, specs = collected(given.frames, FEATURES)
     foreign, _, _ = collect(find(given.nonnative_frames), features=FEATURES)
     apart = {
         each.speaker
@@ -125,7 +125,7 @@ def main() -> None:
         if each.role == "held out"
     }
     cohort, _ = cohort_of(find(given.frames / BACKGROUND), features=FEATURES)
-    measures = {n: s.kind.similarity() for n, s in shapes.items()}
+    measures = {n: s.kind.similarity() for n, s in specs.items()}
     against = {name: CohortScoring(cohort, name, each) for name, each in measures.items()}
     voices = [*readers, *foreign]
     known = trainers(given.speech)["phones"]

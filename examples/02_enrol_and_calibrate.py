@@ -22,8 +22,8 @@ for problem in enrolment.problems:
     print("skipped:", problem)
 
 # what a rank among them means, at three lengths of speech
-voices, shapes, _ = collect(recordings, features=features)
-calibration = calibrate(voices, shapes, lengths=(1, 10, 30), template_lengths=(60,))
+voices, specs, _ = collect(recordings, features=features)
+calibration = calibrate(voices, specs, lengths=(1, 10, 30), template_lengths=(60,))
 for row in calibration.rows:
     print(
         f"{row['session']:5}-session, T = {row['T']:4g} s: {row['mean_bits_model']:.2f} bits on "

@@ -40,9 +40,9 @@ with tempfile.TemporaryDirectory() as folder:
             write_frames(home / f"{session}.npz", made.speech, made.tracks, SIZES, FRAME_SECONDS)
     recordings = corpus.find(Path(folder))
     enrolment = enrol(recordings, seconds=60)
-    voices, shapes, _ = collect(recordings)
+    voices, specs, _ = collect(recordings)
 
-calibration = calibrate(voices, shapes, lengths=(3, 10, 30), template_lengths=(60,))
+calibration = calibrate(voices, specs, lengths=(3, 10, 30), template_lengths=(60,))
 population = enrolment.population.with_laws(calibration.laws)
 
 monitor = Monitor(population, features=["tokens", "voice"], watch="speaker07", step_seconds=5)

@@ -85,15 +85,15 @@ def main() -> None:
     register(Style)
     features = ["f0", "style"]
     with tempfile.TemporaryDirectory() as folder:
-        voices = Path(folder, "voices")
+        speech = Path(folder, "speech")
         for person in range(PEOPLE):
             for session in (1, 2):
-                record(voices, person, session)
-        found = corpus.find(voices)
-        people = enrol(found, features=features, seconds=20).population
-        heard, specs, _ = collect(found, features=features)
+                record(speech, person, session)
+        recordings = corpus.find(speech)
+        people = enrol(recordings, features=features, seconds=20).population
+        voices, specs, _ = collect(recordings, features=features)
         laws = calibrate(
-            heard, specs, lengths=[2, 5, 15], template_lengths=[20], trials=5, replicates=20,
+            voices, specs, lengths=[2, 5, 15], template_lengths=[20], trials=5, replicates=20,
             prior=None, cohort=None,
         ).laws  # fmt: skip
 

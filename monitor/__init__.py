@@ -23,16 +23,16 @@ Attach a microphone: `sources.Microphone`, or a queue that your own audio callba
 Enrol your people:
 
 >>> from monitor import corpus, enrol
->>> voices = corpus.find("voices")
->>> people = enrol(voices, features=["f0"], seconds=30).population
+>>> recordings = corpus.find("voices")
+>>> people = enrol(recordings, features=["f0"], seconds=30).population
 >>> len(people), people.common_seconds
 (12, 30.0)
 
 Calibrate: what a rank among people of yours means:
 
 >>> from monitor import calibrate, collect
->>> heard, shapes, _ = collect(voices, features=["f0"])
->>> laws = calibrate(heard, shapes, lengths=[1, 10], template_lengths=[30], trials=4).laws
+>>> voices, specs, _ = collect(recordings, features=["f0"])
+>>> laws = calibrate(voices, specs, lengths=[1, 10], template_lengths=[30], trials=4).laws
 >>> people = people.with_laws(laws)
 >>> people.save("us.npz")
 
@@ -41,7 +41,7 @@ no anonymiser here, so the recordings that were enrolled stand in for its: ``all
 them, and the figures say no more than that. Leave it out for recordings of your own:
 
 >>> from monitor import evaluate, score
->>> scores = score(voices, people, seconds=10, allow_overlap=True).matrices["f0"]
+>>> scores = score(recordings, people, seconds=10, allow_overlap=True).matrices["f0"]
 >>> report = evaluate(scores)
 >>> round(report["srd.mean_bits"].value, 1), round(report.ceiling_bits, 1)
 (..., 3.6)

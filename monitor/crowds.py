@@ -15,14 +15,13 @@ from monitor.errors import UsageError
 __all__ = [
     "SCALE",
     "Crowd",
-    "at_least",
     "axis_top",
     "best_match",
     "crowd_of",
     "found_among",
-    "headline",
     "left_of",
     "narrowed",
+    "narrowed_sentence",
     "people",
     "rounded",
     "sizes",
@@ -171,11 +170,11 @@ def widest(reading: Mapping[str, Any]) -> Mapping[str, Any] | None:
     return max(found, key=lambda each: float(each["people"]), default=None)
 
 
-def at_least(reading: Mapping[str, Any], bits: str) -> str:
+def bits_or_more(reading: Mapping[str, Any], bits: str) -> str:
     """Bits of evidence, which may be more than the data can tell.
 
     Examples:
-        >>> at_least({"at_least": True}, "14.2 bits"), at_least({}, "11.3 bits")
+        >>> bits_or_more({"at_least": True}, "14.2 bits"), bits_or_more({}, "11.3 bits")
         ('at least 14.2 bits', '11.3 bits')
     """
     return f"at least {bits}" if reading.get("at_least") else bits
@@ -252,13 +251,13 @@ def axis_top(bits: float) -> float:
     return ahead if ahead - bits <= NEAR_BITS else bits
 
 
-def headline(reading: Mapping[str, Any], watch: str) -> str:
+def narrowed_sentence(reading: Mapping[str, Any], watch: str) -> str:
     """What the evidence of a reading means in the largest crowd, as a sentence; else empty.
 
     Examples:
         >>> def said(bits, watch="ann", people=1e6):
         ...     entry = {"people": people, "bits": bits}
-        ...     return headline({"evidence_bits": bits, "among": [entry]}, watch)
+        ...     return narrowed_sentence({"evidence_bits": bits, "among": [entry]}, watch)
         >>> said(11.3)
         'this voice narrows a city of a million down to about 400 people who would fit as ann does'
         >>> said(11.3, "me")

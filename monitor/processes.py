@@ -15,7 +15,7 @@ from monitor.errors import MonitorError
 from monitor.managed import Managed
 from monitor.workers import THREADS, no_interrupt
 
-__all__ = ["Apart"]
+__all__ = ["GeneratorProcesses"]
 
 AHEAD = 120
 """Results of one process that may wait to be taken."""
@@ -24,7 +24,7 @@ _Task = TypeVar("_Task")
 _Result = TypeVar("_Result")
 
 
-class Apart(Managed, Generic[_Task, _Result]):
+class GeneratorProcesses(Managed, Generic[_Task, _Result]):
     """``work(task)``, a generator, for every task: the tasks are dealt out to some processes.
 
     Each process does its tasks one after the other, with one thread, and waits when it is far
@@ -37,8 +37,8 @@ class Apart(Managed, Generic[_Task, _Result]):
             ``if __name__ == "__main__":``.
 
     Example:
-        >>> with Apart(iter, ["ab", "c"], jobs=2) as apart:
-        ...     [list(apart.of(place)) for place in range(2)]
+        >>> with GeneratorProcesses(iter, ["ab", "c"], jobs=2) as processes:
+        ...     [list(processes.of(place)) for place in range(2)]
         [['a', 'b'], ['c']]
     """
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from monitor.crowds import SCALE, best_match, crowd_of, headline, left_of, rounded, sizes
+from monitor.crowds import SCALE, best_match, crowd_of, left_of, narrowed_sentence, rounded, sizes
 from monitor.errors import UsageError
 
 
@@ -19,8 +19,8 @@ def reading(bits, people=10**6, spread=1.0, **more):
 
 
 @given(st.floats(-30, 19.9), st.sampled_from([50, 10**4, 10**6, 8 * 10**9]), st.booleans())
-def test_every_headline_is_a_sentence_that_claims_no_certainty(bits, people, clipped):
-    said = headline(reading(bits, people, at_least=clipped), "ann")
+def test_every_sentence_is_one_that_claims_no_certainty(bits, people, clipped):
+    said = narrowed_sentence(reading(bits, people, at_least=clipped), "ann")
     assert said.startswith("this voice ")
     assert not re.search(r"\b1 people|  |None|nan|\b0 people|e\+", said)
     assert "ann" in said
@@ -46,23 +46,27 @@ def test_rough_numbers_are_not_off_by_more_than_a_quarter(count):
 
 
 def test_what_the_evidence_says_in_each_case():
-    assert headline(reading(11.3), "me") == (
+    assert narrowed_sentence(reading(11.3), "me") == (
         "your voice narrows a city of a million down to about 400 people who would fit as you do"
     )
-    assert headline(reading(14.2, at_least=True), "4088") == (
+    assert narrowed_sentence(reading(14.2, at_least=True), "4088") == (
         "this voice narrows a city of a million down to about 50 people or fewer who would fit as "
         "4088 does"
     )
-    assert headline(reading(11.3, spread=2.0), "4088") == (
+    assert narrowed_sentence(reading(11.3, spread=2.0), "4088") == (
         "this voice narrows a city of a million down to somewhere between 100 and 1,600 people "
         "who would fit as 4088 does"
     )
-    assert "and perhaps not at all" in headline(reading(1.5, spread=2.0), "4088")
-    assert headline(reading(13.2, 10**4), "4088").endswith("down to hardly anybody but 4088")
-    assert headline(reading(0.0), "4088").startswith("this voice says nothing yet: anybody in")
-    assert "points away from 4088" in headline(reading(-3.0), "4088")
-    assert headline({"evidence_bits": 3.0, "among": None}, "4088") == ""
-    assert headline({}, "4088") == ""
+    assert "and perhaps not at all" in narrowed_sentence(reading(1.5, spread=2.0), "4088")
+    assert narrowed_sentence(reading(13.2, 10**4), "4088").endswith(
+        "down to hardly anybody but 4088"
+    )
+    assert narrowed_sentence(reading(0.0), "4088").startswith(
+        "this voice says nothing yet: anybody in"
+    )
+    assert "points away from 4088" in narrowed_sentence(reading(-3.0), "4088")
+    assert narrowed_sentence({"evidence_bits": 3.0, "among": None}, "4088") == ""
+    assert narrowed_sentence({}, "4088") == ""
 
 
 def test_few_words_for_a_line():

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from monitor.errors import SourceError
-from monitor.processes import AHEAD, Apart
+from monitor.processes import AHEAD, GeneratorProcesses
 
 
 def counted(most: int) -> Iterator[int]:
@@ -23,26 +23,26 @@ def told(_: None) -> Iterator[tuple[int, str | None]]:
 
 @pytest.mark.slow
 def test_each_task_by_its_place_and_an_error_where_it_came():
-    with Apart(counted, [2, 3, 4 * AHEAD, 1], jobs=2) as apart:
-        assert list(apart.of(0)) == [0, 1]
-        broken = apart.of(1)
+    with GeneratorProcesses(counted, [2, 3, 4 * AHEAD, 1], jobs=2) as processes:
+        assert list(processes.of(0)) == [0, 1]
+        broken = processes.of(1)
         assert [next(broken) for _ in range(3)] == [0, 1, 2]
         with pytest.raises(SourceError, match="it broke"):
             next(broken)
-        assert list(apart.of(2)) == list(range(4 * AHEAD))
-        assert list(apart.of(3)) == [0]
+        assert list(processes.of(2)) == list(range(4 * AHEAD))
+        assert list(processes.of(3)) == [0]
 
 
 @pytest.mark.slow
 def test_processes_are_others_and_have_one_thread():
-    with Apart(told, [None] * 3, jobs=2) as apart:
-        found = [next(apart.of(place)) for place in range(3)]
+    with GeneratorProcesses(told, [None] * 3, jobs=2) as processes:
+        found = [next(processes.of(place)) for place in range(3)]
     assert found[0] == found[2] != found[1]
     assert {threads for _, threads in found} == {"1"}
     assert os.getpid() not in {process for process, _ in found}
 
 
 def test_what_is_not_wanted_any_more_is_ended():
-    with Apart(counted, [1 << 60], jobs=1) as apart:
-        assert next(apart.of(0)) == 0
-    assert not any(process.is_alive() for process in apart._processes)
+    with GeneratorProcesses(counted, [1 << 60], jobs=1) as processes:
+        assert next(processes.of(0)) == 0
+    assert not any(process.is_alive() for process in processes._processes)

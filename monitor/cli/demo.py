@@ -11,7 +11,7 @@ import click
 from monitor.cli.extras import EXTRAS, extra, install
 from monitor.cli.options import among_option
 from monitor.cli.saying import say
-from monitor.crowds import at_least, headline
+from monitor.crowds import bits_or_more, narrowed_sentence
 from monitor.phrases import plural, verdict
 
 __all__ = ["command"]
@@ -107,8 +107,8 @@ def _in_words(records: list[dict[str, Any]], reader: str, threshold: float) -> I
         for name, feature in last["features"].items()
     )
     length = plural(round(last["seconds"] / 60), "minute")
-    if crowd := headline(last, reader):
-        bits = at_least(last, f"{last['evidence_bits']:.1f} bits")
+    if crowd := narrowed_sentence(last, reader):
+        bits = bits_or_more(last, f"{last['evidence_bits']:.1f} bits")
         yield (
             f"After {length} {crowd}: {bits} of evidence. That is no certainty, and it assumes "
             "recordings like those it was learnt from."

@@ -264,7 +264,7 @@ among_option = click.option(
     "--among",
     type=People(),
     help="Say what the voice is worth among so many people, such as 1e4,1e6: a town, a city; the "
-    "last is the headline's. [default: the N enrolled, and a million]",
+    "largest is told in the first line. [default: the N enrolled, and a million]",
 )
 """For commands that hear a stream: their ``among``."""
 

@@ -20,7 +20,7 @@ from monitor.ledger.rows import record_of_row, session_of_row, total_of
 from monitor.managed import Managed
 from monitor.network_marks import unlike_networks
 from monitor.sources.provenance import Provenance
-from monitor.stream.heard import Evidence
+from monitor.stream.heard import HeardTotals
 from monitor.types import TICKS_PER_SECOND
 
 __all__ = ["Carried", "Ledger"]
@@ -35,13 +35,13 @@ class Carried:
     """The sums of earlier sessions, which a new one goes on from.
 
     Attributes:
-        evidence: the sum over the sessions that count; None where there are none.
+        heard: the sum over the sessions that count; None where there are none.
         sessions: how many these are.
         left_out: sessions that do not count, since a feature was not listened for in them.
         peak_bits: the largest headline in any of them.
     """
 
-    evidence: Evidence | None
+    heard: HeardTotals | None
     sessions: int
     left_out: int
     peak_bits: float
@@ -109,7 +109,7 @@ class Ledger(Managed):
                     left_out += 1
                     continue
                 sketches = {name: rows[name] for name in features}
-                parts.append(self._evidence(session, sketches, features))
+                parts.append(self._heard_in(session, sketches, features))
                 peak = max(peak, session["peak_bits"] or 0.0)
         return Carried(reduce(add, parts) if parts else None, len(parts), left_out, peak)
 
@@ -195,7 +195,7 @@ class Ledger(Managed):
     def refuse_twice(
         self, speaker: str, parts: Iterable[Provenance], own: int | None = None
     ) -> None:
-        """Refuse audio that an earlier session heard: its evidence would count twice.
+        """Refuse audio that an earlier session heard: it would count twice.
 
         Args:
             speaker: whose sessions; those in which nobody spoke do not count.
@@ -298,12 +298,12 @@ class Ledger(Managed):
         record = {} if row is None else record_of_row(self.path.name, session, row["record"])
         return {key: record.get(key) for key in _OF_EVIDENCE}
 
-    def _evidence(
+    def _heard_in(
         self,
         session: Mapping[str, Any],
         rows: Mapping[str, sqlite3.Row],
         features: Mapping[str, FeatureSpec],
-    ) -> Evidence:
+    ) -> HeardTotals:
         for name, row in rows.items():
             own = features[name]
             if (row["kind"], row["size"]) != (own.kind.name, own.size) or not np.isclose(
@@ -318,7 +318,7 @@ class Ledger(Managed):
                 where = f"session {session['id']} in {self.path.name}"
                 what = unlike_networks(name, where, row["network"], "the population", own.network)
                 raise StoreError(f"{what}, and do not add up; use another ledger")
-        return Evidence(
+        return HeardTotals(
             session["speech"],
             {name: total_of(self.path.name, row) for name, row in rows.items()},
             {name: row["frames"] for name, row in rows.items()},

@@ -53,7 +53,7 @@ def check(monitor: Monitor) -> str:
 class LedgerSession:
     """Takes the records of a run and keeps, of what its monitor heard, what the ledger keeps.
 
-    Makes the monitor begin with the evidence of the earlier sessions. It is an action of the run
+    Makes the monitor begin with what was heard in the earlier sessions. It is an action of the run
     (what cannot be written stops nothing, is tried again, and is told at the end) and a part of
     its checkpoints.
 
@@ -101,8 +101,8 @@ class LedgerSession:
         self._settled = self._closed = False
         self.incomplete = False
         self.carried = ledger.carried(self._speaker, self._features)
-        if self.carried.evidence is not None:
-            monitor.begin_with(self.carried.evidence, self.carried.peak_bits)
+        if self.carried.heard is not None:
+            monitor.begin_with(self.carried.heard, self.carried.peak_bits)
 
     def begin(self, start: Mapping[str, Any]) -> dict[str, Any]:
         """Begin the session, or take it up again.
@@ -119,7 +119,7 @@ class LedgerSession:
         self._open(start)
         self._patience(WAIT_MS)
         carried, notices = self.carried, list(start["notices"])
-        speech = carried.evidence.speech_seconds if carried.evidence is not None else 0.0
+        speech = carried.heard.speech_seconds if carried.heard is not None else 0.0
         if carried.sessions:
             s = "" if carried.sessions == 1 else "s"
             notices.append(
@@ -188,7 +188,7 @@ class LedgerSession:
         }
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Go on with the session of a ``state``; the monitor's own brings its evidence.
+        """Go on with the session of a ``state``; the monitor's own brings what was heard.
 
         Raises:
             StoreError: the session was forgotten.
@@ -252,7 +252,7 @@ class LedgerSession:
         self._flushed = self._clock()
         try:
             with transaction(self._ledger.connection):
-                if not self._counts and self._monitor.own_evidence.speech:
+                if not self._counts and self._monitor.own_heard.speech:
                     twice = self._ledger.heard_before(self._speaker, self._heard, self._id)
                     if twice is not None:  # another run was quicker
                         self._id, self._trouble = None, twice
@@ -274,7 +274,7 @@ class LedgerSession:
             self._saved_to = (self._last or {}).get("seconds", 0.0)
 
     def _store(self, ended: bool) -> None:
-        connection, last, own = self._ledger.connection, self._last, self._monitor.own_evidence
+        connection, last, own = self._ledger.connection, self._last, self._monitor.own_heard
         for table, seconds, record in self._waiting:
             connection.execute(f"INSERT INTO {table} VALUES (?, ?, ?)", (self._id, seconds, record))
         if last is not None:

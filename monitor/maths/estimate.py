@@ -10,7 +10,7 @@ import numpy as np
 from monitor.maths.intervals import TAIL, freedom, share_limits, t_limits
 from monitor.types import FloatArray
 
-__all__ = ["Estimate", "apart"]
+__all__ = ["Estimate", "difference_reach"]
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ class Estimate:
         return self.replicates[~np.isnan(self.replicates)]
 
 
-def apart(first: Estimate, other: Estimate, tail: float) -> float:
+def difference_reach(first: Estimate, other: Estimate, tail: float) -> float:
     """How far Student's limits of the difference of two independent estimates reach (Welch, 1947).
 
     Args:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from monitor.crowds import at_least, axis_top, left_of
+from monitor.crowds import axis_top, bits_or_more, left_of
 from monitor.plots.canvas import (
     BLACK,
     BLUE,
@@ -54,7 +54,7 @@ POWERS = {"linear": 1.0, "sqrt": 0.5}
 
 
 def plot_run(records: Sequence[Mapping[str, Any]], path: Path, *, title: str | None = None) -> None:
-    """Draw the headline of a run with its limits, ceilings, guides, alerts, changes and gaps.
+    """Draw a run: its first figure with limits, ceilings, guides, alerts, changes and gaps.
 
     Bits stand against speech seconds on a log axis (readings before the first speech cannot be
     shown on it); every line is labelled where it ends, and every bit is translated to
@@ -230,7 +230,7 @@ def _each_feature(
 def _curves(
     axes: Axes, run: RunColumns, shown: Mapping[str, FloatArray], parts: Sequence[slice]
 ) -> list[tuple[float, str, str]]:
-    """Expected bits, and over them the headline with its peak."""
+    """Expected bits, and over them the figure shown first, with its peak."""
     labels = []
     x = shown["speech"]
     main = [(run.main, BLUE, 2.6, 0.22)]
@@ -257,7 +257,7 @@ def _curves(
             whose = "the attacker" if run.watch is None else "this voice"
             bits = in_bits(last) if name == "bits" else in_bits(round(last, 1))
             if name != "bits":
-                bits = at_least(run.last, bits)
+                bits = bits_or_more(run.last, bits)
             now = f"{'several voices' if run.doubt else whose} now: {bits}"
             peaked = ""
             if x[peak] < x[-1]:

@@ -13,10 +13,10 @@ from monitor.types import BoolArray, FloatArray, IntArray
 
 __all__ = ["RunColumns", "curve_points", "run_of", "short_name"]
 
-HEADLINE = ("bits", "bits_low", "bits_high")
+LIMITED = ("bits", "bits_low", "bits_high")
 COLUMNS = (
-    *("seconds", "speech", "support_bits"), *HEADLINE,
-    *(f"{of}_{name}" for of in ("expected", "evidence") for name in HEADLINE),
+    *("seconds", "speech", "support_bits"), *LIMITED,
+    *(f"{of}_{name}" for of in ("expected", "evidence") for name in LIMITED),
 )  # fmt: skip
 
 

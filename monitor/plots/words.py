@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from monitor.crowds import at_least, best_match, headline
+from monitor.crowds import best_match, bits_or_more, narrowed_sentence
 from monitor.phrases import clock_time, odds, plural, verdict
 from monitor.plots.canvas import format_seconds
 from monitor.plots.series import RunColumns, short_name
@@ -15,7 +15,7 @@ __all__ = ["caption", "heading", "in_bits", "one_in_words", "summary"]
 
 
 def heading(run: RunColumns) -> str:
-    """The last headline figure as one sentence.
+    """The last value of the figure shown first, as one sentence.
 
     Examples:
         >>> from monitor.plots.series import run_of
@@ -38,7 +38,7 @@ def heading(run: RunColumns) -> str:
     if not known.size:
         return "Nothing can be said about this voice yet"
     said = verdict(float(bits[known[-1]]), _ceiling(run), run.watch)
-    if crowd := headline(run.last, run.watch or ""):
+    if crowd := narrowed_sentence(run.last, run.watch or ""):
         said = short_name(crowd.partition(" who would")[0], 110)
     begun = [change for change in run.changes if change.get("action") in ("reset", "split")]
     before = float(speech[run.fresh[-1] - 1]) if run.fresh else 0.0
@@ -56,7 +56,7 @@ def summary(run: RunColumns) -> str:
     parts = []
     evidence = run.columns["evidence_bits"]
     if told := np.isfinite(evidence[-1:]).any():
-        parts = [at_least(run.last, f"{in_bits(round(float(evidence[-1]), 1))} of evidence")]
+        parts = [bits_or_more(run.last, f"{in_bits(round(float(evidence[-1]), 1))} of evidence")]
     elif match := best_match(run.last, run.speakers):
         parts = [short_name(match, 100)]
     if known.size:

@@ -10,7 +10,7 @@ import numpy as np
 from monitor.population.law import RankLaw
 from monitor.types import FloatArray
 
-__all__ = ["GOOD_AREA", "EnrolledOdds"]
+__all__ = ["GOOD_AREA", "EnrolledProbability"]
 
 GOOD_AREA = 0.8
 """Least area under the ROC curve, on speakers left out, for odds that are worth telling: four times
@@ -18,7 +18,7 @@ in five an enrolled voice looks more enrolled than a stranger. Across sessions p
 voice 0.83 at 3 s and 0.93 at 10 s, identity 0.93 and more."""
 
 
-class EnrolledOdds:
+class EnrolledProbability:
     """The probability that the speaker is enrolled at all, at even odds before hearing anything.
 
     Between calibrated lengths the coefficients are interpolated in log T; below the shortest the

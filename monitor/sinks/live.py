@@ -54,10 +54,10 @@ _FEATURE_COLUMNS = 46
 class LiveView(TerminalSink):
     """The live view of `monitor listen`.
 
-    Headline, limits and odds; the curve so far with the ceiling, the plateau, the guides and the
-    threshold, and a legend; a row a feature; peak; the five most probable speakers; alert and
-    forecast; lag. Without colour every part still has its own shape. Where stderr is no terminal,
-    a line every 10 s of wall time, where the bits have changed.
+    The first figure, limits and odds; the curve so far with the ceiling, the plateau, the guides
+    and the threshold, and a legend; a row a feature; peak; the five most probable speakers; alert
+    and forecast; lag. Without colour every part still has its own shape. Where stderr is no
+    terminal, a line every 10 s of wall time, where the bits have changed.
 
     Args:
         console: where to draw; stderr by default.
@@ -159,7 +159,7 @@ class LiveView(TerminalSink):
             below.append(Text(f" enrolled at all? {clean(enrolled, 60)}", "dim"))
         if self._others:
             below.append(Text(f" {self._others}", "yellow"))
-        above = [self._banner(), self._headline(), *self._crowd_lines(width), self._state()]
+        above = [self._banner(), self._shown_first(), *self._crowd_lines(width), self._state()]
         room = height - 3 - len(above) - len(below)  # the cursor's line, the axis and the legend
         blank = [Text("")] if room > 8 else []
         rows = max(3, room - 2 * len(blank))
@@ -183,7 +183,7 @@ class LiveView(TerminalSink):
             text.append(f"  {plural(self._gaps, 'gap')}", style="not bold yellow")
         return text
 
-    def _headline(self) -> Text:
+    def _shown_first(self) -> Text:
         from rich.text import Text
 
         reading = self.reading

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from monitor.crowds import at_least, axis_top, best_match, headline, left_of
+from monitor.crowds import axis_top, best_match, bits_or_more, left_of, narrowed_sentence
 from monitor.phrases import (
     STRANGER,
     another_voice,
@@ -296,7 +296,7 @@ def also_narrowed_down(bystanders: Sequence[Mapping[str, Any]] | None) -> str:
 
 
 def bits_now(reading: Mapping[str, Any]) -> str:
-    """The headline of a reading, or why there is none.
+    """The figure of a reading that is shown first, evidence if it has any, or why there is none.
 
     Examples:
         >>> among = [{"people": 50, "bits": 5.6}, {"people": 1e6, "bits": 11.3}]
@@ -308,7 +308,7 @@ def bits_now(reading: Mapping[str, Any]) -> str:
     evidence = evidence_of(reading)
     if evidence is None:
         return among_enrolled(reading)
-    words = at_least(reading, f"{number(evidence)} bits")
+    words = bits_or_more(reading, f"{number(evidence)} bits")
     if change := reading.get("change"):
         return f"{words}, {voice_since(change)}"
     return ", ".join(each for each in (words, left_of(reading)) if each)
@@ -327,7 +327,7 @@ def in_a_crowd(reading: Mapping[str, Any], watch: str | None, enrolled: int) -> 
     """
     if reading.get("change"):
         return ""
-    return best_match(reading, enrolled) if watch is None else headline(reading, watch)
+    return best_match(reading, enrolled) if watch is None else narrowed_sentence(reading, watch)
 
 
 def among_enrolled(reading: Mapping[str, Any]) -> str:

@@ -63,7 +63,7 @@ def _begun(records: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
 def _bits(
     last: Mapping[str, Any], start: Mapping[str, Any], begun: Mapping[str, Any] | None
 ) -> list[tuple[str, str]]:
-    """The headline, what to compare it with, and each feature's part."""
+    """The figure shown first, what to compare it with, and each feature's part."""
     who = start.get("watch")
     label = "attacker's confidence" if who is None else f"{clean(who, 20)} disclosed"
     doubt = another_voice(last, None if who is None else clean(who, 20))

@@ -127,7 +127,7 @@ class ReplayProgress(TerminalSink):
 
 
 class LiveCurve(TerminalSink):
-    """A live view: the headline, its curve, the likeliest speakers and the state of alerts.
+    """A live view: the first figure, its curve, the likeliest speakers and the state of alerts.
 
     Fits 80 x 24 and shrinks below; without colour every part still has its own shape. Where
     stderr is no terminal, a line every 10 s of wall time, where the bits have changed.
@@ -182,10 +182,10 @@ class LiveCurve(TerminalSink):
         width, height = self.console.size
         top = _top_rows(self.reading, self.watch, max(20, width - 2))
         crowd = self._crowd_lines(width)
-        # The cursor rests on a line of its own; banner, headline, axis, legend and two blank
+        # The cursor rests on a line of its own; banner, first figure, axis, legend and two blank
         # lines are 7.
         rows = max(3, height - 1 - 7 - len(top) - len(crowd))
-        lines: list[Text] = [self._banner(), self._headline(), *crowd, Text("")]
+        lines: list[Text] = [self._banner(), self._shown_first(), *crowd, Text("")]
         lines += self._plot(max(20, width - 2), rows)
         lines += [Text(""), *top]
         for line in lines:
@@ -215,7 +215,7 @@ class LiveCurve(TerminalSink):
             text.append(f"   {plural(self._gaps, 'gap')}", style="yellow")
         return text
 
-    def _headline(self) -> Text:
+    def _shown_first(self) -> Text:
         from rich.text import Text
 
         text = Text(" ")

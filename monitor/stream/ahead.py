@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from monitor.managed import Managed
-from monitor.processes import Apart
+from monitor.processes import GeneratorProcesses
 from monitor.protocols import Source
 from monitor.sources.chain import Chain
 from monitor.sources.file import File
@@ -83,9 +83,9 @@ class HeardAhead(Managed):
             for number, file in enumerate(files)
             for group in range(groups)
         ]
-        self._apart = Apart(_frames, tasks, jobs)
+        self._processes = GeneratorProcesses(_frames, tasks, jobs)
         self._chain = Chain([
-            _Recording(file, [self._apart.of(number * groups + g) for g in range(groups)])
+            _Recording(file, [self._processes.of(number * groups + g) for g in range(groups)])
             for number, file in enumerate(files)
         ])  # fmt: skip
         self.label, self.seconds = self._chain.label, self._chain.seconds
@@ -96,7 +96,7 @@ class HeardAhead(Managed):
 
     def close(self) -> None:
         """End the processes."""
-        self._apart.close()
+        self._processes.close()
 
 
 class _Recording(Managed):

@@ -1,4 +1,4 @@
-"""What was heard of one voice, apart from the stream it was heard on; it adds up over streams."""
+"""Sums of what was heard of one voice, without audio; those of several streams add up."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any
 
 from monitor.types import TICKS_PER_SECOND, AnyArray
 
-__all__ = ["Evidence"]
+__all__ = ["HeardTotals"]
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence:
+class HeardTotals:
     """All that the bits of a voice are worked out from: sums, never audio; a commutative monoid.
 
     Attributes:
@@ -33,22 +33,22 @@ class Evidence:
         return self.speech / TICKS_PER_SECOND
 
     def plain(self) -> dict[str, Any]:
-        """All but the totals, JSON-able: ``Evidence(totals=..., **plain)`` is the same again."""
+        """All but the totals, JSON-able: ``HeardTotals(totals=..., **plain)`` is the same again."""
         return {
             "speech": self.speech,
             "frames": dict(self.frames),
             "usable": dict(self.usable),
         }
 
-    def __add__(self, other: Evidence) -> Evidence:
+    def __add__(self, other: HeardTotals) -> HeardTotals:
         return self._with(other, 1)
 
-    def __sub__(self, other: Evidence) -> Evidence:
+    def __sub__(self, other: HeardTotals) -> HeardTotals:
         """What was heard beyond ``other``, which is part of this."""
         return self._with(other, -1)
 
-    def _with(self, other: Evidence, sign: int) -> Evidence:
-        return Evidence(
+    def _with(self, other: HeardTotals, sign: int) -> HeardTotals:
+        return HeardTotals(
             self.speech + sign * other.speech,
             {name: total + sign * other.totals[name] for name, total in self.totals.items()},
             {name: count + sign * other.frames[name] for name, count in self.frames.items()},

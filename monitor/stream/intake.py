@@ -14,7 +14,7 @@ from monitor.kinds import FeatureSpec
 from monitor.maths.sketch import AnySketch
 from monitor.stream.assessment import RunningTotals
 from monitor.stream.checking import check_frames
-from monitor.stream.heard import Evidence
+from monitor.stream.heard import HeardTotals
 from monitor.types import TICKS_PER_SECOND, AnyArray, BoolArray, Frames, IntArray, Track
 
 __all__ = ["Intake", "Moments"]
@@ -77,12 +77,12 @@ class Intake:
         self._early: dict[str, Track] = {}  # frames that came before their tick
         self._speech = 0
         self._usable: dict[str, int] = {}
-        self.carried: Evidence | None = None
+        self.carried: HeardTotals | None = None
 
     @property
-    def evidence(self) -> Evidence:
+    def heard(self) -> HeardTotals:
         """A copy of what was learnt, that of earlier streams included."""
-        return Evidence(
+        return HeardTotals(
             self._speech,
             {name: sketch.total.copy() for name, sketch in self.sketches.items()},
             {name: sketch.frames for name, sketch in self.sketches.items()},
@@ -92,24 +92,24 @@ class Intake:
             },
         )
 
-    def begin_with(self, evidence: Evidence) -> None:
+    def begin_with(self, heard: HeardTotals) -> None:
         """Start from what earlier streams brought.
 
         Raises:
             StoreError: it is of other features.
         """
         for name, sketch in self.sketches.items():
-            total = evidence.totals.get(name)
+            total = heard.totals.get(name)
             if total is None or total.shape != sketch.total.shape:
                 raise StoreError(
-                    f"the evidence does not fit: it has no such sketch of {name}; make both with "
-                    "the same program and features"
+                    f"the earlier streams do not fit: they have no such sketch of {name}; "
+                    "make both with the same program and features"
                 )
             sketch.total[:] = total
-            sketch.frames = evidence.frames[name]
-        self._speech = evidence.speech
-        self._usable = dict(evidence.usable)
-        self.carried = evidence
+            sketch.frames = heard.frames[name]
+        self._speech = heard.speech
+        self._usable = dict(heard.usable)
+        self.carried = heard
 
     def _frame_ticks(self, name: str) -> float:
         return self._features[name].frame_seconds * TICKS_PER_SECOND
@@ -240,7 +240,7 @@ class Intake:
         self._usable = {name: int(ticks) for name, ticks in plain["usable"].items()}
         if (carried := plain.get("carried")) is not None:
             totals = {name: arrays[f"carried/{name}"] for name in self.sketches}
-            self.carried = Evidence(totals=totals, **carried)
+            self.carried = HeardTotals(totals=totals, **carried)
 
 
 def _picked(track: Track, which: AnyArray) -> Track:

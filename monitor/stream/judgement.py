@@ -17,7 +17,7 @@ from monitor.maths.posterior import (
     weighted_evidence,
 )
 from monitor.maths.quantiles import limits, limits_of_each
-from monitor.population.enrolled_probability import EnrolledOdds
+from monitor.population.enrolled_probability import EnrolledProbability
 from monitor.population.interpolation import LengthLaw, at_template
 from monitor.population.law import RankLaw
 from monitor.stream.expected import ExpectedBits
@@ -43,7 +43,7 @@ class Judgement:
     ) -> None:
         self.features = law.features
         self.law: LengthLaw = at_template(law, seconds, additive)
-        self._additive, self._odds = additive, EnrolledOdds(law, seconds)
+        self._additive, self._enrolled = additive, EnrolledProbability(law, seconds)
         self.expected = ExpectedBits(self.law, speakers)
         self.ratios = ratios
         # beyond the grid the rank law stands still, for hours: the same ranks say the same
@@ -76,11 +76,11 @@ class Judgement:
     ) -> FloatArray:
         """Probability that the speaker is enrolled, or NaN, shape (R,); frames: shape (R, F)."""
         best = scores[np.arange(len(scores)), :, posterior.argmax(axis=1)]
-        return self._odds.at(seconds, best / np.where(self._additive, np.maximum(frames, 1), 1))
+        return self._enrolled.at(seconds, best / np.where(self._additive, np.maximum(frames, 1), 1))
 
     def stranger_area(self, seconds: FloatArray) -> FloatArray:
         """How well that probability told strangers in calibration: area under the ROC curve."""
-        return self._odds.area(seconds)
+        return self._enrolled.area(seconds)
 
 
 class WeighedScores(NamedTuple):

@@ -22,7 +22,7 @@ from monitor.stream.change import Change
 from monitor.stream.choosing import choose_features
 from monitor.stream.front_end import FrontEnd
 from monitor.stream.gaps import GapEvent, GapOrder
-from monitor.stream.heard import Evidence
+from monitor.stream.heard import HeardTotals
 from monitor.stream.intake import Intake, Moments
 from monitor.stream.making import ReadingMaker
 from monitor.stream.reading import Reading
@@ -194,20 +194,20 @@ class Monitor:
         # where the evidence begins afresh nothing adds up over recordings
         self.recordings = Recordings(None if self._turns.afresh else partial(unlike, specs))
 
-    def begin_with(self, evidence: Evidence, peak_bits: float = 0.0) -> None:
+    def begin_with(self, heard: HeardTotals, peak_bits: float = 0.0) -> None:
         """Start from what earlier streams of the same voice brought: T and the bits go on there.
 
         Args:
-            evidence: theirs, of at least the features listened for.
+            heard: their sums, of at least the features listened for.
             peak_bits: the largest headline so far.
 
         Raises:
             UsageError: the stream has begun.
-            StoreError: the evidence is of other features.
+            StoreError: they are of other features.
         """
         if self._intake.arrived or self._hearing is not None or self._beside.begun:
             raise UsageError("begin_with comes before the first block of a stream")
-        self._intake.begin_with(evidence)
+        self._intake.begin_with(heard)
         self._maker.peak = peak_bits
 
     @property
@@ -216,14 +216,14 @@ class Monitor:
         return self._intake.tick
 
     @property
-    def evidence(self) -> Evidence:
+    def heard(self) -> HeardTotals:
         """What was heard of this voice, with what the stream began with."""
-        return self._intake.evidence
+        return self._intake.heard
 
     @property
-    def own_evidence(self) -> Evidence:
+    def own_heard(self) -> HeardTotals:
         """What this stream alone brought; with ``on_change`` reset or split, since the change."""
-        whole, before = self._intake.evidence, self._intake.carried
+        whole, before = self._intake.heard, self._intake.carried
         return whole if before is None else whole - before
 
     def __reduce_ex__(self, protocol: Any, /) -> Any:
@@ -335,7 +335,7 @@ class Monitor:
         intake, start = self._intake, self._intake.arrived
         intake.take(frames)
         # all of the recording before it has been learnt
-        self.recordings.turn(recording, lambda: self.own_evidence)
+        self.recordings.turn(recording, lambda: self.own_heard)
         self.recordings.hear(int(np.count_nonzero(frames.speech)))
         for tick, gap in frames.gaps:
             self._gaps.add(max(tick, start), gap)

@@ -224,7 +224,7 @@ class RunTotals:
         known = dict(enumerate(names))
         self.silent = [known[k] for k in heard.silent + heard.silent_now if k in known]
         self.notices = [f"{name}: no speech in it" for name in self.silent]
-        strange = heard.strange + heard.strange_now(monitor.own_evidence)
+        strange = heard.strange + heard.strange_now(monitor.own_heard)
         made = {name: monitor.population.specs[name] for name in monitor.features}
         how = judged_by(comparable(made)) if strange else ""
         self.notices += [

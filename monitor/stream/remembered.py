@@ -133,9 +133,9 @@ def check_state(
     features = set(header["monitor"]["frames"])
     if not set(header["monitor"]["usable"]) <= features:
         wrong = "usable"
-    for part in _evidence(header["monitor"]):
+    for part in _heard(header["monitor"]):
         if not set(part["frames"]) == set(part["usable"]) == features:
-            wrong = "evidence"
+            wrong = "what was heard"
     for rule in header["rules"]:
         if (
             "last" in rule
@@ -153,6 +153,6 @@ def check_state(
         raise StoreError(f"the checkpoint does not fit: its {printable(wrong)[:40]} makes no sense")
 
 
-def _evidence(monitor: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+def _heard(monitor: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     told = (monitor.get("carried"), *map(monitor["recordings"].get, ("start", "voice")))
     return [each for each in told if each is not None]

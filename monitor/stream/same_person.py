@@ -9,7 +9,7 @@ import numpy as np
 from monitor.kinds import FeatureSpec, Kind, comparable_features
 from monitor.population.population import SLICE_SECONDS, Population
 from monitor.stream.background import shipped_readers
-from monitor.stream.heard import Evidence
+from monitor.stream.heard import HeardTotals
 from monitor.types import AnyArray
 
 __all__ = ["LEAST", "alike", "cohort", "comparable", "judged_by", "unlike"]
@@ -66,7 +66,7 @@ def cohort(readers: Population, feature: str, speech_seconds: float) -> AnyArray
     )
 
 
-def unlike(features: Mapping[str, FeatureSpec], one: Evidence, other: Evidence) -> bool:
+def unlike(features: Mapping[str, FeatureSpec], one: HeardTotals, other: HeardTotals) -> bool:
     """Whether two voices sound like two people, as far as these features tell."""
     names = _judges(comparable(features))
     if not names or not all(each.frames[name] for each in (one, other) for name in names):

@@ -129,10 +129,10 @@ def population(people: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(fitted, "LOSSES", ("LL",))
         made = enrol(find(people), seconds=20.0).population
-        voices, shapes, _ = collect(find(people))
+        voices, specs, _ = collect(find(people))
         laws = calibrate(
             voices,
-            shapes,
+            specs,
             lengths=[1, 5, 20],
             template_lengths=[20],
             replicates=40,

@@ -6,7 +6,7 @@ import pytest
 from jsonschema import Draft202012Validator
 from matplotlib.image import imread
 
-from monitor.crowds import headline
+from monitor.crowds import narrowed_sentence
 from monitor.features.registry import ready
 from monitor.population.population import Population
 from monitor.population.reference import DEMO_SPEAKER
@@ -40,7 +40,7 @@ def test_it_works_with_nothing_but_the_install(run, tmp_path):
     assert start["among"] == [50, 10_000]
     if start["support_bits"] is not None:
         (line,) = crowd
-        assert line.startswith(f"After 10 minutes {headline(last, start['watch'])}: ")
+        assert line.startswith(f"After 10 minutes {narrowed_sentence(last, start['watch'])}: ")
         assert f"{last['evidence_bits']:.1f} bits of evidence. That is no certainty" in line
         assert "a town of ten thousand" in line
     raised = [r for r in records if r["type"] == "alert" and r["state"] == "raised"]

@@ -42,9 +42,9 @@ def people(embedded: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("population") / "us.npz"
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(fitted, "LOSSES", ("LL",))
-        voices, shapes, _ = collect(find(embedded))
+        voices, specs, _ = collect(find(embedded))
         laws = calibrate(
-            voices, shapes, lengths=[5, 20], template_lengths=[30], replicates=20, trials=3
+            voices, specs, lengths=[5, 20], template_lengths=[30], replicates=20, trials=3
         )
     enrol(find(embedded), seconds=30.0).population.with_laws(laws.laws).save(path)
     return path

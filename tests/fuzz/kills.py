@@ -139,9 +139,9 @@ def _disclosed(place: Path) -> tuple[object, ...]:
     with Ledger(place / "me.db", create=False) as ledger:
         carried = ledger.carried(WATCHED, reference().specs)
         last = ledger.sessions(WATCHED)[-1]
-    evidence = carried.evidence
-    assert evidence is not None
-    return carried.sessions, evidence.speech, evidence.totals["f0"].tolist(), last["bits"]
+    heard = carried.heard
+    assert heard is not None
+    return carried.sessions, heard.speech, heard.totals["f0"].tolist(), last["bits"]
 
 
 def _same(one: Path, other: Path) -> bool:

@@ -48,9 +48,9 @@ def listen(
 def total(path: Path, watch: str = "s1") -> tuple[int, np.ndarray]:
     with Ledger(path) as ledger:
         features = {name: POPULATION.specs[name] for name in ("f0", "style")}
-        evidence = ledger.carried(watch, features).evidence
-    assert evidence is not None
-    return evidence.speech, evidence.totals["f0"]
+        heard = ledger.carried(watch, features).heard
+    assert heard is not None
+    return heard.speech, heard.totals["f0"]
 
 
 def contents(path: Path) -> bytes:
@@ -63,7 +63,7 @@ def test_the_next_session_goes_on_where_the_last_one_ended(path):
     assert kept.records[0]["carried"] == {"sessions": 0, "speech": 0.0, "history": []}
     second, kept = listen(path, 2)
     start, begun = kept.records[0], kept.records[1]
-    speech = first.evidence.speech
+    speech = first.heard.speech
     assert start["carried"]["sessions"] == 1
     assert start["carried"]["speech"] == speech / 100
     assert begun["seconds"] == 1.0
@@ -73,8 +73,8 @@ def test_the_next_session_goes_on_where_the_last_one_ended(path):
     )
     # and what is stored is each session's own, so that their sum is the whole
     ticks, counts = total(path)
-    assert ticks == second.evidence.speech
-    assert np.array_equal(counts, second.evidence.totals["f0"])
+    assert ticks == second.heard.speech
+    assert np.array_equal(counts, second.heard.totals["f0"])
     with Ledger(path) as ledger:
         one, two = ledger.sessions("s1")
     assert one["speech"] + two["speech"] == pytest.approx(ticks / 100)
@@ -142,8 +142,8 @@ def test_export_holds_everything(path):
         assert list(ledger.export("nobody")) == []
     session, f0, style, *rest = records
     assert session["type"] == "session"
-    assert f0["total"] == monitor.evidence.totals["f0"].tolist()
-    assert style["total"] == pytest.approx(monitor.evidence.totals["style"].tolist())
+    assert f0["total"] == monitor.heard.totals["f0"].tolist()
+    assert style["total"] == pytest.approx(monitor.heard.totals["style"].tolist())
     assert [r["type"] for r in rest] == ["reading"] * 4 + ["alert"]
     assert {r["session"] for r in rest} == {1}
 
@@ -152,12 +152,12 @@ NEEDLES = (b"s1", b"talk", b"reading", b"bits>-9", b"hush-hash")
 
 
 def needles(monitor: Monitor) -> list[bytes]:
-    evidence = monitor.evidence
+    heard = monitor.heard
     return [
         b"Mx_Watched",
         b"hush-hash",
-        evidence.totals["f0"].astype("<i8").tobytes(),
-        evidence.totals["style"].astype("<f8").tobytes(),
+        heard.totals["f0"].astype("<i8").tobytes(),
+        heard.totals["style"].astype("<f8").tobytes(),
     ]
 
 
@@ -216,7 +216,7 @@ def test_forgetting_one_session_keeps_the_others(path):
         assert [row["session"] for row in ledger.sessions("s1")] == [1]
         with pytest.raises(StoreError, match="s1 has no session 2"):
             ledger.forget("s1", 2)
-    assert total(path)[0] == first.evidence.speech
+    assert total(path)[0] == first.heard.speech
     listen(path, 3)
     with Ledger(path) as ledger:  # a number is never given twice
         assert [row["session"] for row in ledger.sessions("s1")] == [1, 3]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from monitor.maths.estimate import Estimate, apart
+from monitor.maths.estimate import Estimate, difference_reach
 from monitor.maths.proportion import clopper_pearson
 
 
@@ -70,7 +70,7 @@ def test_two_systems_with_other_speakers():
     """Welch's limits of a difference of two means."""
     generator = np.random.default_rng(5)
     one, other = generator.normal(0, 1, 25), generator.normal(0, 3, 40)
-    reach = apart(mean_of(one), mean_of(other), 0.025)
+    reach = difference_reach(mean_of(one), mean_of(other), 0.025)
     expected = stats.ttest_ind(one, other, equal_var=False).confidence_interval()
     assert reach == pytest.approx((expected.high - expected.low) / 2, rel=0.06)
-    assert apart(mean_of(np.ones(9)), mean_of(np.ones(9)), 0.025) == 0.0
+    assert difference_reach(mean_of(np.ones(9)), mean_of(np.ones(9)), 0.025) == 0.0

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from monitor.population.enrolled_probability import GOOD_AREA, EnrolledOdds
+from monitor.population.enrolled_probability import GOOD_AREA, EnrolledProbability
 from monitor.population.population import Population
 from tests.population.laws import LENGTHS, rank_law
 
@@ -32,13 +32,13 @@ def simple():
 def test_on_the_grid_the_coefficients_are_those_of_the_law(simple):
     made, lengths, templates = simple
     for d, template in enumerate(templates):
-        found = EnrolledOdds(made, template).at(lengths, np.full((lengths.size, 1), 0.1))
+        found = EnrolledProbability(made, template).at(lengths, np.full((lengths.size, 1), 0.1))
         assert_allclose(odds(found), np.arange(lengths.size) + 1.0 * d, atol=1e-9)
 
 
 def test_between_lengths_in_log_t_below_fading_beyond_standing_still(simple):
     made, lengths, templates = simple
-    each = EnrolledOdds(made, templates[0])
+    each = EnrolledProbability(made, templates[0])
     middle = np.sqrt(lengths[0] * lengths[1])
     nothing = np.zeros((1, 1))
     assert_allclose(odds(each.at(np.array([middle]), nothing)), [0.5])
@@ -51,13 +51,15 @@ def test_a_cell_nobody_reached_is_passed_over(simple):
     made, lengths, templates = simple
     values = made.open_set.copy()
     values[:, 0] = np.nan
-    found = EnrolledOdds(law(open_set=values), templates[0]).at(lengths[:1], np.zeros((1, 1)))
+    found = EnrolledProbability(law(open_set=values), templates[0]).at(
+        lengths[:1], np.zeros((1, 1))
+    )
     assert np.isfinite(found).all()
 
 
 def test_huge_scores_stay_probabilities(simple):
     made, lengths, templates = simple
-    each = EnrolledOdds(made, templates[-1])
+    each = EnrolledProbability(made, templates[-1])
     found = each.at(lengths[-1:].repeat(2), np.array([[1e9], [-1e9]]))
     assert 0 < found[1] < 1e-9 < 1 - 1e-9 < found[0] < 1
 
@@ -65,13 +67,13 @@ def test_huge_scores_stay_probabilities(simple):
 @pytest.mark.parametrize(("area", "told"), [(GOOD_AREA - 0.01, False), (GOOD_AREA, True)])
 def test_they_are_told_only_where_they_told_strangers_in_calibration(area, told):
     made = law(area)
-    found = EnrolledOdds(made, 10.0)
+    found = EnrolledProbability(made, 10.0)
     assert np.isfinite(found.at(made.lengths, np.zeros((made.lengths.size, 1)))).all() == told
     assert_allclose(found.area(made.lengths * 1.3), area)
 
 
 def test_a_law_that_does_not_say_how_well_tells_nothing():
-    found = EnrolledOdds(law(rows=()), 10.0)
+    found = EnrolledProbability(law(rows=()), 10.0)
     assert np.isnan(found.area(np.array([5.0]))).all()
     assert np.isnan(found.at(np.array([5.0]), np.zeros((1, 1)))).all()
 
@@ -80,7 +82,7 @@ def test_a_law_that_does_not_say_how_well_tells_nothing():
 def test_of_the_shipped_laws_those_with_an_embedding_can_tell_and_pitch_cannot(session):
     for each in Population.reference().laws:
         if each.session == session:
-            able = EnrolledOdds(each, 100.0).area(np.array([3.0, 10.0, 120.0])) >= GOOD_AREA
+            able = EnrolledProbability(each, 100.0).area(np.array([3.0, 10.0, 120.0])) >= GOOD_AREA
             if "identity" in each.features:
                 assert able.all(), each.features
             elif "voice" in each.features:

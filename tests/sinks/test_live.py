@@ -175,10 +175,10 @@ def test_after_a_split_the_bits_are_of_the_newest_voice():
     view = view_of(screen, START, live(112.0), {**CHANGE, "action": "split"})
     view.write(live(113.0, speech=0.7, stream=2))
     view.write(live(114.0, speech=1.5, stream=2))
-    headline = shown(view)[1]
+    first = shown(view)[1]
     assert len(view._curve.breaks) == 1
     view.close()
-    assert "voice since 1:47: 4088?" in headline
+    assert "voice since 1:47: 4088?" in first
 
 
 def test_the_average_s_style_is_not_its_neighbour_s():

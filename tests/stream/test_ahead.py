@@ -86,7 +86,7 @@ def test_a_run_goes_on_where_it_was_stopped(recordings):
 
 def test_a_process_that_dies_is_one_line(recordings):
     with HeardAhead([File(recordings[1])], FEATURES, jobs=2) as source:
-        source._apart._processes[0].kill()
+        source._processes._processes[0].kill()
         with pytest.raises(MonitorError, match="one of 2 processes has ended"):
             list(source)
 
@@ -94,4 +94,4 @@ def test_a_process_that_dies_is_one_line(recordings):
 def test_no_process_is_left(recordings):
     with HeardAhead([File(path) for path in recordings], FEATURES, jobs=2) as source:
         next(iter(source))
-    assert not any(process.is_alive() for process in source._apart._processes)
+    assert not any(process.is_alive() for process in source._processes._processes)

@@ -1,4 +1,4 @@
-"""Evidence that goes on from one stream to the next."""
+"""What was heard goes on from one stream to the next."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from monitor import Monitor
 from monitor.errors import StoreError, UsageError
-from monitor.stream.heard import Evidence
+from monitor.stream.heard import HeardTotals
 from monitor.stream.reading import Reading
 from monitor.types import Frames, Track
 from tests.stream.streams import Listed, audio, frames, reference, simulated, sounds, two_features
@@ -59,7 +59,7 @@ def test_two_streams_disclose_what_one_would(a, b, seed):
     whole = heard(one, first, shifted(second, 100 * a))
     before, after = fresh(), fresh()
     heard(before, first)
-    after.begin_with(before.evidence, peak_bits=0.5)
+    after.begin_with(before.heard, peak_bits=0.5)
     rest = heard(after, second)
     assert [r.seconds for r in rest] == [float(t) for t in range(1, b + 1)]  # this stream's clock
     for ours, theirs in zip(rest, whole[-b:], strict=True):
@@ -72,21 +72,21 @@ def test_two_streams_disclose_what_one_would(a, b, seed):
         assert (ours.peak_bits or 0.0) >= 0.5
     alone = fresh()
     heard(alone, second)
-    own = after.own_evidence
-    assert own.speech == alone.evidence.speech
+    own = after.own_heard
+    assert own.speech == alone.heard.speech
     for name in ("f0", "style"):
-        np.testing.assert_allclose(own.totals[name], alone.evidence.totals[name], atol=1e-12)
-        assert own.frames[name] == alone.evidence.frames[name]
-        assert own.usable[name] == alone.evidence.usable[name]
-    assert np.array_equal(own.totals["f0"], alone.evidence.totals["f0"])
+        np.testing.assert_allclose(own.totals[name], alone.heard.totals[name], atol=1e-12)
+        assert own.frames[name] == alone.heard.frames[name]
+        assert own.usable[name] == alone.heard.usable[name]
+    assert np.array_equal(own.totals["f0"], alone.heard.totals["f0"])
 
 
 def test_evidence_adds_up_in_any_order():
-    parts: list[Evidence] = []
+    parts: list[HeardTotals] = []
     for seed in range(3):
         monitor = fresh()
         heard(monitor, both(5.0, seed))
-        parts.append(monitor.evidence)
+        parts.append(monitor.heard)
     a, b, c = parts
     one, other = (a + b) + c, c + (b + a)
     assert one.speech == other.speech == sum(part.speech for part in parts)
@@ -101,20 +101,20 @@ def test_evidence_adds_up_in_any_order():
 def test_it_is_a_copy():
     monitor = fresh()
     heard(monitor, both(3.0, 0))
-    evidence = monitor.evidence
-    before = evidence.totals["f0"].copy()
+    sums = monitor.heard
+    before = sums.totals["f0"].copy()
     after = fresh()
-    after.begin_with(evidence)
+    after.begin_with(sums)
     heard(after, both(3.0, 1))
-    assert np.array_equal(evidence.totals["f0"], before)
-    assert not np.array_equal(after.evidence.totals["f0"], before)
+    assert np.array_equal(sums.totals["f0"], before)
+    assert not np.array_equal(after.heard.totals["f0"], before)
 
 
 def test_frames_without_spans_go_on_from_frames_with():
     monitor = fresh()
     heard(monitor, both(5.0, 0))
     after = fresh()
-    after.begin_with(monitor.evidence)
+    after.begin_with(monitor.heard)
     plain = both(5.0, 1)
     track = plain.tracks["style"]
     (*_, last) = heard(
@@ -131,7 +131,7 @@ def test_stopped_and_resumed_equals_never_stopped():
 
     def begun() -> Monitor:
         monitor = fresh()
-        monitor.begin_with(first.evidence)
+        monitor.begin_with(first.heard)
         return monitor
 
     second = both(9.0, 1)
@@ -144,27 +144,27 @@ def test_stopped_and_resumed_equals_never_stopped():
     again.restore(json.loads(json.dumps(plain)), arrays)
     late = heard(again, second)
     assert [r.bits for r in early + late] == [r.bits for r in whole]
-    assert again.own_evidence.speech == one.own_evidence.speech
-    assert np.array_equal(again.own_evidence.totals["f0"], one.own_evidence.totals["f0"])
+    assert again.own_heard.speech == one.own_heard.speech
+    assert np.array_equal(again.own_heard.totals["f0"], one.own_heard.totals["f0"])
 
 
 def test_real_audio_goes_on_too():
     samples = sounds(6.0)
     first, second = (Monitor(reference(), watch="19") for _ in range(2))
     heard(first, *audio(samples[:48_000]))
-    second.begin_with(first.evidence)
+    second.begin_with(first.heard)
     heard(second, *audio(samples[48_000:]))
-    assert second.evidence.speech > first.evidence.speech > 0
+    assert second.heard.speech > first.heard.speech > 0
 
 
 def test_what_began_afresh_is_this_streams_alone():
     monitor = fresh()
-    monitor.begin_with(Evidence(100, *_zeros()))
+    monitor.begin_with(HeardTotals(100, *_zeros()))
     monitor._begin_afresh()
     heard(monitor, both(2.0, 1))
     alone = fresh()
     heard(alone, both(2.0, 1))
-    assert monitor.own_evidence.speech == alone.own_evidence.speech == monitor.evidence.speech
+    assert monitor.own_heard.speech == alone.own_heard.speech == monitor.heard.speech
 
 
 def _zeros():
@@ -175,20 +175,20 @@ def _zeros():
 def test_what_does_not_fit_is_refused():
     totals, counts, usable = _zeros()
     with pytest.raises(StoreError, match="no such sketch of f0"):
-        fresh().begin_with(Evidence(1, {**totals, "f0": np.ones(9, np.int64)}, counts, usable))
+        fresh().begin_with(HeardTotals(1, {**totals, "f0": np.ones(9, np.int64)}, counts, usable))
     with pytest.raises(StoreError, match="no such sketch of style"):
-        fresh().begin_with(Evidence(1, {"f0": totals["f0"]}, counts, usable))
+        fresh().begin_with(HeardTotals(1, {"f0": totals["f0"]}, counts, usable))
     late = fresh()
     late.push(both(1.0, 0))
     with pytest.raises(UsageError, match="before the first block"):
-        late.begin_with(Evidence(1, totals, counts, usable))
+        late.begin_with(HeardTotals(1, totals, counts, usable))
 
 
 def test_a_reset_forgets_it():
     monitor = fresh()
-    monitor.begin_with(Evidence(100, *_zeros()), 2.0)
+    monitor.begin_with(HeardTotals(100, *_zeros()), 2.0)
     monitor.reset()
-    assert monitor.evidence.speech == 0
+    assert monitor.heard.speech == 0
     (reading,) = monitor.push(both(1.0, 0))
     assert reading.speech <= 1.0
 
@@ -200,7 +200,7 @@ def test_simulated_reader_only_counts_once():
     heard(one, whole)
     half = Monitor(reference(), watch="19")
     heard(half, first)
-    two.begin_with(half.evidence)
+    two.begin_with(half.heard)
     heard(two, shifted(second, -1000))
-    assert np.array_equal(one.evidence.totals["f0"], two.evidence.totals["f0"])
-    assert one.evidence.speech == two.evidence.speech
+    assert np.array_equal(one.heard.totals["f0"], two.heard.totals["f0"])
+    assert one.heard.speech == two.heard.speech

@@ -17,7 +17,7 @@ from monitor.sinks.run_buffer import RunBuffer
 from monitor.sources import Chain, File
 from monitor.sources.frames import write_frames
 from monitor.sources.provenance import Provenance
-from monitor.stream.heard import Evidence
+from monitor.stream.heard import HeardTotals
 from monitor.stream.same_person import alike, cohort, judged_by, unlike
 from monitor.types import Block, Frames, Track
 from tests.stream.streams import (
@@ -108,7 +108,7 @@ def test_features_that_the_shipped_readers_do_not_have_judge_nobody():
     assert judged_by(["style", "phones", "f0"]).endswith("which misses many of the same sex")
     assert judged_by(["f0", "identity"]) == "identity"
     assert judged_by(["f0", "phones", "voice"]).startswith("voice, which misses many")
-    ones = Evidence(100, {"f0": np.ones(10, int)}, {"f0": 10}, {"f0": 10})
+    ones = HeardTotals(100, {"f0": np.ones(10, int)}, {"f0": 10}, {"f0": 10})
     for name in ("f0", "style"):
         assert not unlike({name: two_features().specs["f0"]}, ones, ones)
 

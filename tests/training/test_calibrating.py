@@ -42,9 +42,9 @@ def voices(simulated):
     return simulated(12, 2, 30.0)
 
 
-def small(voices, shapes=F0, **options):
+def small(voices, specs=F0, **options):
     given = {"lengths": [1.0, 3.0], "template_lengths": [6.0], "replicates": 20, "trials": 3}
-    return calibrate(voices, shapes, **{"prior": None, "cohort": None, **given, **options})
+    return calibrate(voices, specs, **{"prior": None, "cohort": None, **given, **options})
 
 
 @pytest.mark.slow
@@ -178,8 +178,8 @@ def embedded(speakers: int, spread: float, seed: int = 0) -> list[SpeakerSpeech]
 
 
 def test_two_features_have_laws_of_their_own_and_together():
-    shapes = {"identity": IDENTITY, "noise": NOISE}
-    made = small(embedded(15, 2.0), shapes, lengths=[2.0], trials=5)
+    specs = {"identity": IDENTITY, "noise": NOISE}
+    made = small(embedded(15, 2.0), specs, lengths=[2.0], trials=5)
     sets = {("identity",), ("noise",), ("identity", "noise")}
     assert {law.features for law in made.laws} == sets
     assert {law.session for law in made.laws} == {"same", "cross"}

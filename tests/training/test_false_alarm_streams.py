@@ -27,12 +27,12 @@ def made(tmp_path_factory):
     """Their voices, and a population of them with laws; one more voice than are enrolled."""
     folder = tmp_path_factory.mktemp("others") / "people"
     write_corpus(folder, Simulation(12, 5), SPEAKERS, 1, SECONDS)
-    voices, shapes, _ = collect(find(folder))
+    voices, specs, _ = collect(find(folder))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(fitted, "LOSSES", ("LL",))
         laws = calibrate(
             voices,
-            shapes,
+            specs,
             lengths=[1, 5],
             template_lengths=[15],
             replicates=20,

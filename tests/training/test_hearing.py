@@ -51,10 +51,10 @@ def test_templates_are_the_same_to_the_last_bit(corpus, monkeypatch):
 
 @pytest.mark.slow
 def test_voices_are_the_same_to_the_last_bit(corpus):
-    (one, shapes, problems), (two, *others) = (
+    (one, specs, problems), (two, *others) = (
         collect(corpus, features=["f0", "phones"], jobs=jobs) for jobs in (1, 2)
     )
-    assert (shapes, problems) == tuple(others)
+    assert (specs, problems) == tuple(others)
     assert [voice.name for voice in one] == [voice.name for voice in two] == ["ann", "bob"]
     for a, b in zip(one, two, strict=True):
         assert len(a.sessions) == len(b.sessions)

@@ -49,9 +49,9 @@ def written(folder, speakers: range, sessions: range):
 def enrolled(tmp_path_factory):
     folder = tmp_path_factory.mktemp("enrolled")
     corpus = written(folder, range(SPEAKERS), range(2))
-    voices, shapes, _ = collect(corpus)
+    voices, specs, _ = collect(corpus)
     laws = calibrate(
-        voices, shapes, lengths=(5, 20), template_lengths=(30,), trials=4, replicates=20, prior=None
+        voices, specs, lengths=(5, 20), template_lengths=(30,), trials=4, replicates=20, prior=None
     ).laws
     return corpus, enrol(corpus, seconds=30).population.with_laws(laws)
 

@@ -20,10 +20,10 @@ def test_frames_lie_in_tenths_of_a_speech_second(tmp_path, frames_file):
     speech[:50] = speech[150:] = True
     ticks, bins = [1, 10, 11, 50, 100, 150, 151, 155, 200, 201, 205], list(range(11))
     frames_file(tmp_path / "ann/1.npz", speech, ticks, bins)
-    (voice,), shapes, problems = collect(find(tmp_path))
+    (voice,), specs, problems = collect(find(tmp_path))
     session = voice.sessions[0]["f0"]
     assert (voice.name, voice.length(0), problems) == ("ann", 10, ())
-    assert str(shapes["f0"]) == f"histogram of size {SIZE}"
+    assert str(specs["f0"]) == f"histogram of size {SIZE}"
     # a frame in silence belongs to the unit that was heard before; the rest of half a unit is cut
     assert session.units.tolist() == [0, 0, 1, 4, 4, 4, 5, 5, 9]
     assert session.values.tolist() == list(range(9))

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from monitor.alerts.forecast import Forecast
-from monitor.crowds import best_match, found_among, headline, left_of, people, rounded
+from monitor.crowds import best_match, found_among, left_of, narrowed_sentence, people, rounded
 from monitor.phrases import odds, verdict
 from monitor.web.page import Page
 from tests.web import records
@@ -128,13 +128,13 @@ def test_the_page_s_words_for_crowds_are_those_of_the_other_views(page, visit):
     script = """async ([asked, numbers, shares]) => {
         const c = await import("/static/crowds.js");
         return [
-            asked.map(([r, w]) => [c.headline(r, w), c.leftOf(r), c.bestMatch(r, 50)]),
+            asked.map(([r, w]) => [c.narrowedSentence(r, w), c.leftOf(r), c.bestMatch(r, 50)]),
             numbers.map((n) => [c.rounded(n), c.people(n)]), shares.map(c.foundAmong),
         ];
     }"""
     said = tab.evaluate(script, [asked, numbers, shares])
     assert said == [
-        [[headline(r, w), left_of(r), best_match(r, 50)] for r, w in asked],
+        [[narrowed_sentence(r, w), left_of(r), best_match(r, 50)] for r, w in asked],
         [[rounded(n), people(n)] for n in numbers],
         [found_among(p) for p in shares],
     ]

@@ -9,7 +9,7 @@ import numpy as np
 from monitor.evaluation.families import rule_of
 from monitor.evaluation.figure import Figure
 from monitor.evaluation.report.report import Report
-from monitor.maths.estimate import Estimate, apart
+from monitor.maths.estimate import Estimate, difference_reach
 
 __all__ = ["ERROR", "Difference", "between", "paired"]
 
@@ -80,7 +80,7 @@ def _difference(
             return Difference(value)
         reach = gap.reach(error / 2)
     else:
-        reach = apart(a, b, error / 2)
+        reach = difference_reach(a, b, error / 2)
     if reach > _ROUNDING * max(abs(first.value), abs(other.value)):
         return Difference(value, value - reach, value + reach)
     # neither varies, as at the edges of shares: what their own limits allow

@@ -87,7 +87,7 @@ export function narrowed(entry, who, clipped) {
   return `narrows ${crowd} down to somewhere between ${rounded(few)} and ${rounded(many)} people`;
 }
 
-export function headline(reading, watch) {
+export function narrowedSentence(reading, watch) {
   const entry = widest(reading);
   const evidence = reading.evidence_bits;
   if (!entry || !known(evidence)) return "";

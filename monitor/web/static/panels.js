@@ -1,6 +1,6 @@
 // Everything beside the curve, at one moment of the run.
 import { $, fill, make, share, text } from "./dom.js";
-import { bestMatch, headline, leftOf, people } from "./crowds.js";
+import { bestMatch, narrowedSentence, leftOf, people } from "./crowds.js";
 import {
   capital, clock, count, featureName, fixed, isoTime, known, left, length, odds, oneIn, percent, plural,
   verdict, voiceSince, whoseBits,
@@ -105,7 +105,7 @@ function widely(run, reading) {
   const { watch } = run.start;
   if (reading.change) return [`${capital(voiceSince(reading.change))}: ${whoseBits(watch)}.`];
   const begun = run.begun(reading);
-  const said = capital(headline(reading, watch));
+  const said = capital(narrowedSentence(reading, watch));
   return [begun ? `Of the voice since ${clock(begun.since_seconds)}: ${said}.` : `${said}.`];
 }
 
