@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from tests.conftest import not_skipped, pytest_collection_modifyitems
@@ -27,3 +29,9 @@ def test_what_a_test_needs_is_known_by_its_fixtures(request):
     test.fixturenames.append("browser")
     pytest_collection_modifyitems([test])
     assert {mark.name for mark in test.iter_markers()} == {"browser", "slow"}
+
+
+def test_what_is_slow_is_said_once(pytestconfig):
+    page = Path(pytestconfig.rootpath, "docs", "testing.md").read_text("utf-8").replace("`", "")
+    (slow,) = [text for text in pytestconfig.getini("markers") if text.startswith("slow: ")]
+    assert f"| slow | {slow.removeprefix('slow: ')} |" in page
