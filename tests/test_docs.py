@@ -13,6 +13,8 @@ import pytest
 import soundfile
 from markdown_it import MarkdownIt
 
+from benchmarks.simulation import SIZE, Simulation
+from monitor import calibrate, collect, corpus, enrol, write_frames
 from monitor.cli import COMMANDS, cli
 from monitor.records.schema import RECORDS, read_run
 from tests.pages import fenced, unfenced
@@ -49,26 +51,63 @@ def test_the_command_line_reference_is_true():
     assert (ROOT / "docs" / "cli.md").read_text(encoding="utf-8") == reference()
 
 
+def run_blocks(folder: Path, *codes: str) -> list[list[str]]:
+    """What each block of Python prints, in a process of its own."""
+    done = [
+        subprocess.run(
+            [sys.executable, "-c", code], cwd=folder, check=True, capture_output=True, text=True
+        )
+        for code in codes
+    ]
+    return [each.stdout.splitlines() for each in done]
+
+
+@pytest.fixture(scope="module")
+def python_blocks() -> list[str]:
+    """The ten lines, the whole run, the corpus that is scored, the live source."""
+    return fenced((ROOT / "docs" / "python.md").read_text(encoding="utf-8"), "python")
+
+
 @pytest.mark.slow
-def test_the_ten_lines_and_the_run_run(tmp_path):
-    page = (ROOT / "docs" / "python.md").read_text(encoding="utf-8")
-    code, whole = fenced(page, "python")
+def test_the_ten_lines_and_the_run_run(python_blocks, tmp_path):
+    assert len(python_blocks) == 4
+    code, whole = python_blocks[:2]
     assert len([line for line in code.splitlines() if line.strip()]) <= 10
     seconds = np.arange(5 * 16000) / 16000
     voice = np.sin(2 * np.pi * 120 * seconds + np.sin(2 * np.pi * 3 * seconds)) * 0.3
     soundfile.write(tmp_path / "talk.flac", voice, 16000)
-
-    def run(code: str) -> list[str]:
-        done = subprocess.run(
-            [sys.executable, "-c", code], cwd=tmp_path, check=True, capture_output=True, text=True
-        )
-        return done.stdout.splitlines()
-
-    lines = run(code)
+    lines, alerts = run_blocks(tmp_path, code, whole)
     assert len(lines) == 5
     assert all(re.fullmatch(r" +\d\.0 s +\d\.\d\d of 5\.64 bits", line) for line in lines)
-    assert run(whole)[0].startswith("bits>0.1 for 1 s raised at ")
+    assert alerts[0].startswith("bits>0.1 for 1 s raised at ")
     assert [each["type"] for each in read_run(tmp_path / "talk.jsonl")][-1] == "end"
+
+
+@pytest.mark.slow
+def test_the_corpus_is_scored_and_evaluated(python_blocks, tmp_path):
+    simulation = Simulation(12)
+    for name, first in (("enrolled", 0), ("anonymised", 2)):
+        for person in range(12):
+            for session in (first, first + 1):
+                said = simulation.frames(person, session, 60.0)
+                path = tmp_path / name / f"person{person:02d}" / f"{session}.npz"
+                path.parent.mkdir(parents=True, exist_ok=True)
+                write_frames(path, said.speech, said.tracks, {"f0": SIZE}, {"f0": 0.01})
+    voices = corpus.find(tmp_path / "enrolled")
+    people = enrol(voices, features=["f0"], seconds=30).population
+    heard, specs, _ = collect(voices, features=["f0"])
+    laws = calibrate(heard, specs, lengths=[1, 10], template_lengths=[30], trials=4).laws
+    people.with_laws(laws).save(tmp_path / "us.npz")
+    ((trials, bits),) = run_blocks(tmp_path, python_blocks[2])
+    assert re.fullmatch(r"f0: the right one first in \d+% of \d+ trials,", trials)
+    assert 0.5 < float(re.findall(r"([\d.]+) of 3\.6 bits a trial", bits)[0]) < 3.6
+
+
+@pytest.mark.slow
+def test_the_live_source_is_heard_to_its_end(python_blocks, tmp_path):
+    (lines,) = run_blocks(tmp_path, python_blocks[3])
+    assert [line.split(" s ")[0] for line in lines] == ["1", "2", "3", "4", "5", "6"]
+    assert all(re.search(r" \d\.\d\d bits, \d\.\d s late$", line) for line in lines)
 
 
 @pytest.mark.slow
