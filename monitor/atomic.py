@@ -19,7 +19,7 @@ from typing import IO
 
 from monitor.errors import StoreError
 from monitor.locks import is_still_at, lock
-from monitor.phrases import file_name
+from monitor.safe_text import file_name
 
 __all__ = ["alone", "atomic_write", "not_written", "sweep"]
 

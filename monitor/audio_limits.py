@@ -1,4 +1,4 @@
-"""Limits on the audio that is accepted: beyond them it is hostile or damaged."""
+"""The sample rates, numbers of channels and sizes of a block of audio that the program accepts."""
 
 from __future__ import annotations
 

@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-import os
-import shlex
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 __all__ = [
-    "LONGEST_NAME",
     "STRANGER",
     "another_voice",
-    "as_pipe",
-    "as_wav",
     "clock_time",
     "enrolment",
-    "file_name",
-    "is_name",
     "is_stranger",
     "length_in_words",
     "odds",
@@ -25,12 +17,10 @@ __all__ = [
     "others_in_words",
     "percent",
     "plural",
-    "printable",
     "verdict",
     "voice_since",
 ]
 
-LONGEST_NAME = 200
 STRANGER = "probably nobody enrolled"
 NOBODY = 0.2
 """Below this probability of being enrolled the views say so: four to one against."""
@@ -39,41 +29,6 @@ FEWEST = 1.95
 ONE = 1.1
 MOST_PEOPLE = 1e9
 MISLED_BITS = -0.05
-
-
-def printable(text: object) -> str:
-    r"""A text of one line that cannot steer a terminal, nor be no text at all in JSON.
-
-    Examples:
-        >>> printable("a\x1b[2Jb"), printable("caf\u00e9"), printable("t\udcffk.wav")
-        ('a?[2Jb', 'café', 't?k.wav')
-    """
-    return "".join(c if c.isprintable() else "?" for c in str(text))
-
-
-def is_name(text: object) -> bool:
-    r"""Whether a person, a session or a file can be called so: printed on one line.
-
-    Examples:
-        >>> is_name("Zoë"), is_name("a\nb"), is_name(" "), is_name(7)
-        (True, False, False, False)
-    """
-    return (
-        isinstance(text, str)
-        and bool(text.strip())
-        and text.isprintable()
-        and len(text) <= LONGEST_NAME
-    )
-
-
-def file_name(path: str | os.PathLike[str]) -> str:
-    r"""The name of a file, without its folder, as it is shown and written down.
-
-    Examples:
-        >>> file_name("talks/a.wav"), file_name("t\udcffk\x07.wav")
-        ('a.wav', 't?k?.wav')
-    """
-    return printable(Path(path).name)
 
 
 def clock_time(seconds: float) -> str:
@@ -156,26 +111,6 @@ def others_in_words(alarms: Mapping[str, Any]) -> str:
 _CROWDS = ((100, "a hundred"), (1000, "a thousand"), (100_000, "a hundred thousand"))
 
 
-def as_wav(path: str | os.PathLike[str]) -> str:
-    """The command that makes a WAV of a recording that only ffmpeg reads.
-
-    Examples:
-        >>> print(as_wav("me/my talk.m4a"))
-        ffmpeg -i 'me/my talk.m4a' 'me/my talk.wav'
-    """
-    return f"ffmpeg -i {_given(path)} {_given(Path(path).with_suffix('.wav'))}"
-
-
-def as_pipe(path: str | os.PathLike[str]) -> str:
-    """The command that hears a recording that only ffmpeg reads.
-
-    Examples:
-        >>> print(as_pipe("film.m4a"))
-        ffmpeg -i film.m4a -f wav - | monitor replay -
-    """
-    return f"ffmpeg -i {_given(path)} -f wav - | monitor replay -"
-
-
 def odds(bits: float, ceiling: float, *, assumed: bool = False) -> str:
     """What bits mean, in a few words.
 
@@ -234,12 +169,6 @@ def verdict(bits: float, ceiling: float, watch: str | None) -> str:
         less = f"{watch} seems less likely ({said}) than by guessing ({odds(0.0, ceiling)})"
         return f"an attacker is misled: {less}"
     return f"an attacker gives {watch} a chance of {said}"
-
-
-def _given(path: str | os.PathLike[str]) -> str:
-    """A path as a shell gives it to ffmpeg, which takes -x for an option and a:b for an address."""
-    name = os.fspath(path)
-    return shlex.quote(f"file:{name}" if name.startswith("-") or ":" in name else name)
 
 
 def voice_since(change: Mapping[str, Any]) -> str:

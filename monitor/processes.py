@@ -1,4 +1,4 @@
-"""Runs generators in processes of their own, ahead of whoever takes what they yield."""
+"""Several processes that run generators, each ahead of the program that takes its results."""
 
 from __future__ import annotations
 

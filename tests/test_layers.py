@@ -24,6 +24,7 @@ LAYERS = [
         "managed",
         "network_marks",
         "phrases",
+        "safe_text",
         "threads",
         "version",
     },

@@ -117,8 +117,8 @@ def command(
     from monitor.corpus.folders import BY_FOLDER
     from monitor.errors import StoreError, UnnamedSpeakerError, UsageError
     from monitor.features.registry import defaults, superseded
-    from monitor.phrases import is_name
     from monitor.population.population import Population
+    from monitor.safe_text import is_name
     from monitor.training.enrolling import enrol
     from monitor.training.session_check import unlike_sessions
 

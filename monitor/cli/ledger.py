@@ -102,7 +102,7 @@ def _print_table(sessions: list[dict[str, Any]]) -> None:
 
     from monitor.phrases import clock_time
     from monitor.sinks.console import PlainConsole
-    from monitor.sinks.people import clean
+    from monitor.sinks.in_words import clean
 
     console = PlainConsole(highlight=False)
     if not sessions:
@@ -133,7 +133,7 @@ def _print_table(sessions: list[dict[str, Any]]) -> None:
 
 def _with_limits(session: Mapping[str, Any], name: str) -> str:
     """A figure in bits, with its limits where it has them."""
-    from monitor.sinks.people import number
+    from monitor.sinks.in_words import number
 
     low, high = session[f"{name}_low"], session[f"{name}_high"]
     limits = "" if low is None else f" ({number(low)} to {number(high)})"

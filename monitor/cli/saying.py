@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from monitor.phrases import printable
+from monitor.safe_text import printable
 
 __all__ = ["say"]
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from monitor.corpus.recordings import Corpus, Recording
 from monitor.errors import CorpusError
-from monitor.phrases import LONGEST_NAME, as_wav, is_name
+from monitor.safe_text import LONGEST_NAME, as_wav, is_name
 
 __all__ = ["CONTAINERS", "Gathering", "natural"]
 

@@ -1,4 +1,9 @@
-"""Units of the sounds of a language: which of 256 a voice makes, frame after frame."""
+"""The feature ``phones``: counts which of 256 learnt units of sound a voice makes, every 20 ms.
+
+Units are made by the network of `monitor.networks.units` (`monitor/networks/units.npz`). They are
+finer than phones, the sounds of a language, which `monitor.networks.phones` recognises and
+`monitor.features.said_phones` gives; those are not counted.
+"""
 
 from __future__ import annotations
 

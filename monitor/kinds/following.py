@@ -1,4 +1,4 @@
-"""One feature of the voice since the last change, and whether its newest frames are still like it.
+"""Notices another voice by one feature: do the newest frames still fit the voice heard so far?
 
 What all kinds share: frames are brought together to units, each unit gets a margin, and the margins
 are shown to ADWIN. Each kind says in its own file what its margin is, and may add margins up in

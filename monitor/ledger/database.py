@@ -11,7 +11,7 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 from monitor.errors import SchemaError, StoreError
-from monitor.phrases import printable
+from monitor.safe_text import printable
 
 __all__ = ["MIGRATIONS", "open_database", "reason_of", "transaction", "translated"]
 

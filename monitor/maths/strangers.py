@@ -1,6 +1,7 @@
-"""What ranks disclose among ever more people: laws of the chance that a stranger scores higher.
+"""How many bits the rank of a voice discloses among M people, for M far beyond those measured.
 
-If each of M - 1 strangers scores higher with probability p, the rank is 1 + Binomial(M - 1, p);
+The law needed is that of the chance that a stranger scores higher than the true speaker. If each
+of M - 1 strangers scores higher with probability p, the rank is 1 + Binomial(M - 1, p);
 over trials p varies, with density f on [0, 1]. MeanD among M, ``log2 M - H(rank)``, never falls
 with M, since ranks among a random part of the crowd follow from those among all, and tends to the
 divergence of f from the uniform law. SRD's rank law is f = Beta(alpha, beta).

@@ -1,4 +1,8 @@
-"""The highest scores of a very large sample, and their owners' bootstrap weights."""
+"""Collects the highest scores of a sample too large to keep, to resample and count among them.
+
+An error rate at a low false acceptance depends on few non-mated scores; each has an owner, a
+speaker, whose weight in a bootstrap replicate is the score's.
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
-"""The phones of a voice, recognised as it is heard, by numpy alone.
+"""The recogniser of 39 phones of English (`said_phones`); it is not the network of the feature.
 
-What `recipes.phones` trained and folded: separable convolutions at 50 frames a second, in the
-middle at 25, causal but for a stated look-ahead; CTC (Graves et al., ICML 2006) on 39 phones, and a
-trigram of them. What the feature `phones` counts is `monitor.networks.units`.
+The feature ``phones`` counts the units of `monitor.networks.units`. The recogniser streams,
+by numpy alone; `recipes.phones` trained and folded it: separable convolutions at 50 frames a
+second, in the middle at 25, causal but for a stated look-ahead; CTC (Graves et al., ICML 2006) on
+39 phones, and a trigram of them.
 """
 
 from __future__ import annotations

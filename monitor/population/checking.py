@@ -15,7 +15,7 @@ from monitor.errors import StoreError
 from monitor.kinds import KINDS, FeatureSpec
 from monitor.kinds.base import within
 from monitor.network_marks import is_mark
-from monitor.phrases import is_name
+from monitor.safe_text import is_name
 from monitor.types import AnyArray, FloatArray
 
 if TYPE_CHECKING:

@@ -18,10 +18,10 @@ import numpy as np
 
 from monitor.errors import StoreError
 from monitor.kinds import FeatureSpec
-from monitor.phrases import printable
 from monitor.population.checking import check_templates, spec_from
 from monitor.population.storing import read_store
 from monitor.population.templates import FeatureTemplates
+from monitor.safe_text import printable
 from monitor.types import AnyArray, FloatArray
 
 __all__ = ["COHORT", "Cohort", "load_cohort", "noted_cohort", "pack_cohort", "unpack_cohort"]

@@ -1,4 +1,4 @@
-"""The probability along a stream that the speaker is enrolled at all.
+"""The probability that the speaker of a stream is enrolled at all, by length of speech.
 
 Source: docs/method.md section 5.
 """

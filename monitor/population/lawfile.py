@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from monitor.errors import StoreError
-from monitor.phrases import printable
 from monitor.population.cohort import Cohort, pack_cohort, unpack_cohort
 from monitor.population.law import Laws
 from monitor.population.storing import read_store, write_store
+from monitor.safe_text import printable
 from monitor.types import AnyArray
 
 __all__ = ["load_laws", "save_laws"]

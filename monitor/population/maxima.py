@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from monitor.errors import StoreError
-from monitor.phrases import is_name
+from monitor.safe_text import is_name
 from monitor.types import AnyArray, FloatArray
 
 __all__ = ["HORIZONS", "FieldMaxima", "Maxima", "check_maxima", "pack_maxima", "unpack_maxima"]

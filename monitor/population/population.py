@@ -15,12 +15,13 @@ from monitor.errors import StoreError, UsageError
 from monitor.kinds import FeatureSpec
 from monitor.maths.scores import Similarity
 from monitor.network_marks import unlike_networks
-from monitor.phrases import plural, printable
+from monitor.phrases import plural
 from monitor.population.checking import check_speakers, check_templates, spec_from
 from monitor.population.cohort import COHORT, Cohort, noted_cohort, pack_cohort
 from monitor.population.law import Laws, RankLaw
 from monitor.population.storing import read_store, write_store
 from monitor.population.templates import FeatureTemplates
+from monitor.safe_text import printable
 from monitor.types import AnyArray, BoolArray, IntArray
 
 __all__ = [

@@ -17,7 +17,7 @@ import numpy as np
 from monitor.archives import read_arrays
 from monitor.atomic import atomic_write, sweep
 from monitor.errors import SchemaError, StoreError
-from monitor.phrases import printable
+from monitor.safe_text import printable
 from monitor.types import AnyArray
 
 __all__ = ["SCHEMA", "read_store", "store_kind", "write_store"]

@@ -10,12 +10,12 @@ from typing import Any
 import orjson
 
 from monitor.errors import SchemaError, StoreError
-from monitor.phrases import file_name, printable
 from monitor.records.end import END
 from monitor.records.events import ALERT, CHANGE, GAP
 from monitor.records.fitting import misfit
 from monitor.records.reading import READING
 from monitor.records.start import SCHEMA_VERSION, START
+from monitor.safe_text import file_name, printable
 
 __all__ = ["RECORDS", "SCHEMA", "SCHEMA_VERSION", "read_run", "wrong_in"]
 

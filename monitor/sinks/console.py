@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 
-from monitor.phrases import printable
+from monitor.safe_text import printable
 
 __all__ = ["PlainConsole"]
 

@@ -10,15 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from monitor.phrases import clock_time, enrolment, plural
 from monitor.protocols import ThresholdForecast
-from monitor.sinks.people import (
-    SHOWN_GAPS,
-    TerminalSink,
-    among_enrolled,
-    bits_now,
-    clean,
-    number,
-)
+from monitor.sinks.in_words import among_enrolled, bits_now, clean, number
 from monitor.sinks.terminal import axis
+from monitor.sinks.terminal_sink import SHOWN_GAPS, TerminalSink
 from monitor.sinks.textcurve import (
     CEILING,
     CHANCE,

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from monitor.phrases import another_voice, clock_time, enrolment, plural, voice_since
-from monitor.sinks.people import (
+from monitor.sinks.in_words import (
     also_narrowed_down,
     among_enrolled,
     bits_now,

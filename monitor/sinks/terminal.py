@@ -12,7 +12,8 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from monitor.phrases import clock_time, plural
-from monitor.sinks.people import TerminalSink, bits_now, clean, number, speed_text
+from monitor.sinks.in_words import bits_now, clean, number, speed_text
+from monitor.sinks.terminal_sink import TerminalSink
 from monitor.sinks.textcurve import (
     CEILING,
     CHANCE,

@@ -26,7 +26,7 @@ import soundfile
 from monitor.audio_limits import MOST_SAMPLES
 from monitor.errors import SourceError
 from monitor.managed import Managed
-from monitor.phrases import as_pipe, as_wav, file_name
+from monitor.safe_text import as_pipe, as_wav, file_name
 from monitor.sources.header_check import check_format
 from monitor.types import FloatArray
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from monitor.brings import Brings
 from monitor.errors import SourceError, UsageError
 from monitor.managed import Managed
-from monitor.phrases import file_name
+from monitor.safe_text import file_name
 from monitor.sources.decoder import Decoder
 from monitor.sources.provenance import Provenance, provenance_of
 from monitor.types import Block, Gap

@@ -18,7 +18,7 @@ from monitor.atomic import atomic_write, not_written
 from monitor.brings import Brings
 from monitor.errors import SourceError, UsageError
 from monitor.managed import Managed
-from monitor.phrases import file_name
+from monitor.safe_text import file_name
 from monitor.sources.jsonframes import read_json_lines
 from monitor.sources.precomputed import (
     MOST_TICKS,

@@ -1,4 +1,4 @@
-"""Refuses rates and numbers of channels that no recording has."""
+"""Refuses audio whose header states a sample rate or number of channels that cannot be true."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 
-from monitor.phrases import file_name
+from monitor.safe_text import file_name
 from monitor.sources.fingerprints import recording_hashes
 
 __all__ = ["Provenance", "provenance_of"]

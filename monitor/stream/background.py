@@ -1,4 +1,8 @@
-"""Whom a voice is set against, to notice when another person takes over."""
+"""Templates of other people, by which the change detector judges how much one voice stands out.
+
+A score counts by how far it exceeds those of others; beside a small population the readers that
+ship with the program are the others.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +11,10 @@ from functools import cache
 
 import numpy as np
 
-from monitor.population.population import Population, Scoring
+from monitor.population.population import SLICE_SECONDS, Population, Scoring
 from monitor.types import AnyArray
 
-__all__ = ["FEWEST", "background", "shipped_readers"]
+__all__ = ["FEWEST", "background", "cohort", "shipped_readers"]
 
 FEWEST = 25
 """Of fewer speakers hardly one is like a stranger: a change would be missed."""
@@ -39,3 +43,11 @@ def background(
             more = shipped_readers().templates(name, shipped_readers().scoring())
             made[name] = np.concatenate([made[name], more])
     return made
+
+
+def cohort(readers: Population, feature: str, speech_seconds: float) -> AnyArray:
+    """Templates of all these readers, of about as much speech as that, shape (N, M)."""
+    most = float(readers.template_seconds.min())
+    return readers.templates(
+        feature, readers.scoring(min(max(speech_seconds, SLICE_SECONDS), most))
+    )

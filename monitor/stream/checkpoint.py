@@ -10,9 +10,9 @@ from typing import Any
 
 from monitor.atomic import sweep
 from monitor.errors import MonitorError, StoreError
-from monitor.phrases import printable
 from monitor.population.storing import read_store, store_kind, write_store
 from monitor.protocols import Stateful
+from monitor.safe_text import printable
 from monitor.stream.monitor import Monitor
 from monitor.stream.records import RunTotals
 from monitor.stream.remembered import check_state

@@ -1,4 +1,7 @@
-"""One rank law at work: scores of N templates in, posteriors and bits with limits out.
+"""What an attacker concludes from the scores of N templates: posteriors, and bits with limits.
+
+One law (`monitor.population.law`) at one template length turns scores into probabilities, and
+ranks into rank bits; its bootstrap replicates give the limits.
 
 Source: docs/method.md section 5.
 """

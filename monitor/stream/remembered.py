@@ -8,8 +8,8 @@ from typing import Any
 import orjson
 
 from monitor.errors import StoreError
-from monitor.phrases import printable
 from monitor.records.fitting import misfit
+from monitor.safe_text import printable
 from monitor.types import AnyArray
 
 __all__ = ["check_state"]

@@ -1,4 +1,4 @@
-"""Whether two recordings sound like one person."""
+"""Whether two recordings sound like one person: their likeness against that of other readers."""
 
 from __future__ import annotations
 
@@ -7,12 +7,11 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 
 from monitor.kinds import FeatureSpec, Kind, comparable_features
-from monitor.population.population import SLICE_SECONDS, Population
-from monitor.stream.background import shipped_readers
+from monitor.stream.background import cohort, shipped_readers
 from monitor.stream.heard import HeardTotals
 from monitor.types import AnyArray
 
-__all__ = ["LEAST", "alike", "cohort", "comparable", "judged_by", "unlike"]
+__all__ = ["LEAST", "alike", "comparable", "judged_by", "unlike"]
 
 LEAST: Mapping[tuple[str, ...], float] = {
     ("identity",): 3.0,
@@ -56,14 +55,6 @@ def alike(
         return float((mine - np.mean(others)) / np.std(others))
 
     return (side(one, other, like_other) + side(other, one, like_one)) / 2
-
-
-def cohort(readers: Population, feature: str, speech_seconds: float) -> AnyArray:
-    """The templates of everybody, of as much speech as that, shape (N, M)."""
-    most = float(readers.template_seconds.min())
-    return readers.templates(
-        feature, readers.scoring(min(max(speech_seconds, SLICE_SECONDS), most))
-    )
 
 
 def unlike(features: Mapping[str, FeatureSpec], one: HeardTotals, other: HeardTotals) -> bool:

@@ -12,7 +12,6 @@ import numpy as np
 from monitor.corpus.recordings import Corpus, Recording
 from monitor.errors import CorpusError, UsageError
 from monitor.kinds import FeatureSpec
-from monitor.phrases import LONGEST_NAME, file_name
 from monitor.population.population import (
     SLICE_SECONDS,
     FeatureTemplates,
@@ -21,6 +20,7 @@ from monitor.population.population import (
     Speaker,
 )
 from monitor.protocols import Feature
+from monitor.safe_text import LONGEST_NAME, file_name
 from monitor.training.hearing import SLICE_TICKS, hear_in_order
 from monitor.training.listening import Listener, SpeechFrames
 from monitor.types import AnyArray

@@ -1,4 +1,7 @@
-"""Hears calibration speakers as other people, for the maxima of their streams.
+"""How high the figures of a stream rise when somebody else than the watched speaker speaks.
+
+Every calibration speaker is heard as a stream that is watched as another one; the maxima of these
+streams, kept in the laws, say how often a rule raises a false alarm.
 
 Source: docs/method.md section 11.
 """

@@ -23,8 +23,8 @@ from monitor.features.extractor import Extractor
 from monitor.features.registry import FEATURES, make
 from monitor.features.tracks import join_runs
 from monitor.kinds import FeatureSpec
-from monitor.phrases import file_name
 from monitor.protocols import Feature
+from monitor.safe_text import file_name
 from monitor.sources.file import File
 from monitor.sources.fingerprints import recording_hashes
 from monitor.sources.frames import FramesFile, write_frames

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from monitor.protocols import Sink
-from monitor.sinks.people import TerminalSink
 from monitor.sinks.summary import print_summary
 from monitor.sinks.terminal import LiveCurve, ReplayProgress
+from monitor.sinks.terminal_sink import TerminalSink
 from monitor.sinks.textcurve import CEILING, THRESHOLD, TextCurve, draw_curve, row_of
 
 CLEAR = "\x1b[2K"  # rich erases each line of the old view before it draws the next

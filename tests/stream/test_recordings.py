@@ -17,8 +17,9 @@ from monitor.sinks.run_buffer import RunBuffer
 from monitor.sources import Chain, File
 from monitor.sources.frames import write_frames
 from monitor.sources.provenance import Provenance
+from monitor.stream.background import cohort
 from monitor.stream.heard import HeardTotals
-from monitor.stream.same_person import alike, cohort, judged_by, unlike
+from monitor.stream.same_person import alike, judged_by, unlike
 from monitor.types import Block, Frames, Track
 from tests.stream.streams import (
     RATE,

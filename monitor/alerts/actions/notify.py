@@ -10,7 +10,7 @@ from typing import Any
 
 from monitor.alerts.actions.courier import DeliveryError
 from monitor.errors import UsageError
-from monitor.sinks.people import alert_in_words
+from monitor.sinks.in_words import alert_in_words
 
 __all__ = ["Notify"]
 

@@ -9,7 +9,8 @@ from pathlib import Path
 from monitor.errors import UsageError
 from monitor.evaluation.input.files import fields, kind_of, separator_of, text_chunks
 from monitor.evaluation.input.layout import SPEAKER, TRIAL, role_of
-from monitor.phrases import plural, printable
+from monitor.phrases import plural
+from monitor.safe_text import printable
 
 __all__ = ["Attribute", "read_attribute"]
 

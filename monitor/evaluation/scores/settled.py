@@ -1,4 +1,4 @@
-"""Orders the trials of each speaker independently of the order of rows and columns."""
+"""A reproducible random order of a score matrix's trials, whatever the order of its rows."""
 
 from __future__ import annotations
 
