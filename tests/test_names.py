@@ -117,6 +117,7 @@ NAMES = {
         "kind",
     ],
     "monitor.ledger": ["Ledger", "LedgerSession"],
+    "monitor.managed": ["Managed"],
     "monitor.maths.identification": [
         "FORMS",
         "Form",

@@ -178,6 +178,53 @@ assert "How far mated scores lie above (`surplus`)" in open("docs/metrics.md").r
 """,
 )
 
+FIGURE = Toy(
+    "A figure of a family",
+    "verification",
+    {},
+    {
+        "monitor/evaluation/verification/figures.py": (
+            """        Figure(
+            "verification.min_cllr_bits",
+""",
+            """        Figure(
+            "verification.calibration_loss_bits",
+            "calibration loss",
+            float(counts.costs.mean()) - calibrated,
+            "bits",
+        ),
+        Figure(
+            "verification.min_cllr_bits",
+""",
+        ),
+        "monitor/evaluation/verification/family.py": (
+            """    FigureEntry("min_cllr",""",
+            """    FigureEntry("loss", "verification.calibration_loss_bits",
+                "what better calibration would save, bits"),
+    FigureEntry("min_cllr",""",
+        ),
+    },
+    {
+        "docs/metrics.md": "tests/evaluation/test_metrics_page.py",
+        "tests/stable.json": "tests/test_stable.py",
+    },
+    """
+import json, subprocess, sys
+import numpy as np
+own = np.tile(np.eye(10), (4, 1))
+np.save("scores.npy", np.random.default_rng(0).normal(size=(40, 10)) + 3 * own)
+np.save("labels.npy", np.tile(np.arange(10), 4))
+command = [sys.executable, "-m", "monitor", "evaluate", "scores.npy", "--labels", "labels.npy"]
+def said(*options):
+    return subprocess.run([*command, *options], capture_output=True, text=True, check=True).stdout
+(system,) = json.loads(said("--json"))["systems"]
+found = {key: system["figures"][f"verification.{key}"]["value"]
+         for key in ("cllr_bits", "min_cllr_bits", "calibration_loss_bits")}
+assert abs(found["cllr_bits"] - found["min_cllr_bits"] - found["calibration_loss_bits"]) < 1e-5
+assert "calibration loss" in said("--figures", "loss")
+""",
+)
+
 SOURCE = Toy(
     "A source",
     "hum",
@@ -332,4 +379,4 @@ assert "| `overlap_bits` | by how much" in Path("docs/records.md").read_text()
 """,
 )
 
-TOYS = (FEATURE, METRIC, SOURCE, ACTION, KEY)
+TOYS = (FEATURE, METRIC, FIGURE, SOURCE, ACTION, KEY)
