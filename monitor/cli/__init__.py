@@ -13,12 +13,12 @@ from importlib import import_module
 import click
 
 from monitor.cli.saying import say
-from monitor.errors import MonitorError, StoreError, UsageError
+from monitor.errors import MonitorError, StoreError
+from monitor.run.status import FAILED, INTERRUPTED, status_of_error
 from monitor.version import __version__
 
-__all__ = ["FAILED", "INCOMPLETE", "RAISED", "cli", "main"]
+__all__ = ["cli", "main"]
 
-FAILED, USAGE, RAISED, INCOMPLETE, INTERRUPTED = 1, 2, 3, 4, 130
 COMMANDS = (
     *("demo", "listen", "replay", "enroll", "calibrate", "hear", "evaluate", "plot", "view"),
     *("ledger", "devices", "doctor"),
@@ -84,7 +84,7 @@ def main(arguments: list[str] | None = None) -> None:
             raise
         _say(str(error))
         _give_up_stdout()
-        sys.exit(USAGE if isinstance(error, UsageError) else FAILED)
+        sys.exit(status_of_error(error))
     except Exception as error:
         if debug:
             raise

@@ -195,7 +195,6 @@ def command(
     import json
 
     from monitor.atomic import alone
-    from monitor.cli import INCOMPLETE
     from monitor.cli.inputs import check_model, load_identity
     from monitor.cli.plan import plan_of
     from monitor.cli.progress import progress_over
@@ -208,6 +207,7 @@ def command(
     from monitor.population.lawfile import save_laws
     from monitor.population.population import Population
     from monitor.population.storing import store_kind
+    from monitor.run.status import INCOMPLETE
     from monitor.training.advice import advice
     from monitor.training.calibrating import LENGTHS, TEMPLATE_LENGTHS, calibrate
     from monitor.training.cohort import cohort_from

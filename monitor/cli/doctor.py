@@ -24,8 +24,8 @@ def command(hear: bool, as_json: bool) -> int:
     import json
     from dataclasses import asdict
 
-    from monitor.cli import FAILED
     from monitor.cli.checks import examine
+    from monitor.run.status import FAILED
 
     findings = []
     for finding in examine(hear=hear):

@@ -107,7 +107,6 @@ def command(
     it is not needed any more. Nothing of the audio itself is stored.
     """
     from monitor.atomic import alone
-    from monitor.cli import INCOMPLETE
     from monitor.cli.enroll_microphone import MICROPHONE_SECONDS, enrol_from_microphone
     from monitor.cli.enrolment_report import in_words
     from monitor.cli.inputs import check_model, load_identity
@@ -118,6 +117,7 @@ def command(
     from monitor.errors import StoreError, UnnamedSpeakerError, UsageError
     from monitor.features.registry import defaults, superseded
     from monitor.population.population import Population
+    from monitor.run.status import INCOMPLETE
     from monitor.safe_text import is_name
     from monitor.training.enrolling import enrol
     from monitor.training.session_check import unlike_sessions

@@ -69,7 +69,6 @@ def command(
     Frames are biometric data, even without the audio: pitch, phones and embeddings, moment by
     moment. They are written for you alone (mode 0600); delete them when they are not needed.
     """
-    from monitor.cli import INCOMPLETE
     from monitor.cli.inputs import load_identity
     from monitor.cli.plan import plan_of
     from monitor.cli.progress import progress_over
@@ -77,6 +76,7 @@ def command(
     from monitor.errors import SourceError, UsageError
     from monitor.features.registry import defaults
     from monitor.phrases import plural
+    from monitor.run.status import INCOMPLETE
     from monitor.training.frames_folder import HearingOptions, keep, orders, write_manifest
     from monitor.workers import cores
 

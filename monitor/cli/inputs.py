@@ -7,7 +7,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from monitor.errors import UsageError
+from monitor.errors import SourceError, UsageError
+from monitor.safe_text import file_name
 
 if TYPE_CHECKING:
     from monitor.population.population import Population
@@ -30,6 +31,12 @@ def open_all(
         raise UsageError("--start and --end go with one recording")
     if recordings.count("-") > 1:
         raise UsageError("standard input (-) can be heard once")
+    for name in recordings:
+        if Path(name).is_dir():
+            raise SourceError(
+                f"{file_name(name)} is a folder; give a recording, or measure each in it: --each "
+                "--summary out.csv"
+            )
     if "-" in recordings and sys.stdin.isatty():
         raise UsageError("- is standard input: pipe a WAV into it, or name a recording")
     sources = [

@@ -72,7 +72,9 @@ _OPTIONS = (
         callback=_one,
         help="Write JSON lines there. [default: to standard output if it is no terminal]",
     ),
-    click.option("--replace", is_flag=True, help="Overwrite what --jsonl FILE holds."),
+    click.option(
+        "--replace", is_flag=True, help="Overwrite what --jsonl FILE holds, or --summary."
+    ),
 )
 
 jsonl_options = grouped("log", JsonLog, _OPTIONS)

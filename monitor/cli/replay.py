@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from monitor.cli.alerting import Alerting, alert_options
+from monitor.cli.each_options import Each, OneOfMany, each_options
 from monitor.cli.jobs import jobs_option
 from monitor.cli.jsonlog import JsonLog, jsonl_options
 from monitor.cli.ledger_options import LedgerOptions, ledger_options
@@ -49,7 +50,12 @@ __all__ = ["command"]
     type=click.Path(path_type=Path),
     help="Draw the curve when done.",
 )
-@click.option("--resume", is_flag=True, help="Go on with an interrupted run in --jsonl FILE.")
+@click.option(
+    "--resume",
+    is_flag=True,
+    help="Go on with an interrupted run in --jsonl FILE; with --each, with --summary FILE.csv.",
+)
+@each_options
 @jobs_option
 @shown_options
 def command(
@@ -65,17 +71,20 @@ def command(
     log: JsonLog,
     plot: Path | None,
     resume: bool,
+    each: Each,
     jobs: int | None,
     shown: Shown,
 ) -> int:
-    """Measure how many bits of identity RECORDING... discloses, second by second.
+    """Measure how many bits of identity a RECORDING discloses, second by second.
 
     Any format libsndfile reads (wav, flac, ogg, opus, mp3, ...), ready-made frames (.npz, .jsonl),
-    or - for a WAV or raw PCM on standard input. Several recordings are heard as one long one.
+    or - for a WAV or raw PCM on standard input. Several recordings are heard as one long one, or
+    each by itself, a folder's too (--each).
 
     \b
     monitor replay talk.flac --plot talk.png
     monitor replay talk.flac -p us.npz --watch me --jsonl talk.jsonl
+    monitor replay talks/ --each --summary talks.csv --alert 'bits>3'
     ffmpeg -i film.mkv -f wav - | monitor replay - --alert 'bits>3'
 
     One bit halves the people an attacker has to consider: among 50 people 3 bits leave about 6.
@@ -94,6 +103,18 @@ def command(
         chain = Chain(sources)
         return chain if math.isinf(speed) else Paced(chain, speed)
 
+    if each.asked(
+        {
+            "--jsonl": log.jsonl,
+            "--plot": plot,
+            "--web": shown.web,
+            "--ledger": of_ledger.ledger,
+            "--raw": raw,
+            "--speed": math.isfinite(speed),
+        }
+    ):
+        one = OneOfMany(options, alerting, start, end, allow_overlap, shown.top or 1)
+        return each.hear(recordings, one, jobs, resume=resume, replace=log.replace)
     alerting.check_ledger(of_ledger.ledger)
     file = log.file([*recordings, *options.files, of_ledger.ledger], resume=resume)
     telling = Telling(file, plot)

@@ -72,7 +72,7 @@ class Telling:
         Returns:
             the exit status.
         """
-        from monitor.cli import INCOMPLETE, RAISED
+        from monitor.run.status import status_of
 
         totals = run.totals
         for notice in totals.notices:
@@ -85,10 +85,7 @@ class Telling:
             from monitor.sinks.summary import print_summary
 
             print_summary(self._kept.records)
-        # a microphone that nobody speaks into is no failure, a recording is something to look at
-        if run.incomplete or (totals.silent and not isinstance(run.source, LiveSource)):
-            return INCOMPLETE
-        return RAISED if totals.alerts else 0
+        return status_of(run)
 
     def _draw(self, path: Path) -> None:
         """Draw the run; a resumed one from its file, since only that has the beginning."""

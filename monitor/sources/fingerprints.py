@@ -12,7 +12,7 @@ from monitor.errors import SourceError
 from monitor.sources.frames import header_of
 from monitor.sources.registry import is_frames
 
-__all__ = ["recording_hashes"]
+__all__ = ["file_hash", "recording_hashes"]
 
 HASHED_SECONDS = 30
 
@@ -38,16 +38,26 @@ def recording_hashes(path: str | os.PathLike[str]) -> tuple[str, ...]:
         (False, True)
     """
     path = Path(path)
+    of_bytes = file_hash(path)
+    if is_frames(path):
+        return (of_bytes, *header_of(path).hashes)
+    of_audio = _audio_hash(path)
+    return (of_bytes,) if of_audio is None else (of_bytes, f"audio:{of_audio}")
+
+
+def file_hash(path: str | os.PathLike[str]) -> str:
+    """The first of them: that of the bytes.
+
+    Raises:
+        SourceError: the file cannot be read.
+    """
+    path = Path(path)
     try:
         with path.open("rb") as file:
-            of_bytes = hashlib.file_digest(file, "sha256").hexdigest()
+            return f"file:{hashlib.file_digest(file, 'sha256').hexdigest()}"
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
         raise SourceError(f"cannot open {path.name}: {reason}; check the name") from None
-    if is_frames(path):
-        return (f"file:{of_bytes}", *header_of(path).hashes)
-    of_audio = _audio_hash(path)
-    return (f"file:{of_bytes}",) if of_audio is None else (f"file:{of_bytes}", f"audio:{of_audio}")
 
 
 def _audio_hash(path: Path) -> str | None:

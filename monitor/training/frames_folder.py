@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import hashlib
 import io
 import os
 import re
@@ -26,7 +25,7 @@ from monitor.kinds import FeatureSpec
 from monitor.protocols import Feature
 from monitor.safe_text import file_name
 from monitor.sources.file import File
-from monitor.sources.fingerprints import recording_hashes
+from monitor.sources.fingerprints import file_hash, recording_hashes
 from monitor.sources.frames import FramesFile, write_frames
 from monitor.sources.registry import is_frames
 from monitor.types import TICKS_PER_SECOND, Block, Frames
@@ -269,11 +268,9 @@ def _goes_on(held: FramesFile, note: Mapping[str, Any], order: HearingOrder) -> 
     if {**held.header.heard, **changing} != {**note, **changing}:
         return False
     try:
-        with order.source.open("rb") as file:
-            of_bytes = hashlib.file_digest(file, "sha256").hexdigest()
-    except OSError:
+        return file_hash(order.source) in held.header.hashes
+    except SourceError:
         return False
-    return f"file:{of_bytes}" in held.header.hashes
 
 
 def _noted(spec: FeatureSpec) -> list[Any]:

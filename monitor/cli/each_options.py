@@ -1,0 +1,243 @@
+"""The part of monitor replay that hears every recording by itself, and sums up in a table."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from copy import deepcopy
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from monitor.cli.alerting import Alerting
+from monitor.cli.monitor_options import MonitorOptions
+from monitor.cli.options import grouped
+from monitor.cli.saying import say
+from monitor.errors import UsageError
+
+if TYPE_CHECKING:
+    from monitor.protocols import Source
+    from monitor.run import Run
+    from monitor.run.each import SummaryRow
+
+__all__ = ["Each", "OneOfMany", "each_options"]
+
+SUFFIX = ".csv"
+UNKNOWN_SECONDS = 60.0
+"""For the progress: of a recording whose header is silent."""
+
+
+@dataclass(frozen=True, slots=True)
+class OneOfMany:
+    """Opens the run of one recording; may be sent to another process.
+
+    Attributes:
+        options, alerting: as asked for; rules and actions are made anew for each run.
+        start, end: the part of each recording to hear, in seconds; None to its end.
+        allow_overlap: hear audio that was enrolled.
+        top: how many speakers a reading names.
+    """
+
+    options: MonitorOptions
+    alerting: Alerting
+    start: float
+    end: float | None
+    allow_overlap: bool
+    top: int
+
+    def __call__(self, path: Path) -> Run:
+        """The run of a recording, not yet entered."""
+        from monitor.cli.inputs import open_all
+        from monitor.sources.chain import Chain
+
+        def opened() -> Source:
+            sources = open_all([str(path)], None, self.start, self.end)
+            self.options.check_channel(sources[0])
+            return Chain(sources)
+
+        return self._run(opened, allow_overlap=self.allow_overlap)
+
+    def notices(self, recordings: Sequence[Path]) -> list[str]:
+        """What is to be said before any is heard, from opening one that can be opened.
+
+        Raises:
+            MonitorError: the options do not fit together, or a file that they name cannot be used.
+        """
+        from monitor.errors import SourceError
+        from monitor.sources.registry import open_source
+
+        for path in recordings:
+            try:
+                with self._run(lambda: open_source(path), allow_overlap=True) as run:  # noqa: B023
+                    notices: list[str] = run.start["notices"]
+                    return notices
+            except SourceError:  # it will be a line of the summary
+                continue
+        return []
+
+    def _run(self, opened: object, *, allow_overlap: bool) -> Run:
+        from monitor.run import Run
+
+        alerting = deepcopy(self.alerting)
+        return Run(
+            opened,  # type: ignore[arg-type]
+            lambda source: self.options.monitor(source, top=self.top, allow_overlap=allow_overlap),
+            rules=alerting.rules_for,
+            actions=alerting.actions(),
+            until=alerting.until,
+        )
+
+    def settings(self) -> str:
+        """A mark of everything but the recording that its figures depend on.
+
+        Raises:
+            StoreError: a file cannot be read.
+        """
+        from monitor.errors import StoreError
+        from monitor.features.registry import defaults
+        from monitor.version import __version__
+
+        options, alerting = asdict(self.options), self.alerting
+        options["features"] = self.options.features or defaults()
+        for name in ("store", "law_file"):
+            if options[name] is not None:
+                try:
+                    content = Path(options[name]).read_bytes()
+                except OSError as error:
+                    raise StoreError(f"{options[name]}: {error.strerror}; check the name") from None
+                options[name] = hashlib.sha256(content).hexdigest()
+        rules = [rule.rule for rule in alerting.rules], alerting.open_rules, alerting.stop
+        alarms = alerting.share, alerting.horizon_seconds, alerting.warn_seconds
+        part = self.start, self.end, self.allow_overlap
+        text = repr((__version__, sorted(options.items()), rules, alarms, part))
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+@dataclass(frozen=True, slots=True)
+class Each:
+    """What was asked for; a command gets it as ``each``.
+
+    Attributes:
+        wanted: ``--each``.
+        summary: the table, or None.
+    """
+
+    wanted: bool
+    summary: Path | None
+
+    def asked(self, of_one_run: Mapping[str, object]) -> bool:
+        """Whether every recording is a run of its own.
+
+        Args:
+            of_one_run: options that go with one run alone, and what was given for each.
+
+        Raises:
+            UsageError: the options do not go together.
+        """
+        if not self.wanted:
+            if self.summary is not None:
+                raise UsageError("--summary has a line for each recording: add --each")
+            return False
+        for option, given in of_one_run.items():
+            if given:
+                raise UsageError(f"{option} is for one run: leave it out, or leave out --each")
+        if self.summary is None:
+            raise UsageError("--each writes a line for each recording: add --summary out.csv")
+        if self.summary.suffix.lower() != SUFFIX:
+            raise UsageError(f"{self.summary}: a summary is a table: name it {SUFFIX}")
+        return True
+
+    def hear(
+        self,
+        names: Sequence[str],
+        one: OneOfMany,
+        jobs: int | None,
+        *,
+        resume: bool,
+        replace: bool,
+    ) -> int:
+        """Hear all recordings, and tell what came of them.
+
+        Returns:
+            the exit status, the worst of all.
+        """
+        from monitor.cli.jobs import processes, seconds_of
+        from monitor.cli.progress import progress_over
+        from monitor.run.each import hear_each, recordings_of
+        from monitor.run.status import worst
+        from monitor.run.summary_file import SummaryFile
+        from monitor.sinks.standing import spare
+
+        assert self.summary is not None
+        if resume and replace:
+            raise UsageError("--resume goes on with a summary, --replace begins it anew: give one")
+        recordings = recordings_of(names)
+        spare(self.summary, [*recordings, *one.options.files])
+        for notice in one.notices(recordings):
+            say(f"monitor: note: {notice}")
+        lengths = {path: seconds_of(path) or UNKNOWN_SECONDS for path in recordings}
+        jobs, began, rows = processes(jobs, recordings), time.monotonic(), []
+        with SummaryFile(self.summary, one.settings(), resume=resume, replace=replace) as summary:
+            try:
+                with (
+                    progress_over(sum(lengths.values()) / 60, "measuring", "min") as step,
+                    closing(hear_each(recordings, one, summary, jobs)) as done,
+                ):
+                    for row in done:
+                        step(row.path.name, lengths[row.path] / 60)
+                        rows.append(row)
+            except KeyboardInterrupt:
+                say("monitor: to go on later, run the same command with --resume")
+                raise
+        tell(rows, time.monotonic() - began)
+        say(f"monitor: the summary is {self.summary}")
+        return worst(row.status for row in rows)
+
+
+def tell(rows: Sequence[SummaryRow], took: float) -> None:
+    """Say what came of the recordings, those with an error by name.
+
+    Args:
+        rows: of all.
+        took: wall seconds.
+    """
+    from monitor.phrases import plural
+
+    for row in rows:
+        if row.cells["error"]:
+            say(f"monitor: {row.cells['recording']}: {row.cells['error']}")
+    heard = [row for row in rows if row.heard]
+    seconds = sum(float(row.cells["seconds"] or 0.0) for row in heard)
+    speed = f", {seconds / took:.0f} times real time" if seconds and took else ""
+    there = f"; {len(rows) - len(heard)} there already" if len(heard) < len(rows) else ""
+    raised = sum(row.cells["alerts"] != "0" for row in rows)
+    say(
+        f"measured {plural(len(heard), 'recording')} ({seconds / 60:.1f} min{speed}){there}; "
+        f"an alert was raised in {raised}"
+    )
+
+
+each_options = grouped(
+    "each",
+    Each,
+    (
+        click.option(
+            "--each",
+            "wanted",
+            is_flag=True,
+            help="Hear every recording by itself, and all in a DIR: a line of --summary each, also "
+            "of one that is broken. The exit status is the worst of all.",
+        ),
+        click.option(
+            "--summary",
+            type=click.Path(path_type=Path, dir_okay=False),
+            metavar="FILE.csv",
+            help="The table that --each writes.",
+        ),
+    ),
+)
+"""Adds ``--each`` and ``--summary`` to a command, as its argument ``each``."""

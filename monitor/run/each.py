@@ -1,0 +1,126 @@
+"""Many recordings, a run each: which they are, and hearing them with several processes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Generator, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from monitor.corpus.folders import recordings_below
+from monitor.corpus.gathering import natural
+from monitor.errors import SourceError, UsageError
+from monitor.run.outcome import hear_one
+from monitor.run.summary_file import COLUMNS, SummaryFile, append, row_of
+from monitor.sources.fingerprints import file_hash
+from monitor.workers import each_in_order
+
+if TYPE_CHECKING:
+    from monitor.run.run import Run
+
+__all__ = ["SummaryRow", "hear_each", "recordings_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class SummaryRow:
+    """A line of the summary.
+
+    Attributes:
+        path: the recording.
+        cells: by column, as text.
+        heard: whether it was heard now; False where the summary had it already.
+    """
+
+    path: Path
+    cells: dict[str, str]
+    heard: bool
+
+    @property
+    def status(self) -> int:
+        """The exit status of its run."""
+        return int(self.cells["exit_status"])
+
+
+def recordings_of(names: Sequence[str]) -> list[Path]:
+    """The recordings that files and folders stand for, each once, in natural order.
+
+    Raises:
+        UsageError: there is no such file or folder, or no recording in a folder.
+    """
+    found: dict[str, Path] = {}
+    for name in names:
+        path = Path(name)
+        if not path.exists():
+            raise UsageError(f"{name} does not exist; --each hears files and folders")
+        below = recordings_below(path) if path.is_dir() else [path]
+        if not below:
+            raise UsageError(f"no recording in {name}")
+        for each in below:
+            found.setdefault(os.path.realpath(each), each)
+    return sorted(found.values(), key=lambda path: natural(path.as_posix()))
+
+
+def hear_each(
+    recordings: Sequence[Path],
+    opened: Callable[[Path], Run],
+    summary: SummaryFile,
+    jobs: int = 1,
+) -> Generator[SummaryRow, None, None]:
+    """Hear every recording that the summary has not, and write its line.
+
+    A recording is known again by name and content. A broken one is a line with its error. When all
+    are done the summary is put in order; until then a kill loses what is just being heard.
+
+    Args:
+        recordings: from `recordings_of`.
+        opened: gives the run of a recording, fresh; picklable where there are several processes.
+        summary: opened.
+        jobs: processes; the summary does not depend on it.
+
+    Yields:
+        each line, in the order of the recordings; those that were there first.
+
+    Raises:
+        StoreError: the summary cannot be written.
+        MonitorError: a process was ended from outside.
+    """
+    left = []
+    for path in recordings:
+        name = name_of(path)
+        if name in summary.rows and summary.has(name, _fingerprint(path)):
+            yield SummaryRow(path, dict(summary.rows[name]), heard=False)
+        else:
+            left.append(path)
+    work = partial(_hear, opened, summary.settings, summary.path)
+    with closing(each_in_order(work, left, min(jobs, len(left)))) as rows:
+        yield from rows
+    summary.finish()
+
+
+def name_of(path: Path) -> str:
+    r"""What the summary calls a recording: its path, on one line, no two the same.
+
+    Example:
+        >>> name_of(Path("talks/a\nb.wav"))
+        'talks/a\\nb.wav'
+    """
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in path.as_posix())
+
+
+def _hear(opened: Callable[[Path], Run], settings: str, summary: Path, path: Path) -> SummaryRow:
+    """One recording, and its line."""
+    fingerprint = _fingerprint(path)
+    row = row_of(name_of(path), hear_one(path, opened), fingerprint, settings)
+    append(summary, row)
+    return SummaryRow(path, dict(zip(COLUMNS, row, strict=True)), heard=True)
+
+
+def _fingerprint(path: Path) -> str:
+    """Of the bytes; empty where they cannot be read."""
+    try:
+        return file_hash(path)
+    except SourceError:
+        return ""

@@ -1,0 +1,105 @@
+"""What came of one recording: its run in one line of figures."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from monitor.errors import MonitorError
+from monitor.run.status import FAILED, status_of, status_of_error
+from monitor.safe_text import printable
+
+if TYPE_CHECKING:
+    from monitor.run.run import Run
+
+__all__ = ["RecordingOutcome", "hear_one"]
+
+_FIGURES = (
+    *("bits", "bits_low", "bits_high"),
+    *("evidence_bits", "evidence_bits_low", "evidence_bits_high"),
+    *("at_least", "peak_bits"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class RecordingOutcome:
+    """A recording after its run; figures are those of the last reading (docs/records.md).
+
+    Attributes:
+        seconds, speech: of audio heard, and of speech in it.
+        bits, bits_low, bits_high: the headline and its limits.
+        evidence_bits, evidence_bits_low, evidence_bits_high: the evidence and its limits.
+        at_least: whether the evidence was cut to what calibration can support.
+        peak_bits: the largest headline.
+        first_alert_seconds: where in the audio the first alert was raised; None without one.
+        alerts, gaps, changes: how many.
+        exit_status: what `monitor replay` of this recording alone leaves with.
+        error: why it could not be heard to its end; empty where it could.
+
+    Figures are None where nothing was heard, or where they are withheld.
+    """
+
+    seconds: float | None = None
+    speech: float | None = None
+    bits: float | None = None
+    bits_low: float | None = None
+    bits_high: float | None = None
+    evidence_bits: float | None = None
+    evidence_bits_low: float | None = None
+    evidence_bits_high: float | None = None
+    at_least: bool | None = None
+    peak_bits: float | None = None
+    first_alert_seconds: float | None = None
+    alerts: int = 0
+    gaps: int = 0
+    changes: int = 0
+    exit_status: int = 0
+    error: str = ""
+
+
+def hear_one(path: Path, opened: Callable[[Path], Run]) -> RecordingOutcome:
+    """Hear a recording to its end; what goes wrong with it is part of the outcome.
+
+    Args:
+        path: the recording.
+        opened: gives its run, fresh, not yet entered.
+    """
+    last: Mapping[str, Any] = {}
+    first_alert = None
+    try:
+        with opened(path) as run:
+            for record in run:
+                if record["type"] == "reading":
+                    last = record
+                elif first_alert is None and _is_raised(record):
+                    first_alert = record["seconds"]
+    except MonitorError as error:
+        return RecordingOutcome(exit_status=status_of_error(error), error=_line(str(error)))
+    except Exception as error:  # one recording of thousands must not end the others
+        said = f"unexpected {type(error).__name__}: {error}"
+        return RecordingOutcome(exit_status=FAILED, error=_line(said))
+    return RecordingOutcome(
+        seconds=last.get("seconds", 0.0),
+        speech=last.get("speech", 0.0),
+        **{name: last.get(name) for name in _FIGURES},
+        first_alert_seconds=first_alert,
+        alerts=run.totals.alerts,
+        gaps=run.totals.gaps,
+        changes=run.totals.changes,
+        exit_status=status_of(run),
+        error=_line("; ".join(run.totals.failures)),
+    )
+
+
+def _is_raised(record: Mapping[str, Any]) -> bool:
+    """Whether this is an alert (not a warning) that begins."""
+    if record["type"] != "alert" or record["state"] != "raised":
+        return False
+    return bool(record.get("level", "alert") == "alert")
+
+
+def _line(text: str) -> str:
+    return printable(re.sub(r"\s*\n\s*", " ", text.strip()))

@@ -1,0 +1,51 @@
+"""Exit statuses: what a command leaves with, and which of several counts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from monitor.errors import UsageError
+
+if TYPE_CHECKING:
+    from monitor.run.run import Run
+
+__all__ = [
+    "FAILED",
+    "INCOMPLETE",
+    "INTERRUPTED",
+    "RAISED",
+    "USAGE",
+    "status_of",
+    "status_of_error",
+    "worst",
+]
+
+FAILED, USAGE, RAISED, INCOMPLETE, INTERRUPTED = 1, 2, 3, 4, 130
+_WORST_FIRST = (INTERRUPTED, FAILED, USAGE, INCOMPLETE, RAISED)
+
+
+def status_of(run: Run) -> int:
+    """That of a run that has ended: incomplete counts before an alert."""
+    from monitor.protocols import LiveSource  # numpy: not for a command that only says no
+
+    # a microphone that nobody speaks into is no failure, a recording is something to look at
+    if run.incomplete or (run.totals.silent and not isinstance(run.source, LiveSource)):
+        return INCOMPLETE
+    return RAISED if run.totals.alerts else 0
+
+
+def status_of_error(error: Exception) -> int:
+    """Wrong usage, or failed."""
+    return USAGE if isinstance(error, UsageError) else FAILED
+
+
+def worst(statuses: Iterable[int]) -> int:
+    """The one that counts where several hold; 0 of none.
+
+    Example:
+        >>> worst([0, 3, 4, 0]), worst([4, 1]), worst([])
+        (4, 1, 0)
+    """
+    held = set(statuses)
+    return next((status for status in _WORST_FIRST if status in held), 0)

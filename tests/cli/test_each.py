@@ -1,0 +1,115 @@
+"""monitor replay --each, as people use it: real processes, killed and gone on with."""
+
+from __future__ import annotations
+
+import csv
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+import soundfile
+
+from tests.sounds import RATE
+
+pytestmark = pytest.mark.slow
+
+PATIENCE_SECONDS = 120.0
+QUICK = ("--features", "f0", "--alert", "bits>0.1 for 1 s")
+
+
+@pytest.fixture
+def talks(tmp_path: Path, voice) -> Path:
+    folder = tmp_path / "talks"
+    for number, seconds in enumerate((12.0, 8.0, 6.0, 9.0)):
+        path = folder / f"day {number % 2}" / f"{number + 8}.wav"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        soundfile.write(path, voice(seconds, 90.0 + 40 * number), RATE)
+    return folder
+
+
+def rows(path: Path) -> list[dict[str, str]]:
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_a_folder_is_a_table_whatever_the_number_of_processes(run, talks, tmp_path):
+    tables = [tmp_path / f"{jobs}.csv" for jobs in (1, 2)]
+    for jobs, table in enumerate(tables, 1):
+        done = run("replay", talks, "--each", "--summary", table, *QUICK, "--jobs", jobs)
+        assert (done.code, done.out) == (3, "")
+        assert "measured 4 recordings (0.6 min" in done.err
+        assert "an alert was raised in 4" in done.err
+    assert tables[0].read_bytes() == tables[1].read_bytes()
+    first = rows(tables[0])[0]
+    assert first["recording"].endswith("day 0/8.wav")
+    alone = run("replay", first["recording"], *QUICK)
+    last = alone.readings[-1]
+    assert float(first["bits"]) == pytest.approx(last["bits"], rel=1e-5)
+    assert float(first["speech"]) == pytest.approx(last["speech"], rel=1e-5)
+    assert first["exit_status"] == str(alone.code) == "3"
+
+
+def test_the_status_is_the_worst_of_all_and_a_broken_file_no_end(run, talks, tmp_path, voice):
+    table = tmp_path / "out.csv"
+    plain = ("--each", "--summary", table, "--features", "f0", "--jobs", "1")
+    assert run("replay", talks, *plain).code == 0
+    soundfile.write(talks / "still.wav", 0 * voice(3.0), RATE)
+    assert run("replay", talks, *plain, "--resume").code == 4
+    (talks / "bad.wav").write_bytes(b"no audio")
+    done = run("replay", talks, *plain, "--resume")
+    assert done.code == 1
+    assert "bad.wav is no recording" in done.err
+    assert "measured 1 recording (0.0 min); 5 there already" in done.err
+    assert [row["exit_status"] for row in rows(table)] == ["1", "0", "0", "0", "0", "4"]
+
+
+@pytest.mark.parametrize("jobs", ["1", "2"])
+def test_killed_and_gone_on_with_it_is_the_same_table(run, command, tmp_path, voice, jobs):
+    talks = tmp_path / "talks"
+    talks.mkdir()
+    for number in range(12):
+        soundfile.write(talks / f"{number}.wav", voice(30.0, 90.0 + 10 * number), RATE)
+    whole, table = tmp_path / "whole.csv", tmp_path / "out.csv"
+    run("replay", talks, "--each", "--summary", whole, *QUICK, "--jobs", "1")
+    shell = [*command, "replay", talks, "--each", "--summary", table, *QUICK, "--jobs", jobs]
+    until = time.monotonic() + PATIENCE_SECONDS
+    with subprocess.Popen(shell, stderr=subprocess.PIPE) as process:
+        while not table.exists() or table.read_bytes().count(b"\n") < 4:
+            assert process.poll() is None, process.communicate()
+            assert time.monotonic() < until
+            time.sleep(0.005)
+        process.kill()
+    assert 3 <= len(rows(table)) < 12
+    time.sleep(3.0 if jobs == "2" else 0.0)  # its processes notice within moments, and end
+    done = run("replay", talks, "--each", "--summary", table, *QUICK, "--jobs", jobs, "--resume")
+    assert done.code == 3
+    assert " there already" in done.err
+    assert table.read_bytes() == whole.read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--each"], "add --summary out.csv"),
+        (["--summary", "out.csv"], "add --each"),
+        ([], "is a folder; give a recording, or measure each in it: --each --summary out.csv"),
+        (["--each", "--summary", "out.parquet"], "name it .csv"),
+        (["--each", "--summary", "out.csv", "--jsonl", "r.jsonl"], "--jsonl is for one run"),
+        (["--each", "--summary", "out.csv", "--plot", "r.png"], "--plot is for one run"),
+        (["--each", "--summary", "out.csv", "--web", "0"], "--web is for one run"),
+        (["--each", "--summary", "out.csv", "--speed", "2"], "--speed is for one run"),
+        (["--each", "--summary", "out.csv", "--resume", "--replace"], "give one"),
+        (["--each", "--summary", "out.csv", "--watch", "nobody here"], "nobody here"),
+        (["--each", "--summary", "out.csv", "--stop-on-alert"], "needs an alert"),
+        (["--each", "--summary", "out.csv", "-p", "no.npz"], "no.npz"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_in_one_line(
+    run, talks, tmp_path, monkeypatch, options, words
+):
+    monkeypatch.chdir(tmp_path)
+    done = run("replay", talks, "--features", "f0", *options)
+    assert done.code in (1, 2)
+    assert words in done.complaint
+    assert not (tmp_path / "out.csv").exists()

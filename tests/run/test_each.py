@@ -1,0 +1,145 @@
+"""Many recordings, a run each: which they are, their lines, and what a summary refuses."""
+
+from __future__ import annotations
+
+import csv
+import os
+import stat
+from pathlib import Path
+
+import pytest
+import soundfile
+
+from monitor import Monitor, Run
+from monitor.alerts import Threshold
+from monitor.errors import StoreError, UsageError
+from monitor.run.each import hear_each, name_of, recordings_of
+from monitor.run.outcome import RecordingOutcome, hear_one
+from monitor.run.summary_file import COLUMNS, SummaryFile, append, row_of
+from tests.sounds import RATE, synthetic
+from tests.stream.streams import reference
+
+
+def opened(path: Path) -> Run:
+    rules = [Threshold("bits", 0.1, hold_seconds=1.0)]
+    return Run(path, Monitor(reference(), ["f0"]), rules=rules)
+
+
+@pytest.fixture
+def talks(tmp_path: Path) -> Path:
+    folder = tmp_path / "talks"
+    for name, seconds in (("a10.wav", 5.0), ("a9.wav", 4.0), ("sub/b.wav", 4.0)):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        soundfile.write(folder / name, synthetic(seconds), RATE)
+    (folder / "sub" / "bad.wav").write_bytes(b"no audio")
+    (folder / "notes.txt").write_text("not heard")
+    return folder
+
+
+def lines(path: Path) -> list[dict[str, str]]:
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_folders_and_files_are_each_recording_once_in_natural_order(talks):
+    found = recordings_of([str(talks / "a10.wav"), str(talks)])
+    names = [path.relative_to(talks).as_posix() for path in found]
+    assert names == ["a9.wav", "a10.wav", "sub/b.wav", "sub/bad.wav"]
+    with pytest.raises(UsageError, match="does not exist"):
+        recordings_of([str(talks), str(talks / "no.wav")])
+    (talks / "empty").mkdir()
+    with pytest.raises(UsageError, match="no recording in"):
+        recordings_of([str(talks / "empty")])
+
+
+def test_a_line_says_what_the_run_said(talks):
+    with opened(talks / "a10.wav") as run:
+        records = list(run)
+    last = [record for record in records if record["type"] == "reading"][-1]
+    first = next(record for record in records if record["type"] == "alert")
+    outcome = hear_one(talks / "a10.wav", opened)
+    assert (outcome.seconds, outcome.speech) == (last["seconds"], last["speech"])
+    assert (outcome.bits, outcome.bits_low, outcome.bits_high) == (
+        last["bits"],
+        last["bits_low"],
+        last["bits_high"],
+    )
+    assert outcome.peak_bits == last["peak_bits"]
+    assert outcome.first_alert_seconds == first["seconds"]
+    assert (outcome.alerts, outcome.gaps, outcome.exit_status, outcome.error) == (1, 0, 3, "")
+
+
+def test_silence_is_incomplete_and_what_is_no_audio_has_failed(talks):
+    soundfile.write(talks / "still.wav", 0 * synthetic(3.0), RATE)
+    still = hear_one(talks / "still.wav", opened)
+    assert (still.exit_status, still.speech, still.error) == (4, 0.0, "")
+    bad = hear_one(talks / "sub" / "bad.wav", opened)
+    assert (bad.exit_status, bad.bits) == (1, None)
+    assert "bad.wav is no recording" in bad.error
+
+
+def test_something_unforeseen_in_one_recording_is_a_line_too(talks):
+    def breaks(path: Path) -> Run:
+        raise ZeroDivisionError("once\nin a lifetime")
+
+    outcome = hear_one(talks / "a9.wav", breaks)
+    assert outcome.exit_status == 1
+    assert outcome.error == "unexpected ZeroDivisionError: once in a lifetime"
+
+
+def test_the_summary_is_in_order_private_and_gone_on_with(talks, tmp_path):
+    path, found = tmp_path / "out.csv", recordings_of([str(talks)])
+    with SummaryFile(path, "same") as summary:
+        rows = hear_each(found, opened, summary)
+        assert next(rows).path == found[0]
+        rows.close()  # interrupted
+    with path.open("ab") as file:
+        file.write(b"a line that a kill cut o")
+    with SummaryFile(path, "same", resume=True) as summary:
+        assert [row.heard for row in hear_each(found, opened, summary)] == [False] + 3 * [True]
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert [line["recording"] for line in lines(path)] == [name_of(each) for each in found]
+    whole = path.read_bytes()
+    soundfile.write(found[1], synthetic(6.0), RATE)  # another recording of that name
+    with SummaryFile(path, "same", resume=True) as summary:
+        heard = [row.path for row in hear_each(found, opened, summary) if row.heard]
+    assert heard == [found[1]]
+    assert len(lines(path)) == 4
+    assert lines(path)[1]["seconds"] == "6"
+    assert path.read_bytes() != whole
+
+
+def test_what_a_summary_may_not_be_written_over_is_untouched(tmp_path):
+    path = tmp_path / "out.csv"
+    outcome = RecordingOutcome(bits=1.25, at_least=False, exit_status=0)
+    with SummaryFile(path, "one"):
+        append(path, row_of("a.wav", outcome, "file:0", "one"))
+    before = path.read_bytes()
+    with pytest.raises(UsageError, match="go on with it"):
+        SummaryFile(path, "one")
+    with pytest.raises(UsageError, match="was made with other options"):
+        SummaryFile(path, "two", resume=True)
+    with SummaryFile(path, "one", resume=True) as first:
+        assert first.rows["a.wav"]["bits"] == "1.25"
+        with pytest.raises(StoreError, match="another run is writing"):
+            SummaryFile(path, "one", resume=True)
+    assert path.read_bytes() == before
+    for text in (b"dear diary", b"dear diary\n", b"a,b\n1,2\n", b"\xff\xfe\n"):
+        path.write_bytes(text)
+        with pytest.raises(UsageError, match="is no summary"):
+            SummaryFile(path, "one", resume=True)
+        assert path.read_bytes() == text
+    with SummaryFile(path, "one", replace=True):
+        assert path.read_text() == ",".join(COLUMNS) + "\n"
+
+
+def test_a_recording_with_a_strange_name_is_known_again(tmp_path):
+    strange = tmp_path / 'a,"b\nc.wav'
+    soundfile.write(os.fspath(strange), synthetic(3.0), RATE)
+    path = tmp_path / "out.csv"
+    for heard in (True, False):
+        with SummaryFile(path, "same", resume=True) as summary:
+            (row,) = hear_each([strange], opened, summary)
+        assert row.heard is heard
+    (line,) = lines(path)
+    assert line["recording"].endswith('a,"b\\nc.wav')
