@@ -113,7 +113,7 @@ def test_the_live_source_is_heard_to_its_end(python_blocks, tmp_path):
 @pytest.mark.slow
 def test_the_command_that_evaluates_runs(tmp_path):
     page = (ROOT / "docs" / "evaluate.md").read_text(encoding="utf-8")
-    (command,) = fenced(page, "sh")
+    command, _ = fenced(page, "sh")
     draw, names = np.random.default_rng(0), [f"s{i}" for i in range(10)]
     for name, lead in (("original", 3.0), ("anonymised", 0.5)):
         scores = draw.normal(size=(20, 10)) + lead * np.eye(10)[np.arange(20) % 10]

@@ -20,8 +20,8 @@ from monitor.version import __version__
 __all__ = ["cli", "main"]
 
 COMMANDS = (
-    *("demo", "listen", "replay", "enroll", "calibrate", "hear", "evaluate", "plot", "view"),
-    *("ledger", "devices", "doctor"),
+    *("demo", "listen", "replay", "enroll", "calibrate", "hear", "score", "evaluate", "plot"),
+    *("view", "ledger", "devices", "doctor"),
 )
 
 
@@ -54,6 +54,7 @@ def cli(debug: bool) -> None:
     monitor enroll PEOPLE -o us.npz     make templates of your own speakers
     monitor calibrate PEOPLE -o us.npz  learn what a rank among them means
     monitor hear PEOPLE -o FRAMES       hear a corpus once, for both
+    monitor score PEOPLE -o scores.npz  who sounds like whom, for evaluate
     monitor evaluate scores.npy         every metric of the papers on scores of your own
 
     Exit status: 0 fine, 1 failed, 2 wrong usage, 3 an alert was raised, 4 something was incomplete

@@ -81,7 +81,16 @@ _VOICE = click.Choice(("original", "anonymised"))
     "trials against its own enrolled speakers, and the average, as VoicePrivacy reports.",
 )
 @click.option(
-    "--group-by", metavar="COLUMN", help="Of a table with several, the column of --groups."
+    "--group-by",
+    metavar="COLUMN",
+    help="Of a table with several, the column of --groups; without --groups, what `monitor score` "
+    "has put into SCORES, such as gender.",
+)
+@click.option(
+    "--choose",
+    type=Names(),
+    help="Of SCORES from `monitor score`, which: features, same or cross, T=10, D=30; words of one "
+    "sort are alternatives. [default: all, side by side]",
 )
 @click.option("--query", type=_VOICE, help="What the trials are; needs --reference.")
 @click.option("--reference", type=_VOICE, help="What they are compared with; needs --query.")
@@ -170,6 +179,7 @@ def command(
     names: tuple[tuple[str, ...], ...],
     groups: Path | None,
     group_by: str | None,
+    choose: tuple[str, ...] | None,
     query: str | None,
     reference: str | None,
     unmated: str,
@@ -190,6 +200,7 @@ def command(
     """Measure what SCORES disclose: trials x speakers, higher is more alike.
 
     \b
+    monitor evaluate scores.npz --choose voice,T=10             of `monitor score`
     monitor evaluate scores.npy --labels speakers.txt
     monitor evaluate scores.npy --labels speakers.txt --dev d.npy --dev-labels d.txt
     monitor evaluate kaldi_scores --labels kaldi_trials --html report.html
@@ -217,7 +228,7 @@ def command(
         print_report,
     )
     from monitor.cli.progress import progress_over
-    from monitor.cli.systems import dev_of, systems_of
+    from monitor.cli.systems import dev_of, groups_within, listed, systems_of
     from monitor.errors import UsageError
     from monitor.evaluation.among.figures import keys
     from monitor.evaluation.evaluating import evaluate, steps
@@ -240,10 +251,12 @@ def command(
     if figures is not None and not among and any(name.startswith("among") for name in figures):
         raise UsageError("--figures among ... goes with --among, such as --among 1e4,1e6")
     shown = None if figures is None else chosen(figures, keys(among))
-    if pairs and len(scores or trials) < 2:
+    named = listed(scores, choose)
+    if pairs and len(named or trials) < 2:
         raise UsageError("--pairs: give several systems")
+    within_scores = None
     if group_by is not None and groups is None:
-        raise UsageError("--group-by goes with --groups")
+        within_scores = groups_within(scores, group_by)
     beside = () if groups is None else (groups,)
     files = (*scores, *labels, *trials, *enrolment, *enrolment_labels, *dev, *dev_labels, *beside)
     if html is not None:
@@ -256,10 +269,10 @@ def command(
     roles = Roles(query, reference) if query and reference else None
     called = tuple(name for group in names for name in group)
     systems = systems_of(
-        scores, labels, trials, enrolment, enrolment_labels, scoring, called, unmated
+        named, labels, trials, enrolment, enrolment_labels, scoring, called, unmated
     )
-    others = dev_of(len(systems), dev, dev_labels)
-    attribute = None if groups is None else read_attribute(groups, group_by)
+    others = dev_of([each.choose for each in named] or [()] * len(systems), dev, dev_labels)
+    attribute = within_scores if groups is None else read_attribute(groups, group_by)
     reports, parts = [], []
     with progress_over(len(systems) * (steps() + 1), "evaluating") as step:
         for read, read_dev in zip(systems, others, strict=True):
@@ -303,8 +316,8 @@ def command(
     elif as_csv:
         click.echo(pairs_csv(couples) if pairs else figures_csv(reports, parts, shown), nl=False)
     elif as_latex:
-        listed = tuple(reports[0].figures) if every else shown
-        click.echo(latex_table(reports, comparison, parts, listed), nl=False)
+        rows = tuple(reports[0].figures) if every else shown
+        click.echo(latex_table(reports, comparison, parts, rows), nl=False)
     else:
         if comparison is None:
             print_report(reports[0], shown, every)

@@ -116,6 +116,10 @@ class Plan:
         """The session a test is drawn from, and its first unit."""
         raise NotImplementedError
 
+    def heard(self, voice: int, shift: int) -> tuple[int, int]:
+        """Index of the session that a test begins in, and the unit of it."""
+        raise NotImplementedError
+
     def stray(self, voice: int, shift: int) -> tuple[dict[str, SessionFrames], int]:
         """The session a stray's stream is drawn from, and its first unit."""
         raise NotImplementedError
@@ -143,9 +147,9 @@ class Plan:
         compared = _Comparing(similarities, cohort or {}, self.candidates)
         for shift in range(self.shifts):
             sliced = {f: s.by_slice for f, s in similarities.items()}
-            templates = self._windows(self.template, self.candidates, shift, template_units, sliced)
+            templates = self.windows(self.template, self.candidates, shift, template_units, sliced)
             whole = dict.fromkeys(similarities, False)
-            tests = self._windows(self.test, self.candidates[self.mated], shift, test_units, whole)
+            tests = self.windows(self.test, self.candidates[self.mated], shift, test_units, whole)
             prepared = {f: s.prepare(templates[f]) for f, s in similarities.items()}
             for start in range(0, self.mated.size, _CHUNK):
                 rows = np.arange(start, min(start + _CHUNK, self.mated.size))
@@ -169,7 +173,7 @@ class Plan:
                 compared.add(scores[:, some], streams, kept[-1], own[-1])
             few = self.strays[shift % stride :: stride]
             if cohort and few.size:
-                tests = self._windows(self.stray, few, shift, test_units, whole)
+                tests = self.windows(self.stray, few, shift, test_units, whole)
                 scores = np.stack([s.score(prepared[f], tests[f]) for f, s in similarities.items()])
                 compared.add(scores, tests, few, np.full(few.size, -1))
         return Cell(
@@ -186,7 +190,7 @@ class Plan:
         )
 
     @staticmethod
-    def _windows(
+    def windows(
         where: Callable[[int, int], tuple[dict[str, SessionFrames], int]],
         voices: IntArray,
         shift: int,
@@ -259,7 +263,8 @@ class _Same(Plan):
     def __init__(
         self, voices: Sequence[SpeakerSpeech], test: int, template: int, shifts: int
     ) -> None:
-        self._sessions = [max(v.sessions, key=_length) for v in voices]
+        self._places = [max(range(len(v.sessions)), key=v.length) for v in voices]
+        self._sessions = [v.sessions[i] for v, i in zip(voices, self._places, strict=True)]
         self._test, self._template = test, template
         # a long frame of the one may have begun in the other: keep them that far apart
         guard = max((s.span for v in voices for s in v.sessions[0].values()), default=0)
@@ -277,6 +282,9 @@ class _Same(Plan):
 
     def test(self, voice: int, shift: int) -> tuple[dict[str, SessionFrames], int]:
         return self._sessions[voice], self._starts(voice, shift)[0]
+
+    def heard(self, voice: int, shift: int) -> tuple[int, int]:
+        return self._places[voice], self._starts(voice, shift)[0]
 
 
 class _Cross(Plan):
@@ -320,6 +328,15 @@ class _Cross(Plan):
             self._rests[voice, turn] = {f: join([s[f] for s in rest]) for f in rest[0]}
         session = self._rests[voice, turn]
         return session, shift * _length(session) // self.shifts
+
+    def heard(self, voice: int, shift: int) -> tuple[int, int]:
+        turn, (_, start) = self._turn(voice, shift), self.test(voice, shift)
+        for place in range(len(self._voices[voice].sessions)):
+            length = 0 if place == turn else self._voices[voice].length(place)
+            if start < length:
+                return place, start
+            start -= length
+        raise IndexError(start)
 
 
 def _length(session: dict[str, SessionFrames]) -> int:

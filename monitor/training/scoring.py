@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from monitor.corpus.recordings import Corpus
-from monitor.errors import CorpusError, UsageError
+from monitor.errors import CorpusError
 from monitor.evaluation import ScoreMatrix
-from monitor.kinds import FeatureSpec
+from monitor.features.registry import superseded
 from monitor.population.law import Laws
 from monitor.population.population import Population
 from monitor.sources.provenance import provenance_of
 from monitor.stream.attacker import Attacker
 from monitor.stream.overlap import session_of
-from monitor.training.voices import UNITS_PER_SECOND, collect
-from monitor.types import AnyArray
+from monitor.training.voices import UNITS_PER_SECOND, SpeakerSpeech, collect, units_of
+from monitor.types import AnyArray, FloatArray, IntArray
 
-__all__ = ["CorpusScores", "score"]
+__all__ = ["CorpusScores", "Stretches", "largest", "score", "stretches"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,41 +77,95 @@ def score(
         found = score(find("anonymised/"), population, ["f0", "voice"], seconds=10)
         report = evaluate(found.matrices["voice"])
     """
-    units = round(seconds * UNITS_PER_SECOND)
-    if units < 1 or abs(seconds * UNITS_PER_SECOND - units) > 1e-6:
-        raise UsageError(f"seconds={seconds:g} must be a positive multiple of 0.1")
+    units_of(seconds)
     parts = (provenance_of(recording.path) for recording in corpus)
     session = session_of(population, parts, allow_overlap=allow_overlap)
     voices, specs, missing = collect(corpus, features=features, jobs=jobs)
-    chosen = tuple(features or _largest(population.laws if laws is None else laws, specs))
+    chosen = tuple(features or largest(population.laws if laws is None else laws, specs))
     attacker = Attacker(population, chosen, session=session, laws=laws)
-    problems = list(missing)
-    totals: dict[str, list[AnyArray]] = {name: [] for name in attacker.features}
+    heard = stretches(voices, attacker.names, attacker.features, seconds)
+    scores = attacker.scores(heard.totals, np.full(len(heard.target), float(seconds)))
+    matrices = {
+        name: ScoreMatrix(each, heard.target, attacker.names, name, heard.names)
+        for name, each in scores.items()
+    }
+    return CorpusScores(matrices, session, (*missing, *heard.problems))
+
+
+@dataclass(frozen=True, slots=True)
+class Stretches:
+    """Consecutive stretches of speech of enrolled speakers: the trials of n of them.
+
+    Attributes:
+        totals: of each feature, shape (n, M).
+        target: position of each one's speaker among those enrolled, shape (n,).
+        names: of each.
+        sessions: of each, the recording session that it is of.
+        start_seconds: where it begins there, on the clock of speech: shape (n,).
+        problems: a line for everybody who was left out.
+    """
+
+    totals: Mapping[str, AnyArray]
+    target: IntArray
+    names: tuple[str, ...]
+    sessions: tuple[str, ...]
+    start_seconds: FloatArray
+    problems: tuple[str, ...]
+
+
+def stretches(
+    voices: Sequence[SpeakerSpeech],
+    enrolled: Sequence[str],
+    features: Sequence[str],
+    seconds: float,
+) -> Stretches:
+    """Cut each session into stretches of ``seconds`` speech seconds; a rest is left out.
+
+    Raises:
+        UsageError: a length that makes no sense.
+        CorpusError: nobody enrolled says as much.
+    """
+    units = units_of(seconds)
+    index = {name: i for i, name in enumerate(enrolled)}
+    problems: list[str] = []
+    totals: dict[str, list[AnyArray]] = {name: [] for name in features}
     target: list[int] = []
     names: list[str] = []
+    sessions: list[str] = []
+    starts: list[int] = []
     for voice in voices:
-        if voice.name not in attacker.names:
+        if voice.name not in index:
             problems.append(f"{voice.name}: not among the speakers compared with, left out")
             continue
         for place, heard in enumerate(voice.sessions):
             count = voice.length(place) // units
             for name, found in totals.items():
                 found += [heard[name].total(i * units, units) for i in range(count)]
-            target += [attacker.names.index(voice.name)] * count
+            target += [index[voice.name]] * count
             names += [f"{voice.name} {place + 1} {i + 1}" for i in range(count)]
+            sessions += [voice.session_name(place)] * count
+            starts += [i * units for i in range(count)]
     if not target:
         raise CorpusError(f"nobody enrolled says as much as {seconds:g} s in one session")
-    rows = {name: np.stack(each) for name, each in totals.items()}
-    scores = attacker.scores(rows, np.full(len(target), units / UNITS_PER_SECOND))
-    columns = np.array(target)
-    matrices = {
-        name: ScoreMatrix(each, columns, attacker.names, name, tuple(names))
-        for name, each in scores.items()
-    }
-    return CorpusScores(matrices, session, tuple(problems))
+    return Stretches(
+        {name: np.stack(each) for name, each in totals.items()},
+        np.array(target),
+        tuple(names),
+        tuple(sessions),
+        np.array(starts) / UNITS_PER_SECOND,
+        tuple(problems),
+    )
 
 
-def _largest(laws: Laws, there: Mapping[str, FeatureSpec]) -> Sequence[str]:
-    """The largest set of features that there is a law for and that was heard."""
-    sets = [law.features for law in laws if there.keys() >= set(law.features)]
-    return max(sets, key=len, default=tuple(there))
+def largest(laws: Laws, there: Iterable[str]) -> tuple[str, ...]:
+    """The largest set of features that there is a law for and that was heard.
+
+    Of two as large the one without what another feature does better; all features where no law is.
+    """
+    have = set(there)
+    sets = [law.features for law in laws if have >= set(law.features)]
+
+    def worth(names: Sequence[str]) -> tuple[int, int]:
+        return len(names), -sum(superseded(name, have) for name in names)
+
+    return max(sets, key=worth, default=tuple(there))

@@ -10,13 +10,14 @@ from itertools import groupby
 import numpy as np
 
 from monitor.corpus.recordings import Corpus, Recording
+from monitor.errors import UsageError
 from monitor.kinds import FeatureSpec
 from monitor.training.hearing import hear_in_order
 from monitor.training.listening import Listener, SpeechFrames
 from monitor.training.session_frames import SessionFrames
 from monitor.types import BoolArray
 
-__all__ = ["UNITS_PER_SECOND", "SpeakerSpeech", "collect", "join"]
+__all__ = ["UNITS_PER_SECOND", "SpeakerSpeech", "collect", "join", "units_of"]
 
 UNITS_PER_SECOND = 10
 """Calibration windows begin and end on tenths of a speech second."""
@@ -32,15 +33,37 @@ class SpeakerSpeech:
         sessions: for each session the frames of every feature, all of the same length in units.
         speech: for each session the decisions on its audio, one a tick; empty where nobody kept
             them.
+        session_names: what the sessions are called; empty where nobody said.
     """
 
     name: str
     sessions: tuple[dict[str, SessionFrames], ...]
     speech: tuple[BoolArray, ...] = ()
+    session_names: tuple[str, ...] = ()
 
     def length(self, session: int) -> int:
         """Units of speech in a session."""
         return next(iter(self.sessions[session].values())).length
+
+    def session_name(self, session: int) -> str:
+        """What a session is called; its number from 1 where it has no name."""
+        return self.session_names[session] if self.session_names else str(session + 1)
+
+
+def units_of(seconds: float) -> int:
+    """Units of speech in a length.
+
+    Raises:
+        UsageError: it is not a positive multiple of a unit.
+
+    Example:
+        >>> units_of(0.3)
+        3
+    """
+    units = round(seconds * UNITS_PER_SECOND)
+    if units < 1 or abs(seconds * UNITS_PER_SECOND - units) > 1e-6:
+        raise UsageError(f"seconds={seconds:g} must be a positive multiple of 0.1")
+    return units
 
 
 def collect(
@@ -64,8 +87,8 @@ def collect(
     voices = []
     with closing(hear_in_order(corpus.recordings, listener, jobs=jobs)) as outcomes:
         for name, of_speaker in groupby(outcomes, key=lambda o: o.recording.speaker):
-            sessions, speech = [], []
-            for _, group in groupby(of_speaker, key=lambda o: o.recording.session):
+            sessions, speech, called = [], [], []
+            for session_name, group in groupby(of_speaker, key=lambda o: o.recording.session):
                 heard = []
                 for outcome in group:
                     if outcome.heard is not None:
@@ -76,8 +99,9 @@ def collect(
                 if heard and next(iter(session.values())).length > 0:
                     sessions.append(session)
                     speech.append(np.concatenate([each.speech for each in heard]))
+                    called.append(session_name)
             if sessions:
-                voices.append(SpeakerSpeech(name, tuple(sessions), tuple(speech)))
+                voices.append(SpeakerSpeech(name, tuple(sessions), tuple(speech), tuple(called)))
     return voices, listener.specs, tuple(problems)
 
 

@@ -98,15 +98,15 @@ def array_at(path: Path) -> AnyArray:
         raise _broken(path, error) from None
 
 
-def arrays_at(path: Path) -> dict[str, AnyArray]:
-    """The arrays of an ``.npz`` by name.
+def arrays_at(path: Path, only: str | None = None) -> dict[str, AnyArray]:
+    """The arrays of an ``.npz`` by name, or the one that is wanted.
 
     Raises:
         StoreError: it is truncated, damaged, or holds pickled objects.
     """
     try:
         with path.open("rb") as file:
-            return read_arrays(file)
+            return read_arrays(file, only)
     except Exception as error:
         raise _broken(path, error) from None
 

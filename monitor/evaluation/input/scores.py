@@ -18,10 +18,16 @@ from monitor.evaluation.input.layout import layout_of
 from monitor.evaluation.input.listing import labelled
 from monitor.evaluation.input.models import SCORINGS, merged_columns, merged_note, owners_of
 from monitor.evaluation.input.pairs import Pairs, read_pairs
+from monitor.evaluation.input.score_file import ScoreFile
 from monitor.evaluation.input.table import read_table
 from monitor.evaluation.input.targets import RawScores, targets
 
 __all__ = ["read_scores"]
+
+_SAME_SESSION = (
+    "tests and templates are parts of one session each, where a voice is easier to recognise than "
+    "on another day"
+)
 
 
 def read_scores(
@@ -32,6 +38,7 @@ def read_scores(
     unmated: str = "count",
     enrolment_labels: str | os.PathLike[str] | None = None,
     scoring: str = "average",
+    choose: Sequence[str] = (),
     progress: Progress | None = None,
 ) -> EvaluationInput:
     r"""Read scores and who really spoke; what kind of file it is shows in its content.
@@ -46,6 +53,8 @@ def read_scores(
         enrolment_labels: whose each enrolled model is, in any form of `labels`, where speakers
             have several; an utt2spk of trials may speak of them as well.
         scoring: ``"average"`` or ``"max"``: the mean or the largest score of a speaker's models.
+        choose: of a file of `monitor score`, which matrix: ``voice``, ``cross``, ``T=10``, ``D=30``
+            as far as needed. Other files need none.
         progress: called with how much of the text is read, and its length.
 
     Returns:
@@ -74,6 +83,11 @@ def read_scores(
         raise UsageError(f"scoring={scoring!r} is not one of {', '.join(SCORINGS)}")
     models = None if enrolment_labels is None else Path(enrolment_labels)
     called = path.stem if name is None else name
+    held = ScoreFile.at(path) if kind_of(path) == "npz" else None
+    if held is not None:
+        if beside is not None or models is not None:
+            raise UsageError(f"{path.name} says itself who spoke: give no labels beside it")
+        return _held(held, choose, called)
     raw = _raw(path, beside, progress)
     notes: list[str] = []
     if isinstance(raw, Pairs):
@@ -104,6 +118,20 @@ def read_scores(
         notes=notes,
         unmated=unmated,
         progress=progress,
+    )
+
+
+def _held(file: ScoreFile, choose: Sequence[str], name: str) -> EvaluationInput:
+    """One matrix of a score file, which says everything itself."""
+    entry, *others = file.chosen(choose)
+    if others:
+        raise UsageError(
+            f"{file.path.name} has {len(others) + 1} matrices: choose one of {file.listed()}"
+        )
+    matrix = file.matrix(entry, name)
+    notes = [_SAME_SESSION] if entry.session == "same" else []
+    return finished(
+        matrix.scores, matrix.target, matrix.speakers, name, trials=matrix.trial_names, notes=notes
     )
 
 
