@@ -40,6 +40,18 @@ def replay(*options):
     return [json.loads(line) for line in done.stdout.splitlines()]
 """
 
+EVALUATE = """
+import json, subprocess, sys
+import numpy as np
+own = np.tile(np.eye(10), (4, 1))
+np.save("scores.npy", np.random.default_rng(0).normal(size=(40, 10)) + 3 * own)
+np.save("labels.npy", np.tile(np.arange(10), 4))
+command = [sys.executable, "-m", "monitor", "evaluate", "scores.npy", "--labels", "labels.npy"]
+def said(*options):
+    return subprocess.run([*command, *options], capture_output=True, text=True, check=True).stdout
+(system,) = json.loads(said("--json"))["systems"]
+"""
+
 FEATURE = Toy(
     "A feature",
     "loudness",
@@ -162,16 +174,8 @@ FAMILY = Family(
         "docs/metrics.md": "tests/evaluation/test_metrics_page.py",
         "tests/stable.json": "tests/test_stable.py",
     },
-    """
-import json, subprocess, sys
-import numpy as np
-own = np.tile(np.eye(10), (4, 1))
-np.save("scores.npy", np.random.default_rng(0).normal(size=(40, 10)) + 3 * own)
-np.save("labels.npy", np.tile(np.arange(10), 4))
-command = [sys.executable, "-m", "monitor", "evaluate", "scores.npy", "--labels", "labels.npy"]
-def said(*options):
-    return subprocess.run([*command, *options], capture_output=True, text=True, check=True).stdout
-(system,) = json.loads(said("--json"))["systems"]
+    EVALUATE
+    + """
 assert abs(system["figures"]["surplus.mean"]["value"] - 3) < 0.5
 assert "How far mated scores lie above" in said("--all")
 assert "How far mated scores lie above (`surplus`)" in open("docs/metrics.md").read()
@@ -208,16 +212,8 @@ FIGURE = Toy(
         "docs/metrics.md": "tests/evaluation/test_metrics_page.py",
         "tests/stable.json": "tests/test_stable.py",
     },
-    """
-import json, subprocess, sys
-import numpy as np
-own = np.tile(np.eye(10), (4, 1))
-np.save("scores.npy", np.random.default_rng(0).normal(size=(40, 10)) + 3 * own)
-np.save("labels.npy", np.tile(np.arange(10), 4))
-command = [sys.executable, "-m", "monitor", "evaluate", "scores.npy", "--labels", "labels.npy"]
-def said(*options):
-    return subprocess.run([*command, *options], capture_output=True, text=True, check=True).stdout
-(system,) = json.loads(said("--json"))["systems"]
+    EVALUATE
+    + """
 found = {key: system["figures"][f"verification.{key}"]["value"]
          for key in ("cllr_bits", "min_cllr_bits", "calibration_loss_bits")}
 assert abs(found["cllr_bits"] - found["min_cllr_bits"] - found["calibration_loss_bits"]) < 1e-5
