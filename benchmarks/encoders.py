@@ -39,8 +39,8 @@ from speechbrain.inference.classifiers import EncoderClassifier
 
 from monitor.features.ecapa import encoder, resolve
 from monitor.features.ecapa_graph import graph
+from monitor.features.embedding_windows import RATE, WINDOW_SECONDS
 from monitor.features.network import Network
-from monitor.features.windows import RATE, WINDOW_SECONDS
 
 SPEECH = Path(__file__).resolve().parents[2] / "shared" / "speech"
 Audio = NDArray[np.float32]

@@ -28,12 +28,12 @@ from monitor.alerts.actions.bell import Bell
 from monitor.alerts.actions.command import Command
 from monitor.alerts.actions.courier import Courier
 from monitor.features.channel import Channel
+from monitor.features.embedding_windows import SpeechWindows, window_spec
 from monitor.features.f0 import F0
 from monitor.features.identity import Identity
 from monitor.features.network import Network
 from monitor.features.phones import Phones
 from monitor.features.voice import Voice
-from monitor.features.windows import SpeechWindows, window_spec
 from monitor.ledger import Ledger, LedgerSession
 from monitor.maths.sketch import EmbeddingSum, Histogram
 from monitor.protocols import Feature, Sink, Sketch, Source

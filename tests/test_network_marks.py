@@ -11,9 +11,9 @@ import soundfile
 
 from monitor.corpus.recordings import Corpus, Recording
 from monitor.errors import SourceError, StoreError, UsageError
+from monitor.features.embedding_windows import window_spec
 from monitor.features.f0 import F0
 from monitor.features.voice import Voice
-from monitor.features.windows import window_spec
 from monitor.ledger.ledger import Ledger
 from monitor.networks.voice import SHA256
 from monitor.population.law import Laws

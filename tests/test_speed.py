@@ -16,7 +16,7 @@ TRICKS = [
     "features/exported.py",
     "features/f0.py",
     "features/vad.py",
-    "features/windows.py",
+    "features/embedding_windows.py",
     "lazy.py",
     "maths/betabinomial.py",
     "maths/posterior.py",

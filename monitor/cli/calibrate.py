@@ -195,10 +195,10 @@ def command(
     import json
 
     from monitor.atomic import alone
+    from monitor.cli.calibration_table import print_laws
     from monitor.cli.inputs import check_model, load_identity
     from monitor.cli.plan import plan_of
     from monitor.cli.progress import progress_over
-    from monitor.cli.table import print_laws
     from monitor.corpus.finding import find
     from monitor.errors import UsageError
     from monitor.kinds import SIMILARITIES

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 
 from monitor.features.ecapa import encoder, resolve
+from monitor.features.embedding_windows import RATE, WINDOW_SECONDS, SpeechWindows, window_spec
 from monitor.features.exported import exported_encoder
-from monitor.features.windows import RATE, WINDOW_SECONDS, SpeechWindows, window_spec
 from monitor.kinds.following import Sensitivity
 
 __all__ = ["RATE", "WINDOW_SECONDS", "Identity"]

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from monitor.errors import StoreError, UsageError
+from monitor.features.embedding_windows import RATE, SHORTEST
 from monitor.features.kaldi import Kaldi
-from monitor.features.windows import RATE, SHORTEST
 from monitor.types import FloatArray
 
 __all__ = ["Network", "network_bytes"]

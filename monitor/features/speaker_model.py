@@ -13,10 +13,10 @@ from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
 
+from monitor.features.embedding_windows import SpeechWindows, window_spec
 from monitor.features.identity import Identity
 from monitor.features.network import Network, network_bytes
 from monitor.features.registry import FEATURES, MODEL, Registered
-from monitor.features.windows import SpeechWindows, window_spec
 
 __all__ = ["SpeakerModel", "offered_model", "speaker_model"]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from monitor.features.windows import SpeechWindows, window_spec
+from monitor.features.embedding_windows import SpeechWindows, window_spec
 from monitor.kinds.following import Sensitivity
 from monitor.networks.voice import SHA256, shipped
 

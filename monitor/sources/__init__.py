@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from monitor.sources.paced import Paced
     from monitor.sources.pipe import Pipe
     from monitor.sources.registry import open_live_source, open_source, register
-    from monitor.sources.words import read_words
+    from monitor.sources.timed_words import read_words
 
 __all__ = [
     "AudioQueue",
@@ -47,7 +47,7 @@ _HOMES = {
     "open_live_source": "registry",
     "open_source": "registry",
     "read_frames": "frames",
-    "read_words": "words",
+    "read_words": "timed_words",
     "register": "registry",
     "write_frames": "frames",
 }

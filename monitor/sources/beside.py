@@ -13,7 +13,7 @@ from monitor.errors import UsageError
 from monitor.managed import Managed
 from monitor.protocols import Source
 from monitor.sources.frames import FramesFile, read_frames
-from monitor.sources.words import WORDS_SUFFIX, read_words
+from monitor.sources.timed_words import WORDS_SUFFIX, read_words
 from monitor.types import TICKS_PER_SECOND, AnyArray, Block, Frames, Gap, Track, Tracks, Words
 
 __all__ = ["Beside", "with_words"]

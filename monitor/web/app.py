@@ -14,7 +14,7 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp
 
 from monitor.web.access import COOKIE, SESSION_SECONDS, Access, Answer
-from monitor.web.events import batches, events, since_of
+from monitor.web.event_stream import batches, events, since_of
 from monitor.web.guard import Guard, address_of, too_many_tries
 from monitor.web.hub import Hub
 from monitor.web.metrics import CONTENT_TYPE, exposition

@@ -17,9 +17,9 @@ import pytest
 import soundfile
 
 from monitor.errors import StoreError
+from monitor.features.embedding_windows import RATE
 from monitor.features.registry import defaults, make, superseded
 from monitor.features.voice import Voice
-from monitor.features.windows import RATE
 from monitor.networks import voice as network
 from monitor.networks.voice import SHA256, VoiceNetwork, shipped
 from monitor.stream.shedding import Timed

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from monitor.alerts.forecast import Forecast
 from monitor.web import hub as hub_module
-from monitor.web.events import since_of
+from monitor.web.event_stream import since_of
 from monitor.web.hub import MOST, MOST_OTHERS, RECENT, Hub, NumberedRecord, thinned
 from monitor.web.metrics import exposition
 from tests.web import records
