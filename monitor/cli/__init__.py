@@ -43,8 +43,17 @@ class _Lazy(click.Group):
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 @click.version_option(__version__, prog_name="monitor")
-@click.option("--debug", is_flag=True, help="Show a traceback when something fails.")
-def cli(debug: bool) -> None:
+@click.option(
+    "--debug", is_flag=True, expose_value=False, help="Show a traceback when something fails."
+)
+@click.option(
+    "--config",
+    type=click.Path(),
+    metavar="FILE.toml",
+    help="Take options from there, by name in a table of their command; those typed count more.",
+)
+@click.pass_context
+def cli(context: click.Context, config: str | None) -> None:
     """How many bits of identity a voice gives away, measured while it is heard.
 
     \b
@@ -60,6 +69,14 @@ def cli(debug: bool) -> None:
     Exit status: 0 fine, 1 failed, 2 wrong usage, 3 an alert was raised, 4 something was incomplete
     (audio lost, a file skipped, a recording without speech), 130 interrupted.
     """
+    name = context.invoked_subcommand
+    command = cli.get_command(context, name) if name else None
+    if config is not None and command is not None:
+        from pathlib import Path
+
+        from monitor.cli.config import defaults_from
+
+        context.default_map = {str(name): defaults_from(Path(config), list(COMMANDS), command)}
 
 
 def main(arguments: list[str] | None = None) -> None:
