@@ -20,10 +20,12 @@ from monitor import Monitor, Population
 from monitor.alerts import Threshold
 from monitor.corpus.finding import find
 from monitor.evaluation.evaluating import evaluate
-from monitor.evaluation.input.attributes import read_attribute
+from monitor.evaluation.input.attributes import Attribute, read_attribute
 from monitor.evaluation.input.embeddings import read_embeddings
 from monitor.evaluation.input.labels import read_labels
+from monitor.evaluation.input.score_file import ScoreCell, ScoreFile, write_score_file
 from monitor.evaluation.input.scores import read_scores
+from monitor.evaluation.scores.matrix import ScoreMatrix
 from monitor.ledger import Ledger, LedgerSession
 from monitor.population.lawfile import load_laws, save_laws
 from monitor.records.schema import read_run
@@ -232,6 +234,20 @@ def _make_array(path: Path) -> None:
     np.savez(path, scores=np.random.default_rng(1).random((9, 3)), target=np.arange(9) % 3)
 
 
+def _make_score_file(path: Path) -> None:
+    target, names = np.arange(9) % 3, ("ann", "bob", "cyd")
+    made = ScoreMatrix(np.random.default_rng(1).random((9, 3)), target, names, "f0")
+    cell = ScoreCell("same", 10.0, 30.0, {"f0": made}, ["1"] * 9, np.zeros(9), ("f0",))
+    write_score_file(path, [cell], Attribute("t", "gender", dict.fromkeys(names, "f")))
+
+
+def _use_score_file(path: Path) -> None:
+    held = ScoreFile.at(path)
+    if held is not None:
+        for entry in held.chosen(()):
+            _evaluated(read_scores(path, choose=entry.words))
+
+
 def _make_npy(path: Path) -> None:
     np.save(path, np.random.default_rng(1).random((9, 3)))
     (path.parent / "key").write_text("0\n1\n2\n" * 3)
@@ -310,6 +326,7 @@ READERS = (
            lambda p: _evaluated(read_scores(p.parent / "scores", p)), 0.5),
     Reader("score-table", "s.csv", _make_matrix, _TEXT, lambda p: _evaluated(read_scores(p)), 0.5),
     Reader("score-npz", "s.npz", _make_array, _NPZ, lambda p: _evaluated(read_scores(p)), 0.5),
+    Reader("score-file", "s.npz", _make_score_file, _NPZ, _use_score_file, 0.5),
     Reader("score-npy", "s.npy", _make_npy, _BYTES,
            lambda p: _evaluated(read_scores(p, p.parent / "key")), 0.5),
     Reader("embeddings-npz", "e.npz", _make_vectors, _NPZ,

@@ -18,6 +18,7 @@ from monitor.errors import StoreError, UsageError
 from monitor.evaluation.input.attributes import Attribute
 from monitor.evaluation.input.files import arrays_at
 from monitor.evaluation.scores.matrix import ScoreMatrix
+from monitor.safe_text import is_name
 from monitor.types import AnyArray, FloatArray
 from monitor.version import __version__
 
@@ -250,7 +251,7 @@ class ScoreFile:
 
 
 def _text(value: Any, among: Sequence[str] = ()) -> str:
-    if not isinstance(value, str) or (among and value not in among):
+    if not isinstance(value, str) or not is_name(value) or (among and value not in among):
         raise TypeError(value)
     return value
 

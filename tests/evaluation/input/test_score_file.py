@@ -103,6 +103,16 @@ def test_other_archives_are_none(tmp_path):
                 {"session": "same", "test_seconds": "x", "template_seconds": 1, "systems": [1]}
             ]
         },
+        {
+            "cells": [
+                {
+                    "session": "same",
+                    "test_seconds": 1,
+                    "template_seconds": 1,
+                    "systems": ["f0\x1b[2J"],
+                }
+            ]
+        },
         {"cells": [], "groups": {"name": "g", "of": [1]}},
         {"cells": [], "schema": 2},
     ],
