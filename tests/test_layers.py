@@ -34,7 +34,7 @@ LAYERS = [
     {"protocols"},
     {"features", "population", "sources", "sinks", "plots"},
     {"corpus", "stream", "alerts", "evaluation"},
-    {"training", "ledger", "web"},
+    {"training", "ledger", "web", "protectors"},
     {"run"},
     {"cli"},
 ]

@@ -16,6 +16,7 @@ from monitor.alerts.actions.courier import Courier
 from monitor.alerts.actions.webhook import Webhook
 from monitor.evaluation import Comparisons
 from monitor.networks.voice import VoiceNetwork
+from monitor.protectors import McAdams, Noise, Program, Unchanged
 from monitor.protocols import (
     AlertAction,
     AlertReceiver,
@@ -23,6 +24,7 @@ from monitor.protocols import (
     AudioDevice,
     Embedder,
     LiveSource,
+    Protector,
     Recordable,
     RunLog,
     ScoredComparisons,
@@ -48,6 +50,10 @@ FITS: list[tuple[type, type]] = [
     (LiveSource, AudioQueue),
     (LiveSource, LoadShedding),
     (LiveSource, Microphone),
+    (Protector, McAdams),
+    (Protector, Noise),
+    (Protector, Program),
+    (Protector, Unchanged),
     (Recordable, Reading),
     (RunLog, JsonLines),
     (ScoredComparisons, Comparisons),

@@ -1,12 +1,14 @@
 """What each exchangeable part of the monitor must offer: one structural type a role.
 
 Nothing has to be inherited and nothing registered: an object with these attributes and methods
-fits. `Source`, `Feature`, `Sketch` and `Sink` can be checked with ``isinstance``; every
-implementation of them is held to their laws by ``tests/test_contracts.py``.
+fits. `Source`, `Feature`, `Sketch`, `Sink` and `Protector` can be checked with ``isinstance``;
+every implementation of them is held to their laws by ``tests/test_contracts.py``, of the last by
+``tests/protectors/test_laws.py``.
 """
 
 from monitor.protocols.alerts import AlertAction, AlertReceiver, AlertRule, ThresholdForecast
 from monitor.protocols.features import Embedder, Feature, Sketch
+from monitor.protocols.protectors import Protector
 from monitor.protocols.records import Recordable, RunLog, Sink, Stateful
 from monitor.protocols.scores import ScoredComparisons
 from monitor.protocols.sources import AudioDevice, LiveSource, Source
@@ -19,6 +21,7 @@ __all__ = [
     "Embedder",
     "Feature",
     "LiveSource",
+    "Protector",
     "Recordable",
     "RunLog",
     "ScoredComparisons",

@@ -1,0 +1,42 @@
+"""Protectors: from audio to audio that tells less about who speaks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from monitor.lazy import lazily
+
+if TYPE_CHECKING:
+    from monitor.protectors.mcadams import McAdams
+    from monitor.protectors.noise import Noise
+    from monitor.protectors.program import Program
+    from monitor.protectors.recording import protect
+    from monitor.protectors.registry import make, register
+    from monitor.protectors.unchanged import Unchanged
+    from monitor.protectors.utterance import Utterance
+
+__all__ = [
+    "McAdams",
+    "Noise",
+    "Program",
+    "Unchanged",
+    "Utterance",
+    "make",
+    "protect",
+    "register",
+]
+
+_HOMES = {
+    "McAdams": "mcadams",
+    "Noise": "noise",
+    "Program": "program",
+    "Unchanged": "unchanged",
+    "Utterance": "utterance",
+    "make": "registry",
+    "protect": "recording",
+    "register": "registry",
+}
+
+
+# scipy and soundfile are slow to load
+__getattr__, __dir__ = lazily(__name__, _HOMES)

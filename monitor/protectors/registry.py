@@ -1,0 +1,104 @@
+"""Finds the protector that a name means, such as ``mcadams:0.8``.
+
+One more is one call of `register`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from monitor.errors import UsageError
+from monitor.protectors.utterance import Utterance
+from monitor.protocols import Protector
+
+__all__ = ["PROTECTORS", "make", "register"]
+
+PROTECTORS: dict[str, Callable[[str, Utterance], Protector]] = {}
+"""What makes each, by its name."""
+
+
+def register(name: str, makes: Callable[[str, Utterance], Protector]) -> None:
+    """Make a protector known by name, to ``monitor protect`` as well.
+
+    Args:
+        name: lower-case letters, digits and hyphens; one that is known is replaced.
+        makes: called with what stands behind the colon, empty where nothing does, and with the
+            recording that it is for.
+
+    Raises:
+        UsageError: the name is none.
+
+    Example:
+        >>> from monitor.protectors import Unchanged
+        >>> register("twice", lambda setting, utterance: Unchanged(2 * utterance.rate))
+        >>> make("twice", Utterance(8000)).rate
+        16000
+        >>> del PROTECTORS["twice"]
+    """
+    if not re.fullmatch(r"[a-z][a-z0-9-]*", name):
+        raise UsageError(f"{name!r} must be a word of lower-case letters, such as mcadams")
+    PROTECTORS[name] = makes
+
+
+def make(method: str, utterance: Utterance) -> Protector:
+    """The protector of that name for a recording.
+
+    Args:
+        method: ``NAME`` or ``NAME:SETTING``.
+        utterance: what it is for.
+
+    Raises:
+        UsageError: there is none of that name, or it does not take the setting.
+    """
+    name, _, setting = method.partition(":")
+    if name not in PROTECTORS:
+        raise UsageError(f"no protector is called {name!r}; there are {', '.join(PROTECTORS)}")
+    return PROTECTORS[name](setting, utterance)
+
+
+def _none(setting: str, utterance: Utterance) -> Protector:
+    from monitor.protectors.unchanged import Unchanged
+
+    if setting:
+        raise UsageError("none takes no setting")
+    return Unchanged(utterance.rate)
+
+
+def _noise(setting: str, utterance: Utterance) -> Protector:
+    from monitor.protectors.noise import Noise
+
+    return Noise(_number(setting, "noise:10 (dB)"), utterance)
+
+
+def _mcadams(setting: str, utterance: Utterance) -> Protector:
+    from monitor.protectors.mcadams import DRAWN, McAdams
+
+    if setting not in ("random", "speaker"):
+        words = "mcadams:0.8, mcadams:random (one a recording) or mcadams:speaker"
+        return McAdams(_number(setting, words), utterance.rate)
+    if setting == "speaker" and utterance.speaker is None:
+        raise UsageError(
+            "mcadams:speaker needs to know who speaks: give --speaker NAME, or mcadams:random"
+        )
+    whose = utterance.name if setting == "random" else utterance.speaker
+    return McAdams(utterance.random("mcadams", setting, whose).uniform(*DRAWN), utterance.rate)
+
+
+def _command(setting: str, utterance: Utterance) -> Protector:
+    from monitor.protectors.program import Program
+
+    return Program(setting, utterance.rate)
+
+
+def _number(setting: str, example: str) -> float:
+    try:
+        return float(setting)
+    except ValueError:
+        raise UsageError(f"{setting!r} is not a setting such as {example}") from None
+
+
+register("none", _none)
+register("mcadams", _mcadams)
+register("noise", _noise)
+register("command", _command)

@@ -1,0 +1,167 @@
+"""monitor protect, as people use it."""
+
+from __future__ import annotations
+
+import stat
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import soundfile
+
+from tests.sounds import RATE, synthetic
+
+
+@pytest.fixture
+def voices(tmp_path: Path) -> Path:
+    sound = np.round(synthetic(0.6) * 2**15).astype(np.int16)  # the same samples in each
+    for name in ("ann/one.wav", "ann/two.flac", "bob/three.ogg"):
+        path = tmp_path / "voices" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        soundfile.write(path, sound, RATE)
+    return tmp_path / "voices"
+
+
+def read(path: Path) -> np.ndarray:
+    samples: np.ndarray = soundfile.read(path, dtype="float32")[0]
+    return samples
+
+
+def test_a_folder_keeps_its_names_and_lengths(run, voices, tmp_path):
+    done = run("protect", voices, "-o", tmp_path / "safe", "--method", "mcadams:0.8")
+    assert done.code == 0, done.err
+    assert "protected 3 recordings (0.0 min) with mcadams" in done.err
+    made = sorted(p.relative_to(tmp_path / "safe").as_posix() for p in tmp_path.rglob("safe/*/*"))
+    assert made == ["ann/one.wav", "ann/two.flac", "bob/three.wav"]
+    for name in made[:2]:
+        before, after = read(voices / name), read(tmp_path / "safe" / name)
+        assert after.size == before.size
+        assert np.abs(after - before).max() > 0.01
+        assert stat.S_IMODE((tmp_path / "safe" / name).stat().st_mode) == 0o600
+    assert soundfile.info(tmp_path / "safe" / "ann" / "two.flac").format == "FLAC"
+
+
+def test_none_gives_the_same_samples_with_their_bits_and_channels(run, tmp_path):
+    sound = np.stack([synthetic(0.3), synthetic(0.3, 200.0)], axis=1)
+    soundfile.write(tmp_path / "a.wav", sound, 44100, subtype="PCM_24")
+    assert (
+        run("protect", tmp_path / "a.wav", "-o", tmp_path / "b.flac", "--method", "none").code == 0
+    )
+    info = soundfile.info(tmp_path / "b.flac")
+    assert (info.samplerate, info.channels, info.subtype) == (44100, 2, "PCM_24")
+    assert np.array_equal(read(tmp_path / "a.wav"), read(tmp_path / "b.flac"))
+
+
+def test_draws_are_the_seeds(run, voices, tmp_path):
+    def made(name: str, *more: object) -> np.ndarray:
+        assert run("protect", voices / "ann" / "one.wav", "-o", tmp_path / name,
+                   "--method", "mcadams:random", *more).code == 0  # fmt: skip
+        return read(tmp_path / name)
+
+    assert np.array_equal(made("a.wav", "--seed", "5"), made("b.wav", "--seed", "5"))
+    assert not np.array_equal(made("c.wav"), made("d.wav"))
+
+
+def test_speakers_are_those_of_the_layout(run, voices, tmp_path):
+    drawn = ("--method", "mcadams:speaker", "--seed", "1")
+    asked = ("protect", voices, "-o", tmp_path / "safe", *drawn)
+    assert run(*asked).code == 0
+    one, two = (read(tmp_path / "safe" / "ann" / name) for name in ("one.wav", "two.flac"))
+    assert one == pytest.approx(two, abs=1e-4)  # they round differently
+    alone = ("protect", voices / "ann" / "one.wav", "-o", tmp_path / "a.wav")
+    done = run(*alone, *drawn)
+    assert done.code == 2
+    assert "--speaker NAME" in done.complaint
+    assert run(*alone, *drawn, "--speaker", "ann").code == 0
+    assert np.array_equal(read(tmp_path / "a.wav"), one)
+
+
+def test_a_program_of_ones_own(run, voices, tmp_path):
+    code = "import sys; sys.stdout.buffer.write(sys.stdin.buffer.read())"
+    command = f"{sys.executable} -c '{code}'"
+    one = voices / "ann" / "one.wav"
+    done = run("protect", one, "-o", tmp_path / "a.wav", "--protector-command", command)
+    assert done.code == 0
+    assert np.array_equal(read(tmp_path / "a.wav"), read(one))
+    done = run("protect", one, "-o", tmp_path / "b.wav", "--protector-command", "false")
+    assert done.code == 1
+    assert "false failed with exit status 1" in done.complaint
+    assert not (tmp_path / "b.wav").exists()
+
+
+def test_what_is_there_is_replaced_only_where_asked(run, voices, tmp_path):
+    asked = ("protect", voices, "-o", tmp_path / "safe", "--method", "none")
+    assert run(*asked).code == 0
+    (tmp_path / "safe" / "ann" / "one.wav").write_bytes(b"mine")
+    done = run(*asked)
+    assert done.code == 1
+    assert "give --replace" in done.complaint
+    assert (tmp_path / "safe" / "ann" / "one.wav").read_bytes() == b"mine"
+    assert run(*asked, "--replace").code == 0
+    assert read(tmp_path / "safe" / "ann" / "one.wav").size == round(0.6 * RATE)
+
+
+def test_a_broken_recording_is_named_and_skipped(run, voices, tmp_path):
+    (voices / "bob" / "bad.wav").write_bytes(b"no audio")
+    sound = synthetic(0.2)
+    sound[7] = np.nan
+    soundfile.write(voices / "bob" / "nan.wav", sound, RATE, subtype="FLOAT")
+    done = run("protect", voices, "-o", tmp_path / "safe", "--method", "noise:10")
+    assert done.code == 4
+    assert "skipped: bad.wav is no recording" in done.err
+    assert "skipped: nan.wav: a sample is no number" in done.err
+    assert sorted(p.name for p in (tmp_path / "safe" / "bob").iterdir()) == ["three.wav"]
+    done = run("protect", voices / "bob" / "nan.wav", "-o", tmp_path / "n.wav", "--method", "none")
+    assert done.code == 1
+    assert "no number" in done.complaint
+    assert not (tmp_path / "n.wav").exists()
+
+
+@pytest.mark.parametrize(("given", "said"), [
+    (("ann/one.wav", "-o", "x.wav"), "--method"),
+    (("ann/one.wav", "-o", "x.wav", "--method", "none", "--protector-command", "cat"), "either"),
+    (("ann/one.wav", "-o", "x.wav", "--method", "magic"), "no protector is called 'magic'"),
+    (("ann/one.wav", "-o", "x.mp3", "--method", "none"), ".wav or .flac"),
+    (("ann/one.wav", "-o", "ann/one.wav", "--method", "none", "--replace"), "recording itself"),
+    (("ann", "-o", "ann/one.wav", "--method", "none"), "is a file"),
+    ((".", "-o", "safe", "--method", "none"), "outside"),
+])  # fmt: skip
+def test_what_makes_no_sense_is_refused_in_one_line(run, voices, monkeypatch, given, said):
+    monkeypatch.chdir(voices)
+    before = (voices / "ann" / "one.wav").read_bytes()
+    done = run("protect", *given)
+    assert done.code == 2
+    assert said in done.complaint
+    assert (voices / "ann" / "one.wav").read_bytes() == before
+
+
+def test_two_that_would_become_one_are_refused(run, voices, tmp_path):
+    soundfile.write(voices / "ann" / "one.ogg", synthetic(0.2), RATE)
+    done = run("protect", voices, "-o", tmp_path / "safe", "--method", "none")
+    assert done.code == 2
+    assert "both become one.wav" in done.complaint
+
+
+def test_one_of_unknown_speaker_is_refused_before_any_is_written(run, voices, tmp_path):
+    soundfile.write(voices / "lone.wav", synthetic(0.2), RATE)
+    done = run("protect", voices, "-o", tmp_path / "safe", "--method", "mcadams:speaker")
+    assert done.code == 2
+    assert "--speaker NAME" in done.complaint
+    assert not (tmp_path / "safe").exists()
+
+
+def test_where_nothing_can_be_written_is_said(run, voices, tmp_path):
+    (tmp_path / "file").touch()
+    one = voices / "ann" / "one.wav"
+    done = run("protect", one, "-o", tmp_path / "file" / "a.wav", "--method", "none")
+    assert done.code == 1
+    assert "cannot write a.wav" in done.complaint
+
+
+def test_nothing_to_protect_is_said(run, tmp_path):
+    (tmp_path / "empty").mkdir()
+    assert run("protect", tmp_path / "empty", "-o", tmp_path / "s", "--method", "none").code == 1
+    assert (
+        run("protect", tmp_path / "no.wav", "-o", tmp_path / "s.wav", "--method", "none").code == 1
+    )

@@ -1,0 +1,109 @@
+"""What holds for every protector that ships: `monitor.protocols.Protector`."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from monitor.errors import UsageError
+from monitor.protectors import Utterance, make
+from monitor.protectors.registry import PROTECTORS
+from monitor.protocols import Protector
+from tests.sounds import RATE, synthetic
+
+PASS_ON = (
+    f"command:{sys.executable} -c 'import sys; sys.stdout.buffer.write(sys.stdin.buffer.read())'"
+)
+STREAMING = ("none", "mcadams:0.8", "mcadams:random", "mcadams:speaker", "noise:10")
+METHODS = (*STREAMING, PASS_ON)
+HEARD = synthetic(0.7)
+
+
+def made(method: str, rate: int = RATE, **more: Any) -> Protector:
+    return make(method, Utterance(rate, **{"name": "talk", "speaker": "ann", **more}))
+
+
+def whole(protector: Protector, *parts: np.ndarray) -> np.ndarray:
+    return np.concatenate([*map(protector.process, parts), protector.flush()])
+
+
+def cut(places: list[int]) -> list[np.ndarray]:
+    return np.split(HEARD, sorted(places))
+
+
+def test_every_protector_is_under_these_laws():
+    assert {method.partition(":")[0] for method in METHODS} == set(PROTECTORS)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_it_offers_what_the_protocol_asks(method):
+    protector = made(method)
+    assert isinstance(protector, Protector)
+    assert protector.rate == RATE
+
+
+@pytest.mark.parametrize("method", STREAMING)
+@settings(max_examples=20)
+@given(places=st.lists(st.integers(0, HEARD.size), max_size=12))
+def test_any_cutting_gives_the_same_samples(method, places):
+    assert np.array_equal(whole(made(method), *cut(places)), whole(made(method), HEARD))
+
+
+def test_a_program_is_asked_once_whatever_the_cutting():
+    assert np.array_equal(whole(made(PASS_ON), *cut([3, 4000])), whole(made(PASS_ON), HEARD))
+
+
+@pytest.mark.parametrize("method", STREAMING)
+@pytest.mark.parametrize("rate", [8000, 16000, 44100])
+@pytest.mark.parametrize("count", [0, 1, 159, 160, 161, 319, 320, 5001])
+def test_length_is_kept_and_latency_is_as_stated(method, rate, count):
+    protector, came = made(method, rate), 0
+    assert protector.latency_samples is not None
+    for heard in range(1, count + 1):
+        piece = protector.process(np.resize(HEARD, count)[heard - 1 : heard])
+        came += piece.size
+        assert piece.dtype == np.float32
+        assert 0 <= heard - came <= protector.latency_samples
+    assert came + protector.flush().size == count
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_reset_begins_the_same_recording_anew(method):
+    protector = made(method)
+    first = whole(protector, HEARD)
+    protector.reset()
+    assert np.array_equal(whole(protector, HEARD), first)
+    protector.reset()
+    protector.process(HEARD[:1234])
+    protector.reset()
+    assert np.array_equal(whole(protector, HEARD), first)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_silence_stays_silence(method):
+    assert not whole(made(method), np.zeros(3000, np.float32)).any()
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_what_is_given_is_not_changed(method):
+    before = HEARD.copy()
+    whole(made(method), HEARD)
+    assert np.array_equal(HEARD, before)
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_what_is_no_number_is_refused(method, bad):
+    with pytest.raises(UsageError, match="no number"):
+        made(method).process(np.array([0.1, bad, 0.1], np.float32))
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_two_channels_at_once_are_refused(method):
+    with pytest.raises(UsageError, match="one channel"):
+        made(method).process(np.zeros((10, 2), np.float32))

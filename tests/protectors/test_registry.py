@@ -1,0 +1,39 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from monitor.errors import UsageError
+from monitor.protectors import Unchanged, Utterance, make, register
+from monitor.protectors.registry import PROTECTORS
+from tests.sounds import RATE
+
+
+def test_one_that_is_registered_is_found_with_its_setting(monkeypatch):
+    monkeypatch.setattr("monitor.protectors.registry.PROTECTORS", dict(PROTECTORS))
+    asked: list[tuple[str, Utterance]] = []
+
+    def mine(*given: Any) -> Unchanged:
+        asked.append(given)
+        return Unchanged(RATE)
+
+    register("mine", mine)
+    assert isinstance(make("mine:a:b", Utterance(RATE)), Unchanged)
+    assert asked == [("a:b", Utterance(RATE))]
+
+
+@pytest.mark.parametrize("name", ["", "Mine", "a:b", "1"])
+def test_a_name_that_could_not_be_asked_for_is_refused(name):
+    with pytest.raises(UsageError):
+        register(name, lambda *_: Unchanged(RATE))
+
+
+def test_a_name_that_nobody_registered_is_refused_with_those_there_are():
+    with pytest.raises(UsageError, match="none, mcadams, noise, command"):
+        make("identity", Utterance(RATE))
+
+
+def test_the_one_that_does_nothing_takes_no_setting():
+    with pytest.raises(UsageError, match="no setting"):
+        make("none:1", Utterance(RATE))
