@@ -164,10 +164,12 @@ def command(
     population = None if store is None else Population.load(store)
     if population is not None:
         check_model(population, store)
-    if law_file is None:
-        laws = (population or Population.reference()).laws
-    else:
+    if law_file is not None:
         laws, _ = load_laws(law_file)
+    elif population is not None and tuple(population.laws):
+        laws = population.laws
+    else:
+        laws = Population.reference().laws
     found = find(corpus)
     try:
         attribute = groups_of(corpus, found.speakers, groups, group_by)
