@@ -187,7 +187,7 @@ def part(
     for name in out:
         enrolled = enrolled.without(name)
     specs = population.specs
-    laws = calibrate(
+    made = calibrate(
         known,
         specs,
         lengths=LENGTHS,
@@ -197,9 +197,9 @@ def part(
         replicates=20,
         prior=None,
         cohort=population.cohort,
-    ).laws
+    )
     enrolled = with_maxima(
-        enrolled.with_laws(laws),
+        enrolled.calibrated(made),
         known,
         trained=trained,
         wanted=lambda law: law.session == "cross" and set(law.features) == set(features),

@@ -68,7 +68,7 @@ def main() -> None:
         for seconds in SESSION_SECONDS:
             slices = round(seconds / SLICE_SECONDS)
             others = _population(ours, specs, round(OTHERS_SECONDS / SLICE_SECONDS))
-            others = others.with_laws(laws.laws)
+            others = others.calibrated(laws)
             for one, other in combinations(_sessions(theirs, slices), 2):
                 (name, first), (second_name, second) = one, other
                 if name == second_name:

@@ -13,7 +13,7 @@ recording = sys.argv[1] if len(sys.argv) > 1 else demo_frames()
 watch = DEMO_SPEAKER if len(sys.argv) == 1 else None  # None: the attacker's confidence
 
 monitor = Monitor(population, features=["f0"], watch=watch, step_seconds=10)
-alert = alerts.Threshold("bits", 2.0, hold_seconds=30.0)
+alert = alerts.Threshold("bits", 0.5, hold_seconds=30.0)
 
 with sources.open_source(recording) as source:
     for reading in monitor.stream(source):

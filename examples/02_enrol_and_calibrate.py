@@ -23,7 +23,8 @@ for problem in enrolment.problems:
 
 # what a rank among them means, at three lengths of speech
 voices, specs, _ = collect(recordings, features=features)
-calibration = calibrate(voices, specs, lengths=(1, 10, 30), template_lengths=(60,))
+people = enrolment.population
+calibration = calibrate(voices, specs, lengths=(1, 10, 30), template_lengths=(60,), alarms=people)
 for row in calibration.rows:
     print(
         f"{row['session']:5}-session, T = {row['T']:4g} s: {row['mean_bits_model']:.2f} bits on "
@@ -33,15 +34,22 @@ for row in calibration.rows:
 
 # a population is private to its owner: mode 0600, no audio inside
 store = Path(tempfile.mkdtemp()) / "us.npz"
-enrolment.population.with_laws(calibration.laws).save(store)
+people.calibrated(calibration).save(store)
 
-# the last recording of the last speaker, after what was enrolled of it
+# a recording of the last speaker, after what was enrolled of it: the monitor knows it again, and
+# weighs it by what was learnt within sessions (of another day's recording it takes the other law)
 population = Population.load(store)
-last = recordings.recordings[-1]
-enrolled = [
-    note.end_seconds for note in population.speakers[-1].sources if note.label == last.path.name
-]
-monitor = Monitor(population, watch=last.speaker, step_seconds=10)
-with sources.File(last.path, start_seconds=max(enrolled, default=0.0)) as recording:
+speaker = population.speakers[-1]
+enrolled = speaker.sources[-1]
+path = next(
+    recording.path
+    for recording in recordings
+    if (recording.speaker, recording.path.name) == (speaker.name, enrolled.label)
+)
+monitor = Monitor(population, watch=speaker.name, step_seconds=10)
+with sources.File(path, start_seconds=enrolled.end_seconds) as recording:
     for reading in monitor.stream(recording):
-        print(f"{reading.seconds:6.1f} s of {last.speaker}: {reading.bits:5.2f} bits")
+        print(
+            f"{reading.seconds:6.1f} s of {speaker.name}: {reading.bits:5.2f} bits "
+            f"({reading.session}-session law)"
+        )

@@ -43,7 +43,7 @@ with tempfile.TemporaryDirectory() as folder:
     voices, specs, _ = collect(recordings)
 
 calibration = calibrate(voices, specs, lengths=(3, 10, 30), template_lengths=(60,))
-population = enrolment.population.with_laws(calibration.laws)
+population = enrolment.population.calibrated(calibration)
 
 monitor = Monitor(population, features=["tokens", "voice"], watch="speaker07", step_seconds=5)
 for reading in monitor.push(frames_of(7, session=2, seconds=30)):  # a session never enrolled

@@ -39,7 +39,7 @@ recording = sys.argv[1] if len(sys.argv) > 1 else demo_frames()
 watch = DEMO_SPEAKER if len(sys.argv) == 1 else None  # None: the attacker's confidence
 monitor = Monitor(Population.reference(), features=["f0"], watch=watch)
 
-threshold = alerts.Threshold("bits", 2.0, hold_seconds=5.0)
+threshold = alerts.Threshold("bits", 0.8, hold_seconds=5.0)
 warning = alerts.EarlyWarning(threshold, warn_seconds=60.0)
 rules, actions = [warning, threshold], [Courier(YourFunction())]
 

@@ -92,13 +92,13 @@ def main() -> None:
         recordings = corpus.find(speech)
         people = enrol(recordings, features=features, seconds=20).population
         voices, specs, _ = collect(recordings, features=features)
-        laws = calibrate(
+        made = calibrate(
             voices, specs, lengths=[2, 5, 15], template_lengths=[20], trials=5, replicates=20,
             prior=None, cohort=None,
-        ).laws  # fmt: skip
+        )  # fmt: skip
 
         talk = record(Path(folder), person=7, session=3)
-        monitor = Monitor(people.with_laws(laws), features, "person07", step_seconds=4.0)
+        monitor = Monitor(people.calibrated(made), features, "person07", step_seconds=4.0)
         with Beside(File(talk), words=read_words(talk.with_suffix(".words"))) as source:
             for reading in monitor.stream(source):
                 ranks = ", ".join(

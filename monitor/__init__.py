@@ -32,8 +32,8 @@ Calibrate: what a rank among people of yours means:
 
 >>> from monitor import calibrate, collect
 >>> voices, specs, _ = collect(recordings, features=["f0"])
->>> laws = calibrate(voices, specs, lengths=[1, 10], template_lengths=[30], trials=4).laws
->>> people = people.with_laws(laws)
+>>> made = calibrate(voices, specs, lengths=[1, 10], template_lengths=[30], trials=4, alarms=people)
+>>> people = people.calibrated(made)
 >>> people.save("us.npz")
 
 Evaluate an anonymiser: score recordings that it made against the people, by every metric. There is

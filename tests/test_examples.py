@@ -25,3 +25,35 @@ def test_a_feature_of_ones_own_from_words_is_ranked_beside_one_of_the_sound(tmp_
     assert all(re.fullmatch(line, said) for said in lines), done.stdout
     assert float(re.findall(rf"style +({number})", lines[-1])[0]) > 10
     assert list(tmp_path.iterdir()) == []
+
+
+def said(name: str, *arguments: str) -> list[str]:
+    """What an example prints."""
+    path = EXAMPLES / name
+    done = subprocess.run(
+        [sys.executable, str(path), *arguments], capture_output=True, text=True, check=True
+    )
+    return done.stdout.splitlines()
+
+
+@pytest.mark.slow
+def test_the_ten_lines_show_an_alert():
+    lines = said("01_ten_lines.py")
+    (told,) = [line.strip() for line in lines if "alert" in line]
+    assert told == "alert raised: bits>0.5 for 30 s"
+    assert sum("bits" in line for line in lines) > 60
+
+
+@pytest.mark.slow
+def test_your_function_is_called_before_the_threshold_and_at_it():
+    lines = said("04_alert_your_own_function.py")
+    assert any(re.fullmatch(r" +\d+ s  0\.8 bits in about \d+ s", line) for line in lines)
+    assert [line for line in lines if "ALERT bits>0.8 for 5 s: 0." in line]
+
+
+@pytest.mark.slow
+def test_a_folder_is_calibrated_and_the_rest_of_an_enrolled_recording_weighed(shared):
+    lines = said("02_enrol_and_calibrate.py", str(shared / "speech" / "dev-clean"))
+    readings = [line for line in lines if " bits (" in line and " s of " in line]
+    assert readings
+    assert all(line.endswith("(same-session law)") for line in readings)

@@ -110,8 +110,8 @@ def _check_evidence(field: str, start: Mapping[str, Any]) -> None:
     if people is not None and people not in start["among"]:
         asked = ", ".join(f"{each:g}" for each in start["among"])
         raise UsageError(
-            f"the alert field {field} is among people that nothing is said of (--among {asked}): "
-            f"add --among {people:g}"
+            f"the alert field {field} is among people that nothing is said of (among={asked}): "
+            f"add among={people:g}"
         )
 
 

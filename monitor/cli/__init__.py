@@ -13,6 +13,7 @@ from importlib import import_module
 import click
 
 from monitor.cli.saying import say
+from monitor.cli.wording import in_options
 from monitor.errors import MonitorError, StoreError
 from monitor.run.status import FAILED, INTERRUPTED, status_of_error
 from monitor.version import __version__
@@ -101,7 +102,7 @@ def main(arguments: list[str] | None = None) -> None:
     except MonitorError as error:
         if debug:
             raise
-        _say(str(error))
+        _say(in_options(str(error)))
         _give_up_stdout()
         sys.exit(status_of_error(error))
     except Exception as error:

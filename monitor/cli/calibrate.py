@@ -193,6 +193,7 @@ def command(
     on speakers whom the fit has not seen. The cohort goes into the population.
     """
     import json
+    from dataclasses import replace
 
     from monitor.atomic import alone
     from monitor.cli.calibration_table import print_laws
@@ -293,24 +294,24 @@ def command(
             cohort=others or "shipped",
             progress=lambda _done, _all: step("", 1),
         )
-    laws = made.laws
     if population is not None and alarms:
         many = min(len(voices), MOST_STREAMS)
         with progress_over(many, "hearing each as somebody else") as step:
-            laws = with_maxima(
-                population.with_laws(laws, made.cohort),
+            told = with_maxima(
+                population.calibrated(made),
                 voices,
                 trained=trained,
                 seed=seed,
-                jobs=jobs or (cores() if many * len(laws) >= _WORTHWHILE else 1),
+                jobs=jobs or (cores() if many * len(made.laws) >= _WORTHWHILE else 1),
                 progress=lambda _done, _all: step("", 1),
-            ).laws
+            )
+            made = replace(made, laws=told.laws)
     if output is not None:
         if population is not None:
             with alone(output) as locked:
                 if output.exists():  # speakers may have been added meanwhile
                     population = Population.load(output)
-                population.with_laws(laws, made.cohort).save(output)
+                population.calibrated(made).save(output)
             if not locked:
                 say(unlocked(output))
         else:

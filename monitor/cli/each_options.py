@@ -9,7 +9,7 @@ from contextlib import closing
 from copy import deepcopy
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 import click
 
@@ -17,7 +17,8 @@ from monitor.cli.alerting import Alerting
 from monitor.cli.monitor_options import MonitorOptions
 from monitor.cli.options import grouped
 from monitor.cli.saying import say
-from monitor.errors import UsageError
+from monitor.cli.wording import in_options
+from monitor.errors import MonitorError, UsageError
 
 if TYPE_CHECKING:
     from monitor.protocols import Source
@@ -82,13 +83,24 @@ class OneOfMany:
     def _run(self, opened: object, *, allow_overlap: bool) -> Run:
         from monitor.run import Run
 
+        class InOptions(Run):
+            """One whose refusals, which the summary keeps, name options."""
+
+            def __enter__(self) -> Self:
+                try:
+                    return super().__enter__()
+                except MonitorError as error:
+                    error.args = (in_options(str(error)),)
+                    raise
+
         alerting = deepcopy(self.alerting)
-        return Run(
+        return InOptions(
             opened,  # type: ignore[arg-type]
-            lambda source: self.options.monitor(source, top=self.top, allow_overlap=allow_overlap),
+            lambda source: self.options.monitor(source, top=self.top),
             rules=alerting.rules_for,
             actions=alerting.actions(),
             until=alerting.until,
+            allow_overlap=allow_overlap,
         )
 
     def settings(self) -> str:

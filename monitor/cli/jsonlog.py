@@ -42,13 +42,15 @@ class JsonLog:
             resume: go on with the run that the file holds.
 
         Raises:
-            UsageError: there is nothing to resume.
+            UsageError: there is nothing to resume, or it is to be overwritten.
         """
         from monitor.errors import UsageError
         from monitor.run import LogFile
 
-        if resume and self.name is None:
+        if resume and self.name in (None, "-"):
             raise UsageError("--resume needs the file of the interrupted run: --jsonl FILE")
+        if resume and self.replace:
+            raise UsageError("--resume goes on with a run, --replace begins it anew: give one")
         if self.name is None:
             return None
         read = tuple(str(each) for each in spared if each)

@@ -132,13 +132,12 @@ class MonitorOptions:
         """What is read."""
         return [name for name in (self.store, self.law_file) if name]
 
-    def monitor(self, source: Source, *, top: int, allow_overlap: bool = False) -> Monitor:
+    def monitor(self, source: Source, *, top: int) -> Monitor:
         """The monitor for a source, with the population and the laws that it needs.
 
         Args:
             source: opened; of a microphone nothing need be open yet.
             top: how many speakers a reading names.
-            allow_overlap: hear audio that was enrolled.
 
         Raises:
             MonitorError: a file cannot be read, or something in it does not fit the options.
@@ -146,10 +145,8 @@ class MonitorOptions:
         from monitor.cli.inputs import check_model
         from monitor.population.population import Population
         from monitor.stream.monitor import Monitor
-        from monitor.stream.overlap import session_of
 
         store = self.store
-        parts = [part for part in getattr(source, "provenance", None) or () if part.hashes]
         population = Population.reference() if store is None else Population.load(store)
         population, laws = self._with_laws(population)
         check_model(population, store)
@@ -161,7 +158,6 @@ class MonitorOptions:
             enrolled_prior=self.enrolled_prior,
             bystanders=self.bystanders,
             step_seconds=self.step,
-            session=session_of(population, parts, allow_overlap=allow_overlap),
             laws=laws,
             template_seconds=self.template_seconds,
             channel=self.channel,
@@ -183,7 +179,9 @@ class MonitorOptions:
         if self.law_file is None:
             return population, None
         laws, cohort = load_laws(Path(self.law_file))
-        return population.with_laws(population.laws, cohort), laws
+        if cohort is not None:
+            population = population.with_laws(population.laws, cohort)
+        return population, laws
 
 
 def _offered(source: Source, population: Population) -> tuple[str, ...] | None:

@@ -120,13 +120,14 @@ def command(
     telling = Telling(file, plot)
     with Run(
         opened,
-        lambda source: options.monitor(source, top=shown.named, allow_overlap=allow_overlap),
+        lambda source: options.monitor(source, top=shown.named),
         rules=lambda monitor: alerting.rules_for(monitor, of_ledger.rules()),
         actions=alerting.actions(),
         sinks=shown.pages(alerting.thresholds),
         log=file,
         ledger=of_ledger.file(),
         until=alerting.until,
+        allow_overlap=allow_overlap,
         jobs=jobs,
     ) as run:
         telling.hear(run, ReplayProgress(run.source.seconds))

@@ -224,7 +224,7 @@ class Ledger(Managed):
                     if same and _meet((start, end), (part.start_seconds, part.end_seconds)):
                         return (
                             f"{part.label}: was heard as {label} in session {row['id']} of "
-                            f"{self.path.name} and would count twice; leave --ledger away, or "
+                            f"{self.path.name} and would count twice; leave the ledger away, or "
                             f"first: monitor ledger forget {self.path.name} {speaker} "
                             f"--session {row['id']}"
                         )

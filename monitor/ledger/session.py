@@ -41,11 +41,11 @@ def check(monitor: Monitor) -> str:
         UsageError: nobody is watched, or the monitor begins afresh at a change of speaker.
     """
     if monitor.watch is None:
-        raise UsageError("a ledger remembers one speaker: name them with --watch")
+        raise UsageError("a ledger remembers one speaker: name them with watch=")
     if monitor.on_change not in ("ignore", "note"):
         raise UsageError(
-            f"a ledger adds up one voice, --on-change {monitor.on_change} would begin it "
-            "afresh: use --on-change note"
+            f'a ledger adds up one voice, on_change="{monitor.on_change}" would begin it '
+            'afresh: use on_change="note"'
         )
     return monitor.watch
 
@@ -238,7 +238,7 @@ class LedgerSession:
     def _forgotten(self) -> StoreError:
         return StoreError(
             f"{self._ledger.path.name}: this run's session was forgotten; "
-            "run with --replace to start anew"
+            "run with replace=True to start anew"
         )
 
     def _wait(self, table: str, record: Mapping[str, Any]) -> None:

@@ -91,8 +91,8 @@ def false_alarms(
     if maxima is None:
         raise UsageError(
             "nothing is known of how high other people's streams get among these: learn it with "
-            "monitor calibrate CORPUS -o POPULATION.npz (a law in a file of its own, --law, knows "
-            "of no people)"
+            "monitor calibrate CORPUS -o POPULATION.npz, or calibrate(..., alarms=population) (a "
+            "law in a file of its own, --law, knows of no people)"
         )
     if own not in maxima.fields:
         raise UsageError(

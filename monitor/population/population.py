@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -16,6 +17,7 @@ from monitor.kinds import FeatureSpec
 from monitor.maths.scores import Similarity
 from monitor.network_marks import unlike_networks
 from monitor.phrases import plural
+from monitor.population.calibration import Calibration
 from monitor.population.checking import check_speakers, check_templates, spec_from
 from monitor.population.cohort import COHORT, Cohort, noted_cohort, pack_cohort
 from monitor.population.law import Laws, RankLaw
@@ -333,13 +335,32 @@ class Population:
             cohort=self._cohort,
         )
 
+    def calibrated(self, made: Calibration) -> Population:
+        """The same speakers with what `monitor.calibrate` learnt: laws, and the cohort of these.
+
+        Example::
+
+            made = calibrate(*collect(recordings)[:2], alarms=people)
+            people.calibrated(made).save("us.npz")
+        """
+        return self.with_laws(made.laws, made.cohort)
+
     def with_laws(self, laws: Laws, cohort: Cohort | None = None) -> Population:
-        """The same speakers with freshly learnt laws, and the cohort that these were learnt with.
+        """The same speakers under other laws; what `calibrate` learnt goes to `calibrated`.
 
         Args:
-            laws: what was learnt.
-            cohort: None leaves the one that is there.
+            laws: any of the same features.
+            cohort: that their evidence was learnt against; None leaves the one that is there.
+
+        Warns:
+            UserWarning: a law has evidence, and there is no cohort to weigh it with.
         """
+        if cohort is None and self._cohort is None and any(law.evidence for law in laws):
+            warnings.warn(
+                "without the cohort that these laws were learnt against nothing is said of "
+                "evidence, nor of other crowds: use calibrated(calibration), or give the cohort",
+                stacklevel=2,
+            )
         return Population(
             self.speakers,
             self.offsets,

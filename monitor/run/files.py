@@ -46,9 +46,11 @@ class LogFile:
         """
         name = os.fspath(self.path)
         if self.resume and name == "-":
-            raise UsageError("--resume needs the file of the interrupted run: --jsonl FILE")
+            raise UsageError("resume=True needs the file of the interrupted run, not -")
         if self.resume and self.replace:
-            raise UsageError("--resume goes on with a run, --replace begins it anew: give one")
+            raise UsageError(
+                "resume=True goes on with a run, replace=True begins it anew: give one"
+            )
         if name != "-":
             spare(self.path, self.spared)
         log = JsonLines(name)
@@ -69,9 +71,10 @@ class LogFile:
         if what is None:
             return
         resumable = what == "an unfinished run" and state_path(path).exists()
+        go_on = "go on with it (LogFile(path, resume=True)), " if resumable else ""
         raise UsageError(
-            f"{path} holds {what}: {'go on with it (--resume), ' if resumable else ''}name another "
-            "file, or overwrite it (--replace)"
+            f"{path} holds {what}: {go_on}name another file, or overwrite it "
+            "(LogFile(path, replace=True))"
         )
 
 

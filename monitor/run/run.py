@@ -17,7 +17,7 @@ from monitor.run.files import LedgerFile, LogFile
 from monitor.run.pace import heard_ahead, shedding_load
 from monitor.run.resuming import configuration_of
 from monitor.run.rules import fit_rules
-from monitor.sources.registry import open_source
+from monitor.sources.registry import lacks, open_source
 from monitor.stream.checkpoint import Checkpoint, state_path
 from monitor.stream.monitor import Monitor
 from monitor.stream.reading import Reading
@@ -51,7 +51,8 @@ class Run(Managed):
 
     A source may state two things more than it must: ``labels``, what to call its recordings, and
     ``provenance``, what it was made of, as a `monitor.sources.File` does. With the latter a run can
-    be resumed, and a ledger refuses to count a recording twice.
+    be resumed, a ledger refuses to count a recording twice, and audio that was enrolled is refused;
+    another part of an enrolled recording is weighed by the same-session law.
 
     A live source is stopped by `stop`, its readings say how late they came (``lag``), and its
     slowest feature hears less where the machine cannot keep up.
@@ -68,6 +69,7 @@ class Run(Managed):
         ledger: the database that adds up what the watched speaker disclosed; a `LedgerFile` says
             more.
         until: asked about every alert; True ends the run there.
+        allow_overlap: hear audio that was enrolled, too; its figures are far too high.
         jobs: processes that compute features of recordings, ahead of the readings; the records do
             not depend on it. None for as many as are worth it. With more than one a script must
             begin under ``if __name__ == "__main__":``.
@@ -82,6 +84,7 @@ class Run(Managed):
 
     Raises:
         MonitorError: on entering: something does not fit, or cannot be opened.
+        OverlapError: on entering: the source is audio that was enrolled.
 
     Example:
         >>> from monitor import Monitor, Population, alerts
@@ -107,6 +110,7 @@ class Run(Managed):
         log: Name | LogFile | None = None,
         ledger: Name | LedgerFile | None = None,
         until: Until | None = None,
+        allow_overlap: bool = False,
         jobs: int | None = 1,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -116,6 +120,7 @@ class Run(Managed):
             ledger if ledger is None or isinstance(ledger, LedgerFile) else LedgerFile(ledger)
         )
         self._until, self._jobs, self._clock = until, jobs, clock
+        self._allow_overlap = allow_overlap
         self._stack = ExitStack()
         self._log: JsonLines | None = None
         self._session: LedgerSession | None = None
@@ -147,7 +152,7 @@ class Run(Managed):
             self.sinks.append(sink)
         self.source = _opened(source)
         self.monitor = monitor(self.source) if callable(monitor) else monitor
-        self.monitor.front_end.check(self.source)
+        self.monitor.fit_to(self.source, allow_overlap=self._allow_overlap)
         if self.source.brings.audio:  # what computes it fits as well
             self.monitor.front_end.make()
         self._stack.enter_context(self.source)
@@ -173,7 +178,7 @@ class Run(Managed):
         if not live:
             parts = self._parts = getattr(self.source, "provenance", None)
         if self._resumed and parts is None:
-            raise UsageError(f"{self.source.label} cannot be heard again: leave out --resume")
+            raise UsageError(f"{self.source.label} cannot be heard again: leave out resume=True")
         configuration = {}
         if parts is not None:
             configuration = configuration_of(
@@ -244,7 +249,7 @@ class Run(Managed):
         live = self.source if isinstance(self.source, LiveSource) else None
         ended_by = None
         saved = -math.inf  # the first reading can be resumed from
-        for event in self.monitor.events(self._prepared()):
+        for event in self.monitor.hear(self._prepared()):
             record = record_of(event, self._labels, self.monitor.on_change)
             if live is not None and isinstance(event, Reading):
                 record["lag"] = live.behind_seconds(event.seconds)
@@ -314,6 +319,8 @@ class Run(Managed):
 def _opened(source: Source | Name | Callable[[], Source]) -> Source:
     if isinstance(source, str | os.PathLike):
         return open_source(source)
-    if isinstance(source, Source):
-        return source
-    return source()
+    if callable(source) and not isinstance(source, Source):
+        source = source()
+    if lack := lacks(source):
+        raise UsageError(lack)
+    return source

@@ -13,6 +13,7 @@ from monitor.errors import UsageError
 from monitor.managed import Managed
 from monitor.protocols import Source
 from monitor.sources.frames import FramesFile, read_frames
+from monitor.sources.provenance import Provenance
 from monitor.sources.timed_words import WORDS_SUFFIX, read_words
 from monitor.types import TICKS_PER_SECOND, AnyArray, Block, Frames, Gap, Track, Tracks, Words
 
@@ -77,6 +78,12 @@ class Beside(Managed):
     def seconds(self) -> float | None:
         """Audio seconds promised by the recording."""
         return self._source.seconds
+
+    @property
+    def provenance(self) -> tuple[Provenance, ...] | None:
+        """Of the recording, where it says so."""
+        known: tuple[Provenance, ...] | None = getattr(self._source, "provenance", None)
+        return known
 
     def __iter__(self) -> Iterator[Block | Frames | Gap | Words | Tracks]:
         clock, given, recording = _Clock(), 0, 0

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,9 @@ from typing import Any
 from monitor.errors import UsageError
 from monitor.protocols import LiveSource, Source
 
-__all__ = ["is_frames", "open_live_source", "open_source", "recording_suffixes", "register"]
+__all__ = [
+    *("is_frames", "lacks", "open_live_source", "open_source", "recording_suffixes", "register"),
+]
 
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]+:")  # two letters or more: C: is a drive
 _INTERVAL = "an interval needs an audio file; leave out the start and the end"
@@ -108,6 +110,24 @@ def open_live_source(name: str, **options: Any) -> LiveSource:
     if not isinstance(source, LiveSource):
         raise UsageError(f"{source.label} is not heard live: use monitor replay")
     return source
+
+
+def lacks(
+    source: object, needs: Sequence[str] = ("label", "seconds", "brings", "__iter__", "__enter__")
+) -> str:
+    """What keeps an object from being a source, in one line; empty where nothing does.
+
+    Example:
+        >>> lacks([1, 2], ("label", "__iter__"))
+        'a list is no Source: it lacks label (monitor.protocols.Source says what one offers)'
+    """
+    missing = [name for name in needs if not hasattr(source, name)]
+    if not missing:
+        return ""
+    cure = "monitor.protocols.Source says what one offers"
+    if "__enter__" in missing:
+        cure += "; monitor.managed.Managed gives __enter__ and __exit__"
+    return f"a {type(source).__name__} is no Source: it lacks {', '.join(missing)} ({cure})"
 
 
 def is_frames(name: str | os.PathLike[str]) -> bool:

@@ -69,8 +69,8 @@ class Checkpoint:
             run = self.path.with_suffix("")
             taken = run.exists() and run.stat().st_size > 0
             raise StoreError(
-                f"{self.path.name}: there is nothing to resume; leave out --resume to start anew"
-                + (f", with --replace to overwrite {run.name}" if taken else "")
+                f"{self.path.name}: there is nothing to resume; leave out resume=True to start anew"
+                + (f", with replace=True to overwrite {run.name}" if taken else "")
             )
         header, arrays = read_store(self.path, _KIND)
         try:
@@ -81,7 +81,7 @@ class Checkpoint:
                 what = printable(", ".join(differs))
                 raise StoreError(
                     f"{self.path.name}: is of another run (not the same: {what}); "
-                    "run with --replace to start anew"
+                    "run with replace=True to start anew"
                 )
             check_state(header, arrays, monitor.state()[1], vars(tally))
             monitor.restore(header["monitor"], arrays)
@@ -92,7 +92,7 @@ class Checkpoint:
         except MonitorError:
             raise
         except (AttributeError, KeyError, TypeError, ValueError) as error:
-            raise StoreError(f"{self.path.name}: is damaged; run with --replace") from error
+            raise StoreError(f"{self.path.name}: is damaged; run with replace=True") from error
 
     def check(self) -> None:
         """See to it that nothing else lies in this place.

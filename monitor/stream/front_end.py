@@ -89,7 +89,7 @@ class FrontEnd:
             elif not brings.audio or name in self._given:
                 there = f", only of {', '.join(brings.tracks)}" if brings.tracks else ""
                 raise UsageError(
-                    f"{source.label} holds no frames of {name}{there}; choose others (--features)"
+                    f"{source.label} holds no frames of {name}{there}; choose others (features=)"
                 )
 
     def make(self) -> list[Feature]:
@@ -153,5 +153,5 @@ class FrontEnd:
             what = unlike_networks(spec.name, label, spec.network, "the population", enrolled)
             raise UsageError(
                 f"{what}; enrol and calibrate again with this version (monitor enroll), or leave "
-                f"{spec.name} out (--features)"
+                f"{spec.name} out (features=)"
             )

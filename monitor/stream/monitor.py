@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -15,6 +16,7 @@ from monitor.population.false_alarms import FalseAlarms, false_alarms
 from monitor.population.law import Laws
 from monitor.population.population import Population
 from monitor.protocols import Feature, Source
+from monitor.sources.registry import lacks, open_source
 from monitor.stream.attacker import Attacker
 from monitor.stream.beside import BesideClock
 from monitor.stream.bystanders import bystanders_of
@@ -25,6 +27,7 @@ from monitor.stream.gaps import GapEvent, GapOrder
 from monitor.stream.heard import HeardTotals
 from monitor.stream.intake import Intake, Moments
 from monitor.stream.making import ReadingMaker
+from monitor.stream.overlap import session_of
 from monitor.stream.reading import Reading
 from monitor.stream.recordings import Recordings
 from monitor.stream.same_person import unlike
@@ -55,7 +58,9 @@ class Monitor:
         watch: the enrolled speaker to follow. Without one the headline is the attacker's
             confidence, which assumes that the speaker is enrolled.
         step_seconds: audio seconds from one reading to the next, a multiple of 0.01.
-        session: ``"cross"``, or ``"same"`` where the templates come from this very recording.
+        session: of the law: ``"same"`` where the templates come from another part of this very
+            recording, else ``"cross"``. None goes by what a source is made of (`fit_to`), and is
+            ``"cross"`` for what is pushed.
         laws: laws to use instead of the population's own.
         template_seconds: D to cut all templates to; None for their common length, or the watched
             speaker's where that is shorter.
@@ -73,6 +78,7 @@ class Monitor:
     Attributes:
         unheard: features of the population that could be listened for, and are not, since nobody
             chose and they cannot be computed here.
+        session (str): which law is asked for, ``"cross"`` or ``"same"``.
         recordings (Recordings): those of the stream: which is being heard, and what is to be said
             of them.
         settings: what was asked for.
@@ -95,7 +101,7 @@ class Monitor:
         watch: str | None = None,
         *,
         step_seconds: float = 1.0,
-        session: str = "cross",
+        session: str | None = None,
         laws: Laws | None = None,
         template_seconds: float | None = None,
         channel: int | None = None,
@@ -116,31 +122,39 @@ class Monitor:
             features = choose_features(population.laws if laws is None else laws)
             rest = [name for name in population.features if name not in features]
             self.unheard = tuple(name for name in rest if not superseded(name, features))
-        self.attacker = Attacker(
+        self._attacker_in = partial(
+            Attacker,
             population,
             [_name_of(each) for each in features],
             watch,
-            session=session,
             laws=laws,
             template_seconds=template_seconds,
             top=top,
             among=among,
             enrolled_prior=enrolled_prior,
         )
+        self._own_laws = laws
         self._laws = population.laws if laws is None else laws
         self.watch = watch
-        self.bystanders = None
-        if bystanders is not None:
-            self.bystanders = bystanders_of(self.attacker, watch, bystanders)
-        self.session = session
-        shipped = self.attacker.law.origin == "shipped"
-        self.borrowed = population.borrowed or laws is not None or shipped
-        self.features = self.attacker.features
+        self._by_source = session is None
+        self._weigh_in(session or "cross")
         own = [each for each in features if not isinstance(each, str)]
         self.front_end = FrontEnd(population, self.features, own)
         self._every = settings.step_ticks
         self.step_seconds = self._every / TICKS_PER_SECOND
-        self.reset()
+        self._begin()
+
+    def _weigh_in(self, session: str) -> None:
+        """Take the law of that kind of session, and what hangs on it."""
+        self.session = session
+        self.attacker = self._attacker_in(session=session)
+        self.features = self.attacker.features
+        level = self.settings.bystanders
+        self.bystanders = None
+        if level is not None:
+            self.bystanders = bystanders_of(self.attacker, self.watch, level)
+        shipped = self.attacker.law.origin == "shipped"
+        self.borrowed = self.population.borrowed or self._own_laws is not None or shipped
 
     def false_alarms(
         self, field: str, share: float = 0.05, horizon_seconds: float = 600.0
@@ -177,6 +191,11 @@ class Monitor:
 
     def reset(self) -> None:
         """Forget the stream; the next block starts a new one."""
+        if self._by_source and self.session != "cross":
+            self._weigh_in("cross")
+        self._begin()
+
+    def _begin(self) -> None:
         specs = {name: self.population.features[name].spec for name in self.features}
         follow = self.on_change != "ignore"
         self._intake = Intake(specs, ("channel",) if follow else ())
@@ -205,10 +224,14 @@ class Monitor:
             UsageError: the stream has begun.
             StoreError: they are of other features.
         """
-        if self._intake.arrived or self._hearing is not None or self._beside.begun:
+        if self._begun:
             raise UsageError("begin_with comes before the first block of a stream")
         self._intake.begin_with(heard)
         self._maker.peak = peak_bits
+
+    @property
+    def _begun(self) -> bool:
+        return bool(self._intake.arrived or self._hearing is not None or self._beside.begun)
 
     @property
     def ticks(self) -> int:
@@ -237,23 +260,67 @@ class Monitor:
             "one of the same population, and hand over state() to its restore()"
         )
 
-    def stream(self, source: Source) -> Iterator[Reading]:
-        """Hear a source to its end.
+    def stream(
+        self, source: Source | str | os.PathLike[str], *, allow_overlap: bool = False
+    ) -> Iterator[Reading]:
+        """Hear a source to its end, by the law that `fit_to` finds for it.
+
+        Args:
+            source: what to hear, or the name of one (`monitor.sources.open_source`).
+            allow_overlap: hear audio that was enrolled, too; its figures are far too high.
 
         Yields:
             a reading every ``step_seconds`` of audio, and one at the end for the rest.
+
+        Raises:
+            MonitorError: at the first reading, as `fit_to`; or the source cannot be heard.
         """
-        for event in self.events(source):
+        for event in self.events(source, allow_overlap=allow_overlap):
             if isinstance(event, Reading):
                 yield event
 
-    def events(self, source: Source) -> Iterator[Event]:
-        """As ``stream``, with the losses and changes between the readings.
+    def events(
+        self, source: Source | str | os.PathLike[str], *, allow_overlap: bool = False
+    ) -> Iterator[Event]:
+        """As ``stream``, with the losses and changes between the readings."""
+        if isinstance(source, str | os.PathLike):
+            with open_source(source) as opened:
+                yield from self.events(opened, allow_overlap=allow_overlap)
+            return
+        if lack := lacks(source, ("label", "brings", "__iter__")):
+            raise UsageError(lack)
+        self.fit_to(source, allow_overlap=allow_overlap)
+        yield from self.hear(source)
+
+    def fit_to(self, source: Source, *, allow_overlap: bool = False) -> None:
+        """Before a source is heard: refuse what does not fit, and choose the law by what it is.
+
+        Audio that was enrolled is refused; for another part of an enrolled recording the
+        same-session law is taken (docs/method.md section 4), unless the monitor was made for one
+        kind of session. Only a source with a ``provenance`` can be known again.
 
         Raises:
-            UsageError: the source brings frames, and not those of the population.
+            OverlapError: audio that is to be heard was enrolled, and that is not allowed.
+            UsageError: the source brings frames, and not those of the population; or it needs
+                another law than the stream began with.
         """
+        parts = [part for part in getattr(source, "provenance", None) or () if part.hashes]
+        session = session_of(self.population, parts, allow_overlap=allow_overlap)
+        if self._by_source and session == "same" != self.session:
+            if self._begun or self._intake.tick:
+                raise UsageError(
+                    f"the stream has begun under the cross-session law, and {source.label} was "
+                    'enrolled too: begin with Monitor(session="same")'
+                )
+            carried, peak = self._intake.carried, self._maker.peak
+            self._weigh_in(session)
+            self._begin()
+            if carried is not None:
+                self.begin_with(carried, peak)
         self.front_end.check(source)
+
+    def hear(self, source: Source) -> Iterator[Event]:
+        """As ``events``, of a source that `fit_to` was asked about."""
         for block in source:
             yield from self._take(block)
         yield from self._end()
@@ -399,7 +466,7 @@ class Monitor:
         Raises:
             StoreError: the state is of other features.
         """
-        self.reset()
+        self._begin()
         self._intake.restore(plain, arrays)
         self._turns.restore(plain, _under("change/", arrays))
         self.recordings.restore(plain["recordings"], _under("recordings/", arrays))

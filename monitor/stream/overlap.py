@@ -45,6 +45,6 @@ def _refuse_overlap(part: Provenance, enrolled: Iterable[tuple[Speaker, SourceNo
         after = max(note.end_seconds for _, note in heard)
         raise OverlapError(
             f"{part.label}: seconds {note.start_seconds:g} to {note.end_seconds:g} were "
-            f"enrolled as {speaker.name}; start after them (--start {after:g}), or insist with "
-            "--allow-overlap"
+            f"enrolled as {speaker.name}; start after them (start_seconds={after:g}), or insist "
+            "with allow_overlap=True"
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import combinations
 from typing import Any, Literal, TypeAlias
 
@@ -18,6 +18,7 @@ from monitor.maths.fitting import mean_bits_of
 from monitor.maths.quantiles import limits
 from monitor.maths.scores import Similarity
 from monitor.maths.twoclass import PriorCoefficients
+from monitor.population.calibration import Calibration
 from monitor.population.cohort import Cohort
 from monitor.population.evidence import EvidenceLaw
 from monitor.population.law import Laws, RankLaw
@@ -25,6 +26,7 @@ from monitor.population.normalising import CohortScoring
 from monitor.population.population import Population
 from monitor.training.cells import Cell, Plan, plans
 from monitor.training.evidence import ROW, FittedEvidence, chosen, fit_evidence
+from monitor.training.false_alarm_streams import with_maxima
 from monitor.training.fitted import FittedCell, fit_cell
 from monitor.training.prior import Prior
 from monitor.training.shrinking import KnownLaw, choose_worth, held_out_nats
@@ -50,24 +52,6 @@ _MANY = 1000
 _Place: TypeAlias = tuple[str, int, int, Plan]
 
 
-@dataclass(frozen=True, slots=True)
-class Calibration:
-    """Laws, and the rows of the table that explain them.
-
-    Attributes:
-        laws: of every set of features and kind of session; a cross-session law that could not be
-            learnt is the prior's, its ``origin`` "shipped".
-        rows: one a cell that was fitted.
-        several_sessions: speakers with two sessions or more.
-        cohort: background speakers that scores were set against; None without.
-    """
-
-    laws: Laws
-    rows: tuple[Mapping[str, Any], ...]
-    several_sessions: int = 0
-    cohort: Cohort | None = None
-
-
 def calibrate(
     voices: Sequence[SpeakerSpeech],
     specs: Mapping[str, FeatureSpec],
@@ -82,6 +66,7 @@ def calibrate(
     seed: int = 0,
     prior: Population | Literal["shipped"] | None = "shipped",
     cohort: Cohort | Literal["shipped"] | None = "shipped",
+    alarms: Population | None = None,
     progress: Callable[[int, int], None] = lambda _done, _all: None,
 ) -> Calibration:
     """Fit a law for every feature, and for features together, on the grid of lengths.
@@ -107,7 +92,13 @@ def calibrate(
             from these voices alone, which on few speakers can claim far too much.
         cohort: background speakers, none of them among the voices, for likelihood ratios of the
             features that both have, made by the same networks. None: no likelihood ratios.
+        alarms: who is enrolled. The laws then know how high the streams of other people get among
+            them, which `Monitor.false_alarms` goes by: each of at most 100 of the voices is heard
+            as somebody else (docs/alarms.md). None: they do not.
         progress: called with cells done and cells in all.
+
+    Returns:
+        what `Population.calibrated` takes.
 
     Raises:
         CalibrationError: fewer than 10 speakers, or fewer who trained no network, or too little
@@ -225,7 +216,11 @@ def calibrate(
         stand_ins = [prior.laws.find(s, "cross") for s in lacking]
         laws.extend(replace(law, origin="shipped") for law in stand_ins if law is not None)
     several = sum(len(voice.sessions) > 1 for voice in voices)
-    return Calibration(Laws(laws), tuple(rows), several, cohort)
+    made = Calibration(Laws(laws), tuple(rows), several, cohort)
+    if alarms is None:
+        return made
+    told = with_maxima(alarms.calibrated(made), voices, trained=trained, seed=seed)
+    return replace(made, laws=told.laws)
 
 
 def _sets(wanted: Sequence[Sequence[str]] | None, names: tuple[str, ...]) -> list[tuple[str, ...]]:

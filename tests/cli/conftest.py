@@ -138,8 +138,9 @@ def population(people: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
             replicates=40,
             trials=3,
             prior=None,
+            cohort=None,
         )
-    made.with_laws(laws.laws).save(path)
+    made.calibrated(laws).save(path)
     return path
 
 

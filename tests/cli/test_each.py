@@ -113,3 +113,14 @@ def test_what_makes_no_sense_is_refused_in_one_line(
     assert done.code in (1, 2)
     assert words in done.complaint
     assert not (tmp_path / "out.csv").exists()
+
+
+def test_an_enrolled_recording_is_refused_in_words_of_the_command(
+    run, people, population, tmp_path
+):
+    table = tmp_path / "out.csv"
+    run("replay", people, "--each", "--summary", table, "-p", population, "--features", "f0")
+    refused = [row["error"] for row in rows(table) if "were enrolled as" in row["error"]]
+    assert refused
+    assert all(error.endswith("or insist with --allow-overlap") for error in refused)
+    assert all("(--start " in error for error in refused)

@@ -46,7 +46,7 @@ def people(embedded: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
         laws = calibrate(
             voices, specs, lengths=[5, 20], template_lengths=[30], replicates=20, trials=3
         )
-    enrol(find(embedded), seconds=30.0).population.with_laws(laws.laws).save(path)
+    enrol(find(embedded), seconds=30.0).population.calibrated(laws).save(path)
     return path
 
 

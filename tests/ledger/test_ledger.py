@@ -267,9 +267,9 @@ def test_audio_is_not_counted_twice(path):
 
 
 def test_who_must_be_known_and_begun_once(path):
-    with pytest.raises(UsageError, match="name them with --watch"):
+    with pytest.raises(UsageError, match="name them with watch="):
         LedgerSession(Ledger(path), Monitor(POPULATION))
-    with pytest.raises(UsageError, match="use --on-change note"):
+    with pytest.raises(UsageError, match='use on_change="note"'):
         LedgerSession(Ledger(path), Monitor(POPULATION, watch="s1", on_change="reset"))
 
 

@@ -144,6 +144,6 @@ def test_two_sessions_that_hear_the_same_at_once_count_once(tmp_path):
 def test_a_session_that_was_forgotten_while_it_went_on_is_not_resumed(tmp_path):
     monitor = Monitor(reference(), watch=WATCHED)
     session = LedgerSession(Ledger(tmp_path / "me.db"), monitor)
-    with pytest.raises(StoreError, match="was forgotten; run with --replace"):
+    with pytest.raises(StoreError, match="was forgotten; run with replace=True"):
         session.restore(json.loads(json.dumps({**session.state(), "session": None})))
     session.close()

@@ -196,7 +196,7 @@ def test_what_nobody_can_hear_again_is_not_resumed(tmp_path):
                 break
         assert not run.resumable
     assert not state_path(path).exists()
-    with pytest.raises(UsageError, match="listed cannot be heard again: leave out --resume"):
+    with pytest.raises(UsageError, match="listed cannot be heard again: leave out resume=True"):
         Run(Listed([]), fresh(), log=LogFile(path, resume=True)).__enter__()
 
 

@@ -45,8 +45,8 @@ def test_the_very_audio_that_was_enrolled_is_refused(enrolled, start, end):
         session_of(population, [provenance_of(path, start, end)])
     message = str(caught.value)
     assert message == (
-        "me.flac: seconds 10 to 40 were enrolled as me; start after them (--start 40), "
-        "or insist with --allow-overlap"
+        "me.flac: seconds 10 to 40 were enrolled as me; start after them (start_seconds=40), or "
+        "insist with allow_overlap=True"
     )
     part = provenance_of(path, start, end)
     assert session_of(population, [part], allow_overlap=True) == "same"
@@ -88,9 +88,9 @@ def test_the_advice_clears_every_interval(tmp_path):
     path = voice_file(tmp_path / "us.flac")
     notes = {"a": (note(path, 0.0, 30.0), note(path, 50.0, 80.5)), "b": (note(path, 30.0, 45.0),)}
     population = with_speakers(reference(), **notes)
-    with pytest.raises(OverlapError, match=r"0 to 30 were enrolled as a; .*--start 80\.5"):
+    with pytest.raises(OverlapError, match=r"0 to 30 were enrolled as a; .*start_seconds=80\.5"):
         session_of(population, [provenance_of(path)])
-    with pytest.raises(OverlapError, match=r"30 to 45 were enrolled as b; .*--start 45"):
+    with pytest.raises(OverlapError, match=r"30 to 45 were enrolled as b; .*start_seconds=45"):
         session_of(population, [provenance_of(path, 30.0, 50.0)])
     assert session_of(population, [provenance_of(path, 45.0, 50.0)]) == "same"
     assert session_of(population, [provenance_of(path, 80.5)]) == "same"

@@ -30,7 +30,7 @@ def made(tmp_path_factory):
     voices, specs, _ = collect(find(folder))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(fitted, "LOSSES", ("LL",))
-        laws = calibrate(
+        made = calibrate(
             voices,
             specs,
             lengths=[1, 5],
@@ -38,9 +38,9 @@ def made(tmp_path_factory):
             replicates=20,
             trials=3,
             prior=None,
-        ).laws
+        )
     population = enrol(find(folder), seconds=15.0).population.without("000010")
-    return voices, population.with_laws(laws)
+    return voices, population.calibrated(made)
 
 
 def maxima(made, **options):
@@ -58,7 +58,7 @@ def found(made):
 
 def test_a_maximum_for_every_speaker_field_and_horizon(found, made):
     voices, population = made
-    assert found.fields == ("bits", "gain_bits", "sum_bits", "rank_bits")
+    assert found.fields == ("bits", "gain_bits", "sum_bits", "rank_bits", "evidence_bits")
     assert found.speakers == tuple(voice.name for voice in voices)
     assert found.horizons.tolist() == [10.0, 30.0, 60.0, 100.0]
     assert found.seconds.tolist() == [SECONDS] * SPEAKERS

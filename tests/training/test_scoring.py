@@ -50,10 +50,10 @@ def enrolled(tmp_path_factory):
     folder = tmp_path_factory.mktemp("enrolled")
     corpus = written(folder, range(SPEAKERS), range(2))
     voices, specs, _ = collect(corpus)
-    laws = calibrate(
+    made = calibrate(
         voices, specs, lengths=(5, 20), template_lengths=(30,), trials=4, replicates=20, prior=None
-    ).laws
-    return corpus, enrol(corpus, seconds=30).population.with_laws(laws)
+    )
+    return corpus, enrol(corpus, seconds=30).population.calibrated(made)
 
 
 def places(scores) -> list[int]:
@@ -97,8 +97,9 @@ def test_one_feature_has_no_joint_and_chosen_ones_are_kept_to(tmp_path, enrolled
     found = score(corpus, enrolled[1], ["tokens"], seconds=5)
     assert 0.0 < np.mean(found.matrices["tokens"].better > 0) < 1.0  # there is something to rank
     assert set(found.matrices) == {"tokens"}
+    other = Population.reference()
     with pytest.raises(StoreError, match="no rank law"):
-        score(corpus, enrolled[1].with_laws(Population.reference().laws), seconds=5)
+        score(corpus, enrolled[1].with_laws(other.laws, other.cohort), seconds=5)
 
 
 def test_what_was_enrolled_is_refused_unless_insisted(enrolled):
