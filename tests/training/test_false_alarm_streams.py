@@ -12,7 +12,7 @@ from monitor import Monitor
 from monitor.corpus.finding import find
 from monitor.errors import UsageError
 from monitor.population.population import Population
-from monitor.training import fitted, others
+from monitor.training import false_alarm_streams, fitted
 from monitor.training.calibrating import calibrate
 from monitor.training.enrolling import enrol
 from monitor.training.false_alarm_streams import with_maxima
@@ -121,7 +121,7 @@ def test_deterministic_for_a_seed_and_whatever_the_processes(made):
 
 
 def test_of_very_many_some_are_drawn(made, monkeypatch):
-    monkeypatch.setattr(others, "MOST_STREAMS", 4)
+    monkeypatch.setattr(false_alarm_streams, "MOST_STREAMS", 4)
     told = []
     some = maxima(made, horizons=(5.0,), progress=lambda *each: told.append(each))
     assert len(some.speakers) == 4
