@@ -196,6 +196,7 @@ def test_what_monitoring_shows(shared, place, shell):
     piece(of[ME][0], place / "me" / "a.flac")
     piece(of[ME][1], place / "talk.flac")
     piece(next(iter(of.values()))[0], place / "call.wav")
+    piece(of[ME][1], place / "talks" / "one.flac")
     made = shell("monitor enroll me/ --speaker me --base reference -o us.npz")
     assert made.returncode == 0, made.stderr
     film = "ffmpeg -loglevel error -i talk.flac film.mkv"

@@ -286,7 +286,7 @@ def test_evidence_and_bits_in_a_crowd_are_figures_like_others() -> None:
         ("evidence_bits>10", {**EVIDENCE, "watch": None}, "needs a watched speaker: name one"),
         ("evidence_bits>10", {**EVIDENCE, "support_bits": None}, "calibrate again"),
         ("among.1e6.bits>10", {**EVIDENCE, "support_bits": None}, "calibrate again"),
-        ("among.1e5.bits>10", EVIDENCE, "add --among 100000"),
+        ("among.1e5.bits>10", EVIDENCE, "add among=100000"),
     ],
 )
 def test_evidence_that_no_reading_will_have_is_refused(
