@@ -42,7 +42,7 @@ NEEDS = {
 }
 """The marker of a test, by a fixture that it uses."""
 
-SLOW = ("browser", "sound", "weights")
+SLOW = ("browser", "sound", "speech", "weights")
 """Markers whose tests are slow, each of them."""
 
 

@@ -63,6 +63,7 @@ def test_a_process_that_dies_is_one_line():
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
 def test_no_process_outlives_the_one_that_asked(tmp_path, how):
     path = tmp_path / "script.py"

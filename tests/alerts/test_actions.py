@@ -83,6 +83,7 @@ def test_a_command_that_fails_says_so(command, words):
         Command(command).deliver(alert(), CALM)
 
 
+@pytest.mark.slow
 def test_a_command_that_hangs_is_killed_with_its_children(tmp_path):
     child = tmp_path / "child"
     command = Command(f"sleep 600 & echo $! > '{child}'; wait", timeout_seconds=1.0)

@@ -36,6 +36,7 @@ def alike(found, said=SAID):
     return difflib.SequenceMatcher(None, said.split(), names, autojunk=False).ratio()
 
 
+@pytest.mark.slow
 def test_they_are_the_phones_of_the_text(sound):
     """More than by chance: a wrong order of the classes would not pass."""
     found = said_phones(sound)
@@ -45,12 +46,14 @@ def test_they_are_the_phones_of_the_text(sound):
     assert alike(found) > max(0.7, 2 * chance)
 
 
+@pytest.mark.slow
 def test_they_come_one_after_the_other_within_the_recording(sound):
     found = said_phones(sound)
     assert all(0 <= each.begin < each.end <= SECONDS for each in found)
     assert all(a.end <= b.begin for a, b in pairwise(found))
 
 
+@pytest.mark.slow
 def test_any_rate(sound):
     double = soxr.resample(sound, RATE, 2 * RATE)
     wanted = " ".join(each.phone for each in said_phones(sound))

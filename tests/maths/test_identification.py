@@ -26,7 +26,7 @@ def inside(name):
 def test_rates_fall_with_the_crowd_and_stay_shares(name, data):
     rates = FORMS[name].rate(np.array([data.draw(inside(name))]), SIZES)[0]
     assert ((rates >= 0) & (rates <= 1 + 1e-9)).all()
-    assert (np.diff(rates) <= 1e-9).all()
+    assert (np.diff(rates) <= 1e-8).all()  # log-gammas of some 1e6 leave 1e-9
     if name != "probit":  # a miss stays one
         assert rates[0] == pytest.approx(1.0, abs=1e-6)
 

@@ -34,6 +34,7 @@ def test_meand_of_normal_scores_is_that_of_their_ranks(seen, strength, people):
 
 
 @settings(deadline=None, max_examples=25)
+@pytest.mark.slow
 @given(a=st.floats(-6, 2), b=st.floats(-1, 4), w=st.floats(-3, 8), d=st.floats(0, 8))
 def test_it_never_falls_with_the_crowd_nor_gains_more_than_the_crowd_grows(a, b, w, d):
     mass = np.concatenate([beta_mass(np.array([[a, b]])), probit_mass(np.array([[w, d]]))])

@@ -139,6 +139,7 @@ def test_samples_of_two_channels_are_said(network):
         network.stream().push(np.zeros((10, 2), np.float32))
 
 
+@pytest.mark.slow
 def test_the_card_is_that_of_the_weights(network, monkeypatch):
     card = json.loads(WEIGHTS.with_suffix(".json").read_text())
     held = WEIGHTS.read_bytes()

@@ -343,6 +343,7 @@ def test_laws_can_be_drawn(rows: list[dict[str, Any]], tmp_path: Path) -> None:
     assert text.count("<!-- D = 100 s -->") == bool(rows)  # each length once, in the legend
 
 
+@pytest.mark.slow
 def test_a_feature_has_panels_of_its_own_and_one_ceiling(tmp_path: Path) -> None:
     features, templates = ("f0", "phones", "f0+phones"), (10.0, 30.0, 100.0)
     rows = [

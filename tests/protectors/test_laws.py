@@ -47,6 +47,7 @@ def test_it_offers_what_the_protocol_asks(method):
     assert protector.rate == RATE
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", STREAMING)
 @settings(max_examples=20)
 @given(places=st.lists(st.integers(0, HEARD.size), max_size=12))

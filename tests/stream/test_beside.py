@@ -105,6 +105,7 @@ def usable(readings: list[dict[str, Any]], name: str) -> list[float]:
     return [round(reading["features"][name]["usable"], 2) for reading in readings]
 
 
+@pytest.mark.slow
 @settings(max_examples=12, deadline=None)
 @given(
     rate=st.sampled_from([8000, 16_000]),

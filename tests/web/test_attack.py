@@ -38,6 +38,7 @@ def get(page: Page, path: str, **more: object) -> httpx.Response:
     return httpx.get(page.url + path, timeout=60.0, **more)  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("said", [b"", REQUEST, REQUEST + b"X: "], ids=["silent", "half", "word"])
 def test_idle_connections_keep_nobody_out(page, said):
     page.write(records.start())
@@ -47,6 +48,7 @@ def test_idle_connections_keep_nobody_out(page, said):
         assert len(page.connections) <= 16
 
 
+@pytest.mark.slow
 def test_half_a_request_is_not_waited_for(page):
     page.connections.request_seconds = 0.3
     with crowd(page.port, 1, REQUEST) as (dripping,), contextlib.suppress(ConnectionError):
@@ -61,6 +63,7 @@ def test_half_a_request_is_not_waited_for(page):
         assert gone(bodiless)
 
 
+@pytest.mark.slow
 def test_a_connection_may_be_used_again_and_again(page):
     page.connections.request_seconds = 30.0
     page.connections.most = 8
@@ -100,6 +103,7 @@ def test_clients_that_never_read_take_no_memory(page):
     assert taken < 300e6  # 100 copies of the answer are 2 GB
 
 
+@pytest.mark.slow
 def test_a_client_that_does_not_read_on_is_let_go(page):
     page.connections.stalled_seconds = 0.3
     for second in range(1000):

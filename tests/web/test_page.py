@@ -256,6 +256,7 @@ def test_without_the_token_there_is_no_data(guarded):
     assert get(guarded.url + "readings", headers=header).json()["last"] == 1
 
 
+@pytest.mark.slow
 def test_the_token_is_exchanged_for_a_cookie(guarded):
     with httpx.Client() as client:
         wrong = client.post(guarded.url + "login", data={"token": "wrong"})

@@ -125,6 +125,7 @@ def test_z_meets_its_series_and_its_limits():
     assert zebra._z(np.array([-800.0]))[0] == pytest.approx(0.25 - 799 / 2)
 
 
+@pytest.mark.slow
 @settings(max_examples=20)
 @given(SCORES, SCORES)
 def test_d_ece_is_the_mean_gap_of_the_profile(mated, non_mated):
