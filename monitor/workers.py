@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 
 from monitor.errors import MonitorError
 
-__all__ = ["THREADS", "cores", "each_in_order", "no_interrupt"]
+__all__ = ["THREADS", "cores", "each_in_order", "no_interrupt", "worthwhile"]
 
 AHEAD = 4
 """Results that may wait for an earlier one, and work that is handed out, for each process."""
@@ -39,6 +39,25 @@ def cores() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
+
+
+def worthwhile(lengths: Iterable[float], each: float) -> int:
+    """As many processes as there is work enough for, one a core at most.
+
+    Args:
+        lengths: of the tasks, such as seconds of audio; looked at until it is clear.
+        each: how much makes a process worth its start.
+
+    Example:
+        >>> worthwhile([10.0, 20.0], each=60.0)
+        1
+    """
+    most, total = cores(), 0.0
+    for length in lengths:
+        total += length
+        if total >= most * each:
+            return most
+    return max(1, int(total // each))
 
 
 def each_in_order(

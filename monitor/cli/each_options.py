@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 __all__ = ["Each", "OneOfMany", "each_options"]
 
 SUFFIX = ".csv"
-UNKNOWN_SECONDS = 60.0
-"""For the progress: of a recording whose header is silent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +175,7 @@ class Each:
         Returns:
             the exit status, the worst of all.
         """
-        from monitor.cli.jobs import processes, seconds_of
+        from monitor.cli.jobs import UNKNOWN_SECONDS, processes_for, seconds_of
         from monitor.cli.progress import progress_over
         from monitor.run.each import hear_each, recordings_of
         from monitor.run.status import worst
@@ -191,8 +189,9 @@ class Each:
         spare(self.summary, [*recordings, *one.options.files])
         for notice in one.notices(recordings):
             say(f"monitor: note: {notice}")
-        lengths = {path: seconds_of(path) or UNKNOWN_SECONDS for path in recordings}
-        jobs, began, rows = processes(jobs, recordings), time.monotonic(), []
+        known = [seconds_of(path) for path in recordings]
+        lengths = {p: s or UNKNOWN_SECONDS for p, s in zip(recordings, known, strict=True)}
+        jobs, began, rows = processes_for(jobs, known), time.monotonic(), []
         with SummaryFile(self.summary, one.settings(), resume=resume, replace=replace) as summary:
             try:
                 with (

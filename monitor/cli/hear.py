@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from monitor.cli.jobs import jobs_option, seconds_of
+from monitor.cli.jobs import UNKNOWN_SECONDS, jobs_option, seconds_of
 from monitor.cli.options import Features, Seconds, ecapa_option, speaker_model_option
 from monitor.cli.saying import say
 
@@ -124,4 +124,4 @@ def command(
 
 def _length(path: Path, seconds: float | None) -> float:
     """Of the part that is to be heard; a guess where the header is silent."""
-    return min(seconds_of(path) or 60.0, seconds or float("inf"))
+    return min(seconds_of(path) or UNKNOWN_SECONDS, seconds or float("inf"))

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import click
 
-__all__ = ["jobs_option", "processes"]
+__all__ = ["UNKNOWN_SECONDS", "jobs_option", "processes", "processes_for", "seconds_of"]
 
 WORTHWHILE_SECONDS = 60.0
 """Of audio for each process: it takes a second or two to start."""
+UNKNOWN_SECONDS = 60.0
+"""For the progress: of a recording whose header is silent."""
 
 jobs_option = click.option(
     "--jobs",
@@ -23,16 +25,16 @@ jobs_option = click.option(
 
 def processes(jobs: int | None, recordings: Sequence[Path]) -> int:
     """What ``--jobs`` says, else as many as are worth it."""
-    from monitor.workers import cores
+    return processes_for(jobs, map(seconds_of, recordings))
+
+
+def processes_for(jobs: int | None, lengths: Iterable[float | None]) -> int:
+    """As `processes`, by the lengths of the recordings; None where a header does not say."""
+    from monitor.workers import worthwhile
 
     if jobs is not None:
         return jobs
-    most, total = cores(), 0.0
-    for path in recordings:
-        total += seconds_of(path) or 0.0
-        if total >= most * WORTHWHILE_SECONDS:
-            return most
-    return max(1, int(total // WORTHWHILE_SECONDS))
+    return worthwhile((seconds or 0.0 for seconds in lengths), WORTHWHILE_SECONDS)
 
 
 def seconds_of(path: Path) -> float | None:

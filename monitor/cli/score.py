@@ -138,6 +138,7 @@ def command(
     from monitor.cli.progress import progress_over
     from monitor.corpus.finding import find
     from monitor.errors import UsageError
+    from monitor.evaluation.input.models import SCORINGS
     from monitor.evaluation.input.score_file import write_score_file
     from monitor.population.lawfile import load_laws
     from monitor.population.population import Population
@@ -147,7 +148,7 @@ def command(
     from monitor.stream.overlap import session_of
     from monitor.training.enrolled_grid import EnrolledGrid
     from monitor.training.groups import groups_of
-    from monitor.training.score_grid import SCORINGS, ScoreGrid
+    from monitor.training.score_grid import ScoreGrid
     from monitor.training.scoring import largest
     from monitor.training.voices import collect
 

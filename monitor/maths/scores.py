@@ -45,6 +45,12 @@ class Similarity:
     by_slice: bool = False
     own_scale: bool = False
 
+    def score_each(self, prepared: FloatArray, totals: AnyArray) -> FloatArray:
+        """Scores of totals, shape (n, M), each to the last bit as if it were alone: (n, N)."""
+        if self.additive and len(totals) > 1:
+            return self.score(prepared, totals)
+        return np.stack([self.score(prepared, total) for total in totals])
+
 
 def _smoothed(templates: AnyArray) -> FloatArray:
     counts = np.asarray(templates, dtype=np.float64) + PSEUDO_COUNT

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from monitor.protocols import LiveSource, Source
 
 if TYPE_CHECKING:
-    from monitor.sources.file import File
     from monitor.stream.ahead import HeardAhead
     from monitor.stream.monitor import Monitor
 
@@ -39,12 +38,14 @@ def heard_ahead(source: Source, monitor: Monitor, jobs: int | None) -> HeardAhea
     from monitor.sources.chain import Chain
     from monitor.sources.file import File
     from monitor.stream.ahead import HeardAhead
+    from monitor.workers import worthwhile
 
     each = source.sources if isinstance(source, Chain) else (source,)
     files = [one for one in each if isinstance(one, File)]
     if len(files) != len(each) or not monitor.front_end.by_name:
         return None
-    jobs = _worthwhile(files) if jobs is None else jobs
+    if jobs is None:
+        jobs = worthwhile((file.seconds or 0.0 for file in files), WORTHWHILE_SECONDS)
     if jobs < 2:
         return None
     return HeardAhead(
@@ -55,11 +56,3 @@ def heard_ahead(source: Source, monitor: Monitor, jobs: int | None) -> HeardAhea
         levels=monitor.on_change != "ignore",
         skip=monitor.ticks,
     )
-
-
-def _worthwhile(files: list[File]) -> int:
-    """As many processes as there are minutes enough for, one a core at most."""
-    from monitor.workers import cores
-
-    total = sum(file.seconds or 0.0 for file in files)
-    return max(1, min(cores(), int(total // WORTHWHILE_SECONDS)))

@@ -17,6 +17,7 @@ from monitor.run.files import LedgerFile, LogFile
 from monitor.run.pace import heard_ahead, shedding_load
 from monitor.run.resuming import configuration_of
 from monitor.run.rules import fit_rules
+from monitor.sources.provenance import Provenance, stated_provenance
 from monitor.sources.registry import lacks, open_source
 from monitor.stream.checkpoint import Checkpoint, state_path
 from monitor.stream.monitor import Monitor
@@ -26,7 +27,6 @@ from monitor.stream.records import RunTotals, record_of, start_record
 if TYPE_CHECKING:
     from monitor.ledger import LedgerSession
     from monitor.sinks.jsonl import JsonLines
-    from monitor.sources.provenance import Provenance
 
 __all__ = ["Run"]
 
@@ -176,7 +176,7 @@ class Run(Managed):
         assert self._log_file is not None
         live, parts = isinstance(self.source, LiveSource), None
         if not live:
-            parts = self._parts = getattr(self.source, "provenance", None)
+            parts = self._parts = stated_provenance(self.source)
         if self._resumed and parts is None:
             raise UsageError(f"{self.source.label} cannot be heard again: leave out resume=True")
         configuration = {}
@@ -200,8 +200,8 @@ class Run(Managed):
 
     def _heard(self) -> list[Provenance]:
         """The recordings, each once, that can be known again."""
-        parts: Iterable[Provenance] = getattr(self.source, "provenance", None) or ()
-        return [part for part in dict.fromkeys(parts) if part.hashes]
+        parts = dict.fromkeys(stated_provenance(self.source) or ())
+        return [part for part in parts if part.hashes]
 
     @property
     def locked(self) -> bool:

@@ -13,7 +13,7 @@ from monitor.errors import UsageError
 from monitor.managed import Managed
 from monitor.protocols import Source
 from monitor.sources.frames import FramesFile, read_frames
-from monitor.sources.provenance import Provenance
+from monitor.sources.provenance import Provenance, stated_provenance
 from monitor.sources.timed_words import WORDS_SUFFIX, read_words
 from monitor.types import TICKS_PER_SECOND, AnyArray, Block, Frames, Gap, Track, Tracks, Words
 
@@ -82,8 +82,7 @@ class Beside(Managed):
     @property
     def provenance(self) -> tuple[Provenance, ...] | None:
         """Of the recording, where it says so."""
-        known: tuple[Provenance, ...] | None = getattr(self._source, "provenance", None)
-        return known
+        return stated_provenance(self._source)
 
     def __iter__(self) -> Iterator[Block | Frames | Gap | Words | Tracks]:
         clock, given, recording = _Clock(), 0, 0

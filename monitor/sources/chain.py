@@ -10,7 +10,7 @@ from monitor.errors import SourceError, UsageError
 from monitor.kinds import FeatureSpec
 from monitor.managed import Managed
 from monitor.protocols import Source
-from monitor.sources.provenance import Provenance
+from monitor.sources.provenance import Provenance, stated_provenance
 from monitor.types import Block, Frames, Gap, Track, Tracks, Words
 
 __all__ = ["Chain"]
@@ -70,7 +70,7 @@ class Chain(Managed):
         """What all of it was made of; None where a source does not know."""
         parts: list[Provenance] = []
         for source in self._sources:
-            known: tuple[Provenance, ...] | None = getattr(source, "provenance", None)
+            known = stated_provenance(source)
             if known is None:
                 return None
             parts += known

@@ -10,7 +10,7 @@ from monitor.errors import UsageError
 from monitor.managed import Managed
 from monitor.protocols import Source
 from monitor.sources.cutting import cut_frames
-from monitor.sources.provenance import Provenance
+from monitor.sources.provenance import Provenance, stated_provenance
 from monitor.types import TICK_SECONDS, TICKS_PER_SECOND, Block, Frames, Gap, Tracks, Words
 
 __all__ = ["Paced"]
@@ -72,8 +72,7 @@ class Paced(Managed):
     @property
     def provenance(self) -> tuple[Provenance, ...] | None:
         """That of the source; None where it does not know."""
-        known: tuple[Provenance, ...] | None = getattr(self._source, "provenance", None)
-        return known
+        return stated_provenance(self._source)
 
     @property
     def seconds(self) -> float | None:

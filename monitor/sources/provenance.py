@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 
+from monitor.protocols import Source
 from monitor.safe_text import file_name
 from monitor.sources.fingerprints import recording_hashes
 
-__all__ = ["Provenance", "provenance_of"]
+__all__ = ["Provenance", "provenance_of", "stated_provenance"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,3 +40,9 @@ def provenance_of(
         SourceError: it cannot be read.
     """
     return Provenance(file_name(path), recording_hashes(path), start_seconds, end_seconds)
+
+
+def stated_provenance(source: Source) -> tuple[Provenance, ...] | None:
+    """What a source says that it is made of, in its ``provenance``; None where it does not."""
+    known: tuple[Provenance, ...] | None = getattr(source, "provenance", None)
+    return known

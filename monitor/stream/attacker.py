@@ -22,7 +22,7 @@ from monitor.population.law import Laws, RankLaw
 from monitor.population.population import Population
 from monitor.stream.among import CrowdEvidence, among_each, crowds_for
 from monitor.stream.assessment import Assessment, RunningTotals
-from monitor.stream.choosing import check_networks, choose_law
+from monitor.stream.choosing import check_networks, choose_law, rows_by_features
 from monitor.stream.judgement import Judgement, WeighedScores
 from monitor.stream.lengths import common_length
 from monitor.stream.ranking import most_probable
@@ -322,20 +322,14 @@ class Attacker:
         """
         if heard.all():
             return [(self.joint, np.arange(len(heard)))]
-        groups: list[tuple[Judgement, IntArray]] = []
-        for row in np.unique(heard, axis=0):
-            names = frozenset(np.array(self.features)[row].tolist())
-            if names:
-                some = np.flatnonzero((heard == row).all(axis=1))
-                groups.append((self._judgements.get(names, self.joint), some))
-        return groups
+        return [
+            (self._judgements.get(names, self.joint), some)
+            for names, some in rows_by_features(self.features, heard)
+        ]
 
     def _scores(self, name: str, totals: AnyArray) -> FloatArray:
         """Shape (R, N); each row as if it were alone."""
-        similarity, templates = self._similarity[name], self._templates[name]
-        if similarity.additive and len(totals) > 1:
-            return similarity.score(templates, totals)
-        return np.stack([similarity.score(templates, total) for total in totals])
+        return self._similarity[name].score_each(self._templates[name], totals)
 
     def _feature(
         self,

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+
+import numpy as np
 
 from monitor.errors import StoreError
 from monitor.features.registry import ready, superseded
 from monitor.network_marks import unlike_networks
 from monitor.population.law import Laws, RankLaw
 from monitor.population.population import Population
+from monitor.types import BoolArray, IntArray
 
-__all__ = ["check_networks", "choose_features", "choose_law"]
+__all__ = ["check_networks", "choose_features", "choose_law", "rows_by_features"]
 
 
 def choose_features(laws: Laws) -> tuple[str, ...]:
@@ -50,6 +53,29 @@ def choose_law(laws: Laws, features: tuple[str, ...], session: str) -> tuple[Ran
         f"the population has no rank law for {'+'.join(features)}; "
         "learn one with: monitor calibrate CORPUS -o POPULATION.npz"
     )
+
+
+def rows_by_features(
+    features: Sequence[str], heard: BoolArray
+) -> Iterator[tuple[frozenset[str], IntArray]]:
+    """Which rows have frames of the same features: by a law of those they are weighed.
+
+    Args:
+        features: F names.
+        heard: whether a row has a frame of each, shape (R, F).
+
+    Yields:
+        some of the features, and the places of the rows that have just these; rows without a
+        frame of any are left out.
+
+    Example:
+        >>> heard = np.array([[True, True], [False, False], [True, False]])
+        >>> [(sorted(names), rows.tolist()) for names, rows in rows_by_features(["a", "b"], heard)]
+        [(['a'], [2]), (['a', 'b'], [0])]
+    """
+    for row in np.unique(heard, axis=0):
+        if names := frozenset(np.array(features)[row].tolist()):
+            yield names, np.flatnonzero((heard == row).all(axis=1))
 
 
 def check_networks(population: Population, law: RankLaw) -> None:

@@ -16,6 +16,7 @@ from monitor.population.false_alarms import FalseAlarms, false_alarms
 from monitor.population.law import Laws
 from monitor.population.population import Population
 from monitor.protocols import Feature, Source
+from monitor.sources.provenance import stated_provenance
 from monitor.sources.registry import lacks, open_source
 from monitor.stream.attacker import Attacker
 from monitor.stream.beside import BesideClock
@@ -304,7 +305,7 @@ class Monitor:
             UsageError: the source brings frames, and not those of the population; or it needs
                 another law than the stream began with.
         """
-        parts = [part for part in getattr(source, "provenance", None) or () if part.hashes]
+        parts = [part for part in stated_provenance(source) or () if part.hashes]
         session = session_of(self.population, parts, allow_overlap=allow_overlap)
         if self._by_source and session == "same" != self.session:
             if self._begun or self._intake.tick:

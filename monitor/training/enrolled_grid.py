@@ -13,7 +13,7 @@ from monitor.evaluation.scores.matrix import ScoreMatrix
 from monitor.population.law import Laws
 from monitor.population.population import Population
 from monitor.stream.attacker import Attacker
-from monitor.training.score_grid import check_size, score_each, scored_by, systems_by
+from monitor.training.score_grid import check_size, scored_by, systems_by
 from monitor.training.scoring import Stretches, stretches
 from monitor.training.voices import SpeakerSpeech
 from monitor.types import FloatArray
@@ -101,7 +101,7 @@ class EnrolledGrid:
                     found[system] = made[name]
                     continue
                 templates = self.population.templates(name, attacker.scoring, by_slice=way.by_slice)
-                found[system] = score_each(way, way.prepare(templates), heard.totals[name])
+                found[system] = way.score_each(way.prepare(templates), heard.totals[name])
         if len(specs) > 1:
             found["joint"] = made["joint"]
         matrices = {

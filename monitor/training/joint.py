@@ -12,7 +12,7 @@ from monitor.maths.posterior import weighted_evidence
 from monitor.maths.scores import Similarity
 from monitor.population.interpolation import LengthLaw, at_template
 from monitor.population.law import Laws, RankLaw
-from monitor.stream.choosing import choose_law
+from monitor.stream.choosing import choose_law, rows_by_features
 from monitor.types import BoolArray, FloatArray
 
 __all__ = ["JointScores"]
@@ -84,9 +84,7 @@ class JointScores:
         names = self.features
         joint = np.zeros_like(scores[names[0]])
         patterns = np.stack([heard[name] for name in names], axis=1)
-        for row in np.unique(patterns, axis=0):
-            there = frozenset(name for name, has in zip(names, row, strict=True) if has)
-            some = np.flatnonzero((patterns == row).all(axis=1))
+        for there, some in rows_by_features(names, patterns):
             features, law = self._of.get(there, self._whole)
             weights, _ = law.weighing(np.full(some.size, seconds))
             each = np.stack([scores[name][some] for name in features], axis=1)

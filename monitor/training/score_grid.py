@@ -20,21 +20,18 @@ from monitor.training.cells import Plan, plans
 from monitor.training.joint import JointScores
 from monitor.training.scoring import largest
 from monitor.training.voices import UNITS_PER_SECOND, SpeakerSpeech, units_of
-from monitor.types import AnyArray, BoolArray, FloatArray
+from monitor.types import BoolArray, FloatArray
 
 __all__ = [
     "MOST_BYTES",
-    "SCORINGS",
     "ScoreGrid",
     "check_size",
-    "score_each",
     "scored_by",
     "systems_by",
 ]
 
 MOST_BYTES = 2 << 30
 """Of scores in one file."""
-SCORINGS = ("average", "max")
 
 
 def scored_by(specs: Mapping[str, FeatureSpec], scoring: str) -> dict[str, Similarity]:
@@ -78,13 +75,6 @@ def check_size(scores: int) -> None:
             f"{8 * scores / 2**30:.1f} GB of scores, more than {MOST_BYTES / 2**30:g} GB: give "
             "fewer --lengths, --template-lengths, --trials or --features"
         )
-
-
-def score_each(similarity: Similarity, prepared: FloatArray, totals: AnyArray) -> FloatArray:
-    """Scores of n totals, each to the last bit as if it were alone: shape (n, N)."""
-    if similarity.additive:
-        return similarity.score(prepared, totals)
-    return np.stack([similarity.score(prepared, total) for total in totals])
 
 
 @dataclass(frozen=True)
@@ -218,7 +208,7 @@ class ScoreGrid:
             templates = plan.windows(plan.template, plan.candidates, shift, template, sliced)
             tests = plan.windows(plan.test, mated, shift, test, whole)
             for name, way in ways.items():
-                scores[name].append(score_each(way, way.prepare(templates[name]), tests[name]))
+                scores[name].append(way.score_each(way.prepare(templates[name]), tests[name]))
                 heard[name].append(np.any(tests[name], axis=1))
         return (
             {name: np.concatenate(each) for name, each in scores.items()},
