@@ -57,7 +57,7 @@ Alert: a run asks rules of every reading, and gives actions what they say:
 ('raised', 1)
 
 Write a feature: say what its frames look like, and give frames, or make them of audio or of timed
-words as `protocols.Feature` says (examples/09_a_feature_of_your_own.py does, in one file):
+words as `protocols.Feature` says (examples/12_a_feature_of_your_own.py does, in one file):
 
 >>> from monitor import FeatureSpec, Track, kinds, write_frames
 >>> codes = FeatureSpec("codes", kinds.HISTOGRAM, size=64, frame_seconds=0.04)

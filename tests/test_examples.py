@@ -14,7 +14,7 @@ EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
 
 @pytest.mark.slow
 def test_a_feature_of_ones_own_from_words_is_ranked_beside_one_of_the_sound(tmp_path):
-    path = EXAMPLES / "09_a_feature_of_your_own.py"
+    path = EXAMPLES / "12_a_feature_of_your_own.py"
     done = subprocess.run(
         [sys.executable, str(path)], cwd=tmp_path, capture_output=True, text=True, check=True
     )

@@ -1,6 +1,6 @@
 """A feature of your own, in one file: how often somebody says which little words.
 
-    python examples/09_a_feature_of_your_own.py
+    python examples/12_a_feature_of_your_own.py
 
 What is said gives its owner away as well as how. The feature `style` counts function words from
 timed words (of any recogniser, or a transcript), in the same stream as features of the sound. It

@@ -1,6 +1,6 @@
 """What was said, not how: does an anonymised recording still say the same?
 
-python examples/08_what_was_said.py ORIGINAL ANONYMISED
+python examples/11_what_was_said.py ORIGINAL ANONYMISED
 
 The share of phones that differ, by the package's own recogniser of English: a measure of utility
 beside the bits. Where the same words are spoken twice, two tellings differ as well: what matters is
@@ -31,7 +31,7 @@ def edits(one: list[str], other: list[str]) -> int:
 
 if __name__ == "__main__":
     if len(sys.argv) != 3:
-        sys.exit("usage: python examples/08_what_was_said.py ORIGINAL ANONYMISED")
+        sys.exit("usage: python examples/11_what_was_said.py ORIGINAL ANONYMISED")
     original, anonymised = map(heard, sys.argv[1:])
     print(" ".join(original))
     print(" ".join(anonymised))
