@@ -31,7 +31,7 @@ LAYERS = [
     {"archives", "crowds", "locks", "maths", "records", "workers"},
     {"kinds"},
     {"atomic", "brings", "networks", "processes"},
-    {"protocols"},
+    {"documents", "protocols", "result_cache"},
     {"features", "population", "sources", "sinks", "plots"},
     {"corpus", "stream", "alerts", "evaluation"},
     {"training", "ledger", "web", "protectors"},

@@ -7,14 +7,14 @@ from dataclasses import replace
 from html import escape
 from pathlib import Path
 
-from monitor.atomic import atomic_write, not_written
+from monitor.documents.shell import document, paragraphs, picture, save_document
+from monitor.documents.tables import bullet_list
 from monitor.errors import UsageError
 from monitor.evaluation.families import families, family_of
 from monitor.evaluation.report.catalogue import by_family, main_figures, main_keys, title_of
 from monitor.evaluation.report.comparing import Comparison
 from monitor.evaluation.report.grouping import Grouped
 from monitor.evaluation.report.page_tables import (
-    bullet_list,
     comparison_table,
     figures_table,
     swatch,
@@ -31,9 +31,13 @@ from monitor.evaluation.report.wording import (
     tie_rules,
 )
 from monitor.plots.evaluation import pictures
-from monitor.version import __version__
 
 __all__ = ["page", "save_page"]
+
+_FOOT = (
+    "Limits are 95 %, over resampled speakers. This page holds no voice and no score; notes may "
+    "name a trial or a speaker."
+)
 
 
 def save_page(
@@ -49,12 +53,7 @@ def save_page(
         UsageError: as `page`.
         StoreError: the place cannot be written.
     """
-    text = page(reports, comparison, groups, pairs)
-    try:
-        with atomic_write(path) as file:
-            file.write(text.encode())
-    except OSError as error:
-        raise not_written(path, error) from error
+    save_document(page(reports, comparison, groups, pairs), path)
 
 
 def page(
@@ -82,14 +81,7 @@ def page(
         raise UsageError("a page needs one report, or several and their comparison")
     names = [report.name for report in reports]
     title = f"Disclosure of {names[0]}" if len(names) == 1 else " · ".join(names)
-    style = (Path(__file__).parent / "page.css").read_text(encoding="utf-8").replace("\n", "")
     parts = [
-        "<!doctype html>",
-        '<html lang="en"><head><meta charset="utf-8">',
-        '<meta name="viewport" content="width=device-width, initial-scale=1">',
-        '<meta name="color-scheme" content="light dark">',
-        f"<title>{escape(title)}</title><style>{style}</style></head><body>",
-        f"<header><h1>{escape(title)}</h1>{_facts(reports)}</header><main>",
         _warnings(reports),
         _meaning(reports),
         _main(reports, comparison),
@@ -98,22 +90,15 @@ def page(
         _pictures(reports),
         _tables(reports, comparison),
         _caveats(reports),
-        f"</main><footer>Made by monitor {escape(__version__)}. Limits are 95 %, over resampled "
-        "speakers. This page holds no voice and no score; notes may name a trial or a speaker."
-        "</footer>",
-        "</body></html>\n",
     ]
-    return "\n".join(parts)
+    return document(title, _facts(reports), parts, _FOOT)
 
 
-def _facts(reports: Sequence[Report]) -> str:
-    lines = []
-    for report in reports:
-        lines.append(" · ".join(fact_list(report)))
+def _facts(reports: Sequence[Report]) -> list[str]:
+    lines = [" · ".join(fact_list(report)) for report in reports]
     if len(set(lines)) == 1:
-        return f"<p>{escape(lines[0])}</p>"
-    named = zip(reports, lines, strict=True)
-    return "".join(f"<p><b>{escape(r.name)}</b> {escape(line)}</p>" for r, line in named)
+        return lines[:1]
+    return [f"{r.name}: {line}" for r, line in zip(reports, lines, strict=True)]
 
 
 def _warnings(reports: Sequence[Report]) -> str:
@@ -125,7 +110,7 @@ def _meaning(reports: Sequence[Report]) -> str:
     blocks = []
     shared = [note for note in reports[0].notes if all(note in r.notes for r in reports)]
     for index, report in enumerate(reports, start=1):
-        text = "".join(f"<p>{_words(paragraph)}</p>" for paragraph in meaning(report))
+        text = paragraphs(*meaning(report))
         own = [note for note in report.notes if note not in shared]
         head = f"<h3>{swatch(index)}{escape(report.name)}</h3>" if len(reports) > 1 else ""
         blocks.append(f"<div>{head}{text}{bullet_list(own, 'notes')}</div>")
@@ -144,9 +129,7 @@ def _pictures(reports: Sequence[Report]) -> str:
     curves = [report.curves for report in reports]
     drawings = [each for family in families() for each in family.drawings]
     made = "".join(
-        f'<figure class="card"><h2>{escape(each.title)}</h2>{legend}{each.svg}'
-        f"<figcaption>{escape(each.caption)}</figcaption></figure>"
-        for each in pictures(curves, drawings)
+        picture(each.title, legend + each.svg, each.caption) for each in pictures(curves, drawings)
     )
     return f'<div class="pictures">{made}</div>'
 
@@ -238,7 +221,3 @@ def _caveats(reports: Sequence[Report]) -> str:
         if family is not None
     )
     return f'<section class="card"><h2>Where each metric misleads</h2><dl>{items}</dl></section>'
-
-
-def _words(text: str) -> str:
-    return escape(text).replace(" %", "\N{NO-BREAK SPACE}%")

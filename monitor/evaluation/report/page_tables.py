@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from html import escape
 
 from monitor.evaluation.figure import Figure
@@ -13,7 +13,6 @@ from monitor.evaluation.report.wording import (
 )
 
 __all__ = [
-    "bullet_list",
     "comparison_table",
     "figures_table",
     "swatch",
@@ -72,12 +71,6 @@ def _cell(figure: Figure | None, differs: bool, private: bool) -> str:
         marks += '<b class="differs" title="differs from the first system">*</b>'
     limits = with_minus(format_limits(figure))
     return f'<td class="number">{value_text(figure)}{marks}<small>{limits}</small></td>'
-
-
-def bullet_list(items: Iterable[str], name: str) -> str:
-    """An unordered list of class ``name``; nothing where there are no items."""
-    made = "".join(f"<li>{escape(item)}</li>" for item in items)
-    return f'<ul class="{name}">{made}</ul>' if made else ""
 
 
 def swatch(index: int) -> str:

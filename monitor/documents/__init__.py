@@ -1,0 +1,1 @@
+"""Documents to read: one HTML file each, without scripts, fonts or anything to fetch."""

@@ -1,0 +1,78 @@
+"""The frame of a document: head, style, sections with text, tables and pictures, and a foot."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from html import escape
+from pathlib import Path
+
+from monitor.atomic import atomic_write, not_written
+from monitor.version import __version__
+
+__all__ = ["document", "paragraphs", "picture", "save_document", "section"]
+
+
+def document(title: str, facts: Iterable[str], parts: Iterable[str], foot: str = "") -> str:
+    """A whole page as HTML.
+
+    Args:
+        title: plain text.
+        facts: lines under the title, plain text.
+        parts: markup, such as `section` makes.
+        foot: plain text, after who made the page.
+
+    Returns:
+        the text; it stands alone, and follows the reader's light or dark colours.
+
+    Example:
+        >>> text = document("a < b", ["of 12 speakers"], [section("Methods", paragraphs("As is."))])
+        >>> "<title>a &lt; b</title>" in text, "http" in text
+        (True, False)
+    """
+    style = (Path(__file__).parent / "page.css").read_text(encoding="utf-8").replace("\n", "")
+    said = escape(f"Made by monitor {__version__}. {foot}".strip())
+    return "\n".join(
+        [
+            "<!doctype html>",
+            '<html lang="en"><head><meta charset="utf-8">',
+            '<meta name="viewport" content="width=device-width, initial-scale=1">',
+            '<meta name="color-scheme" content="light dark">',
+            f"<title>{escape(title)}</title><style>{style}</style></head><body>",
+            f"<header><h1>{escape(title)}</h1>{paragraphs(*facts)}</header><main>",
+            *parts,
+            f"</main><footer>{said}</footer>",
+            "</body></html>\n",
+        ]
+    )
+
+
+def save_document(text: str, path: Path) -> None:
+    """Write a document to a file (mode 0600), at once or not at all.
+
+    Raises:
+        StoreError: the place cannot be written.
+    """
+    try:
+        with atomic_write(path) as file:
+            file.write(text.encode())
+    except OSError as error:
+        raise not_written(path, error) from error
+
+
+def section(heading: str, *parts: str) -> str:
+    """A card of the document: a heading (plain text) over some markup."""
+    return f'<section class="card"><h2>{escape(heading)}</h2>{"".join(parts)}</section>'
+
+
+def paragraphs(*texts: str) -> str:
+    """Plain text, a paragraph each; a number is not torn from its per cent sign."""
+    said = (escape(text).replace(" %", "\N{NO-BREAK SPACE}%") for text in texts)
+    return "".join(f"<p>{text}</p>" for text in said)
+
+
+def picture(title: str, svg: str, caption: str) -> str:
+    """A figure: a title and a caption (plain text), and an ``<svg>`` element between them."""
+    return (
+        f'<figure class="card"><h2>{escape(title)}</h2>{svg}'
+        f"<figcaption>{escape(caption)}</figcaption></figure>"
+    )

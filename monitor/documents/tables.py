@@ -1,0 +1,54 @@
+"""Tables and lists of a document."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from html import escape
+
+__all__ = ["bullet_list", "table"]
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]], names: int = 1) -> str:
+    r"""A table of plain text; what lies right of the names is set as numbers.
+
+    A cell of two lines has its limits, or a note, in the second: they are set small.
+
+    Args:
+        head: of each column.
+        rows: as long as the head.
+        names: how many columns, from the left, name what the row is of.
+
+    Example:
+        >>> made = table(["feature", "bits"], [["f0", "1.0\n0.9 to 1.1"]])
+        >>> "<small>0.9 to 1.1</small>" in made
+        True
+    """
+    heads = "".join(
+        f"<th>{escape(each)}</th>" if i < names else f'<th class="number">{escape(each)}</th>'
+        for i, each in enumerate(head)
+    )
+    body = "".join(
+        "<tr>"
+        + "".join(
+            f'<th scope="row">{escape(each)}</th>' if i < names else _number(each)
+            for i, each in enumerate(row)
+        )
+        + "</tr>"
+        for row in rows
+    )
+    return (
+        f'<div class="scroll"><table><thead><tr>{heads}</tr></thead>'
+        f"<tbody>{body}</tbody></table></div>"
+    )
+
+
+def _number(text: str) -> str:
+    value, _, small = text.partition("\n")
+    below = f"<small>{escape(small)}</small>" if small else ""
+    return f'<td class="number">{escape(value)}{below}</td>'
+
+
+def bullet_list(items: Iterable[str], name: str = "notes") -> str:
+    """An unordered list of plain texts, of a class of the style; nothing where there are none."""
+    made = "".join(f"<li>{escape(item)}</li>" for item in items)
+    return f'<ul class="{name}">{made}</ul>' if made else ""

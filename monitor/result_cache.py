@@ -1,0 +1,129 @@
+"""Keeps results in a folder, each named by a hash of all that it depends on.
+
+Long work that was interrupted goes on from them. A name is made by `result_key` of what went in,
+with the `code_mark` of the code that worked on it: whatever changes, the result is made anew.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from importlib import resources
+from importlib.resources.abc import Traversable
+from pathlib import Path
+from typing import Any
+
+from monitor.atomic import atomic_write, not_written, sweep
+
+__all__ = ["ResultCache", "code_mark", "result_key"]
+
+_SUFFIX = ".result"
+_OURS = re.compile(rf"[0-9a-f]{{64}}\{_SUFFIX}")
+_PART = re.compile(rf"\.([0-9a-f]{{64}}\{_SUFFIX})\.\w{{8}}\.unfinished")
+
+
+class ResultCache:
+    """Results as bytes, each in a private file (mode 0600) that is whole or absent.
+
+    Several programs may use one folder at once: who makes a result last has made the same.
+
+    Args:
+        folder: where; it need not exist.
+        fresh: forget what is there, and make all anew. Other files stay.
+
+    Raises:
+        StoreError: the folder cannot be written.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     cache, key = ResultCache(Path(folder)), result_key({"seconds": 3.0})
+        ...     before = cache.read(key)
+        ...     cache.write(key, b"1.5")
+        ...     before, cache.read(key), ResultCache(Path(folder), fresh=True).read(key)
+        (None, b'1.5', None)
+    """
+
+    def __init__(self, folder: Path, *, fresh: bool = False) -> None:
+        self.folder = folder
+        try:
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            for path in list(folder.iterdir()):
+                if part := _PART.fullmatch(path.name):
+                    sweep(folder / part[1])  # of somebody who was killed
+                elif fresh and _OURS.fullmatch(path.name):
+                    path.unlink(missing_ok=True)
+        except OSError as error:
+            raise not_written(folder, error) from error
+
+    def read(self, key: str) -> bytes | None:
+        """What was kept; None where nothing was, or it is damaged."""
+        try:
+            found = self._path(key).read_bytes()
+        except OSError:
+            return None
+        mark, _, content = found.partition(b"\n")
+        return content if mark == _mark(content) else None
+
+    def write(self, key: str, content: bytes) -> None:
+        """Keep a result.
+
+        Raises:
+            StoreError: it cannot be written.
+        """
+        path = self._path(key)
+        try:
+            with atomic_write(path) as file:
+                file.write(_mark(content) + b"\n" + content)
+        except OSError as error:
+            raise not_written(path, error) from error
+
+    def _path(self, key: str) -> Path:
+        return self.folder / f"{key}{_SUFFIX}"
+
+
+def result_key(depends_on: Any) -> str:
+    """The name of a result: a hash of what it depends on, as JSON.
+
+    Args:
+        depends_on: numbers, texts, lists and dicts of such; the order of a dict does not matter.
+
+    Raises:
+        TypeError: something else is among them.
+        ValueError: a number is not finite.
+
+    Example:
+        >>> result_key({"T": 3.0, "D": 30.0}) == result_key({"D": 30.0, "T": 3.0})
+        True
+    """
+    text = json.dumps(depends_on, sort_keys=True, allow_nan=False, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def code_mark(*packages: str) -> str:
+    """A hash of the source of some packages, such as ``"monitor.maths"``, all below them included.
+
+    Example:
+        >>> code_mark("monitor.maths") == code_mark("monitor.documents")
+        False
+    """
+    made = hashlib.sha256()
+    for name in packages:
+        for place, file in sorted(_sources(resources.files(name), name)):
+            made.update(f"{place} {len(file)}\n".encode() + file)
+    return made.hexdigest()
+
+
+def _sources(folder: Traversable, place: str) -> list[tuple[str, bytes]]:
+    found = []
+    for each in folder.iterdir():
+        if each.is_dir():
+            found += _sources(each, f"{place}.{each.name}")
+        elif each.name.endswith(".py"):
+            found.append((f"{place}.{each.name}", each.read_bytes()))
+    return found
+
+
+def _mark(content: bytes) -> bytes:
+    return hashlib.sha256(content).hexdigest().encode()
