@@ -61,7 +61,8 @@ def command(
     monitor calibrate frames -o us.npz
 
     FRAMES keeps the layout of the corpus (layouts as for enroll), with a manifest.csv, and takes
-    its place: a recording enrolled from it is known again when its audio is replayed. What is there
+    its place: a recording enrolled from it is known again when its audio is replayed, and what a
+    manifest says of speakers (gender, age) is kept for --group-by. What is there
     and whole is not heard again, unless the recording, the options or the program's version have
     changed; --features that are not there yet are added to those that are. A file that is broken
     is named and skipped (exit status 4).
@@ -73,6 +74,7 @@ def command(
     from monitor.cli.plan import plan_of
     from monitor.cli.progress import progress_over
     from monitor.corpus.finding import find
+    from monitor.corpus.tables import said_of_speakers
     from monitor.errors import SourceError, UsageError
     from monitor.features.registry import defaults
     from monitor.phrases import plural
@@ -91,7 +93,8 @@ def command(
     lengths = {order: _length(order.source, seconds) for order in wanted}
     wanted.sort(key=lambda order: -lengths[order])  # else the last process works alone
     listed = sorted(wanted, key=lambda order: order.target)
-    write_manifest(output, listed)
+    said = said_of_speakers(corpus)
+    write_manifest(output, listed, said)
     began, heard, problems, skipped = time.monotonic(), [], list(found.problems), set()
     try:
         with (
@@ -109,7 +112,7 @@ def command(
         raise
     if len(skipped) == len(wanted):
         raise SourceError("nothing could be heard: " + "; ".join(problems[:3]))
-    write_manifest(output, [order for order in listed if order not in skipped])
+    write_manifest(output, [order for order in listed if order not in skipped], said)
     for problem in problems:
         say(f"monitor: skipped: {problem}")
     took, total = time.monotonic() - began, sum(heard)

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import csv
 import io
+import unicodedata
 from pathlib import Path
 
 from monitor.corpus.gathering import Gathering
 from monitor.corpus.recordings import Corpus
 from monitor.errors import CorpusError
 
-__all__ = ["from_kaldi", "from_manifest", "table_of"]
+__all__ = ["from_kaldi", "from_manifest", "said_of_speakers", "table_of"]
+
+_OF_RECORDINGS = {"path", "speaker", "session", "chapter"}
+_LONGEST = 40
+"""Characters of what is said of a speaker; more is a text that was read."""
 
 
 def table_of(path: Path) -> Path | None:
@@ -56,6 +61,45 @@ def from_manifest(path: Path) -> Corpus:
     except csv.Error as error:
         raise CorpusError(f"{path.name} is no table ({error}); save it as UTF-8 CSV") from None
     return gathering.corpus(path.name, f"as {path.name} has them")
+
+
+def said_of_speakers(corpus: Path) -> dict[str, dict[str, str]]:
+    """What a corpus' table says of its speakers beside their names, such as gender and age.
+
+    Args:
+        corpus: the folder or manifest.
+
+    Returns:
+        by column, then by speaker: the columns of a manifest that never say two things of one
+        speaker, or the gender of a Kaldi folder with ``spk2gender``. What is empty is left out.
+
+    Raises:
+        CorpusError: the table cannot be read.
+    """
+    table = table_of(corpus)
+    if table is None:
+        return {}
+    if table.name == "wav.scp":
+        beside = table.parent / "spk2gender"
+        lines = _text(beside, "utf-8").splitlines() if beside.is_file() else []
+        pairs = [line.split() for line in lines]
+        return {"gender": dict(pair for pair in pairs if len(pair) == 2)} if pairs else {}
+    separator = "\t" if table.suffix.lower() == ".tsv" else ","
+    text = io.StringIO(_text(table, "utf-8-sig"), newline="")
+    said: dict[str, dict[str, str]] = {}
+    several: set[str] = set()
+    for row in csv.DictReader(text, delimiter=separator):
+        plain = {(name or "").strip(): value for name, value in row.items() if name}
+        whose = next((held for name, held in plain.items() if name.lower() == "speaker"), None)
+        speaker = unicodedata.normalize("NFC", (whose or "").strip())
+        for name, held in plain.items():
+            value = (held or "").strip()
+            if not value or name.lower() in _OF_RECORDINGS:
+                continue
+            before = said.setdefault(name, {}).setdefault(speaker, value)
+            if before != value or len(value) > _LONGEST or not (name + value).isprintable():
+                several.add(name)
+    return {name: values for name, values in said.items() if name not in several}
 
 
 def from_kaldi(folder: Path) -> Corpus:

@@ -134,17 +134,29 @@ def orders(corpus: Corpus, root: Path, folder: Path) -> list[HearingOrder]:
     return made
 
 
-def write_manifest(folder: Path, listed: Sequence[HearingOrder]) -> None:
+def write_manifest(
+    folder: Path,
+    listed: Sequence[HearingOrder],
+    said: Mapping[str, Mapping[str, str]] | None = None,
+) -> None:
     """Write who speaks in which file of frames, and on which occasion.
+
+    Args:
+        folder: of the frames.
+        listed: what lies there.
+        said: of the speakers beside their names, from `monitor.corpus.tables.said_of_speakers`.
 
     Raises:
         StoreError: it cannot be written.
     """
     text = io.StringIO(newline="")
     rows = csv.writer(text, lineterminator="\n")
-    rows.writerow(COLUMNS)
+    said = said or {}
+    rows.writerow([*COLUMNS, *said])
     for each in listed:
-        rows.writerow([each.target.relative_to(folder).as_posix(), each.speaker, each.session])
+        beside = [of.get(each.speaker, "") for of in said.values()]
+        place = each.target.relative_to(folder).as_posix()
+        rows.writerow([place, each.speaker, each.session, *beside])
     path = folder / MANIFEST
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -294,7 +306,7 @@ def _check_folder(folder: Path) -> None:
         rows = list(csv.reader((folder / MANIFEST).read_text(encoding="utf-8").splitlines()))
     except (OSError, ValueError, csv.Error):
         rows = []
-    if not rows or rows[0] != COLUMNS or not all(is_frames(row[0]) for row in rows[1:] if row):
+    if not rows or rows[0][:3] != COLUMNS or not all(is_frames(row[0]) for row in rows[1:] if row):
         raise UsageError(
             f"{folder} holds something else; name an empty folder, or one that monitor hear made"
         )

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from monitor.corpus.finding import find
 from monitor.corpus.gathering import natural
+from monitor.corpus.tables import said_of_speakers
 from monitor.errors import CorpusError, UnnamedSpeakerError
 
 
@@ -314,3 +315,21 @@ def test_natural_order_is_total(names):
     backwards = names[::-1]
     assert sorted(backwards, key=natural) == ordered
     assert natural("a²") > natural("a")  # a digit that is no number
+
+
+def test_what_a_table_says_of_speakers(tmp_path):
+    assert said_of_speakers(tmp_path) == {}
+    (tmp_path / "manifest.tsv").write_text(
+        "path\tspeaker\tsession\tsex\tage\tmood\ttext\n"
+        f"1.wav\tann\t1\tF\t30\tgay\t{'word ' * 9}\n"
+        "2.wav\tann\t2\tF\t\tsad\t\n"
+        "3.wav\tbob\t1\tM\t\tsad\t\n"
+    )
+    assert said_of_speakers(tmp_path) == {"sex": {"ann": "F", "bob": "M"}, "age": {"ann": "30"}}
+
+
+def test_a_kaldi_folder_says_gender_in_a_file_of_its_own(tmp_path):
+    (tmp_path / "wav.scp").write_text("a 1.wav\n")
+    assert said_of_speakers(tmp_path) == {}
+    (tmp_path / "spk2gender").write_text("ann f\nbob m\n")
+    assert said_of_speakers(tmp_path) == {"gender": {"ann": "f", "bob": "m"}}

@@ -10,6 +10,7 @@ import pytest
 
 from monitor.corpus.finding import find
 from monitor.corpus.recordings import Corpus, Recording
+from monitor.corpus.tables import said_of_speakers
 from monitor.errors import OverlapError, UsageError
 from monitor.sources.fingerprints import recording_hashes
 from monitor.sources.frames import FramesFile, write_frames
@@ -18,6 +19,7 @@ from monitor.stream.overlap import session_of
 from monitor.training import frames_folder
 from monitor.training.enrolling import enrol
 from monitor.training.frames_folder import HearingOptions, keep, orders, write_manifest
+from monitor.training.groups import groups_of
 from monitor.types import Track
 
 HOW = HearingOptions(("f0",))
@@ -142,6 +144,25 @@ def test_names_stay_apart_and_inside(tmp_path):
         assert ".." not in target.parts
         assert target.is_relative_to(folder)
         assert str(target.relative_to(folder)).isprintable()
+
+
+def test_what_is_said_of_speakers_stays_with_their_frames(corpus, tmp_path):
+    (corpus / "manifest.csv").write_text(
+        "path,speaker,chapter,Gender,age\nann/mon/1.flac,ann,7,F,30\nbob/1.flac,bob,8,M,\n"
+    )
+    folder = tmp_path / "frames"
+    for _ in range(2):  # what was made so is known again
+        wanted = orders(find(corpus), corpus, folder)
+        write_manifest(folder, wanted, said_of_speakers(corpus))
+    assert (folder / "manifest.csv").read_text().splitlines() == [
+        "path,speaker,session,Gender,age",
+        "ann/mon/1.npz,ann,7,F,30",
+        "bob/1.npz,bob,8,M,",
+    ]
+    for column, values in ((None, {"ann": "F", "bob": "M"}), ("age", {"ann": "30"})):
+        groups = groups_of(folder, ["ann", "bob"], column=column)
+        assert groups is not None
+        assert {who: said for who, said in groups.of.items() if said} == values
 
 
 def test_nothing_else_is_written_over(corpus, tmp_path):
