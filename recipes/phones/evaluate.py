@@ -24,12 +24,13 @@ from monitor.atomic import atomic_write
 from monitor.networks.likeliest import Trigram, likeliest
 from monitor.networks.phones import PHONES, tokens
 from monitor.types import FloatArray
+from monitor.utility.edits import edits
 from recipes.phones.network import Recogniser, listened
 from recipes.phones.prepare import Spoken, Utterance
 from recipes.phones.train import load_recogniser
 from recipes.phones.trigram import trigram
 
-__all__ = ["RESULTS", "USE", "chosen", "edits", "measure", "posteriors", "table"]
+__all__ = ["RESULTS", "USE", "chosen", "measure", "posteriors", "table"]
 
 RESULTS, USE = "results.json", "use.json"
 WEIGHTS, MORE = (0.2, 0.3, 0.4, 0.5), (-0.3, 0.0, 0.3, 0.6)
@@ -128,17 +129,6 @@ def measure(spoken: Spoken, name: str, phones: Callable[[int], list[str]]) -> li
                 }
             )
     return rows
-
-
-def edits(found: Sequence[str], said: Sequence[str]) -> int:
-    """Insertions, deletions and substitutions, as few as will do (Levenshtein, 1966)."""
-    names = np.array(said, dtype=object)
-    places = np.arange(len(said) + 1)
-    row = places.copy()
-    for i, phone in enumerate(found, 1):
-        either = np.minimum(row[1:] + 1, row[:-1] + (names != phone))
-        row = np.minimum.accumulate(np.append(i, either) - places) + places
-    return int(row[-1])
 
 
 def table(rows: Sequence[Row]) -> str:

@@ -22,12 +22,13 @@ from monitor.networks.phones import PHONES, PhoneNetwork, tokens
 from monitor.networks.units import UnitNetwork
 from monitor.training.session_frames import SessionFrames
 from monitor.training.voices import SpeakerSpeech
+from monitor.utility.edits import edits
 from recipes.phones.batches import UNKNOWN, Batches
 from recipes.phones.bits import bits
 from recipes.phones.codebook import codebook, coded, hidden
 from recipes.phones.corpus import lines, recordings
 from recipes.phones.counting import counted
-from recipes.phones.evaluate import RESULTS, USE, WEIGHTS, chosen, edits, measure, posteriors, table
+from recipes.phones.evaluate import RESULTS, USE, WEIGHTS, chosen, measure, posteriors, table
 from recipes.phones.export import export, export_units
 from recipes.phones.forced import align, aligned
 from recipes.phones.network import Recogniser, folded, layer
@@ -331,12 +332,6 @@ def test_short_utterances_that_train_are_joined(tmp_path):
     assert [each.samples / RATE for each in trained] == [16, 16, 8]
     assert len(reported) == 40
     assert all(len(each.phones) == 4 * each.samples / RATE for each in found)
-
-
-def test_edits_are_counted_as_few_as_will_do():
-    assert edits(list("kitten"), list("sitting")) == 3
-    assert edits([], list("abc")) == edits(list("abc"), []) == 3
-    assert edits(list("abc"), list("abc")) == 0
 
 
 def test_codes_are_means_of_what_is_nearest():
