@@ -1,56 +1,32 @@
-"""What the trainings have in common: how long they are, their rate, and going on after a stop."""
+"""What the trainings have in common: options of their length, and going on after a stop."""
 
 from __future__ import annotations
 
 import argparse
-import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
 
+from monitor.adapting.schedule import Length
 from monitor.atomic import atomic_write
-from monitor.errors import StoreError, UsageError
+from monitor.errors import StoreError
 from recipes.rows import add_row
 
 __all__ = [
     "CHECKPOINT",
     "LOG",
-    "Length",
     "keep",
     "kept",
+    "length_given",
     "length_options",
     "log",
-    "rate",
     "trained",
 ]
 
 CHECKPOINT = "checkpoint.pt"
 LOG = "log.jsonl"
-_WARM_UP = 0.05
-
-
-@dataclass(frozen=True, slots=True)
-class Length:
-    """How long a training is: by steps or by seconds spent, one of them."""
-
-    steps: int | None = None
-    seconds: float | None = None
-
-    @classmethod
-    def given(cls, options: argparse.Namespace) -> Length:
-        """That of `length_options`."""
-        return cls(options.steps, None if options.minutes is None else 60 * options.minutes)
-
-    def done(self, step: int, seconds: float) -> float:
-        """Which share of it has been done, 1 at the end."""
-        if self.steps is not None:
-            return min(1.0, step / self.steps)
-        if self.seconds is None:
-            raise UsageError("a training has --steps or --minutes")
-        return min(1.0, seconds / self.seconds)
 
 
 def length_options(parser: argparse.ArgumentParser) -> None:
@@ -60,12 +36,9 @@ def length_options(parser: argparse.ArgumentParser) -> None:
     either.add_argument("--steps", type=int)
 
 
-def rate(done: float, highest: float, lowest: float) -> float:
-    """Of learning: a short rise, then half a cosine."""
-    if done < _WARM_UP:
-        return highest * max(0.02, done / _WARM_UP)
-    fall = 0.5 * (1 + math.cos(math.pi * (done - _WARM_UP) / (1 - _WARM_UP)))
-    return lowest + (highest - lowest) * fall
+def length_given(options: argparse.Namespace) -> Length:
+    """That of `length_options`."""
+    return Length(options.steps, None if options.minutes is None else 60 * options.minutes)
 
 
 def kept(out: Path, setting: Mapping[str, Any]) -> dict[str, Any] | None:

@@ -34,7 +34,7 @@ LAYERS = [
     {"documents", "protocols", "result_cache"},
     {"features", "population", "sources", "sinks", "plots"},
     {"corpus", "stream", "alerts", "evaluation"},
-    {"training", "ledger", "web", "protectors", "utility"},
+    {"adapting", "training", "ledger", "web", "protectors", "utility"},
     {"run"},
     {"cli"},
 ]

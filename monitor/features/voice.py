@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from monitor.errors import UsageError
 from monitor.features.embedding_windows import SpeechWindows, window_spec
 from monitor.kinds.following import Sensitivity
-from monitor.networks.voice import SHA256, shipped
+from monitor.networks.voice import SHA256, VoiceNetwork, shipped
 
 __all__ = ["Voice"]
 
@@ -16,8 +17,14 @@ class Voice(SpeechWindows):
     (`monitor.features.identity`), and is in every install. Any cutting into blocks gives the same
     bits. The network is loaded when the first feature is made, and shared by all.
 
+    Args:
+        network: another one of the same make, such as one that `monitor.adapting` has fine-tuned;
+            its sha256 marks what it makes. None: the one that ships.
+        name: of the feature, where it is heard beside the one that ships.
+
     Raises:
         StoreError: the weights in the package are damaged.
+        UsageError: a network that has no mark: what it makes could be taken for another's.
 
     Example:
         >>> import numpy as np
@@ -30,5 +37,9 @@ class Voice(SpeechWindows):
     # benchmarks/change.py chose it
     follow = Sensitivity(1, 3, 20.0, 1e-2, back_units=3, level=0.25)
 
-    def __init__(self) -> None:
-        super().__init__(self.spec, shipped(), self.follow)
+    def __init__(self, network: VoiceNetwork | None = None, name: str = "voice") -> None:
+        network = shipped() if network is None else network
+        if not network.sha256:
+            raise UsageError("a network needs the sha256 of its weights, as a mark")
+        self.spec = window_spec(name, network.size, network.sha256)
+        super().__init__(self.spec, network, self.follow)

@@ -15,10 +15,10 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from monitor.adapting.folding import norm, separable
 from monitor.networks.centre import Centre
 from monitor.networks.mel import BANDS, FLOOR, RATE, log_mel
 from monitor.types import AnyArray, FloatArray
-from recipes.folding import norm, separable
 
 __all__ = [
     "CLASSES",

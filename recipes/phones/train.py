@@ -17,10 +17,11 @@ from pathlib import Path
 
 import torch
 
+from monitor.adapting.schedule import Length, rate
 from recipes.phones.batches import UNKNOWN, Batch, Batches
 from recipes.phones.network import LAYOUTS, Recogniser
 from recipes.phones.prepare import Spoken
-from recipes.training import Length, keep, kept, length_options, log, rate, trained
+from recipes.training import keep, kept, length_given, length_options, log, trained
 
 __all__ = ["load_recogniser", "train"]
 
@@ -48,7 +49,7 @@ def main() -> None:
     train(
         Spoken(given.cache),
         given.out,
-        Length.given(given),
+        length_given(given),
         batch=given.batch,
         seed=given.seed,
         half=given.bfloat16,

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 import orjson
 
+from monitor.adapting.network import rounded
 from monitor.atomic import atomic_write
 from monitor.evaluation import ScoreMatrix, evaluate
 from monitor.features.ecapa import resolve
@@ -28,7 +29,6 @@ from monitor.networks.weights import restored
 from monitor.types import FloatArray
 from recipes.voice.augment import at_snr, telephone
 from recipes.voice.cache import Cache
-from recipes.voice.network import rounded
 from recipes.voice.train import load_student
 from recipes.voice.trials import Embed, Enrolled, Heard, score, several, templates
 from recipes.voice.within import finished

@@ -15,6 +15,7 @@ from typing import Any
 
 import orjson
 
+from monitor.adapting.network import EMBEDDING, rounded
 from monitor.errors import StoreError
 from monitor.features.ecapa import HUB
 from monitor.networks.mel import BANDS, RATE
@@ -22,7 +23,6 @@ from recipes.shipping import NON_NATIVE, packed, ship
 from recipes.voice.augment import SPEEDS
 from recipes.voice.cache import Cache
 from recipes.voice.evaluate import RESULTS
-from recipes.voice.network import EMBEDDING, rounded
 from recipes.voice.train import load_student, past
 from recipes.voice.within import finished
 

@@ -18,11 +18,12 @@ from pathlib import Path
 
 import torch
 
-from recipes.training import Length, keep, kept, length_options, log, rate, trained
+from monitor.adapting.network import Student
+from monitor.adapting.schedule import Length, rate
+from recipes.training import keep, kept, length_given, length_options, log, trained
 from recipes.voice.batches import Batches
 from recipes.voice.cache import Cache
 from recipes.voice.loss import Loss
-from recipes.voice.network import Student
 
 __all__ = ["load_student", "past", "train"]
 
@@ -46,7 +47,7 @@ def main() -> None:
     train(
         Cache(given.cache),
         given.out,
-        Length.given(given),
+        length_given(given),
         batch=given.batch,
         seed=given.seed,
         half=given.bfloat16,

@@ -16,12 +16,13 @@ import numpy as np
 import pytest
 import soundfile
 
-from monitor.errors import StoreError
+from monitor.errors import StoreError, UsageError
 from monitor.features.embedding_windows import RATE
 from monitor.features.registry import defaults, make, superseded
 from monitor.features.voice import Voice
 from monitor.networks import voice as network
 from monitor.networks.voice import SHA256, VoiceNetwork, shipped
+from monitor.networks.weights import read_weights
 from monitor.stream.shedding import Timed
 from monitor.types import FloatArray, Track
 from tests.sounds import synthetic
@@ -128,6 +129,21 @@ def test_it_needs_no_torch():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
+
+
+def test_another_network_has_another_mark():
+    other = VoiceNetwork({**_weights(), "embed.bias": np.ones(192, np.float32)}, "ab" * 32)
+    feature = Voice(other, "voice_adapted")
+    assert (feature.spec.name, feature.spec.network) == ("voice_adapted", "ab" * 32)
+    assert Voice().spec.network == Voice.spec.network == SHA256  # that of the class stays
+    sound = golden_sound()
+    assert np.abs(heard(feature, sound).values - heard(Voice(), sound).values).max() > 0.01
+    with pytest.raises(UsageError, match="sha256"):
+        Voice(VoiceNetwork(_weights()))
+
+
+def _weights() -> dict[str, FloatArray]:
+    return read_weights(Path(network.__file__).with_suffix(".npz"))[0]
 
 
 if __name__ == "__main__":

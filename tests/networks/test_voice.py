@@ -27,38 +27,14 @@ def network() -> VoiceNetwork:
 
 
 def test_numpy_says_what_torch_says(network):
-    torch = pytest.importorskip("torch", reason="needs the extra recipes")
-    from recipes.voice.network import Student
+    torch = pytest.importorskip("torch", reason="needs the extra identity")
+    from monitor.adapting.network import unfolded
 
-    student = unfolded(Student(), read_weights(WEIGHTS)[0], torch)
+    student = unfolded(read_weights(WEIGHTS)[0])
     with torch.inference_mode():
         found = student(torch.from_numpy(log_mel(WINDOWS)))
         found = torch.nn.functional.normalize(found).numpy()
     np.testing.assert_allclose(network.embed(WINDOWS), found, atol=1e-4)
-
-
-def unfolded(student, weights, torch):
-    """A student with these weights, whose norms only add what they had put into biases."""
-    state = student.state_dict()
-    norms = {"stem": "stem_norm", "widen": "widen_norm"}
-    for block in range(5):
-        norms |= {f"{block}.depthwise": f"{block}.first", f"{block}.pointwise": f"{block}.second"}
-
-    def at(name: str) -> str:
-        return f"blocks.{name}" if name[0].isdigit() else name
-
-    for norm in (*norms.values(), "pooled_norm"):
-        for part, value in (("running_mean", 0), ("running_var", 1 - 1e-5), ("weight", 1)):
-            state[f"{at(norm)}.{part}"].fill_(value)
-        state[f"{at(norm)}.bias"].fill_(0)
-    for name, each in weights.items():
-        whose, _, bias = name.partition(".bias")
-        target = f"{at(norms.get(whose, whose))}.bias"
-        target = target if name.endswith(".bias") and not bias else f"{at(name)}.weight"
-        values = torch.from_numpy(each.astype(np.float32))
-        state[target].copy_(values.reshape(state[target].shape))
-    student.load_state_dict(state)
-    return student.eval()
 
 
 def test_an_embedding_does_not_depend_on_its_batch(network):

@@ -15,6 +15,7 @@ pytest.importorskip("torch", reason="needs the extra recipes")
 import soundfile
 import torch
 
+from monitor.adapting.schedule import Length
 from monitor.errors import CorpusError, StoreError
 from monitor.kinds import HISTOGRAM, FeatureSpec
 from monitor.networks.mel import RATE, log_mel
@@ -36,7 +37,7 @@ from recipes.phones.prepare import PEER, Spoken, Utterance, utterances, write
 from recipes.phones.train import load_recogniser, train
 from recipes.phones.trigram import trigram, trigram_of
 from recipes.phones.words import Words
-from recipes.training import CHECKPOINT, Length
+from recipes.training import CHECKPOINT
 from recipes.voice.cache import Cache, Piece
 from recipes.voice.corpus import Recording
 

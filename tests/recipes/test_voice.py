@@ -12,11 +12,13 @@ pytest.importorskip("torch", reason="needs the extra recipes")
 
 import torch
 
+from monitor.adapting.network import Student, folded, rounded
+from monitor.adapting.schedule import Length
 from monitor.errors import CorpusError, StoreError, UsageError
 from monitor.networks.mel import log_mel
 from monitor.networks.voice import VoiceNetwork
 from monitor.networks.weights import restored
-from recipes.training import CHECKPOINT, Length
+from recipes.training import CHECKPOINT
 from recipes.voice.augment import SPEEDS
 from recipes.voice.batches import Batches
 from recipes.voice.cache import Cache
@@ -24,7 +26,6 @@ from recipes.voice.corpus import recordings
 from recipes.voice.evaluate import RESULTS, measure, table
 from recipes.voice.export import export
 from recipes.voice.loss import Loss
-from recipes.voice.network import Student, folded, rounded
 from recipes.voice.train import load_student, past, train
 from recipes.voice.within import finished
 

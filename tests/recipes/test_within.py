@@ -9,12 +9,13 @@ pytest.importorskip("torch", reason="needs the extra recipes")
 
 import torch
 
+from monitor.adapting.network import Student
+from monitor.adapting.within import within
 from monitor.networks.mel import log_mel
 from monitor.networks.voice import VoiceNetwork
 from recipes.voice.batches import Batches
 from recipes.voice.cache import Cache
-from recipes.voice.network import Student
-from recipes.voice.within import finished, within
+from recipes.voice.within import finished
 
 pytestmark = pytest.mark.slow
 

@@ -6,15 +6,16 @@ import numpy as np
 
 from monitor.types import FloatArray
 
-__all__ = ["State", "norm", "separable"]
+__all__ = ["LEAST_VARIANCE", "State", "norm", "separable"]
 
 State = dict[str, FloatArray]
-_LEAST_VARIANCE = 1e-5  # torch's default
+LEAST_VARIANCE = 1e-5
+"""Of a batch norm; torch's default."""
 
 
 def norm(state: State, name: str) -> tuple[FloatArray, FloatArray]:
     """What a batch norm multiplies by, and what it adds."""
-    scale = state[f"{name}.weight"] / np.sqrt(state[f"{name}.running_var"] + _LEAST_VARIANCE)
+    scale = state[f"{name}.weight"] / np.sqrt(state[f"{name}.running_var"] + LEAST_VARIANCE)
     return scale, state[f"{name}.bias"] - state[f"{name}.running_mean"] * scale
 
 

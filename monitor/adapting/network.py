@@ -1,22 +1,26 @@
-"""The student: five separable convolution blocks with squeeze-excitation, attentive statistics.
+"""The voice network in torch, to be trained: separable convolutions, attentive statistics.
 
 After B. Desplanques, J. Thienpondt and K. Demuynck, "ECAPA-TDNN", Interspeech 2020 (squeeze and
 excitation, attentive statistics of channels), with separable convolutions for its Res2 blocks and
-at 50 frames a second. `monitor.networks.voice` runs what `folded` gives, without torch.
+at 50 frames a second. `monitor.networks.voice` runs what `folded` gives, without torch, and
+`unfolded` makes a network that can be trained of it again.
 """
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
+from monitor.adapting.folding import LEAST_VARIANCE, norm, separable
+from monitor.errors import StoreError
 from monitor.networks.mel import BANDS
 from monitor.networks.weights import int8
 from monitor.types import AnyArray, FloatArray
-from recipes.folding import norm, separable
 
-__all__ = ["CHANNELS", "DILATIONS", "EMBEDDING", "WIDE", "Student", "folded", "rounded"]
+__all__ = ["CHANNELS", "DILATIONS", "EMBEDDING", "WIDE", "Student", "folded", "rounded", "unfolded"]
 
 CHANNELS = 256
 WIDE = 512
@@ -25,9 +29,16 @@ DILATIONS = (1, 2, 3, 4, 5)
 _KERNEL = 5
 _SQUEEZED = 64
 _LEAST_VARIANCE = 1e-5
+_NORMS = {
+    "stem": "stem_norm",
+    "widen": "widen_norm",
+    **{f"blocks.{i}.depthwise": f"blocks.{i}.first" for i in range(len(DILATIONS))},
+    **{f"blocks.{i}.pointwise": f"blocks.{i}.second" for i in range(len(DILATIONS))},
+}
+"""The norm behind each convolution that has one."""
 
 
-class Block(nn.Module):  # type: ignore[misc]  # torch is not looked at
+class SqueezedBlock(nn.Module):  # type: ignore[misc]  # torch is not looked at
     """Depthwise, pointwise, squeeze and excitation, around a shortcut."""
 
     def __init__(self, channels: int, dilation: int) -> None:
@@ -48,6 +59,7 @@ class Block(nn.Module):  # type: ignore[misc]  # torch is not looked at
         self.excite = nn.Linear(_SQUEEZED, channels)
 
     def forward(self, x: Tensor) -> Tensor:
+        """One block, shape (b, channels, 1, t) to the same."""
         y = torch.relu(self.first(self.depthwise(x)))
         y = self.second(self.pointwise(y))
         gate = torch.sigmoid(self.excite(torch.relu(self.squeeze(y.mean(dim=(2, 3))))))
@@ -67,7 +79,7 @@ class Student(nn.Module):  # type: ignore[misc]
             BANDS, CHANNELS, (1, _KERNEL), stride=(1, 2), padding=(0, _KERNEL // 2), bias=False
         )
         self.stem_norm = nn.BatchNorm2d(CHANNELS)
-        self.blocks = nn.ModuleList(Block(CHANNELS, dilation) for dilation in DILATIONS)
+        self.blocks = nn.ModuleList(SqueezedBlock(CHANNELS, dilation) for dilation in DILATIONS)
         self.widen = nn.Conv2d(CHANNELS, WIDE, 1, bias=False)
         self.widen_norm = nn.BatchNorm2d(WIDE)
         self.attend = nn.Conv2d(WIDE, _SQUEEZED, 1)
@@ -76,6 +88,7 @@ class Student(nn.Module):  # type: ignore[misc]
         self.embed = nn.Linear(2 * WIDE, EMBEDDING)
 
     def forward(self, bands: Tensor) -> Tensor:
+        """Embed a batch."""
         x = (bands - bands.mean(dim=1, keepdim=True))[:, None].permute(0, 3, 1, 2)  # channels last
         x = torch.relu(self.stem_norm(self.stem(x)))
         for block in self.blocks:
@@ -115,6 +128,43 @@ def folded(student: Student) -> dict[str, FloatArray]:
     found["embed"] = state["embed.weight"] * scale
     found["embed.bias"] = state["embed.bias"] + state["embed.weight"] @ shift
     return {name: np.asarray(each, np.float32) for name, each in found.items()}
+
+
+def unfolded(weights: Mapping[str, AnyArray]) -> Student:
+    """The inverse of `folded`: a network that says the same, and can be trained on.
+
+    What the batch norms had learnt is gone: here they let pass what comes and add the biases. So
+    the network is returned in evaluation mode and is to be trained in that.
+
+    Args:
+        weights: arrays by name, as `folded` gives them or a file of weights has them.
+
+    Raises:
+        StoreError: they are of another network.
+    """
+    student = Student()
+    student.eval()
+    state = student.state_dict()
+    for name, each in state.items():
+        if name.endswith("running_var"):
+            each.fill_(1 - LEAST_VARIANCE)
+    lacking = {name for name in state if name.rpartition(".")[2] in ("weight", "bias")}
+    lacking -= {f"{norm}.weight" for norm in _NORMS.values()} | {"pooled_norm.weight"}
+    lacking -= {"pooled_norm.bias"}
+    try:
+        for name, each in weights.items():
+            whose = name.removesuffix(".bias")
+            place = f"blocks.{whose}" if whose[0].isdigit() else whose
+            target = f"{_NORMS.get(place, place)}.bias" if whose != name else f"{place}.weight"
+            values = torch.from_numpy(np.asarray(each, np.float32))
+            state[target].copy_(values.reshape(state[target].shape))
+            lacking.remove(target)
+    except (KeyError, RuntimeError, TypeError) as error:
+        raise StoreError(f"weights of another network than voice's ({error})") from None
+    if lacking:
+        raise StoreError(f"weights of another network than voice's (no {min(lacking)})")
+    student.load_state_dict(state)
+    return student
 
 
 def rounded(weights: dict[str, FloatArray]) -> dict[str, AnyArray]:

@@ -1,0 +1,185 @@
+"""Protected speech to train on: stretches of it, each protected with draws of its own."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Protocol, TypeAlias
+
+import numpy as np
+import soxr
+
+from monitor.corpus.recordings import Recording
+from monitor.errors import SourceError
+from monitor.features.embedding_windows import RATE, SHORTEST
+from monitor.features.vad import VoiceActivity
+from monitor.networks.mel import log_mel
+from monitor.sources.file import File
+from monitor.types import TICKS_PER_SECOND, Block, FloatArray, IntArray
+from monitor.workers import each_in_order
+
+__all__ = ["SPEEDS", "Protect", "ProtectedSpeech", "SpeechDraws", "draw_speech"]
+
+SPEEDS = (1.0, 0.9, 1.1)
+"""A voice at another speed has another pitch and other formants: somebody else (Yamamoto et al.,
+Interspeech 2019)."""
+_TICK = RATE // TICKS_PER_SECOND
+
+
+class Protect(Protocol):
+    """Protects one stretch of speech."""
+
+    def __call__(self, samples: FloatArray, rate: int, name: str, speaker: str) -> FloatArray:
+        """What becomes of samples, shape (n,): of the same rate.
+
+        Args:
+            samples: one channel.
+            rate: samples per second.
+            name: what is drawn at random depends on it.
+            speaker: likewise, of what is drawn by speaker.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class SpeechDraws:
+    """How much speech is drawn of each speaker.
+
+    Attributes:
+        draws: stretches.
+        seconds: audio seconds of each.
+        speeds: at which they are heard, as voices of their own.
+        seed: of what is drawn.
+    """
+
+    draws: int = 6
+    seconds: float = 8.0
+    speeds: Sequence[float] = SPEEDS
+    seed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ProtectedSpeech:
+    """Protected speech, pauses left out, as the voice network hears it.
+
+    Attributes:
+        bands: log mel bands of each stretch, shape (t, 40), float16.
+        voices: shape (n,): whose each is.
+        clear: the same before it was protected, in the same order.
+        names: of the voices: a speaker, and the speed where it is another.
+        problems: a line for every file that could not be used.
+    """
+
+    bands: tuple[FloatArray, ...]
+    clear: tuple[FloatArray, ...]
+    voices: IntArray
+    names: tuple[str, ...]
+    problems: tuple[str, ...]
+
+
+def draw_speech(
+    recordings: Sequence[Recording],
+    protect: Protect,
+    how: SpeechDraws = SpeechDraws(),
+    *,
+    progress: Callable[[str], None] = lambda _: None,
+    jobs: int = 1,
+) -> ProtectedSpeech:
+    """Draw stretches of every speaker, and protect each by itself.
+
+    What is drawn depends on the seed, the speaker and the recordings; neither on the others nor on
+    ``jobs``. No audio is written.
+
+    Args:
+        recordings: by speaker.
+        protect: the protector; with several processes one that can be pickled.
+        how: how much.
+        progress: called with each speaker who was heard.
+        jobs: processes.
+    """
+    of: dict[str, list[Path]] = {}
+    for each in recordings:
+        of.setdefault(each.speaker, []).append(each.path)
+    bands, clear, voices, problems = [], [], [], []
+    names: dict[str, int] = {}
+    work = partial(_of_speaker, protect, how)
+    with closing(each_in_order(work, of.items(), min(jobs, len(of)))) as outcomes:
+        for speaker, (found, lost) in zip(of, outcomes, strict=True):
+            for speed, before, after in found:
+                name = speaker if speed == 1 else f"{speaker} x{speed:g}"
+                voices.append(names.setdefault(name, len(names)))
+                clear.append(before)
+                bands.append(after)
+            problems += lost
+            progress(speaker)
+    return ProtectedSpeech(
+        tuple(bands), tuple(clear), np.array(voices), tuple(names), tuple(problems)
+    )
+
+
+_Found: TypeAlias = list[tuple[float, FloatArray, FloatArray]]
+
+
+def _of_speaker(
+    protect: Protect, how: SpeechDraws, speaker: tuple[str, Sequence[Path]]
+) -> tuple[_Found, list[str]]:
+    """Speed, clear bands and protected bands of each stretch; and what could not be used."""
+    name, paths = speaker
+    digest = hashlib.sha256(repr((how.seed, name)).encode("utf-8", "replace")).digest()
+    generator = np.random.default_rng(int.from_bytes(digest, "big"))
+    sounds, problems = [], []
+    for path in paths:
+        try:
+            sounds.append((path.name, *decoded(path)))
+        except SourceError as error:
+            problems.append(str(error))
+    found: _Found = []
+    lengths = np.array([sound.size / rate for _, sound, rate in sounds])
+    for draw in range(how.draws if sounds else 0):
+        file, sound, rate = sounds[generator.choice(len(sounds), p=lengths / lengths.sum())]
+        speed = float(how.speeds[draw % len(how.speeds)])
+        samples = round(how.seconds * speed * rate)
+        start = generator.integers(max(1, sound.size - samples))
+        clear = sound[start : start + samples]
+        if speed != 1:
+            clear = soxr.resample(clear, rate * speed, rate)
+        try:
+            made = protect(clear, rate, f"{file} {draw}", name)
+        except SourceError as error:
+            problems.append(str(error))
+            continue
+        before, after = (speech(each, rate) for each in (clear, made))
+        if min(before.size, after.size) >= SHORTEST:
+            found.append((speed, bands(before), bands(after)))
+    return found, problems
+
+
+def decoded(path: Path) -> tuple[FloatArray, int]:
+    """A whole recording, the mean of its channels, shape (n,), and its rate.
+
+    Raises:
+        SourceError: it is damaged.
+    """
+    parts = []
+    source = File(path)
+    for block in source:
+        if not isinstance(block, Block):
+            raise SourceError(block.detail or f"{source.label} breaks off")
+        parts.append(np.asarray(block.samples, np.float32).reshape(len(block.samples), -1))
+    return np.concatenate(parts).mean(axis=1), source.rate
+
+
+def speech(samples: FloatArray, rate: int) -> FloatArray:
+    """The speech of a stretch at 16 kHz, pauses left out, as the feature ``voice`` hears it."""
+    sound = np.asarray(soxr.resample(samples, rate, RATE) if rate != RATE else samples, np.float32)
+    spoken = VoiceActivity(RATE, ticks=1).process(sound)
+    ticks = sound[: spoken.size * _TICK].reshape(spoken.size, _TICK)
+    return np.asarray(ticks[spoken].ravel())
+
+
+def bands(sound: FloatArray) -> FloatArray:
+    """Log mel bands in half precision: 8 kB a second."""
+    return log_mel(sound).astype(np.float16)

@@ -1,0 +1,79 @@
+"""The voice network in torch says what the one in numpy says, and comes back as it went."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("torch", reason="needs the extra identity")
+
+import torch
+
+import monitor.networks
+from monitor.adapting.network import folded, unfolded
+from monitor.errors import StoreError
+from monitor.networks.mel import log_mel
+from monitor.networks.voice import VoiceNetwork, shipped
+from monitor.networks.weights import read_weights
+
+WEIGHTS = Path(monitor.networks.__file__).with_name("voice.npz")
+
+
+@pytest.fixture(scope="module")
+def weights() -> dict[str, np.ndarray]:
+    return read_weights(WEIGHTS)[0]
+
+
+def said(student, windows: np.ndarray) -> np.ndarray:
+    with torch.inference_mode():
+        made = student(torch.from_numpy(log_mel(windows)))
+    return np.asarray(torch.nn.functional.normalize(made).numpy())
+
+
+@pytest.mark.parametrize("seconds", [1.0, 1.73, 3.0])
+def test_torch_says_what_numpy_says(weights, seconds):
+    windows = np.random.default_rng(5).standard_normal((4, round(16_000 * seconds))) / 10
+    windows = (windows * [[1], [0.01], [1], [0]]).astype(np.float32)
+    np.testing.assert_allclose(
+        said(unfolded(weights), windows), shipped().embed(windows), atol=1e-4
+    )
+
+
+def test_torch_says_what_numpy_says_of_readers(weights, shared):
+    from monitor.adapting.protected_speech import decoded, speech
+
+    for path in sorted((shared / "speech" / "background").glob("*/*.opus"))[:3]:
+        sound = speech(*decoded(path))
+        windows = sound[: sound.size // 48_000 * 48_000].reshape(-1, 48_000)
+        found = said(unfolded(weights), windows)
+        np.testing.assert_allclose(found, shipped().embed(windows), atol=1e-4)
+
+
+def test_folded_undoes_unfolded(weights):
+    again = folded(unfolded(weights))
+    assert again.keys() == weights.keys()
+    for name, each in again.items():
+        np.testing.assert_allclose(each, weights[name], rtol=1e-5, atol=1e-7)
+
+
+def test_what_was_trained_runs_in_numpy(weights):
+    """Also where norms have moved on from letting everything pass."""
+    student = unfolded(weights)
+    generator = torch.Generator().manual_seed(0)
+    with torch.no_grad():
+        for each in student.parameters():
+            each.mul_(1 + 0.05 * torch.randn(each.shape, generator=generator))
+    windows = np.random.default_rng(5).standard_normal((2, 48_000)).astype(np.float32) / 10
+    moved = VoiceNetwork(folded(student)).embed(windows)
+    np.testing.assert_allclose(moved, said(student, windows), atol=1e-4)
+    assert np.abs(moved - shipped().embed(windows)).max() > 1e-2
+
+
+def test_weights_of_another_network_are_refused(weights):
+    lacking = {name: each for name, each in weights.items() if name != "embed.bias"}
+    wider = {**weights, "embed": np.ones((2, 2), np.float32)}
+    for wrong in (lacking, wider, {**weights, "more": np.ones(3)}, {}):
+        with pytest.raises(StoreError, match="another network"):
+            unfolded(wrong)
