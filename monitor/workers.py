@@ -10,16 +10,28 @@ import threading
 import time
 from _thread import interrupt_main
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Sized
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from multiprocessing import connection, get_context, parent_process
-from typing import Any, TypeVar
+from pathlib import Path
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 from monitor.errors import MonitorError
 
-__all__ = ["THREADS", "cores", "each_in_order", "no_interrupt", "worthwhile"]
+__all__ = [
+    "THREADS",
+    "Jobs",
+    "Workers",
+    "absolute",
+    "cores",
+    "each_in_order",
+    "here",
+    "no_interrupt",
+    "one_torch_thread",
+    "worthwhile",
+]
 
 AHEAD = 4
 """Results that may wait for an earlier one, and work that is handed out, for each process."""
@@ -29,6 +41,24 @@ _GRACE_SECONDS = 2.0
 
 _Task = TypeVar("_Task")
 _Result = TypeVar("_Result")
+
+
+class Workers(Protocol):
+    """Who does the work elsewhere than in this process and its children: `monitor.cluster`."""
+
+    def each_in_order(
+        self,
+        work: Callable[[_Task], _Result],
+        tasks: Iterable[_Task],
+        reads: Callable[[_Task], Iterable[Path]],
+        alike: Callable[[], object],
+    ) -> Generator[_Result, None, None]:
+        """As `each_in_order`."""
+        ...
+
+
+Jobs: TypeAlias = int | Workers
+"""Who does the work: so many processes of this machine, or workers elsewhere."""
 
 _busy = _stopping = False
 """Of a worker: it may be interrupted (between tasks it holds the queues' locks), and shall be."""
@@ -60,8 +90,28 @@ def worthwhile(lengths: Iterable[float], each: float) -> int:
     return max(1, int(total // each))
 
 
+def absolute(path: Path) -> Path:
+    """A path that means the same in another working folder; links stay as they are."""
+    return Path(os.path.abspath(path))  # noqa: PTH100
+
+
+def here(jobs: Jobs, tasks: Sized) -> bool:
+    """Whether this very process would do these tasks.
+
+    Example:
+        >>> here(2, ["one"]), here(2, ["one", "two"])
+        (True, False)
+    """
+    return isinstance(jobs, int) and min(jobs, len(tasks)) <= 1
+
+
 def each_in_order(
-    work: Callable[[_Task], _Result], tasks: Iterable[_Task], jobs: int = 1
+    work: Callable[[_Task], _Result],
+    tasks: Iterable[_Task],
+    jobs: Jobs = 1,
+    *,
+    reads: Callable[[_Task], Iterable[Path]] = lambda _: (),
+    alike: Callable[[], object] = lambda: None,
 ) -> Generator[_Result, None, None]:
     """``work(task)`` for every task, in order, each with one thread.
 
@@ -72,18 +122,27 @@ def each_in_order(
         work: a function that another process can import; an exception of it is raised here.
         tasks: taken as they are needed; they and the results must be picklable.
         jobs: processes; 1 works in this one. Python starts them afresh, so that a script must
-            begin its work under ``if __name__ == "__main__":``.
+            begin its work under ``if __name__ == "__main__":``. Or a `monitor.cluster.Cluster`.
+        reads: files that a task needs, by absolute paths; a worker elsewhere that cannot read what
+            can be read here is named, and nothing goes on.
+        alike: says what the results depend on beside the task, such as marks of networks; a worker
+            elsewhere that says otherwise is named, and nothing goes on.
 
     Raises:
-        MonitorError: a process was ended from outside.
+        MonitorError: a process was ended from outside, or workers elsewhere are lost or unfit.
 
     Example:
         >>> list(each_in_order(len, ["a", "", "bc"]))
         [1, 0, 2]
     """
+    if not isinstance(jobs, int):
+        yield from jobs.each_in_order(work, tasks, reads, alike)
+        return
+    if isinstance(tasks, Sized):
+        jobs = min(jobs, len(tasks))
     if jobs <= 1:
         for task in tasks:
-            with _one_thread():
+            with one_torch_thread():
                 result = work(task)
             yield result
         return
@@ -149,14 +208,14 @@ def _do(work: Callable[[_Task], _Result], task: _Task) -> _Result:
     try:
         if _stopping:
             raise KeyboardInterrupt
-        with _one_thread():
+        with one_torch_thread():
             return work(task)
     finally:
         _busy = False
 
 
 @contextmanager
-def _one_thread() -> Iterator[None]:
+def one_torch_thread() -> Iterator[None]:
     """The last bits of torch depend on its threads."""
     torch: Any = sys.modules.get("torch")
     if torch is None:

@@ -30,7 +30,7 @@ LAYERS = [
     },
     {"archives", "crowds", "locks", "maths", "records", "workers"},
     {"kinds"},
-    {"atomic", "brings", "networks", "processes"},
+    {"atomic", "brings", "cluster", "networks", "processes"},
     {"documents", "protocols", "result_cache"},
     {"features", "population", "sources", "sinks", "plots"},
     {"corpus", "stream", "alerts", "evaluation"},

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from monitor.cli.jobs import jobs_option, processes
+from monitor.cli.jobs import jobs_option, processes, scheduler_option
 from monitor.cli.options import (
     MOST_REPLICATES,
     Features,
@@ -43,6 +43,7 @@ _WORTHWHILE = 100
 @ecapa_option
 @speaker_model_option
 @jobs_option
+@scheduler_option
 @click.option(
     "--lengths",
     type=Numbers(),

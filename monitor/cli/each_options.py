@@ -7,7 +7,7 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from copy import deepcopy
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -59,6 +59,30 @@ class OneOfMany:
             return Chain(sources)
 
         return self._run(opened, allow_overlap=self.allow_overlap)
+
+    def elsewhere(self) -> OneOfMany:
+        """As it is sent to workers of a cluster, which have another working folder.
+
+        Raises:
+            UsageError: alerts shall do something.
+        """
+        acting = [name for name, given in self.alerting.receivers.items() if given]
+        if acting:
+            raise UsageError(
+                f"{acting[0]} acts where the command runs: leave it out with --scheduler"
+            )
+        store, law_file = map(_absolute, (self.options.store, self.options.law_file))
+        return replace(self, options=replace(self.options, store=store, law_file=law_file))
+
+    def needs(self) -> list[Path]:
+        """What is read beside the recording."""
+        return [Path(name) for name in self.options.files if Path(name).exists()]
+
+    def marks(self) -> object:
+        """Of the networks that make what is heard, where this is called."""
+        from monitor.features.registry import defaults, marks_of
+
+        return marks_of(self.options.features or defaults())
 
     def notices(self, recordings: Sequence[Path]) -> list[str]:
         """What is to be said before any is heard, from opening one that can be opened.
@@ -191,22 +215,34 @@ class Each:
             say(f"monitor: note: {notice}")
         known = [seconds_of(path) for path in recordings]
         lengths = {p: s or UNKNOWN_SECONDS for p, s in zip(recordings, known, strict=True)}
-        jobs, began, rows = processes_for(jobs, known), time.monotonic(), []
+        workers, began, rows = processes_for(jobs, known), time.monotonic(), []
+        sent = one if isinstance(workers, int) else one.elsewhere()
         with SummaryFile(self.summary, one.settings(), resume=resume, replace=replace) as summary:
             try:
                 with (
                     progress_over(sum(lengths.values()) / 60, "measuring", "min") as step,
-                    closing(hear_each(recordings, one, summary, jobs)) as done,
+                    closing(
+                        hear_each(
+                            recordings, sent, summary, workers, reads=sent.needs(), alike=sent.marks
+                        )
+                    ) as done,
                 ):
                     for row in done:
                         step(row.path.name, lengths[row.path] / 60)
                         rows.append(row)
-            except KeyboardInterrupt:
+            except (KeyboardInterrupt, MonitorError):
                 say("monitor: to go on later, run the same command with --resume")
                 raise
         tell(rows, time.monotonic() - began)
         say(f"monitor: the summary is {self.summary}")
         return worst(row.status for row in rows)
+
+
+def _absolute(name: str | None) -> str | None:
+    """The path of a file; what is none, such as ``reference``, stays."""
+    from monitor.workers import absolute
+
+    return name if name is None or not Path(name).exists() else str(absolute(Path(name)))
 
 
 def tell(rows: Sequence[SummaryRow], took: float) -> None:

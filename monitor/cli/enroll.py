@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from monitor.cli.jobs import jobs_option, processes
+from monitor.cli.jobs import jobs_option, processes, scheduler_option
 from monitor.cli.live import device_option
 from monitor.cli.options import (
     Features,
@@ -70,6 +70,7 @@ SECONDS = 120.0
 @ecapa_option
 @speaker_model_option
 @jobs_option
+@scheduler_option
 def command(
     paths: tuple[Path, ...],
     speaker: str | None,

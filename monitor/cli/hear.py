@@ -8,7 +8,13 @@ from pathlib import Path
 
 import click
 
-from monitor.cli.jobs import UNKNOWN_SECONDS, jobs_option, seconds_of
+from monitor.cli.jobs import (
+    UNKNOWN_SECONDS,
+    jobs_option,
+    scheduled,
+    scheduler_option,
+    seconds_of,
+)
 from monitor.cli.options import Features, Seconds, ecapa_option, speaker_model_option
 from monitor.cli.saying import say
 
@@ -45,6 +51,7 @@ __all__ = ["command"]
     help="Hear this channel, from 1. [default: all, mixed]",
 )
 @jobs_option
+@scheduler_option
 def command(
     corpus: Path,
     output: Path,
@@ -75,7 +82,7 @@ def command(
     from monitor.cli.progress import progress_over
     from monitor.corpus.finding import find
     from monitor.corpus.tables import said_of_speakers
-    from monitor.errors import SourceError, UsageError
+    from monitor.errors import MonitorError, SourceError, UsageError
     from monitor.features.registry import defaults
     from monitor.phrases import plural
     from monitor.run.status import INCOMPLETE
@@ -92,6 +99,7 @@ def command(
     load_identity(manner.features, [order.source for order in wanted])
     lengths = {order: _length(order.source, seconds) for order in wanted}
     wanted.sort(key=lambda order: -lengths[order])  # else the last process works alone
+    workers = scheduled(jobs) or cores()
     listed = sorted(wanted, key=lambda order: order.target)
     said = said_of_speakers(corpus)
     write_manifest(output, listed, said)
@@ -99,7 +107,7 @@ def command(
     try:
         with (
             progress_over(sum(lengths.values()) / 60, "hearing", "min") as step,
-            closing(keep(wanted, manner, jobs or cores())) as results,
+            closing(keep(wanted, manner, workers, output)) as results,
         ):
             for kept in results:
                 step(kept.order.source.name, lengths[kept.order] / 60)
@@ -107,7 +115,7 @@ def command(
                 problems += [kept.problem] if kept.problem else []
                 if not kept.whole:
                     skipped.add(kept.order)
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, MonitorError):
         say("monitor: what was heard is kept; to go on, run the same command again")
         raise
     if len(skipped) == len(wanted):

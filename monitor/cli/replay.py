@@ -10,7 +10,7 @@ import click
 
 from monitor.cli.alerting import Alerting, alert_options
 from monitor.cli.each_options import Each, OneOfMany, each_options
-from monitor.cli.jobs import jobs_option
+from monitor.cli.jobs import check_not_scheduled, jobs_option, scheduler_option
 from monitor.cli.jsonlog import JsonLog, jsonl_options
 from monitor.cli.ledger_options import LedgerOptions, ledger_options
 from monitor.cli.monitor_options import MonitorOptions, hearing_options
@@ -57,6 +57,7 @@ __all__ = ["command"]
 )
 @each_options
 @jobs_option
+@scheduler_option
 @shown_options
 def command(
     recordings: tuple[str, ...],
@@ -115,6 +116,7 @@ def command(
     ):
         one = OneOfMany(options, alerting, start, end, allow_overlap, shown.top or 1)
         return each.hear(recordings, one, jobs, resume=resume, replace=log.replace)
+    check_not_scheduled("add --each")
     alerting.check_ledger(of_ledger.ledger)
     file = log.file([*recordings, *options.files, of_ledger.ledger], resume=resume)
     telling = Telling(file, plot)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from monitor.cli.jobs import jobs_option, processes
+from monitor.cli.jobs import jobs_option, processes, scheduler_option
 from monitor.cli.options import (
     Features,
     Numbers,
@@ -100,6 +100,7 @@ _FILE = click.Path(path_type=Path)
 @click.option("--group-by", metavar="COLUMN", help="The column of that table.")
 @click.option("--allow-overlap", is_flag=True, help="With -p: score what was enrolled, too.")
 @jobs_option
+@scheduler_option
 def command(
     corpus: Path,
     output: Path,

@@ -23,6 +23,7 @@ __all__ = [
     "defaults",
     "followed",
     "make",
+    "marks_of",
     "ready",
     "register",
     "superseded",
@@ -75,11 +76,19 @@ def _own(name: str, path: str) -> Feature:
     return made
 
 
-if _OFFERED := os.environ.get("MONITOR_OFFERED"):  # by the process that began this one
-    _NAME, _, _PATH = _OFFERED.partition("=")
-    FEATURES[_NAME] = Registered(
-        partial(_class_of, "speaker_model", "SpeakerModel"), partial(_own, _NAME, _PATH)
-    )
+def _take_offered() -> None:
+    """The network of a file that the process offers which began this one, or asked it to work."""
+    if offered := os.environ.get("MONITOR_OFFERED"):
+        name, _, path = offered.partition("=")
+        FEATURES.setdefault(
+            name,
+            Registered(
+                partial(_class_of, "speaker_model", "SpeakerModel"), partial(_own, name, path)
+            ),
+        )
+
+
+_take_offered()
 
 
 def make(features: Iterable[str | Feature]) -> list[Feature]:
@@ -94,6 +103,20 @@ def make(features: Iterable[str | Feature]) -> list[Feature]:
         ['f0']
     """
     return [_registered(each).new() if isinstance(each, str) else each for each in features]
+
+
+def marks_of(features: Iterable[str]) -> dict[str, str | None]:
+    """By name, the mark of the network that makes a feature here; None where there is none.
+
+    Raises:
+        UsageError, StoreError: as `make`.
+
+    Example:
+        >>> marks_of(["f0"])
+        {'f0': None}
+    """
+    _take_offered()
+    return {feature.spec.name: feature.spec.network for feature in make(features)}
 
 
 def register(feature: Callable[[], Feature]) -> None:

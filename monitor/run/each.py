@@ -16,7 +16,7 @@ from monitor.errors import SourceError, UsageError
 from monitor.run.outcome import hear_one
 from monitor.run.summary_file import COLUMNS, SummaryFile, append, row_of
 from monitor.sources.fingerprints import file_hash
-from monitor.workers import each_in_order
+from monitor.workers import Jobs, absolute, each_in_order
 
 if TYPE_CHECKING:
     from monitor.run.run import Run
@@ -44,6 +44,14 @@ class SummaryRow:
         return int(self.cells["exit_status"])
 
 
+@dataclass(frozen=True, slots=True)
+class _Task:
+    """A recording to be heard: what the summary calls it, and where it is."""
+
+    name: str
+    path: Path
+
+
 def recordings_of(names: Sequence[str]) -> list[Path]:
     """The recordings that files and folders stand for, each once, in natural order.
 
@@ -67,7 +75,10 @@ def hear_each(
     recordings: Sequence[Path],
     opened: Callable[[Path], Run],
     summary: SummaryFile,
-    jobs: int = 1,
+    jobs: Jobs = 1,
+    *,
+    reads: Sequence[Path] = (),
+    alike: Callable[[], object] = lambda: None,
 ) -> Generator[SummaryRow, None, None]:
     """Hear every recording that the summary has not, and write its line.
 
@@ -78,14 +89,16 @@ def hear_each(
         recordings: from `recordings_of`.
         opened: gives the run of a recording, fresh; picklable where there are several processes.
         summary: opened.
-        jobs: processes; the summary does not depend on it.
+        jobs: processes, or a cluster; the summary does not depend on it.
+        reads: files that a run needs beside the recording.
+        alike: as of `monitor.workers.each_in_order`.
 
     Yields:
         each line, in the order of the recordings; those that were there first.
 
     Raises:
         StoreError: the summary cannot be written.
-        MonitorError: a process was ended from outside.
+        MonitorError: a process was ended from outside, or workers elsewhere are lost or unfit.
     """
     left = []
     for path in recordings:
@@ -94,9 +107,15 @@ def hear_each(
             yield SummaryRow(path, dict(summary.rows[name]), heard=False)
         else:
             left.append(path)
-    work = partial(_hear, opened, summary.settings, summary.path)
-    with closing(each_in_order(work, left, min(jobs, len(left)))) as rows:
-        yield from rows
+    elsewhere = not isinstance(jobs, int)  # there nobody may append: shared files know no order
+    work = partial(_hear, opened, summary.settings, None if elsewhere else summary.path)
+    tasks = [_Task(name_of(path), absolute(path)) for path in left]
+    made = each_in_order(work, tasks, jobs, reads=lambda task: [task.path, *reads], alike=alike)
+    with closing(made) as rows:
+        for path, row in zip(left, rows, strict=True):
+            if elsewhere:
+                append(summary.path, [row[column] for column in COLUMNS])
+            yield SummaryRow(path, row, heard=True)
     summary.finish()
 
 
@@ -110,12 +129,14 @@ def name_of(path: Path) -> str:
     return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in path.as_posix())
 
 
-def _hear(opened: Callable[[Path], Run], settings: str, summary: Path, path: Path) -> SummaryRow:
-    """One recording, and its line."""
-    fingerprint = _fingerprint(path)
-    row = row_of(name_of(path), hear_one(path, opened), fingerprint, settings)
-    append(summary, row)
-    return SummaryRow(path, dict(zip(COLUMNS, row, strict=True)), heard=True)
+def _hear(
+    opened: Callable[[Path], Run], settings: str, summary: Path | None, task: _Task
+) -> dict[str, str]:
+    """The line of a recording, which is written to the summary where that is at hand."""
+    row = row_of(task.name, hear_one(task.path, opened), _fingerprint(task.path), settings)
+    if summary is not None:
+        append(summary, row)
+    return dict(zip(COLUMNS, row, strict=True))
 
 
 def _fingerprint(path: Path) -> str:

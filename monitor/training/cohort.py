@@ -21,6 +21,7 @@ from monitor.population.templates import FeatureTemplates
 from monitor.training.hearing import hear_in_order
 from monitor.training.listening import Listener, SpeechFrames
 from monitor.types import TICKS_PER_SECOND, AnyArray
+from monitor.workers import Jobs
 
 __all__ = ["FEWEST", "cohort_from", "cohort_of"]
 
@@ -29,7 +30,7 @@ FEWEST = 10
 
 
 def cohort_from(
-    path: Path, specs: Mapping[str, FeatureSpec], known: Collection[str], jobs: int = 1
+    path: Path, specs: Mapping[str, FeatureSpec], known: Collection[str], jobs: Jobs = 1
 ) -> tuple[Cohort, tuple[str, ...], tuple[str, ...]]:
     """A population's cohort, or one made of a corpus.
 
@@ -38,7 +39,7 @@ def cohort_from(
         specs: of the features that are calibrated; all of them must be made alike.
         known: names of people who are enrolled or calibrate: they are left out. A population's
             cohort has no names, so that nobody is left out of it.
-        jobs: processes that listen.
+        jobs: processes that listen, or a cluster.
 
     Returns:
         the cohort; names of those left out; and one line for each file that was skipped.
@@ -72,7 +73,7 @@ def cohort_from(
 
 
 def cohort_of(
-    corpus: Corpus, *, features: Sequence[str] | None = None, about: str = "", jobs: int = 1
+    corpus: Corpus, *, features: Sequence[str] | None = None, about: str = "", jobs: Jobs = 1
 ) -> tuple[Cohort, tuple[str, ...]]:
     """All that each speaker of a corpus said in one sketch, in the order of the speakers.
 
@@ -80,7 +81,7 @@ def cohort_of(
         corpus: people who are nobody's template.
         features: names; None takes all that are ready for audio, and what a frames file holds.
         about: whose voices these are.
-        jobs: processes that listen.
+        jobs: processes that listen, or a cluster.
 
     Returns:
         counts in as few bytes as hold them, and means of embeddings in half precision (a cosine

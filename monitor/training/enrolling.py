@@ -24,6 +24,7 @@ from monitor.safe_text import LONGEST_NAME, file_name
 from monitor.training.hearing import SLICE_TICKS, hear_in_order
 from monitor.training.listening import Listener, SpeechFrames
 from monitor.types import AnyArray
+from monitor.workers import Jobs
 
 __all__ = ["Enrolment", "enrol"]
 
@@ -49,7 +50,7 @@ def enrol(
     features: Sequence[str | Feature] | None = None,
     seconds: float = 120.0,
     progress: Callable[[Recording], None] = lambda _: None,
-    jobs: int = 1,
+    jobs: Jobs = 1,
 ) -> Enrolment:
     """Make a template of at most ``seconds`` speech seconds for every speaker of a corpus.
 
@@ -62,7 +63,7 @@ def enrol(
             for ready-made frames.
         seconds: D, speech seconds, rounded down to whole slices.
         progress: called after each recording.
-        jobs: processes that listen; the result does not depend on it.
+        jobs: processes that listen, or a cluster; the result does not depend on it.
 
     Raises:
         CorpusError: nobody could be enrolled.

@@ -19,7 +19,7 @@ from monitor.atomic import atomic_write, not_written, sweep
 from monitor.corpus.recordings import Corpus
 from monitor.errors import SourceError, UsageError
 from monitor.features.extractor import Extractor
-from monitor.features.registry import FEATURES, make
+from monitor.features.registry import FEATURES, make, marks_of
 from monitor.features.tracks import join_runs
 from monitor.kinds import FeatureSpec
 from monitor.protocols import Feature
@@ -30,7 +30,7 @@ from monitor.sources.frames import FramesFile, write_frames
 from monitor.sources.registry import is_frames
 from monitor.types import TICKS_PER_SECOND, Block, Frames
 from monitor.version import __version__
-from monitor.workers import each_in_order
+from monitor.workers import Jobs, absolute, each_in_order
 
 __all__ = [
     "HearingOptions",
@@ -168,7 +168,10 @@ def write_manifest(
 
 
 def keep(
-    wanted: Sequence[HearingOrder], manner: HearingOptions, jobs: int = 1
+    wanted: Sequence[HearingOrder],
+    manner: HearingOptions,
+    jobs: Jobs = 1,
+    folder: Path | None = None,
 ) -> Generator[OrderOutcome, None, None]:
     """Hear what is not there yet, in order; what is there, whole and as it would be made, stays.
 
@@ -179,17 +182,30 @@ def keep(
     Args:
         wanted: from `orders`.
         manner: how to hear.
-        jobs: processes; the files do not depend on it.
+        jobs: processes, or a cluster, whose workers write the files; these do not depend on it.
+        folder: whose manifest workers elsewhere must see.
 
     Raises:
         UsageError: the features cannot be made.
         StoreError: a file cannot be written.
-        MonitorError: a process was ended from outside.
+        MonitorError: a process was ended from outside, or workers elsewhere are lost or unfit.
     """
     note = manner.noted(make(manner.features))
     work = partial(_keep, manner, note)
-    with closing(each_in_order(work, wanted, min(jobs, len(wanted)))) as results:
-        yield from results
+    beside = () if folder is None else (absolute(folder / MANIFEST),)
+    tasks = [
+        replace(each, source=absolute(each.source), target=absolute(each.target)) for each in wanted
+    ]
+    made = each_in_order(
+        work,
+        tasks,
+        jobs,
+        reads=lambda order: (order.source, *beside),
+        alike=partial(marks_of, manner.features),
+    )
+    with closing(made) as results:
+        for order, outcome in zip(wanted, results, strict=True):
+            yield replace(outcome, order=order)
 
 
 def hear(path: Path, features: Sequence[Feature], manner: HearingOptions) -> Frames:

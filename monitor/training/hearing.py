@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Generator, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import groupby
 
 from monitor.corpus.recordings import Recording
 from monitor.errors import MonitorError, UsageError
+from monitor.features.registry import marks_of
 from monitor.kinds import FeatureSpec
 from monitor.population.population import SLICE_SECONDS
 from monitor.sources.fingerprints import recording_hashes
 from monitor.sources.registry import is_frames
 from monitor.training.listening import Listener, SpeechFrames
 from monitor.types import TICKS_PER_SECOND
-from monitor.workers import each_in_order
+from monitor.workers import Jobs, absolute, each_in_order, here
 
 __all__ = ["SLICE_TICKS", "HearingOutcome", "hear_in_order"]
 
@@ -45,7 +46,7 @@ def hear_in_order(
     listener: Listener,
     *,
     slices: int | None = None,
-    jobs: int = 1,
+    jobs: Jobs = 1,
 ) -> Generator[HearingOutcome, None, None]:
     """Every recording, in order; what comes out does not depend on ``jobs``.
 
@@ -54,11 +55,12 @@ def hear_in_order(
         listener: knows the features; afterwards what their frames look like.
         slices: for templates: of each speaker only as much is heard as so many slices take, which
             no two sessions share. None hears everything.
-        jobs: processes. Ready-made frames, and features that are objects, are heard in this one.
+        jobs: processes, or a cluster. Ready-made frames, and features that are objects, are heard
+            in this one.
 
     Raises:
         UsageError: the features cannot be made.
-        MonitorError: a process was ended from outside.
+        MonitorError: a process was ended from outside, or workers elsewhere are lost or unfit.
     """
     whole = slices is None
     groups = [
@@ -68,15 +70,24 @@ def hear_in_order(
     tasks = [tuple(recording for _, recording in group) for group in groups]
     names = listener.names
     given = any(is_frames(recording.path) for recording in recordings)
-    if names is None or given or min(jobs, len(tasks)) <= 1:
+    if names is None or given or here(jobs, tasks):
         for outcomes in each_in_order(partial(_hear, listener, slices), tasks):
             yield from outcomes
         return
     work = partial(_hear_apart, names, slices)
-    with closing(each_in_order(work, tasks, min(jobs, len(tasks)))) as results:
-        for specs, outcomes in results:
+    away = [tuple(replace(r, path=absolute(r.path)) for r in task) for task in tasks]
+    made = each_in_order(
+        work,
+        away,
+        jobs,
+        reads=lambda task: [recording.path for recording in task],
+        alike=partial(marks_of, names),
+    )
+    with closing(made) as results:
+        for task, (specs, outcomes) in zip(tasks, results, strict=True):
             listener.specs = listener.specs or specs
-            yield from outcomes
+            for recording, outcome in zip(task, outcomes, strict=True):
+                yield replace(outcome, recording=recording)
 
 
 def _hear_apart(

@@ -16,6 +16,7 @@ from monitor.training.hearing import hear_in_order
 from monitor.training.listening import Listener, SpeechFrames
 from monitor.training.session_frames import SessionFrames
 from monitor.types import BoolArray
+from monitor.workers import Jobs
 
 __all__ = ["UNITS_PER_SECOND", "SpeakerSpeech", "collect", "join", "units_of"]
 
@@ -71,9 +72,9 @@ def collect(
     *,
     features: Sequence[str] | None = None,
     progress: Callable[[Recording], None] = lambda _: None,
-    jobs: int = 1,
+    jobs: Jobs = 1,
 ) -> tuple[list[SpeakerSpeech], dict[str, FeatureSpec], tuple[str, ...]]:
-    """Hear a whole corpus, by so many processes; what is heard does not depend on ``jobs``.
+    """Hear a whole corpus, by processes or a cluster; what is heard does not depend on ``jobs``.
 
     Returns:
         the voices, the spec of each feature, and one line for each file that was skipped or

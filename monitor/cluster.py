@@ -1,0 +1,365 @@
+"""Does work on the workers of a dask scheduler: several machines, or processes of this one.
+
+dask's messages are pickles: whoever reaches a scheduler, a worker or what runs between them can run
+code there and here. Use schedulers that you trust, on a private network or with TLS (SECURITY.md).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+import pickle
+import threading
+from asyncio import CancelledError
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, TypeVar
+
+from monitor.errors import MonitorError, UsageError
+from monitor.managed import Managed
+from monitor.threads import one_thread
+from monitor.workers import AHEAD, cores, no_interrupt, one_torch_thread
+
+__all__ = ["Cluster"]
+
+CONNECT_SECONDS = 5.0
+"""To reach a scheduler."""
+_LOOK_SECONDS = 5.0
+"""Between looks at whether there are any workers."""
+_INSTALL = "pip install 'speaker-disclosure-monitor[cluster]'"
+_SAME = "install the same there"
+_LIBRARIES = ("numpy", "scipy", "soundfile", "soxr", "webrtcvad-wheels")
+"""On which the last bits of what is heard depend."""
+_ENVIRONMENT = ("MONITOR_ECAPA", "MONITOR_OFFERED")
+"""Paths of networks; a worker's own counts more."""
+
+_Task = TypeVar("_Task")
+_Result = TypeVar("_Result")
+
+
+@dataclass(frozen=True, slots=True)
+class _Terms:
+    """What must be the same on a worker as here.
+
+    Attributes:
+        code: mark of the package, its networks included.
+        libraries: their versions.
+        alike: what ``alike`` says.
+        environment: where networks of one's own lie.
+    """
+
+    code: str
+    libraries: dict[str, str]
+    alike: object
+    environment: dict[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class _Order:
+    """One task, as it travels.
+
+    Attributes:
+        work, alike, task: as given to `Cluster.each_in_order`.
+        terms: under which it is done.
+        sizes: bytes of each file that it reads, where it can be read here.
+    """
+
+    work: Callable[[Any], Any]
+    alike: Callable[[], object]
+    task: Any
+    terms: _Terms
+    sizes: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class _Failed:
+    """What comes back where the work ended with an error."""
+
+    error: Exception
+
+
+class Cluster(Managed):
+    """The workers of a dask scheduler, for `monitor.workers.each_in_order`.
+
+    Results do not depend on how many workers there are, nor on which does what. What a worker that
+    dies was doing is done by another one. Each process of the workers does one task at a time, with
+    one thread; workers may come and go.
+
+    Args:
+        where: of the scheduler, as ``tcp://HOST:PORT`` or ``tls://HOST:PORT`` (its certificates as
+            dask's configuration says); or ``local`` for one worker a core of this machine, and
+            ``local:K`` for K of them, reached through certificates of their own by nobody else.
+        tell: called with a line where there is something to be waited for.
+
+    Raises:
+        UsageError: no such place, or the extra ``cluster`` is not installed.
+        MonitorError: the scheduler cannot be reached, or runs another version.
+    """
+
+    def __init__(self, where: str, tell: Callable[[str], None] = lambda _: None) -> None:
+        self._where, self._tell = where, tell
+        self._held = ExitStack()
+        try:
+            self._client = self._connect()
+            self._check_code()
+        except BaseException:
+            self.close()
+            raise
+
+    def each_in_order(
+        self,
+        work: Callable[[_Task], _Result],
+        tasks: Iterable[_Task],
+        reads: Callable[[_Task], Iterable[Path]],
+        alike: Callable[[], object],
+    ) -> Generator[_Result, None, None]:
+        """``work(task)`` for every task, in order: see `monitor.workers.each_in_order`."""
+        environment = {name: os.environ[name] for name in _ENVIRONMENT if name in os.environ}
+        terms = _Terms(_code(), _libraries(), alike(), environment)
+        name = getattr(getattr(work, "func", work), "__name__", "work").strip("_")
+        waiting: deque[Any] = deque()
+        try:
+            for number, task in enumerate(tasks):
+                order = _Order(work, alike, task, terms, _sizes(reads(task)))
+                key = f"monitor-{name}-{os.urandom(8).hex()}-{number}"
+                with self._gone_is_told():
+                    waiting.append(self._client.submit(_do, order, key=key, pure=False))
+                if len(waiting) >= self._room():
+                    yield self._result(waiting.popleft())
+            while waiting:
+                yield self._result(waiting.popleft())
+        finally:
+            for future in waiting:
+                future.release()
+
+    def close(self) -> None:
+        """Let go of the scheduler, and end a local cluster."""
+        self._held.close()
+
+    def _connect(self) -> Any:
+        try:
+            with no_interrupt():  # a local cluster's processes do not hear of Ctrl-C
+                import dask
+                from distributed import Client
+        except ModuleNotFoundError as error:
+            raise UsageError(f"a scheduler needs {error.name}: {_INSTALL}") from None
+        self._held.enter_context(_quiet())
+        self._held.enter_context(
+            dask.config.set({"distributed.comm.timeouts.connect": CONNECT_SECONDS})
+        )
+        scheme, _, rest = self._where.partition(":")
+        if scheme == "local":
+            return self._held.enter_context(self._local(rest))
+        if scheme not in ("tcp", "tls") or not rest.startswith("//"):
+            raise UsageError(
+                f"{self._where!r} is no scheduler: give tcp://HOST:PORT, tls://HOST:PORT, or local"
+            )
+        try:
+            client = Client(self._where, timeout=CONNECT_SECONDS, set_as_default=False)
+        except (OSError, ValueError, TypeError, RuntimeError) as error:
+            reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+            raise MonitorError(
+                f"no dask scheduler answers at {self._where} ({reason}); start one with "
+                "`dask scheduler --host HOST`, or check the address"
+            ) from None
+        return self._held.enter_context(client)
+
+    @contextmanager
+    def _local(self, count: str) -> Iterator[Any]:
+        """A client of processes of this machine that nobody else can reach."""
+        import dask
+        from distributed import Client, LocalCluster
+        from distributed.security import Security
+
+        if count and not (count.isdecimal() and int(count) > 0):
+            raise UsageError(f"local:{count}: K of local:K is a number of processes")
+        try:
+            security = Security.temporary()
+        except ImportError:
+            raise UsageError(
+                f"a local cluster needs cryptography, lest others reach it: {_INSTALL}"
+            ) from None
+        spill = {f"distributed.worker.memory.{name}": False for name in ("target", "spill")}
+        with dask.config.set(spill), no_interrupt():
+            cluster = LocalCluster(
+                n_workers=int(count or cores()),
+                threads_per_worker=1,
+                host="127.0.0.1",
+                dashboard_address=None,
+                security=security,
+                silence_logs=logging.CRITICAL,
+            )
+        with cluster, Client(cluster, security=security, set_as_default=False) as client:
+            yield client
+
+    def _check_code(self) -> None:
+        """Refuse a scheduler, or workers that are there, on which the program is not the same."""
+        with self._gone_is_told():
+            try:
+                codes = {f"the scheduler {self._where}": self._client.run_on_scheduler(_code)}
+            except ImportError as error:  # it has to read what is sent to workers
+                codes = {f"the scheduler {self._where}": error}
+            found = self._client.run(_code, on_error="return")
+        codes |= {f"worker {address}": each for address, each in found.items()}
+        for place, code in codes.items():
+            if isinstance(code, Exception):
+                raise MonitorError(f"{place} cannot load the program ({code}); {_SAME}")
+            if code != _code():
+                raise MonitorError(_unlike(place))
+
+    def _room(self) -> int:
+        """Tasks that may be out at once."""
+        with self._gone_is_told():
+            threads: int = sum(self._client.nthreads().values())
+        return AHEAD * max(2, threads)
+
+    def _result(self, future: Any) -> Any:
+        """Of one order."""
+        from distributed import KilledWorker
+
+        told = False
+        while True:
+            try:
+                with self._gone_is_told():
+                    try:
+                        done = future.result(timeout=_LOOK_SECONDS)
+                    except TimeoutError:
+                        alone = not self._client.nthreads()
+                        if alone and not told:
+                            self._tell(
+                                f"waiting for workers: dask worker {self._where} --nthreads 1"
+                            )
+                        told = alone
+                        continue
+            except KilledWorker as error:
+                raise MonitorError(
+                    "several workers have ended in the midst of the same work, the last of them "
+                    f"{error.last_worker.address} (killed, or out of memory?)"
+                ) from None
+            except (ImportError, AttributeError, pickle.UnpicklingError) as error:
+                raise MonitorError(f"a worker cannot load the program ({error}); {_SAME}") from None
+            if isinstance(done, _Failed):
+                raise done.error
+            return done
+
+    @contextmanager
+    def _gone_is_told(self) -> Iterator[None]:
+        """A scheduler that is no longer there is one line."""
+        try:
+            yield
+        except (OSError, CancelledError, RuntimeError) as error:
+            raise MonitorError(
+                f"the scheduler {self._where} has gone in the midst of the work "
+                f"({type(error).__name__}); start it again, and run the same command"
+            ) from None
+
+
+def _sizes(paths: Iterable[Path]) -> dict[str, int]:
+    """Bytes of those that can be read here: of others, the work itself says what is wrong."""
+    return {str(path): path.stat().st_size for path in paths if os.access(path, os.R_OK)}
+
+
+@cache
+def _code() -> str:
+    """A mark of the package as it is here: its code and the networks that ship."""
+    root = Path(__file__).parent
+    digest = hashlib.sha256()
+    for path in sorted(root.rglob("*")):
+        if path.suffix in (".py", ".npz", ".json"):
+            digest.update(path.relative_to(root).as_posix().encode())
+            digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+def _unlike(place: str) -> str:
+    return f"{place} has another version of the program or its networks than here; {_SAME}"
+
+
+def _libraries() -> dict[str, str]:
+    return {name: version(name) for name in _LIBRARIES}
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Silence the loggers of dask, which say in many lines what is said here in one."""
+    names = [name for name in logging.root.manager.loggerDict if name.startswith("distributed")]
+    before = {name: logging.getLogger(name).level for name in names}
+    for name in names:
+        logging.getLogger(name).setLevel(logging.CRITICAL + 1)
+    try:
+        yield
+    finally:
+        for name, level in before.items():
+            logging.getLogger(name).setLevel(level)
+
+
+_one_at_a_time = threading.Lock()
+"""Of a worker: whatever its threads, one task has the processor and the environment."""
+_agreed: list[_Terms] = []
+"""Of a worker: the terms that it last agreed to."""
+
+
+def _do(order: _Order) -> Any:
+    """The work, on a worker."""
+    with _one_at_a_time:
+        before = {name: os.environ.get(name) for name in order.terms.environment}
+        for name, value in order.terms.environment.items():
+            os.environ.setdefault(name, value)
+        try:
+            _check(order)
+            try:
+                with one_thread(), one_torch_thread():
+                    return order.work(order.task)
+            except MonitorError as error:
+                error.args = (f"{error} (on {_worker()})", *error.args[1:])
+                raise
+        except Exception as error:
+            return _Failed(error)
+        finally:
+            for name, own in before.items():
+                if own is None:
+                    del os.environ[name]
+
+
+def _check(order: _Order) -> None:
+    """See to it that this worker is fit for the work.
+
+    Raises:
+        MonitorError: it is not.
+    """
+    terms = order.terms
+    if terms not in _agreed:
+        if _code() != terms.code:
+            raise MonitorError(_unlike(_worker()))
+        for name, theirs in terms.libraries.items():
+            if (mine := version(name)) != theirs:
+                raise MonitorError(
+                    f"{_worker()} has {name} {mine}, here is {theirs}, which would say otherwise; "
+                    f"{_SAME}"
+                )
+        if (found := order.alike()) != terms.alike:
+            raise MonitorError(
+                f"{_worker()} makes features by other networks than here: {found} and not "
+                f"{terms.alike}; give both the same"
+            )
+        _agreed[:] = [terms]
+    for name, size in order.sizes.items():
+        held = _sizes([Path(name)])
+        if held.get(name) != size:
+            what = "is another file" if held else "cannot be read"
+            raise MonitorError(
+                f"{name} {what} on {_worker()}: recordings and outputs must lie on a file system "
+                "that all share, under the same path"
+            )
+
+
+def _worker() -> str:
+    from distributed import get_worker
+
+    return f"worker {get_worker().address}"

@@ -1,0 +1,147 @@
+"""Work on a real dask cluster: in order, none of it lost, and one line where it cannot be done."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import threading
+import time
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from monitor.errors import MonitorError, UsageError
+from monitor.workers import each_in_order
+from tests.dask_cluster import ROOT, DaskCluster
+
+pytest.importorskip("distributed", reason="needs the extra cluster")
+pytestmark = pytest.mark.slow
+
+from monitor.cluster import Cluster  # noqa: E402
+
+
+@pytest.fixture(scope="module")
+def dask(tmp_path_factory):
+    with DaskCluster(tmp_path_factory.mktemp("dask")) as cluster:
+        cluster.add_worker()
+        cluster.add_worker()
+        yield cluster
+
+
+def where(number: int) -> tuple[int, str, str | None]:
+    time.sleep(0.05 * (number % 3))
+    return number, str(Path.cwd()), os.environ.get("MONITOR_ECAPA")
+
+
+def refused(number: int) -> int:
+    if number == 2:
+        raise UsageError("not two")
+    return number
+
+
+def broken(number: int) -> float:
+    return 1 / (number - 2)
+
+
+def test_results_come_in_order_from_workers_with_folders_of_their_own(dask, monkeypatch):
+    monkeypatch.setenv("MONITOR_ECAPA", "/somewhere")
+    with Cluster(dask.address) as cluster:
+        made = list(each_in_order(where, range(40), cluster))
+    assert [number for number, _, _ in made] == list(range(40))
+    folders = {folder for _, folder, _ in made}
+    assert len(folders) == 2
+    assert str(Path.cwd()) not in folders
+    assert {network for *_, network in made} == {"/somewhere"}
+
+
+def test_what_the_work_raises_is_raised_here_and_names_the_worker(dask):
+    with Cluster(dask.address) as cluster:
+        with closing(each_in_order(refused, range(9), cluster)) as results:
+            assert [next(results), next(results)] == [0, 1]
+            with pytest.raises(UsageError, match=r"^not two \(on worker tcp://127"):
+                next(results)
+        with pytest.raises(ZeroDivisionError):
+            list(each_in_order(broken, range(9), cluster))
+
+
+def test_a_worker_that_cannot_read_a_file_or_reads_another_is_named(dask, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "talk.wav").write_bytes(b"sound")
+    here = Path("/proc/self/cwd/talk.wav")  # another folder in every process
+    with Cluster(dask.address) as cluster:
+        with pytest.raises(
+            MonitorError, match=r"talk.wav cannot be read on worker tcp://127"
+        ) as no:
+            list(each_in_order(abs, range(4), cluster, reads=lambda _: [here]))
+        assert "\n" not in str(no.value)
+        missing = tmp_path / "nowhere.wav"  # is for the work to complain of
+        assert list(each_in_order(abs, [-1], cluster, reads=lambda _: [missing])) == [1]
+        for process in dask.workers:
+            Path(f"/proc/{process.pid}/cwd/talk.wav").write_bytes(b"other")
+        assert list(each_in_order(abs, [-1], cluster, reads=lambda _: [here])) == [1]
+        here.write_bytes(b"longer")
+        with pytest.raises(MonitorError, match="is another file on worker"):
+            list(each_in_order(abs, range(4), cluster, reads=lambda _: [here]))
+
+
+def test_other_networks_there_than_here_are_refused(dask):
+    here = os.getpid()
+    with (
+        Cluster(dask.address) as cluster,
+        pytest.raises(MonitorError, match=f"tcp://.* other networks than here: .* not {here}"),
+    ):
+        list(each_in_order(abs, [1], cluster, alike=os.getpid))
+
+
+def test_a_worker_with_another_version_of_the_program_is_refused(tmp_path):
+    shutil.copytree(ROOT / "monitor", tmp_path / "monitor", copy_function=os.symlink)
+    (tmp_path / "monitor" / "more.py").write_text("")
+    with DaskCluster(tmp_path / "dask") as dask:
+        dask.add_worker(tmp_path)
+        with (
+            pytest.raises(MonitorError, match=r"worker tcp://.* another version"),
+            Cluster(dask.address) as cluster,
+        ):
+            list(each_in_order(abs, [1], cluster))
+
+
+@pytest.mark.parametrize(
+    "place", ["tcp:127.0.0.1", "http://127.0.0.1:1", "local:0", "local:many", ""]
+)
+def test_what_is_no_scheduler_is_refused(place):
+    with pytest.raises(UsageError):
+        Cluster(place)
+
+
+def test_a_wrong_address_is_one_line_within_seconds():
+    began = time.monotonic()
+    with pytest.raises(MonitorError, match=r"no dask scheduler answers at tcp://127") as no:
+        Cluster("tcp://127.0.0.1:9")
+    assert time.monotonic() - began < 20
+    assert "\n" not in str(no.value)
+
+
+def test_a_scheduler_that_vanishes_is_one_line(tmp_path):
+    with DaskCluster(tmp_path / "dask") as dask:
+        dask.add_worker()
+        with (
+            Cluster(dask.address) as cluster,
+            closing(each_in_order(where, range(99), cluster)) as r,
+        ):
+            next(r)
+            dask.scheduler.send_signal(signal.SIGKILL)
+            with pytest.raises(MonitorError, match="has gone in the midst of the work") as gone:
+                list(r)
+    assert "\n" not in str(gone.value)
+
+
+def test_nothing_is_left_running(dask):
+    before = set(threading.enumerate())
+    with Cluster(dask.address) as cluster:
+        list(each_in_order(abs, [1], cluster))
+    until = time.monotonic() + 20
+    while set(threading.enumerate()) - before:
+        assert time.monotonic() < until, threading.enumerate()
+        time.sleep(0.05)
