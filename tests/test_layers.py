@@ -34,7 +34,7 @@ LAYERS = [
     {"documents", "protocols", "result_cache"},
     {"features", "population", "sources", "sinks", "plots"},
     {"corpus", "stream", "alerts", "evaluation"},
-    {"adapting", "training", "ledger", "web", "protectors", "utility"},
+    {"adapting", "attributes", "ledger", "protectors", "training", "utility", "web"},
     {"run"},
     {"cli"},
 ]

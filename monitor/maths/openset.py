@@ -11,15 +11,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import expit
 
-from monitor.types import BoolArray, FloatArray, IntArray
+from monitor.maths.ridge import fit_ridge
+from monitor.types import FloatArray, IntArray
 
 __all__ = ["OpenSet", "fit_open_set", "told_apart"]
 
 _RIDGE = 1e-3
 _FOLDS = 20
-_STEPS = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,9 +60,9 @@ def fit_open_set(enrolled: FloatArray, strangers: FloatArray, speaker: IntArray)
     for each in np.unique(fold):
         mine = fold == each
         if (~mine).any():
-            bias, slopes = _logistic(scores[~mine], label[~mine], weights[~mine])
+            bias, slopes = fit_ridge(scores[~mine], label[~mine], weights[~mine], _RIDGE)
             odds[mine] = bias + scores[mine] @ slopes
-    bias, slopes = _logistic(scores, label, weights)
+    bias, slopes = fit_ridge(scores, label, weights, _RIDGE)
     kept, found, area = told_apart(odds[label], odds[~label], weight)
     return OpenSet(bias, slopes, kept, found, area)
 
@@ -92,24 +91,3 @@ def told_apart(
         float(weight[strangers < 0].sum() / total),
         float((weight * 0.5 * (below + upto)).sum() / total**2),
     )
-
-
-def _logistic(scores: FloatArray, label: BoolArray, weight: FloatArray) -> tuple[float, FloatArray]:
-    """Logistic regression with a light ridge on standardised scores, both classes weighing one."""
-    weight = weight / weight.sum()
-    mean = weight @ scores
-    spread = np.sqrt(weight @ (scores - mean) ** 2)
-    spread = np.where(spread > 0, spread, 1.0)
-    x = np.column_stack([np.ones(len(scores)), (scores - mean) / spread])
-    ridge = np.diag([0.0, *np.full(scores.shape[1], _RIDGE)])
-    found = np.zeros(x.shape[1])
-    for _ in range(_STEPS):
-        p = expit(x @ found)
-        slope = x.T @ (weight * (label - p)) - ridge @ found
-        bend = (x * (weight * p * (1.0 - p))[:, None]).T @ x + ridge + 1e-9 * np.eye(len(found))
-        step = np.linalg.solve(bend, slope)
-        found += np.clip(step, -2.0, 2.0)
-        if np.abs(step).max() < 1e-9:
-            break
-    slopes = found[1:] / spread
-    return float(found[0] - slopes @ mean), slopes
