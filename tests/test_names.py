@@ -144,6 +144,7 @@ NAMES = {
         "Program",
         "Unchanged",
         "Utterance",
+        "Vocoder",
         "make",
         "protect",
         "register",

@@ -17,6 +17,7 @@ EXTRAS = {
     "onnx": "the feature identity 2.6 times as fast, and without torch once it was exported",
     "web": "the page in a browser (--web, monitor view)",
     "notify": "alerts to desktop, mail, chat (--notify)",
+    "vocoder": "protectors that move pitch and formants, or whisper (monitor protect)",
     "peers": "the public tools that tests and benchmarks compare with",
     "dev": "what the tests need",
 }

@@ -26,9 +26,10 @@ _ANY_RATE = 16_000
 @click.option(
     "--method",
     metavar="NAME[:SETTING]",
-    help="mcadams:0.8 moves formants (1 moves none), mcadams:random draws how far for each "
-    "recording from 0.5 to 0.9, mcadams:speaker for each speaker; noise:10 adds white noise at "
-    "10 dB; none changes nothing.",
+    help="mcadams:0.8 bends formants (1 leaves them); pitch:4 moves the pitch by semitones, "
+    "formant:1.15 multiplies all formants, voice:4,1.15 does both, whisper takes the voice away; "
+    "of each but whisper NAME:random draws how far for each recording, NAME:speaker for each "
+    "speaker; noise:10 adds white noise at 10 dB; none changes nothing.",
 )
 @click.option(
     "--protector-command",
@@ -38,7 +39,7 @@ _ANY_RATE = 16_000
 @click.option(
     "--speaker",
     metavar="NAME",
-    help="Who speaks in all of it, for mcadams:speaker. [default: what the folder's layout says]",
+    help="Who speaks in all of it, for NAME:speaker. [default: what the folder's layout says]",
 )
 @click.option(
     "--seed",

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from monitor.protectors.registry import make, register
     from monitor.protectors.unchanged import Unchanged
     from monitor.protectors.utterance import Utterance
+    from monitor.protectors.vocoder import Vocoder
 
 __all__ = [
     "McAdams",
@@ -21,6 +22,7 @@ __all__ = [
     "Program",
     "Unchanged",
     "Utterance",
+    "Vocoder",
     "make",
     "protect",
     "register",
@@ -32,6 +34,7 @@ _HOMES = {
     "Program": "program",
     "Unchanged": "unchanged",
     "Utterance": "utterance",
+    "Vocoder": "vocoder",
     "make": "registry",
     "protect": "recording",
     "register": "registry",

@@ -7,6 +7,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import partial
+
+import numpy as np
 
 from monitor.errors import UsageError
 from monitor.protectors.utterance import Utterance
@@ -74,21 +77,63 @@ def _noise(setting: str, utterance: Utterance) -> Protector:
 def _mcadams(setting: str, utterance: Utterance) -> Protector:
     from monitor.protectors.mcadams import DRAWN, McAdams
 
-    if setting not in ("random", "speaker"):
-        words = "mcadams:0.8, mcadams:random (one a recording) or mcadams:speaker"
-        return McAdams(_number(setting, words), utterance.rate)
-    if setting == "speaker" and utterance.speaker is None:
-        raise UsageError(
-            "mcadams:speaker needs to know who speaks: give --speaker NAME, or mcadams:random"
-        )
-    whose = utterance.name if setting == "random" else utterance.speaker
-    return McAdams(utterance.random("mcadams", setting, whose).uniform(*DRAWN), utterance.rate)
+    if draws := _draws("mcadams", setting, utterance):
+        return McAdams(draws.uniform(*DRAWN), utterance.rate)
+    words = "mcadams:0.8, mcadams:random (one a recording) or mcadams:speaker"
+    return McAdams(_number(setting, words), utterance.rate)
+
+
+def _voice(setting: str, utterance: Utterance, *, name: str = "voice") -> Protector:
+    """Pitch, formants or both."""
+    from monitor.protectors.vocoder import DRAWN_RATIOS, DRAWN_SEMITONES, Vocoder
+
+    examples = {
+        "pitch": "pitch:4 (semitones)",
+        "formant": "formant:1.15 (a ratio)",
+        "voice": "voice:4,1.15 (semitones, ratio of formants)",
+    }
+    words = f"{examples[name]}, {name}:random (one a recording) or {name}:speaker"
+    semitones, ratio = 0.0, 1.0
+    if draws := _draws(name, setting, utterance):
+        up, wider = draws.choice((-1, 1), 2)
+        semitones = up * draws.uniform(*DRAWN_SEMITONES)
+        ratio = draws.uniform(*DRAWN_RATIOS) ** wider
+    elif name == "voice":
+        first, _, second = setting.partition(",")
+        semitones, ratio = _number(first, words), _number(second, words)
+    elif name == "pitch":
+        semitones = _number(setting, words)
+    else:
+        ratio = _number(setting, words)
+    return Vocoder(
+        0.0 if name == "formant" else semitones, 1.0 if name == "pitch" else ratio, utterance
+    )
+
+
+def _whisper(setting: str, utterance: Utterance) -> Protector:
+    from monitor.protectors.vocoder import Vocoder
+
+    if setting:
+        raise UsageError("whisper takes no setting")
+    return Vocoder(None, 1.0, utterance)
 
 
 def _command(setting: str, utterance: Utterance) -> Protector:
     from monitor.protectors.program import Program
 
     return Program(setting, utterance.rate)
+
+
+def _draws(name: str, setting: str, utterance: Utterance) -> np.random.Generator | None:
+    """Draws that are the recording's or the speaker's own; None where the setting is another."""
+    if setting not in ("random", "speaker"):
+        return None
+    if setting == "speaker" and utterance.speaker is None:
+        raise UsageError(
+            f"{name}:speaker needs to know who speaks: give --speaker NAME, or {name}:random"
+        )
+    whose = utterance.name if setting == "random" else utterance.speaker
+    return utterance.random(name, setting, whose)
 
 
 def _number(setting: str, example: str) -> float:
@@ -100,5 +145,9 @@ def _number(setting: str, example: str) -> float:
 
 register("none", _none)
 register("mcadams", _mcadams)
+register("pitch", partial(_voice, name="pitch"))
+register("formant", partial(_voice, name="formant"))
+register("voice", _voice)
+register("whisper", _whisper)
 register("noise", _noise)
 register("command", _command)
