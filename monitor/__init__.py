@@ -107,6 +107,7 @@ if TYPE_CHECKING:
     from monitor.sources import read_frames, write_frames
     from monitor.stream.monitor import Monitor
     from monitor.stream.reading import Reading
+    from monitor.tables import Readings
     from monitor.training import calibrate, collect, enrol, score
     from monitor.types import Block, Frames, Gap, Track
 
@@ -119,6 +120,7 @@ __all__ = [
     "MonitorError",
     "Population",
     "Reading",
+    "Readings",
     "Run",
     "ScoreMatrix",
     "Track",
@@ -156,6 +158,7 @@ _HOMES = {
     "MonitorError": "errors",
     "Population": "population",
     "Reading": "stream.reading",
+    "Readings": "tables",
     "Run": "run",
     "ScoreMatrix": "evaluation",
     "Track": "types",

@@ -118,12 +118,29 @@ class Cluster(Managed):
         tasks: Iterable[_Task],
         reads: Callable[[_Task], Iterable[Path]],
         alike: Callable[[], object],
+        arrived: Callable[[_Result], None] | None,
     ) -> Generator[_Result, None, None]:
         """``work(task)`` for every task, in order: see `monitor.workers.each_in_order`."""
         environment = {name: os.environ[name] for name in _ENVIRONMENT if name in os.environ}
         terms = _Terms(_code(), _libraries(), alike(), environment)
         name = getattr(getattr(work, "func", work), "__name__", "work").strip("_")
         waiting: deque[Any] = deque()
+        told: set[str] = set()
+
+        def tell() -> None:
+            if arrived is None:
+                return
+            for future in waiting:
+                if future.key not in told and future.done():
+                    arrived(self._result(future))
+                    told.add(future.key)
+
+        def first() -> Any:
+            result = self._result(waiting[0], tell)
+            tell()
+            told.discard(waiting.popleft().key)
+            return result
+
         try:
             for number, task in enumerate(tasks):
                 order = _Order(work, alike, task, terms, _sizes(reads(task)))
@@ -131,9 +148,9 @@ class Cluster(Managed):
                 with self._gone_is_told():
                     waiting.append(self._client.submit(_do, order, key=key, pure=False))
                 if len(waiting) >= self._room():
-                    yield self._result(waiting.popleft())
+                    yield first()
             while waiting:
-                yield self._result(waiting.popleft())
+                yield first()
         finally:
             for future in waiting:
                 future.release()
@@ -219,8 +236,8 @@ class Cluster(Managed):
             threads: int = sum(self._client.nthreads().values())
         return AHEAD * max(2, threads)
 
-    def _result(self, future: Any) -> Any:
-        """Of one order."""
+    def _result(self, future: Any, meanwhile: Callable[[], None] = lambda: None) -> Any:
+        """Of one order; ``meanwhile`` is called now and then while it is waited for."""
         from distributed import KilledWorker
 
         told = False
@@ -236,6 +253,7 @@ class Cluster(Managed):
                                 f"waiting for workers: dask worker {self._where} --nthreads 1"
                             )
                         told = alone
+                        meanwhile()
                         continue
             except KilledWorker as error:
                 raise MonitorError(

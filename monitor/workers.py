@@ -11,7 +11,7 @@ import time
 from _thread import interrupt_main
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sized
-from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from multiprocessing import connection, get_context, parent_process
@@ -52,6 +52,7 @@ class Workers(Protocol):
         tasks: Iterable[_Task],
         reads: Callable[[_Task], Iterable[Path]],
         alike: Callable[[], object],
+        arrived: Callable[[_Result], None] | None,
     ) -> Generator[_Result, None, None]:
         """As `each_in_order`."""
         ...
@@ -112,6 +113,7 @@ def each_in_order(
     *,
     reads: Callable[[_Task], Iterable[Path]] = lambda _: (),
     alike: Callable[[], object] = lambda: None,
+    arrived: Callable[[_Result], None] | None = None,
 ) -> Generator[_Result, None, None]:
     """``work(task)`` for every task, in order, each with one thread.
 
@@ -127,6 +129,8 @@ def each_in_order(
             can be read here is named, and nothing goes on.
         alike: says what the results depend on beside the task, such as marks of networks; a worker
             elsewhere that says otherwise is named, and nothing goes on.
+        arrived: called here with each result as soon as it is there, before an earlier one that
+            takes longer: what it writes down is not lost with that.
 
     Raises:
         MonitorError: a process was ended from outside, or workers elsewhere are lost or unfit.
@@ -136,7 +140,7 @@ def each_in_order(
         [1, 0, 2]
     """
     if not isinstance(jobs, int):
-        yield from jobs.each_in_order(work, tasks, reads, alike)
+        yield from jobs.each_in_order(work, tasks, reads, alike, arrived)
         return
     if isinstance(tasks, Sized):
         jobs = min(jobs, len(tasks))
@@ -144,20 +148,23 @@ def each_in_order(
         for task in tasks:
             with one_torch_thread():
                 result = work(task)
+            if arrived is not None:
+                arrived(result)
             yield result
         return
     context = get_context("spawn")  # a fork could inherit a lock that nobody will release
     stop = context.RawValue(ctypes.c_bool, False)  # no lock: a worker may die at any moment
     pool = ProcessPoolExecutor(jobs, mp_context=context, initializer=_begin, initargs=(stop,))
     waiting: deque[Future[_Result]] = deque()
+    told: set[Future[_Result]] = set()
     try:
         for task in tasks:
             with no_interrupt():  # or a process that is just starting would complain of it
                 waiting.append(pool.submit(_do, work, task))
             if len(waiting) >= AHEAD * jobs:
-                yield waiting.popleft().result()
+                yield _first(waiting, told, arrived)
         while waiting:
-            yield waiting.popleft().result()
+            yield _first(waiting, told, arrived)
     except BrokenProcessPool:
         raise MonitorError(
             f"one of {jobs} processes has ended in the midst of its work (killed, or out of "
@@ -166,6 +173,21 @@ def each_in_order(
     finally:
         stop.value = True
         pool.shutdown(cancel_futures=True)
+
+
+def _first(
+    waiting: deque[Future[_Result]],
+    told: set[Future[_Result]],
+    arrived: Callable[[_Result], None] | None,
+) -> _Result:
+    """The result of the first, once it is there; of others that are, ``arrived`` is told too."""
+    while arrived is not None and waiting[0] not in told:
+        done, _ = wait([each for each in waiting if each not in told], None, FIRST_COMPLETED)
+        for future in done:
+            arrived(future.result())
+        told |= done
+    told.discard(waiting[0])
+    return waiting.popleft().result()
 
 
 def _begin(stop: Any) -> None:

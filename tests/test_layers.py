@@ -32,7 +32,7 @@ LAYERS = [
     {"kinds"},
     {"atomic", "brings", "cluster", "networks", "processes"},
     {"documents", "protocols", "result_cache"},
-    {"features", "population", "sources", "sinks", "plots"},
+    {"features", "population", "sources", "sinks", "plots", "tables"},
     {"corpus", "stream", "alerts", "evaluation"},
     {"adapting", "attributes", "ledger", "protectors", "training", "utility", "web"},
     {"run"},

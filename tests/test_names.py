@@ -31,6 +31,7 @@ NAMES = {
         "MonitorError",
         "Population",
         "Reading",
+        "Readings",
         "Run",
         "ScoreMatrix",
         "Track",

@@ -49,6 +49,28 @@ def test_results_come_in_order_each_made_with_one_thread():
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_what_is_done_is_told_of_before_what_takes_longer(jobs):
+    told: list[float] = []
+    tasks = [0.5, 0.0, 0.01, 0.0]
+    results = each_in_order(later_first, tasks, jobs, arrived=lambda each: told.append(each[0]))
+    assert [seconds for seconds, _ in results] == tasks
+    assert sorted(told) == sorted(tasks)
+    assert told.index(0.5) == (0 if jobs == 1 else 3)
+
+
+def unwritten(result: tuple[float, str | None]) -> None:
+    raise OSError("the disk is full")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_what_cannot_be_told_of_ends_the_work(jobs):
+    with pytest.raises(OSError, match="the disk is full"):
+        list(each_in_order(later_first, [0.0] * 3, jobs, arrived=unwritten))
+
+
+@pytest.mark.slow
 def test_an_exception_of_the_work_is_raised_here():
     with closing(each_in_order(refused, range(9), 2)) as results:
         assert [next(results), next(results)] == [0, 1]

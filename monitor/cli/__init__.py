@@ -22,7 +22,7 @@ __all__ = ["cli", "main"]
 
 COMMANDS = (
     *("demo", "listen", "replay", "enroll", "calibrate", "hear", "score", "evaluate", "plot"),
-    *("view", "protect", "ledger", "devices", "doctor"),
+    *("view", "export", "protect", "ledger", "devices", "doctor"),
 )
 
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Each", "OneOfMany", "each_options"]
 
-SUFFIX = ".csv"
+SUFFIXES = (".csv", ".parquet")
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +118,7 @@ class OneOfMany:
         alerting = deepcopy(self.alerting)
         return InOptions(
             opened,  # type: ignore[arg-type]
-            lambda source: self.options.monitor(source, top=self.top),
+            lambda source: self.options.monitor(source, top=self.top, again=True),
             rules=alerting.rules_for,
             actions=alerting.actions(),
             until=alerting.until,
@@ -181,8 +181,10 @@ class Each:
                 raise UsageError(f"{option} is for one run: leave it out, or leave out --each")
         if self.summary is None:
             raise UsageError("--each writes a line for each recording: add --summary out.csv")
-        if self.summary.suffix.lower() != SUFFIX:
-            raise UsageError(f"{self.summary}: a summary is a table: name it {SUFFIX}")
+        if self.summary.suffix.lower() not in SUFFIXES:
+            raise UsageError(
+                f"{self.summary}: a summary is a table: name it {' or '.join(SUFFIXES)}"
+            )
         return True
 
     def hear(
@@ -282,8 +284,8 @@ each_options = grouped(
         click.option(
             "--summary",
             type=click.Path(path_type=Path, dir_okay=False),
-            metavar="FILE.csv",
-            help="The table that --each writes.",
+            metavar="FILE.csv|.parquet",
+            help="The table that --each writes; Parquet needs the extra 'tables'.",
         ),
     ),
 )

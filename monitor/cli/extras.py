@@ -18,6 +18,7 @@ EXTRAS = {
     "web": "the page in a browser (--web, monitor view)",
     "notify": "alerts to desktop, mail, chat (--notify)",
     "vocoder": "protectors that move pitch and formants, or whisper (monitor protect)",
+    "tables": "runs and summaries as Parquet, readings as data frames (monitor export)",
     "peers": "the public tools that tests and benchmarks compare with",
     "dev": "what the tests need",
 }

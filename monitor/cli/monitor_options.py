@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -132,24 +133,24 @@ class MonitorOptions:
         """What is read."""
         return [name for name in (self.store, self.law_file) if name]
 
-    def monitor(self, source: Source, *, top: int) -> Monitor:
+    def monitor(self, source: Source, *, top: int, again: bool = False) -> Monitor:
         """The monitor for a source, with the population and the laws that it needs.
 
         Args:
             source: opened; of a microphone nothing need be open yet.
             top: how many speakers a reading names.
+            again: this process has made, or will make, monitors of the same files: they are read
+                once.
 
         Raises:
             MonitorError: a file cannot be read, or something in it does not fit the options.
         """
         from monitor.cli.inputs import check_model
-        from monitor.population.population import Population
         from monitor.stream.monitor import Monitor
 
-        store = self.store
-        population = Population.reference() if store is None else Population.load(store)
-        population, laws = self._with_laws(population)
-        check_model(population, store)
+        files = self.store, self.law_file
+        population, laws = _once(*files, *map(_mark, self.files)) if again else _read(*files)
+        check_model(population, self.store)
         return Monitor(
             population,
             self.features or _offered(source, population),
@@ -172,16 +173,36 @@ class MonitorOptions:
             what = "frames, no audio" if has is None else plural(has, "channel")
             raise UsageError(f"--channel {self.channel}: {source.label} has {what}")
 
-    def _with_laws(self, population: Population) -> tuple[Population, Laws | None]:
-        """The laws in a file, and the population with the cohort that they were learnt against."""
-        from monitor.population.lawfile import load_laws
 
-        if self.law_file is None:
-            return population, None
-        laws, cohort = load_laws(Path(self.law_file))
-        if cohort is not None:
-            population = population.with_laws(population.laws, cohort)
-        return population, laws
+def _read(store: str | None, law_file: str | None) -> tuple[Population, Laws | None]:
+    """The population, with the cohort that the laws in a file were learnt against, and these."""
+    from monitor.population.lawfile import load_laws
+    from monitor.population.population import Population
+
+    population = Population.reference() if store is None else Population.load(store)
+    if law_file is None:
+        return population, None
+    laws, cohort = load_laws(Path(law_file))
+    if cohort is not None:
+        population = population.with_laws(population.laws, cohort)
+    return population, laws
+
+
+@lru_cache(maxsize=1)
+def _once(
+    store: str | None, law_file: str | None, *_marks: object
+) -> tuple[Population, Laws | None]:
+    """As `_read`, kept: nothing changes a population."""
+    return _read(store, law_file)
+
+
+def _mark(name: str) -> object:
+    """Of a file as it is now; None where reading it will say why it cannot be."""
+    try:
+        found = Path(name).stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
 
 
 def _offered(source: Source, population: Population) -> tuple[str, ...] | None:

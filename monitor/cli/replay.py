@@ -53,7 +53,7 @@ __all__ = ["command"]
 @click.option(
     "--resume",
     is_flag=True,
-    help="Go on with an interrupted run in --jsonl FILE; with --each, with --summary FILE.csv.",
+    help="Go on with an interrupted run in --jsonl FILE; with --each, with --summary FILE.",
 )
 @each_options
 @jobs_option

@@ -14,7 +14,7 @@ from monitor.corpus.folders import recordings_below
 from monitor.corpus.gathering import natural
 from monitor.errors import SourceError, UsageError
 from monitor.run.outcome import hear_one
-from monitor.run.summary_file import COLUMNS, SummaryFile, append, row_of
+from monitor.run.summary_file import SummaryFile, row_of
 from monitor.sources.fingerprints import file_hash
 from monitor.workers import Jobs, absolute, each_in_order
 
@@ -85,6 +85,8 @@ def hear_each(
     A recording is known again by name and content. A broken one is a line with its error. When all
     are done the summary is put in order; until then a kill loses what is just being heard.
 
+    The processes send their lines here, where they are written as they come.
+
     Args:
         recordings: from `recordings_of`.
         opened: gives the run of a recording, fresh; picklable where there are several processes.
@@ -107,14 +109,18 @@ def hear_each(
             yield SummaryRow(path, dict(summary.rows[name]), heard=False)
         else:
             left.append(path)
-    elsewhere = not isinstance(jobs, int)  # there nobody may append: shared files know no order
-    work = partial(_hear, opened, summary.settings, None if elsewhere else summary.path)
+    work = partial(_hear, opened, summary.settings)
     tasks = [_Task(name_of(path), absolute(path)) for path in left]
-    made = each_in_order(work, tasks, jobs, reads=lambda task: [task.path, *reads], alike=alike)
+    made = each_in_order(
+        work,
+        tasks,
+        jobs,
+        reads=lambda task: [task.path, *reads],
+        alike=alike,
+        arrived=summary.append,
+    )
     with closing(made) as rows:
         for path, row in zip(left, rows, strict=True):
-            if elsewhere:
-                append(summary.path, [row[column] for column in COLUMNS])
             yield SummaryRow(path, row, heard=True)
     summary.finish()
 
@@ -129,14 +135,10 @@ def name_of(path: Path) -> str:
     return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in path.as_posix())
 
 
-def _hear(
-    opened: Callable[[Path], Run], settings: str, summary: Path | None, task: _Task
-) -> dict[str, str]:
-    """The line of a recording, which is written to the summary where that is at hand."""
-    row = row_of(task.name, hear_one(task.path, opened), _fingerprint(task.path), settings)
-    if summary is not None:
-        append(summary, row)
-    return dict(zip(COLUMNS, row, strict=True))
+def _hear(opened: Callable[[Path], Run], settings: str, task: _Task) -> dict[str, str]:
+    """The line of a recording; made in any process, on any machine that has the file."""
+    fingerprint = _fingerprint(task.path)
+    return row_of(task.name, hear_one(task.path, opened), fingerprint, settings)
 
 
 def _fingerprint(path: Path) -> str:

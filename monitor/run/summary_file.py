@@ -1,4 +1,4 @@
-"""The summary of many recordings: a CSV file, a line each, that survives being killed."""
+"""The summary of many recordings: CSV or Parquet, a line each, that survives being killed."""
 
 from __future__ import annotations
 
@@ -10,33 +10,45 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, fields
 from pathlib import Path
 
-from monitor.atomic import atomic_write, not_written
+from monitor.atomic import not_written
 from monitor.corpus.gathering import natural
 from monitor.errors import StoreError, UsageError
 from monitor.locks import lock
 from monitor.managed import Managed
 from monitor.run.outcome import RecordingOutcome
+from monitor.tables.columns import Column, Kind
+from monitor.tables.files import need, read_parquet, write
 
-__all__ = ["COLUMNS", "SummaryFile", "append", "row_of"]
+__all__ = ["COLUMNS", "SummaryFile", "row_of"]
 
-COLUMNS = (
-    "recording",
-    *(field.name for field in fields(RecordingOutcome)),
-    "fingerprint",
-    "settings",
+_KINDS: Mapping[object, Kind] = {
+    "float | None": "number",
+    "bool | None": "boolean",
+    "int": "integer",
+    "str": "text",
+}
+_TYPED = (
+    Column("recording", "text"),
+    *(Column(field.name, _KINDS[field.type]) for field in fields(RecordingOutcome)),
+    Column("fingerprint", "text"),
+    Column("settings", "text"),
 )
+COLUMNS = tuple(column.name for column in _TYPED)
 """Of the file: what was heard, what came of it, and what both depend on."""
 
 
 class SummaryFile(Managed):
-    """The file, opened and locked; each recording is appended by whoever has heard it.
+    """The file, opened and locked.
 
     Lines come as recordings are done, each written and flushed to the disk at once (`append`); a
     line that was cut off by a kill is dropped when the file is opened again. `finish` puts them
     into natural order. The file is private to its owner (mode 0600).
 
+    A Parquet file cannot grow by a line: until `finish` makes it at once, lines go to a CSV file
+    beside it, ``NAME.parquet.unfinished.csv``, which is then removed.
+
     Args:
-        path: the file.
+        path: the file, ``.parquet`` or CSV.
         settings: a mark of everything but the recording that a line depends on.
         resume: keep what the file holds.
         replace: overwrite what it holds.
@@ -45,7 +57,8 @@ class SummaryFile(Managed):
         rows: what the file held when it was opened, by name of the recording.
 
     Raises:
-        UsageError: it holds something that is to be kept, or lines made with other settings.
+        UsageError: it holds something that is to be kept, or lines made with other settings; or
+            pyarrow is not installed.
         StoreError: it cannot be written, or another run writes to it.
     """
 
@@ -54,9 +67,14 @@ class SummaryFile(Managed):
     ) -> None:
         self.path, self.settings = path, settings
         self.rows: dict[str, Mapping[str, str]] = {}
+        self._parquet = path.suffix.lower() == ".parquet"
+        self._lines = path
+        if self._parquet:
+            need("pyarrow.parquet")
+            self._lines = path.with_name(f"{path.name}.unfinished.csv")
         try:
             flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0)
-            self._handle = os.open(path, flags, 0o600)
+            self._handle = os.open(self._lines, flags, 0o600)
         except OSError as error:
             raise not_written(path, error) from None
         try:
@@ -70,15 +88,16 @@ class SummaryFile(Managed):
 
     def _begin(self, *, resume: bool, replace: bool) -> None:
         if not stat.S_ISREG(os.fstat(self._handle).st_mode):
-            raise UsageError(f"{self.path} is no plain file: name one ending in .csv")
+            raise UsageError(f"{self.path} is no plain file: name one ending in .csv or .parquet")
         try:
             lock(self._handle)
         except BlockingIOError:
             raise StoreError(
                 f"{self.path}: another run is writing to it; wait for its end, or name another file"
             ) from None
-        held = b"" if replace else self.path.read_bytes()
-        if held and not resume:
+        held = b"" if replace else self._lines.read_bytes()
+        made = not held and not replace and self._parquet and self.path.exists()
+        if (held or made) and not resume:
             raise UsageError(
                 f"{self.path} holds something: if it is an unfinished summary, go on with it "
                 "(--resume); else name another file, or overwrite it (--replace)"
@@ -88,10 +107,12 @@ class SummaryFile(Managed):
             self._read(whole)
         elif held and not _line(COLUMNS).startswith(held):
             raise self._is_something_else()
+        elif made:
+            self._read_parquet()
         os.ftruncate(self._handle, len(whole))
-        self.path.chmod(0o600)
+        self._lines.chmod(0o600)
         if not whole:
-            append(self.path, COLUMNS)
+            self._write([COLUMNS, *(row.values() for row in self.rows.values())])
 
     def _read(self, text: bytes) -> None:
         try:
@@ -101,13 +122,23 @@ class SummaryFile(Managed):
         if tuple(rows[0]) != COLUMNS or any(len(row) != len(COLUMNS) for row in rows):
             raise self._is_something_else()
         for row in rows[1:]:
-            named = dict(zip(COLUMNS, row, strict=True))
-            if named["settings"] != self.settings:
-                raise UsageError(
-                    f"{self.path} was made with other options, people or laws: give the same, name "
-                    "another file, or overwrite it (--replace)"
-                )
-            self.rows[named["recording"]] = named
+            self._take(dict(zip(COLUMNS, row, strict=True)))
+
+    def _read_parquet(self) -> None:
+        try:
+            rows = read_parquet(self.path, _TYPED)
+        except ValueError:
+            raise self._is_something_else() from None
+        for row in rows:
+            self._take({name: _cell(value) for name, value in row.items()})
+
+    def _take(self, row: Mapping[str, str]) -> None:
+        if row["settings"] != self.settings:
+            raise UsageError(
+                f"{self.path} was made with other options, people or laws: give the same, name "
+                "another file, or overwrite it (--replace)"
+            )
+        self.rows[row["recording"]] = row
 
     def _is_something_else(self) -> UsageError:
         return UsageError(f"{self.path} is no summary of recordings: name another file")
@@ -117,51 +148,55 @@ class SummaryFile(Managed):
         row = self.rows.get(recording)
         return bool(fingerprint) and row is not None and row["fingerprint"] == fingerprint
 
+    def append(self, row: Mapping[str, str]) -> None:
+        """Write the line of one more recording, and see to it that it is on the disk.
+
+        Args:
+            row: from `row_of`.
+
+        Raises:
+            StoreError: it cannot be written.
+        """
+        try:
+            self._write([row.values()])
+        except OSError as error:
+            raise not_written(self.path, error) from None
+        self.rows[row["recording"]] = row
+
+    def _write(self, rows: Iterable[Iterable[object]]) -> None:
+        lines = b"".join(map(_line, rows))
+        if os.write(self._handle, lines) < len(lines):
+            raise StoreError(f"cannot write {self.path.name}: the disk is full; make room")
+        os.fsync(self._handle)
+
     def finish(self) -> None:
         """Put the lines into natural order, one a recording: the last that was written.
 
         Raises:
             StoreError: it cannot be written; what was there stays.
         """
-        try:
-            lines = self.path.read_bytes().decode().splitlines(keepends=True)[1:]
-            last = {next(csv.reader([line]))[0]: line for line in lines}
-            with atomic_write(self.path) as file:
-                file.write(_line(COLUMNS))
-                for name in sorted(last, key=natural):
-                    file.write(last[name].encode())
-        except OSError as error:
-            raise not_written(self.path, error) from None
+        rows = [self.rows[name] for name in sorted(self.rows, key=natural)]
+        if not self._parquet:
+            write(self.path, _TYPED, rows)
+            return
+        write(self.path, _TYPED, [{c.name: _value(c, row[c.name]) for c in _TYPED} for row in rows])
+        self._lines.unlink(missing_ok=True)
 
     def close(self) -> None:
         """Let go of the file; may be called twice."""
         handle, self._handle = self._handle, -1
         if handle >= 0:
+            if not os.fstat(handle).st_size:  # made for nothing: what it was for was refused
+                self._lines.unlink(missing_ok=True)
             os.close(handle)
 
 
-def append(path: Path, values: Iterable[object]) -> None:
-    """Write one more line, and see to it that it is on the disk; from any process.
-
-    Raises:
-        StoreError: it cannot be written.
-    """
-    line = _line(values)
-    try:
-        handle = os.open(path, os.O_WRONLY | os.O_APPEND | getattr(os, "O_BINARY", 0))
-        try:
-            if os.write(handle, line) < len(line):
-                raise StoreError(f"cannot write {path.name}: the disk is full; make room")
-            os.fsync(handle)
-        finally:
-            os.close(handle)
-    except OSError as error:
-        raise not_written(path, error) from None
-
-
-def row_of(recording: str, outcome: RecordingOutcome, fingerprint: str, settings: str) -> list[str]:
-    """The cells of a recording, in the order of the columns."""
-    return [recording, *map(_cell, asdict(outcome).values()), fingerprint, settings]
+def row_of(
+    recording: str, outcome: RecordingOutcome, fingerprint: str, settings: str
+) -> dict[str, str]:
+    """The cells of a recording by column, as text."""
+    cells = [recording, *map(_cell, asdict(outcome).values()), fingerprint, settings]
+    return dict(zip(COLUMNS, cells, strict=True))
 
 
 def _cell(value: object) -> str:
@@ -170,6 +205,17 @@ def _cell(value: object) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     return f"{value:.9g}" if isinstance(value, float) else str(value)
+
+
+def _value(column: Column, cell: str) -> object:
+    """What a cell says."""
+    if cell == "":
+        return None
+    if column.kind == "boolean":
+        return cell == "true"
+    if column.kind == "text":
+        return cell
+    return float(cell) if column.kind == "number" else int(cell)
 
 
 def _line(values: Iterable[object]) -> bytes:

@@ -94,7 +94,7 @@ def test_killed_and_gone_on_with_it_is_the_same_table(run, command, tmp_path, vo
         (["--each"], "add --summary out.csv"),
         (["--summary", "out.csv"], "add --each"),
         ([], "is a folder; give a recording, or measure each in it: --each --summary out.csv"),
-        (["--each", "--summary", "out.parquet"], "name it .csv"),
+        (["--each", "--summary", "out.xlsx"], "name it .csv or .parquet"),
         (["--each", "--summary", "out.csv", "--jsonl", "r.jsonl"], "--jsonl is for one run"),
         (["--each", "--summary", "out.csv", "--plot", "r.png"], "--plot is for one run"),
         (["--each", "--summary", "out.csv", "--web", "0"], "--web is for one run"),

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import csv
+import json
 import os
 import stat
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import soundfile
 
@@ -15,7 +18,7 @@ from monitor.alerts import Threshold
 from monitor.errors import StoreError, UsageError
 from monitor.run.each import hear_each, name_of, recordings_of
 from monitor.run.outcome import RecordingOutcome, hear_one
-from monitor.run.summary_file import COLUMNS, SummaryFile, append, row_of
+from monitor.run.summary_file import COLUMNS, SummaryFile, row_of
 from tests.sounds import RATE, synthetic
 from tests.stream.streams import reference
 
@@ -112,8 +115,8 @@ def test_the_summary_is_in_order_private_and_gone_on_with(talks, tmp_path):
 def test_what_a_summary_may_not_be_written_over_is_untouched(tmp_path):
     path = tmp_path / "out.csv"
     outcome = RecordingOutcome(bits=1.25, at_least=False, exit_status=0)
-    with SummaryFile(path, "one"):
-        append(path, row_of("a.wav", outcome, "file:0", "one"))
+    with SummaryFile(path, "one") as summary:
+        summary.append(row_of("a.wav", outcome, "file:0", "one"))
     before = path.read_bytes()
     with pytest.raises(UsageError, match="go on with it"):
         SummaryFile(path, "one")
@@ -131,6 +134,66 @@ def test_what_a_summary_may_not_be_written_over_is_untouched(tmp_path):
         assert path.read_bytes() == text
     with SummaryFile(path, "one", replace=True):
         assert path.read_text() == ",".join(COLUMNS) + "\n"
+
+
+def test_a_summary_as_parquet_is_typed_and_gone_on_with(talks, tmp_path):
+    table, text = tmp_path / "out.parquet", tmp_path / "out.csv"
+    found, journal = recordings_of([str(talks)]), tmp_path / "out.parquet.unfinished.csv"
+    with SummaryFile(table, "same") as summary:
+        rows = hear_each(found, opened, summary)
+        next(rows)
+        rows.close()  # interrupted
+    assert not table.exists()
+    assert stat.S_IMODE(journal.stat().st_mode) == 0o600
+    with pytest.raises(UsageError, match="go on with it"):
+        SummaryFile(table, "same")
+    with SummaryFile(table, "same", resume=True) as summary:
+        assert [row.heard for row in hear_each(found, opened, summary)] == [False] + 3 * [True]
+    assert [path.name for path in tmp_path.iterdir() if path.is_file()] == ["out.parquet"]
+    assert stat.S_IMODE(table.stat().st_mode) == 0o600
+    with SummaryFile(text, "same") as summary:
+        list(hear_each(found, opened, summary))
+    held = pq.read_table(table).to_pylist()
+    for typed, line in zip(held, lines(text), strict=True):
+        assert {k: "" if v is None else v for k, v in typed.items()} == {
+            name: cell if cell == "" or isinstance(typed[name], str) else json.loads(cell)
+            for name, cell in line.items()
+        }
+    assert isinstance(held[0]["bits"], float)
+    assert [type(row["alerts"]) for row in held] == 4 * [int]
+    # a finished one takes further recordings, and keeps those that were heard
+    soundfile.write(talks / "b0.wav", synthetic(3.0), RATE)
+    with SummaryFile(table, "same", resume=True) as summary:
+        later = recordings_of([str(talks)])
+        heard = [row.path.name for row in hear_each(later, opened, summary) if row.heard]
+    assert heard == ["b0.wav", "bad.wav"][: len(heard)]
+    assert pq.read_table(table).num_rows == 5
+    assert [row for row in pq.read_table(table).to_pylist() if "b0" not in row["recording"]] == held
+
+
+def test_a_parquet_that_is_no_summary_is_untouched(tmp_path):
+    path = tmp_path / "out.parquet"
+    for content in (b"dear diary", None):
+        if content is None:
+            pq.write_table(pa.table({"a": [1.0]}), path)
+        else:
+            path.write_bytes(content)
+        before = path.read_bytes()
+        with pytest.raises(UsageError, match="holds something"):
+            SummaryFile(path, "one")
+        with pytest.raises(UsageError, match="is no summary"):
+            SummaryFile(path, "one", resume=True)
+        assert path.read_bytes() == before
+        assert list(tmp_path.iterdir()) == [path]
+    with SummaryFile(path, "one", replace=True) as summary:
+        assert path.read_bytes() == before  # until the new one is whole
+        summary.finish()
+    assert pq.read_table(path).column_names == list(COLUMNS)
+    with SummaryFile(path, "one", resume=True) as summary:
+        summary.append(row_of("a.wav", RecordingOutcome(), "file:0", "one"))
+        summary.finish()
+    with pytest.raises(UsageError, match="was made with other options"):
+        SummaryFile(path, "two", resume=True)
 
 
 def test_a_recording_with_a_strange_name_is_known_again(tmp_path):

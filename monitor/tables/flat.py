@@ -1,0 +1,139 @@
+"""A reading as one row: what is nested in its record becomes columns named with dots."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from monitor.records.keys import Key
+from monitor.records.reading import READING
+from monitor.tables.columns import Column, Kind
+
+__all__ = ["OF_THE_RUN", "columns_of", "flat"]
+
+OF_THE_RUN = (
+    Column("run", "text", "the file of the run"),
+    Column("watch", "text", "the speaker followed; empty without one"),
+)
+"""Columns before those of the readings, where these were read from runs."""
+
+_KINDS: Mapping[str, Kind] = {
+    "number": "number",
+    "integer": "integer",
+    "boolean": "boolean",
+    "string": "text",
+}
+_ENDS = {"_low": ", lower limit", "_high": ", upper limit"}
+
+
+def crowd(people: float) -> str:
+    """The size of a crowd as fields of alerts write it.
+
+    Example:
+        >>> crowd(50), crowd(12_500), crowd(1_000_000)
+        ('50', '12500', '1e6')
+    """
+    plain, (digits, power) = f"{people:.0f}", f"{people:e}".split("e")
+    short = f"{digits.rstrip('0').rstrip('.')}e{int(power)}"
+    return short if len(short) < len(plain) else plain
+
+
+def flat(reading: Mapping[str, Any]) -> dict[str, Any]:
+    """The record of a reading as one row.
+
+    Example:
+        >>> flat({"type": "reading", "bits": 2.0, "features": {"f0": {"rank": 3}},
+        ...       "among": [{"people": 1000000, "bits": 7.5}], "top": [["ann", 0.25]]})
+        {'bits': 2.0, 'f0.rank': 3, 'among.1e6.bits': 7.5, 'posterior.ann': 0.25}
+    """
+    row: dict[str, Any] = {}
+    for name, value in reading.items():
+        if name == "features":
+            for feature, figures in value.items():
+                row |= {f"{feature}.{part}": each for part, each in figures.items()}
+        elif name == "among":
+            for each in value or ():
+                row |= _of_crowd(each)
+        elif name == "top":
+            row |= {f"posterior.{who}": each for who, each in value}
+        elif name == "bystanders":
+            row |= {f"bystander.{each['name']}": each["probability"] for each in value}
+        elif isinstance(value, Mapping):
+            row |= {f"{name}.{part}": _joined(each) for part, each in value.items()}
+        elif name != "type":
+            row[name] = value
+    return row
+
+
+def _of_crowd(among: Mapping[str, Any]) -> dict[str, Any]:
+    under = f"among.{crowd(among['people'])}."
+    row = {under + part: each for part, each in among.items() if part != "people"}
+    favourite = row.pop(f"{under}favourite", None)
+    if favourite is not None:
+        row[f"{under}favourite"], row[f"{under}favourite_probability"] = favourite
+    return row
+
+
+def _joined(value: Any) -> Any:
+    return "+".join(value) if isinstance(value, list) else value
+
+
+def columns_of(
+    readings: Sequence[Mapping[str, Any]], *, posterior: bool = False
+) -> tuple[Column, ...]:
+    """The columns of a table of readings, in the order of docs/records.md.
+
+    Those of a run are the same whatever happened in it, but for its features and crowds.
+
+    Args:
+        readings: records.
+        posterior: with a column for everybody whom a reading names, enrolled speakers that the
+            attacker holds for the most probable.
+    """
+    features = _each(name for reading in readings for name in reading.get("features", ()))
+    crowds = sorted({each["people"] for reading in readings for each in reading.get("among") or ()})
+    named = _each(who for reading in readings for who, _ in reading.get("top", ()))
+    others = _each(each["name"] for reading in readings for each in reading.get("bystanders", ()))
+    found: list[Column] = []
+    for key in READING.keys:
+        schema = next(iter(key.properties.values()))
+        if key.name == "features":
+            parts = schema["additionalProperties"]["properties"]
+            found += [c for name in features for c in _columns(key, parts, f"{name}.")]
+        elif key.name == "among":
+            parts = dict(schema["items"]["properties"])
+            del parts["people"], parts["favourite"]
+            for people in crowds:
+                found += _columns(key, parts, f"among.{crowd(people)}.")
+                if posterior:
+                    found += _favourite(key, f"among.{crowd(people)}.")
+        elif key.name in ("top", "bystanders"):
+            under, who = ("posterior", named) if key.name == "top" else ("bystander", others)
+            if posterior:
+                found += [Column(f"{under}.{name}", "number", key.meaning) for name in who]
+        elif "properties" in schema:
+            found += _columns(key, schema["properties"], f"{key.name}.")
+        else:
+            found += _columns(key, key.properties, "")
+    return tuple(found)
+
+
+def _columns(key: Key, parts: Mapping[str, Any], under: str) -> Iterator[Column]:
+    for name, schema in parts.items():
+        end = next((said for end, said in _ENDS.items() if name.endswith(end)), "")
+        yield Column(under + name, _kind(schema), key.meaning + end)
+
+
+def _favourite(key: Key, under: str) -> Iterator[Column]:
+    yield Column(f"{under}favourite", "text", key.meaning)
+    yield Column(f"{under}favourite_probability", "number", key.meaning)
+
+
+def _kind(schema: Mapping[str, Any]) -> Kind:
+    kinds = schema.get("type", "string")  # one of a few words
+    first = kinds if isinstance(kinds, str) else kinds[0]
+    return _KINDS.get(first, "text")  # a list of names is joined
+
+
+def _each(names: Iterable[str]) -> list[str]:
+    return list(dict.fromkeys(names))

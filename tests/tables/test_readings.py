@@ -1,0 +1,197 @@
+"""Readings as tables: every figure of every record in a column of its type, wherever it goes."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pandas as pd
+import pyarrow.parquet as pq
+import pytest
+
+from monitor import Monitor, Population, Readings, Run
+from monitor.errors import UsageError
+from monitor.records.keys import FIGURE, MAYBE_SECONDS, SECONDS
+from monitor.records.reading import READING
+from monitor.tables.columns import unit_of
+from monitor.tables.flat import columns_of, crowd, flat
+from tests.stream.streams import reference
+
+WATCH = "4406"
+
+
+@pytest.fixture(scope="module")
+def run_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    from monitor.population import demo_frames
+
+    path = tmp_path_factory.mktemp("run") / "talk.jsonl"
+    monitor = Monitor(
+        Population.reference(),
+        ["f0", "phones"],
+        WATCH,
+        step_seconds=60,
+        among=[50, 12_500, 1e6],
+        bystanders=0.01,
+    )
+    with Run(demo_frames(), monitor, log=path) as run:
+        run.to_end()
+    return path
+
+
+def test_every_figure_of_a_record_has_a_column_and_no_column_is_made_up(run_file):
+    readings = Readings.read(run_file)
+    names = {column.name for column in readings.columns(posterior=True)}
+    for row in readings.rows():
+        assert set(row) <= names
+    shown = {name for row in readings.rows() for name in row}
+    sparse = {n for n in names if n.startswith(("change.", "enrolled_w", "withheld", "lag"))}
+    of_nobody_watched = {n for n in names if n.startswith("among.") and ".favourite" in n}
+    assert names - shown <= sparse | of_nobody_watched
+    plain = {column.name for column in readings.columns()}
+    assert {n.partition(".")[0] for n in names - plain} == {"posterior", "among"}
+    assert not any(n.rpartition(".")[2] == "favourite" for n in plain)
+
+
+def test_cells_are_the_figures_of_the_record(run_file):
+    readings = Readings.read(run_file)
+    frame = readings.to_pandas(posterior=True)
+    for i, record in enumerate(readings):
+        row = frame.iloc[i]
+        assert row["run"] == run_file.as_posix()
+        assert row["watch"] == WATCH
+        assert row["bits_low"] == record["bits_low"]
+        assert row["guides.sqrt"] == record["guides"]["sqrt"]
+        assert row["phones.rank"] == record["features"]["phones"]["rank"]
+        assert row["among.12500.bits_high"] == record["among"][1]["bits_high"]
+        best, probability = record["top"][0]
+        assert row[f"posterior.{best}"] == probability
+        named = {name for name, _ in record["top"]}
+        rest = [c for c in frame if c.startswith("posterior.") and c[10:] not in named]
+        assert row[rest].isna().all()
+    assert frame["bits"].dtype == "float64"
+    assert frame["stream"].dtype == "Int64"
+    assert frame["at_least"].dtype == "boolean"
+    assert frame.attrs["units"]["f0.usable"] == "s"
+    assert "f0.rank" not in frame.attrs["units"]
+
+
+def test_csv_parquet_and_the_data_frame_hold_the_same(run_file, tmp_path):
+    readings = Readings.read(run_file, run_file)
+    frame = readings.to_pandas()
+    assert len(frame) == 2 * len(Readings.read(run_file))
+    for name in ("a.csv", "a.parquet"):
+        path = tmp_path / name
+        readings.write(path)
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    held = pd.read_parquet(tmp_path / "a.parquet")
+    text = pd.read_csv(tmp_path / "a.csv", dtype={"watch": str})
+    assert list(held) == list(text) == list(frame)
+    pd.testing.assert_frame_equal(held, frame, check_dtype=False)
+    for column in readings.columns():
+        if column.kind == "number":
+            pd.testing.assert_series_equal(text[column.name].astype(float), frame[column.name])
+    field = pq.read_schema(tmp_path / "a.parquet").field("evidence_bits_low")
+    assert field.metadata[b"unit"] == b"bits"
+    assert field.metadata[b"meaning"].startswith(b"log2 of a likelihood ratio")
+    with pytest.raises(UsageError, match=r"\.csv or \.parquet"):
+        readings.write(tmp_path / "a.xlsx")
+
+
+def test_readings_of_a_monitor_and_of_a_run_are_the_same_table():
+    from monitor.population import demo_frames
+
+    def monitor() -> Monitor:
+        return Monitor(reference(), ["f0"], step_seconds=120)
+
+    streamed = Readings(monitor().stream(demo_frames()))
+    with Run(demo_frames(), monitor()) as run:
+        ran = Readings(run)
+    pd.testing.assert_frame_equal(streamed.to_pandas(), ran.to_pandas())
+    assert len(streamed[1:3]) == 2
+    assert streamed[-1]["seconds"] == ran[-1]["seconds"]
+    assert "run" not in streamed.to_pandas()
+
+
+def test_no_readings_are_a_table_of_no_rows():
+    none = Readings([{"type": "start"}, {"type": "end"}])
+    assert none.to_pandas().shape[0] == len(none) == 0
+    assert "bits" in none.to_pandas()
+
+
+def test_what_is_withheld_or_of_an_older_version_is_an_empty_cell(tmp_path):
+    old = {"type": "reading", "seconds": 1.0, "speech": 0.5, "bits": None, "at_least": None}
+    readings = Readings([old, {**old, "bits": 1.5, "change": {"since_seconds": 0.5,
+                         "features": ["f0", "voice"]}}])  # fmt: skip
+    frame = readings.to_pandas()
+    assert math.isnan(frame["bits"][0])
+    assert frame["bits"][1] == 1.5
+    assert frame["at_least"].isna().all()
+    assert frame["change.features"][1] == "f0+voice"
+    readings.write(tmp_path / "a.csv")
+    first = next(csv.DictReader(io.StringIO((tmp_path / "a.csv").read_text())))
+    assert (first["bits"], first["at_least"], first["seconds"]) == ("", "", "1.0")
+
+
+def test_units_are_those_of_the_declared_keys():
+    seen = set()
+    for key in READING.keys:
+        for name, schema in key.properties.items():
+            if schema is FIGURE:
+                assert unit_of(name) == "bits", name
+            if schema in (SECONDS, MAYBE_SECONDS):
+                assert unit_of(name) == "s", name
+            seen.add(unit_of(name))
+    assert seen == {"bits", "s", ""}
+
+
+def test_crowds_are_called_as_in_alerts():
+    from monitor.alerts.fields import among, figure
+
+    for people in (2, 50, 999, 12_500, 10_000, 1_000_000, 2_500_000, 8_000_000_000):
+        field = f"among.{crowd(people)}.bits"
+        assert among(field) == people
+        reading = {"among": [{"people": people, "bits": 3.5}]}
+        assert flat(reading)[field] == figure(field, reading) == 3.5
+
+
+def test_whom_a_reading_names_is_in_the_table_where_that_is_asked_for():
+    reading = {
+        "type": "reading",
+        "top": [["ann", 0.5]],
+        "bystanders": [{"name": "bob", "probability": 0.25, "people": 50}],
+        "among": [{"people": 50, "favourite": ["ann", 0.125], "favourite_one_in": 8.0}],
+    }
+    readings = Readings([reading])
+    assert not any("ann" in c.name or "bob" in c.name for c in readings.columns())
+    (row,) = readings.to_pandas(posterior=True).to_dict("records")
+    assert (row["posterior.ann"], row["bystander.bob"]) == (0.5, 0.25)
+    assert (row["among.50.favourite"], row["among.50.favourite_probability"]) == ("ann", 0.125)
+
+
+def test_columns_do_not_depend_on_what_happened():
+    plain = columns_of([{"features": {"f0": {}}, "among": [{"people": 50}]}])
+    noted = columns_of([
+        {"features": {"f0": {}}, "among": None, "withheld": "why"},
+        {"features": {}, "among": [{"people": 50}], "change": {"since_seconds": 1.0}},
+    ])  # fmt: skip
+    assert plain == noted
+
+
+@pytest.mark.slow
+def test_without_the_extra_one_line_says_what_to_install(run_file):
+    code = (
+        "import sys; sys.modules['pandas'] = None; sys.modules['pyarrow'] = None\n"
+        "from monitor import Readings\n"
+        f"readings = Readings.read({str(run_file)!r})\n"
+        "for work in (readings.to_pandas, lambda: readings.write('a.parquet')):\n"
+        "    try:\n        work()\n    except Exception as error:\n        print(error)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    first, second = done.stdout.splitlines()
+    assert first == "this table needs pandas: pip install 'speaker-disclosure-monitor[tables]'"
+    assert second == "this table needs pyarrow: pip install 'speaker-disclosure-monitor[tables]'"
