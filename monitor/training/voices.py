@@ -18,7 +18,7 @@ from monitor.training.session_frames import SessionFrames
 from monitor.types import BoolArray
 from monitor.workers import Jobs
 
-__all__ = ["UNITS_PER_SECOND", "SpeakerSpeech", "collect", "join", "units_of"]
+__all__ = ["UNITS_PER_SECOND", "SpeakerSpeech", "collect", "join", "session_frames", "units_of"]
 
 UNITS_PER_SECOND = 10
 """Calibration windows begin and end on tenths of a speech second."""
@@ -96,7 +96,7 @@ def collect(
                         heard.append(outcome.heard)
                     problems += [outcome.problem] if outcome.problem else []
                     progress(outcome.recording)
-                session = {f: _session(heard, spec) for f, spec in listener.specs.items()}
+                session = {f: session_frames(heard, spec) for f, spec in listener.specs.items()}
                 if heard and next(iter(session.values())).length > 0:
                     sessions.append(session)
                     speech.append(np.concatenate([each.speech for each in heard]))
@@ -106,7 +106,8 @@ def collect(
     return voices, listener.specs, tuple(problems)
 
 
-def _session(heard: Sequence[SpeechFrames], spec: FeatureSpec) -> SessionFrames:
+def session_frames(heard: Sequence[SpeechFrames], spec: FeatureSpec) -> SessionFrames:
+    """The frames of one feature in the recordings of a session, one after the other."""
     values, units, begins, before = [], [], [], 0
     for each in heard:
         track = each.tracks[spec.name]

@@ -1,0 +1,38 @@
+"""Attacks on protected speech: what is left of a voice for those who know what was done to it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from monitor.lazy import lazily
+
+if TYPE_CHECKING:
+    from monitor.attacks.attackers import ATTACKERS, ThreatModel
+    from monitor.attacks.attacking import attack
+    from monitor.attacks.bench import Background, Bench
+    from monitor.attacks.results import AttackResults, AttackRow
+    from monitor.attacks.trying import try_methods
+
+__all__ = [
+    "ATTACKERS",
+    "AttackResults",
+    "AttackRow",
+    "Background",
+    "Bench",
+    "ThreatModel",
+    "attack",
+    "try_methods",
+]
+
+_HOMES = {
+    "ATTACKERS": "attackers",
+    "AttackResults": "results",
+    "AttackRow": "results",
+    "Background": "bench",
+    "Bench": "bench",
+    "ThreatModel": "attackers",
+    "attack": "attacking",
+    "try_methods": "trying",
+}
+
+__getattr__, __dir__ = lazily(__name__, _HOMES)

@@ -1,0 +1,222 @@
+"""Protects and hears pieces of recordings in one pass; no audio is ever written.
+
+What was heard is kept by a hash of everything that it depends on, so that long work goes on where
+it was interrupted.
+"""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from functools import cache, partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from monitor.attacks.heard import HeardPiece, on_clock, pack, unpack
+from monitor.attacks.measures import MEASURES
+from monitor.attacks.readers import Piece
+from monitor.errors import SourceError, UsageError
+from monitor.features.extractor import Extractor
+from monitor.features.registry import make as make_features
+from monitor.features.tracks import join_runs
+from monitor.kinds import FeatureSpec
+from monitor.protectors.registry import make
+from monitor.protectors.utterance import Utterance
+from monitor.protocols import Feature
+from monitor.result_cache import ResultCache, code_mark, result_key
+from monitor.sources.file import File
+from monitor.sources.fingerprints import file_hash
+from monitor.types import Block, FloatArray, Frames
+from monitor.workers import Jobs, each_in_order
+
+__all__ = ["CLEAR", "Hearing", "hear_protected"]
+
+CLEAR = "none"
+"""The method that changes nothing."""
+_CODE = ("monitor.protectors", "monitor.features", "monitor.networks", "monitor.attacks")
+_BLOCK_SECONDS = 30.0
+
+
+@dataclass(frozen=True)
+class Hearing:
+    """Hears pieces under any method, each once.
+
+    Attributes:
+        cache: keeps what was heard; None keeps nothing.
+        jobs: processes, or workers elsewhere; what is heard does not depend on it.
+        progress: called with seconds of audio done.
+        missing: by piece's name, why it could not be used.
+    """
+
+    cache: ResultCache | None = None
+    jobs: Jobs = 1
+    progress: Callable[[float], None] = lambda _: None
+    missing: dict[str, str] = field(default_factory=dict)
+
+    def hear(
+        self,
+        pieces: Sequence[Piece],
+        method: str,
+        seed: int,
+        features: Sequence[str | Feature],
+        measures: Sequence[str] = (),
+    ) -> dict[Piece, HeardPiece]:
+        """Protect and hear each piece, in order; what cannot be used is left out and noted.
+
+        Args:
+            pieces: of recordings.
+            method: of `monitor.protectors.registry`.
+            seed: of what the protector draws.
+            features: names, or features that other processes can be given.
+            measures: of `monitor.attacks.measures`.
+
+        Raises:
+            UsageError: the method or a feature makes no sense.
+            MonitorError: a process was ended from outside.
+        """
+        noted = [_noted(each.spec) for each in make_features(features)]
+        versions = {name: MEASURES[name]().version for name in measures}
+        found: dict[Piece, HeardPiece] = {}
+        todo: list[tuple[Piece, str]] = []
+        for piece in pieces:
+            try:
+                key = _key(piece, method, seed, noted, versions)
+            except SourceError as error:
+                self.missing[piece.name] = str(error)
+                continue
+            kept = self.cache.read(key) if self.cache else None
+            if kept is None:
+                todo.append((piece, key))
+            else:
+                found[piece] = unpack(kept)
+                self.progress(piece.seconds)
+        work = partial(_hear, method, seed, tuple(features), tuple(measures))
+        results = each_in_order(
+            work,
+            [piece for piece, _ in todo],
+            self.jobs,
+            reads=lambda piece: (piece.path.absolute(),),
+            alike=_code,
+        )
+        with closing(results):
+            for (piece, key), made in zip(todo, results, strict=True):
+                self.progress(piece.seconds)
+                if isinstance(made, str):
+                    self.missing[piece.name] = made
+                    continue
+                found[piece] = unpack(made)
+                if self.cache:
+                    self.cache.write(key, made)
+        return {piece: found[piece] for piece in pieces if piece in found}
+
+
+def hear_protected(
+    piece: Piece,
+    method: str,
+    seed: int,
+    features: Sequence[str | Feature],
+    measures: Sequence[str] = (),
+) -> HeardPiece:
+    """Protect one piece, and hear it, in memory.
+
+    Channels are averaged before: a protector hears what the attacker hears.
+
+    Raises:
+        SourceError: it cannot be read or protected.
+        UsageError: the method or a feature makes no sense.
+    """
+    source = File(
+        piece.path,
+        start_seconds=piece.start_seconds,
+        end_seconds=piece.end_seconds,
+        block_seconds=_BLOCK_SECONDS,
+    )
+    protector = make(method, Utterance(source.rate, piece.name, piece.speaker, 0, seed))
+    clock, extractor = Extractor([]), Extractor(make_features(features))
+    clear_runs: list[Frames] = []
+    runs: list[Frames] = []
+    clear: list[FloatArray] = []
+    protected: list[FloatArray] = []
+
+    def take(samples: FloatArray) -> None:
+        runs.append(extractor.process(Block(samples, source.rate)))
+        protected.append(samples)
+
+    for block in source:
+        if not isinstance(block, Block):
+            raise SourceError(block.detail or f"{source.label}: {block.reason}")
+        samples = block.samples if block.samples.ndim == 1 else block.samples.mean(axis=1)
+        samples = np.asarray(samples, np.float32)
+        clear_runs.append(clock.process(Block(samples, source.rate)))
+        clear.append(samples)
+        try:
+            take(protector.process(samples))
+        except UsageError as error:  # a sample is no number
+            raise SourceError(f"{source.label}: {error}") from None
+    take(protector.flush())
+    speech = join_runs([*clear_runs, clock.flush()]).speech
+    frames = join_runs([*runs, extractor.flush()])
+    measured: dict[str, Mapping[str, Any]] = {}
+    if measures:
+        both = np.concatenate(clear), np.concatenate(protected)
+        measured = {name: MEASURES[name]().measure(*both, source.rate) for name in measures}
+    return HeardPiece(on_clock(frames, speech), measured)
+
+
+def _hear(
+    method: str,
+    seed: int,
+    features: Sequence[str | Feature],
+    measures: Sequence[str],
+    piece: Piece,
+) -> bytes | str:
+    """A piece as bytes, or why not."""
+    try:
+        return pack(hear_protected(piece, method, seed, features, measures))
+    except SourceError as error:
+        return str(error)
+
+
+def _key(
+    piece: Piece, method: str, seed: int, noted: Sequence[Any], versions: Mapping[str, str]
+) -> str:
+    drawn = None if method == CLEAR else [piece.name, piece.speaker, seed]
+    return result_key(
+        {
+            "code": _code(),
+            "recording": file_hash(piece.path),
+            "part": [piece.start_seconds, piece.end_seconds],
+            "method": method,
+            "program": _program(method),
+            "drawn": drawn,
+            "features": noted,
+            "measures": dict(versions),
+        }
+    )
+
+
+@cache
+def _code() -> str:
+    return code_mark(*_CODE)
+
+
+def _noted(spec: FeatureSpec) -> list[Any]:
+    return [spec.name, spec.plain()]
+
+
+def _program(method: str) -> list[str]:
+    """What a command consists of, as far as it is files: another program, another result."""
+    kind, _, command = method.partition(":")
+    if kind != "command":
+        return []
+    try:
+        words = shlex.split(command)
+    except ValueError:  # the protector says so
+        return []
+    places = [Path(shutil.which(word) or word) for word in words]
+    return [file_hash(place) for place in places if place.is_file()]

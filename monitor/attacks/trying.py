@@ -1,0 +1,183 @@
+"""A whole test of protectors: readers, background, every method and every attacker."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from monitor.attacks.attackers import attacker_named
+from monitor.attacks.attacking import attack, worth_trying
+from monitor.attacks.bench import Background, Bench
+from monitor.attacks.hearing import CLEAR, Hearing
+from monitor.attacks.measures import MEASURES
+from monitor.attacks.readers import Amounts, Reader, Readers, readers_of
+from monitor.attacks.results import AttackResults, AttackRow, Settings
+from monitor.corpus.finding import find
+from monitor.corpus.recordings import Corpus
+from monitor.errors import CorpusError, UsageError
+from monitor.evaluation.figure import Figure
+from monitor.features.registry import defaults
+from monitor.maths.bootstrap import REPLICATES
+from monitor.phrases import plural
+from monitor.protectors.registry import make
+from monitor.protectors.utterance import Utterance
+from monitor.result_cache import ResultCache
+from monitor.sources.fingerprints import file_hash
+from monitor.workers import Jobs
+
+__all__ = ["Wishes", "try_methods"]
+
+_ANY_RATE = 16_000
+LEARNING = Amounts(trials=3)
+"""Trials of each reader of a background: with the template's length, what a law is learnt on."""
+
+
+@dataclass(frozen=True)
+class Wishes:
+    """What is to be tried.
+
+    Attributes:
+        methods: of protection; ``none`` is tried first in any case.
+        attackers: names.
+        features: names; empty for those that are ready.
+        amounts: how much speech.
+        segments: L, of the table of enrolments.
+        session: ``"cross"``, ``"same"`` or None.
+        seed: of all draws.
+        jobs: processes that listen, or workers elsewhere.
+        replicates: resamples of readers behind the limits.
+    """
+
+    methods: tuple[str, ...] = (CLEAR,)
+    attackers: tuple[str, ...] = ("ignorant", "lazy-informed")
+    features: tuple[str, ...] = ()
+    amounts: Amounts = field(default_factory=Amounts)
+    segments: tuple[int, ...] = (1, 3, 30)
+    session: str | None = None
+    seed: int = 0
+    jobs: Jobs = 1
+    replicates: int = REPLICATES
+
+
+def try_methods(
+    corpus: Path,
+    wishes: Wishes,
+    *,
+    folder: Path,
+    background: Sequence[Path] = (),
+    fresh: bool = False,
+    told: Callable[[str], object] = lambda _: None,
+    heard: Callable[[float], None] = lambda _: None,
+) -> AttackResults:
+    """Try every attacker on every method.
+
+    Args:
+        corpus: recordings by reader and session; the readers who are judged.
+        wishes: what is to be tried.
+        folder: for what is kept to go on from; private.
+        background: corpora of readers apart, that attackers learn from.
+        fresh: forget what was kept.
+        told: called with what begins.
+        heard: called with seconds of audio that were heard.
+
+    Raises:
+        UsageError: a method, an attacker or a feature makes no sense.
+        CorpusError: there is too little speech.
+    """
+    attackers = [attacker_named(name) for name in dict.fromkeys(wishes.attackers)]
+    methods = tuple(dict.fromkeys((CLEAR, *wishes.methods)))
+    for method in methods:  # what makes no sense is refused before anything is heard
+        make(method, Utterance(_ANY_RATE, "name", "speaker"))
+    if not background and (lacking := [a.name for a in attackers if a.needs_background]):
+        raise UsageError(f"{lacking[0]} needs speech of readers apart: give background")
+    found = find(corpus)
+    judged = readers_of(found, corpus, wishes.amounts, session=wishes.session)
+    behind = _background(background, judged, wishes) if background else None
+    hearing = Hearing(ResultCache(folder / "heard", fresh=fresh), wishes.jobs, heard)
+    features = wishes.features or defaults()
+    measures = tuple(MEASURES)
+    bench = Bench(judged, behind, features, measures, wishes.amounts, hearing, wishes.seed, folder)
+    rows: list[AttackRow] = []
+    measured: dict[str, Sequence[Figure]] = {}
+    problems = [*judged.problems, *(behind.problems if behind else ())]
+    for method in methods:
+        try:
+            measured[method] = _measured(bench, method)
+            for attacker in worth_trying(attackers, method):
+                told(f"{method}: {attacker.name}")
+                rows += attack(
+                    bench, method, attacker, wishes.segments, replicates=wishes.replicates
+                )
+        except CorpusError as error:
+            problems.append(f"{method}: {error}")
+    if not rows:
+        raise CorpusError(f"no method could be tried: {'; '.join(problems[-3:])}")
+    problems += [f"left out: {why}" for why in dict.fromkeys(hearing.missing.values())]
+    settings = Settings(
+        corpus.resolve().name,
+        methods,
+        tuple(each.name for each in attackers),
+        features,
+        wishes.amounts.seconds,
+        wishes.amounts.template_seconds,
+        wishes.amounts.least_segments,
+        wishes.segments,
+        judged.session,
+        len(judged),
+        len(behind.readers) if behind and behind.readers else 0,
+        wishes.seed,
+    )
+    return AttackResults(
+        settings,
+        tuple(rows),
+        {method: figures for method, figures in measured.items() if figures},
+        problems=tuple(problems),
+    )
+
+
+def _measured(bench: Bench, method: str) -> list[Figure]:
+    """What is measured beside privacy, on the trials as they are published."""
+    if not bench.measures:
+        return []
+    heard = bench.trials(method, bench.features)
+    figures: list[Figure] = []
+    for name in bench.measures:
+        noted = {
+            reader.name: [heard[p].measured[name] for p in reader.trials if p in heard]
+            for reader in bench.judged.everybody
+        }
+        figures += MEASURES[name]().figures(noted)
+    return figures
+
+
+def _background(folders: Sequence[Path], judged: Readers, wishes: Wishes) -> Background:
+    """Readers apart: whoever is judged is left out, by name and by recording."""
+    names = {reader.name for reader in judged.everybody}
+    hashes = {file_hash(p.path) for part in ("enrolment", "trials") for p in judged.pieces(part)}
+    problems: list[str] = []
+    corpora: list[tuple[Corpus, Path]] = []
+    for folder in folders:
+        found = find(folder)
+        known = {r.speaker for r in found if r.speaker in names or file_hash(r.path) in hashes}
+        if known:
+            problems.append(
+                f"{folder.name}: {plural(len(known), 'reader')} of the background are judged and "
+                f"left out: {', '.join(sorted(known)[:5])}"
+            )
+        kept = tuple(r for r in found.recordings if r.speaker not in known)
+        corpora.append((Corpus(kept, found.problems), folder))
+    amounts = Amounts(
+        wishes.amounts.seconds,
+        LEARNING.trials,
+        wishes.amounts.least_segments,
+        wishes.amounts.least_segments,
+    )
+    everybody: list[Reader] = []
+    for corpus, folder in corpora:
+        try:
+            everybody += readers_of(corpus, folder, amounts, session=None).everybody
+        except CorpusError as error:
+            problems.append(f"{folder.name}: {error}")
+    readers = Readers(tuple(everybody), "same", ()) if everybody else None
+    return Background(tuple(corpora), readers, tuple(problems))
