@@ -169,7 +169,7 @@ NAMES = {
         "ThresholdForecast",
     ],
     "monitor.records": ["Key", "RECORDS", "Record", "SCHEMA", "SCHEMA_VERSION", "read_run"],
-    "monitor.run": ["LedgerFile", "LogFile", "Run"],
+    "monitor.run": ["LedgerFile", "LogFile", "Protection", "Run"],
     "monitor.sinks": ["JsonLines", "RunBuffer", "LiveCurve", "LiveView", "ReplayProgress"],
     "monitor.sources": [
         "AudioQueue",

@@ -16,6 +16,7 @@ LIMITED_OF_FEATURE = ("expected_bits", "rank_bits", "local_bits", "gain_bits")
 WATCHED = ("rank_bits", "local_bits", "evidence_bits")
 LIMITS = ("_low", "_high")
 AMONG = "among"
+PROTECTED = "protected"
 
 
 def _with_limits(names: tuple[str, ...]) -> tuple[str, ...]:
@@ -25,6 +26,7 @@ def _with_limits(names: tuple[str, ...]) -> tuple[str, ...]:
 FIELDS = (*_with_limits(LIMITED), "sum_bits")
 FEATURE_FIELDS = _with_limits(LIMITED_OF_FEATURE)
 AMONG_FIELDS = _with_limits(("bits",))
+PROTECTED_FIELDS = _with_limits(("bits", "evidence_bits"))
 
 
 def check_field(field: str) -> None:
@@ -37,7 +39,7 @@ def check_field(field: str) -> None:
     if name == AMONG or name.startswith(f"{AMONG}."):
         _check_among(field, name, last)
         return
-    known = FEATURE_FIELDS if dot else FIELDS
+    known = PROTECTED_FIELDS if name == PROTECTED else FEATURE_FIELDS if dot else FIELDS
     if last in known and bool(name) == bool(dot):
         return
     if field == "peak_bits":
@@ -47,6 +49,11 @@ def check_field(field: str) -> None:
     near = difflib.get_close_matches(last, known, n=1)
     if near:
         hint = f"did you mean {name}{dot}{near[0]}?"
+    elif name == PROTECTED:
+        hint = (
+            "the protected side has protected.bits and protected.evidence_bits, each also with "
+            "_low or _high"
+        )
     elif dot:
         hint = f"a feature has {', '.join(LIMITED_OF_FEATURE)}, each also with _low or _high"
     else:
@@ -64,9 +71,14 @@ def check_stream(field: str, start: Mapping[str, Any]) -> None:
         UsageError: it has no such feature, or watches nobody where the field needs it.
     """
     name, _, last = field.rpartition(".")
+    if name == PROTECTED and start.get("protected") is None:
+        raise UsageError(
+            f"the alert field {field} needs a protected side: add a protector, or use {last}"
+        )
     if among(field) is not None or last.startswith("evidence_bits"):
         _check_evidence(field, start)
-    features = None if among(field) is not None else start.get("features")
+    own = among(field) is None and name != PROTECTED
+    features = start.get("features") if own else None
     if name and features is not None and name not in features:
         raise UsageError(_no_feature(field, name, features))
     if _unlimited(last) in WATCHED and "watch" in start and start["watch"] is None:
@@ -134,6 +146,8 @@ def figure(field: str, reading: Mapping[str, Any]) -> float | None:
     if (people := among(field)) is not None:
         crowds = (each for each in reading.get("among") or () if each["people"] == people)
         source = next(crowds, {})
+    elif name == PROTECTED:
+        source = reading.get(PROTECTED) or {}
     elif name:
         features = reading.get("features") or {}
         if features and name not in features:

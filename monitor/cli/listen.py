@@ -10,6 +10,7 @@ from monitor.cli.ledger_options import LedgerOptions, ledger_options
 from monitor.cli.live import device_option, quiet_libraries
 from monitor.cli.monitor_options import MonitorOptions, hearing_options
 from monitor.cli.options import Seconds
+from monitor.cli.protect_options import Protecting, protecting_options
 from monitor.cli.web import Shown, shown_options
 
 __all__ = ["command"]
@@ -25,6 +26,7 @@ __all__ = ["command"]
     help="Stop after so much audio, such as 90, 10m or 1:30. [default: at Ctrl-C]",
 )
 @hearing_options
+@protecting_options
 @alert_options(bell=True)
 @ledger_options
 @jsonl_options
@@ -41,6 +43,7 @@ def command(
     device: str | None,
     seconds: float | None,
     options: MonitorOptions,
+    protecting: Protecting,
     alerting: Alerting,
     of_ledger: LedgerOptions,
     log: JsonLog,
@@ -53,6 +56,7 @@ def command(
     monitor listen                          until Ctrl-C
     monitor listen -p us.npz --watch me --alert 'bits>3'
     monitor listen --device usb --for 10m --jsonl talk.jsonl
+    monitor listen -p us.npz --watch me --protect mcadams:0.8
     monitor listen --web 8000 -p us.npz --watch me --ledger me.db --budget 8bits
 
     In the view: the ceiling is what naming one person is worth, the plateau what voices disclose
@@ -86,7 +90,8 @@ def command(
         )
 
     alerting.check_ledger(of_ledger.ledger)
-    file = log.file([*options.files, of_ledger.ledger])
+    protection = protecting.protection(of_ledger.ledger)
+    file = log.file([*options.files, *protecting.files, of_ledger.ledger])
     telling = Telling(file)
     with (
         quiet_libraries(),
@@ -99,6 +104,7 @@ def command(
             log=file,
             ledger=of_ledger.file(),
             until=alerting.until,
+            protect=protection,
         ) as run,
     ):
         view = LiveView(forecasts=[Forecast(bits, name) for name, bits in alerting.thresholds])

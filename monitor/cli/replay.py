@@ -15,6 +15,7 @@ from monitor.cli.jsonlog import JsonLog, jsonl_options
 from monitor.cli.ledger_options import LedgerOptions, ledger_options
 from monitor.cli.monitor_options import MonitorOptions, hearing_options
 from monitor.cli.options import Raw, Seconds, Speed
+from monitor.cli.protect_options import Protecting, protecting_options
 from monitor.cli.web import Shown, shown_options
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ __all__ = ["command"]
 @click.command("replay", short_help="Measure a recording: bits of identity against length heard.")
 @click.argument("recordings", nargs=-1, required=True, metavar="RECORDING...")
 @hearing_options
+@protecting_options
 @click.option(
     "--speed",
     type=Speed(),
@@ -62,6 +64,7 @@ __all__ = ["command"]
 def command(
     recordings: tuple[str, ...],
     options: MonitorOptions,
+    protecting: Protecting,
     speed: float,
     start: float,
     end: float | None,
@@ -85,6 +88,7 @@ def command(
     \b
     monitor replay talk.flac --plot talk.png
     monitor replay talk.flac -p us.npz --watch me --jsonl talk.jsonl
+    monitor replay talk.flac -p us.npz --watch me --protect mcadams:0.8 --plot both.png
     monitor replay talks/ --each --summary talks.csv --alert 'bits>3'
     ffmpeg -i film.mkv -f wav - | monitor replay - --alert 'bits>3'
 
@@ -108,6 +112,7 @@ def command(
         {
             "--jsonl": log.jsonl,
             "--plot": plot,
+            "--protect": protecting.protect,
             "--web": shown.web,
             "--ledger": of_ledger.ledger,
             "--raw": raw,
@@ -118,7 +123,9 @@ def command(
         return each.hear(recordings, one, jobs, resume=resume, replace=log.replace)
     check_not_scheduled("add --each")
     alerting.check_ledger(of_ledger.ledger)
-    file = log.file([*recordings, *options.files, of_ledger.ledger], resume=resume)
+    protection = protecting.protection(of_ledger.ledger)
+    read = [*recordings, *options.files, *protecting.files, of_ledger.ledger]
+    file = log.file(read, resume=resume)
     telling = Telling(file, plot)
     with Run(
         opened,
@@ -130,6 +137,7 @@ def command(
         ledger=of_ledger.file(),
         until=alerting.until,
         allow_overlap=allow_overlap,
+        protect=protection,
         jobs=jobs,
     ) as run:
         telling.hear(run, ReplayProgress(run.source.seconds))

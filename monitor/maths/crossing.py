@@ -100,6 +100,17 @@ class FirstCrossing:
         """Something came between two readings: the stretch begins anew."""
         self._since = None
 
+    def state(self) -> list[float | None]:
+        """What a checkpoint must keep."""
+        crossed = None if self.known is None else float(self.known.crossed)
+        return [self._last if self.known is None else self.known.seconds, crossed, self._since]
+
+    def restore(self, state: Sequence[float | None]) -> None:
+        """Go on where ``state`` was taken."""
+        seconds, crossed, self._since = state
+        self._last = seconds or 0.0
+        self.known = None if crossed is None else Crossing(self._last, bool(crossed))
+
     def so_far(self) -> Crossing:
         """What is known by now; at the end of a stream, what is known of it."""
         if self.known is not None:

@@ -15,6 +15,7 @@ from monitor.records.keys import (
     Key,
     Record,
 )
+from monitor.records.protected import BOUGHT
 from monitor.records.reading import BYSTANDERS
 
 __all__ = ["END"]
@@ -51,6 +52,16 @@ END = Record(
             "bystanders",
             BYSTANDERS,
             "only with `--bystanders`: each of them with the largest `probability` of the run",
+            required=False,
+        ),
+        Key(
+            "bought",
+            BOUGHT,
+            "only with `--protect`, a row for each `field` and level of `bits`: when the clear and "
+            "the protected side reached it (`clear`, `protected`: `seconds`, or, where `crossed` "
+            "is false, until when it is known that they had not), and `bought_seconds`, the "
+            "difference, which is `at_least` so much where the protected side had not; null where "
+            "the clear side had not. Empty where nobody is watched",
             required=False,
         ),
     ),

@@ -17,7 +17,7 @@ from monitor.records.reading import OPEN_CHANGE
 from monitor.records.start import FALSE_ALARMS
 from monitor.types import GAP_REASONS
 
-__all__ = ["ALERT", "CHANGE", "GAP"]
+__all__ = ["ALERT", "CHANGE", "CROSSING", "GAP"]
 
 GAP = Record(
     "gap",
@@ -120,6 +120,26 @@ ALERT = Record(
             "only of a forecast: stream seconds until the threshold at this rate; null where there "
             "is none any more",
             required=False,
+        ),
+    ),
+)
+
+CROSSING = Record(
+    "crossing",
+    (
+        Key("seconds", SECONDS, "where on the stream it was certain"),
+        Key("field", TEXT, "of which figure, `bits` or `evidence_bits`"),
+        Key("bits", NUMBER, "the level"),
+        Key("side", {"enum": ["clear", "protected"]}, '`"clear"` or `"protected"`'),
+        Key(
+            "since_seconds",
+            SECONDS,
+            "since when the figure has stayed at or above it, for as long as an alert is held",
+        ),
+        Key(
+            "bought_seconds",
+            VALUE,
+            "with the crossing of the second side: how much later the protected side was",
         ),
     ),
 )

@@ -24,6 +24,7 @@ from monitor.records.keys import (
     limits,
     with_limits,
 )
+from monitor.records.protected import PROTECTED_READING, protected_record
 from monitor.records.start import CEILING, PEOPLE
 
 __all__ = ["BYSTANDERS", "OPEN_CHANGE", "READING"]
@@ -230,6 +231,18 @@ READING = Record(
             "only while a noted change is open (see below): `since_seconds` and `features` of it. "
             "The figures are then of all that was heard, and may not be the watched speaker's",
             lambda reading: None if reading.change is None else reading.change.record(),
+            required=False,
+            sparse=True,
+        ),
+        Key(
+            "protected",
+            PROTECTED_READING,
+            "only with `--protect`: what the same seconds disclose through the protector. Under "
+            "`attackers`, by what each knows of it, `bits`, `gain_bits` and `evidence_bits` with "
+            "limits, `at_least` and `support_bits` as above; beside it `bits` and `evidence_bits` "
+            "of whoever learns most (`bits_by`, `evidence_by`), `at_least` where any evidence was "
+            "cut, and `speech`, the seconds of it in the protected audio",
+            lambda reading: None if reading.protected is None else protected_record(reading),
             required=False,
             sparse=True,
         ),

@@ -11,7 +11,7 @@ import orjson
 
 from monitor.errors import SchemaError, StoreError
 from monitor.records.end import END
-from monitor.records.events import ALERT, CHANGE, GAP
+from monitor.records.events import ALERT, CHANGE, CROSSING, GAP
 from monitor.records.fitting import misfit
 from monitor.records.reading import READING
 from monitor.records.start import SCHEMA_VERSION, START
@@ -19,7 +19,7 @@ from monitor.safe_text import file_name, printable
 
 __all__ = ["RECORDS", "SCHEMA", "SCHEMA_VERSION", "read_run", "wrong_in"]
 
-RECORDS = (START, READING, GAP, CHANGE, ALERT, END)
+RECORDS = (START, READING, GAP, CHANGE, ALERT, CROSSING, END)
 """Every type of record, as declared."""
 
 SCHEMA: dict[str, Any] = {
@@ -35,6 +35,7 @@ _NEEDED = {
     "gap": ("seconds",),
     "change": ("seconds", "since_seconds"),
     "alert": ("seconds", "rule", "field", "threshold", "state"),
+    "crossing": ("seconds", "field", "bits", "side", "since_seconds"),
 }
 """What nothing can be drawn without; a key of a later version may be missing in an older run."""
 

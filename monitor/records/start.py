@@ -17,6 +17,7 @@ from monitor.records.keys import (
     Record,
     limits,
 )
+from monitor.records.protected import PROTECTED_START
 
 __all__ = ["CEILING", "FALSE_ALARMS", "PEOPLE", "SCHEMA_VERSION", "START"]
 
@@ -207,6 +208,15 @@ START = Record(
             _ALARMS,
             "only with `--false-alarms`: the thresholds that were worked out: `rule`, `field`, "
             "`threshold`, and the `false_alarms` that an alert quotes",
+            required=False,
+        ),
+        Key(
+            "protected",
+            PROTECTED_START,
+            "only with `--protect`: its `method`, the most by which protected audio lags "
+            "(`latency_seconds`; null: until a recording is over), and by what each of the "
+            "`attackers` knows, `support_bits` and the `fingerprint` of population and law: "
+            '`"ignorant"` has not enrolled protected speech, `"lazy-informed"` has',
             required=False,
         ),
     ),

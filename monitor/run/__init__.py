@@ -8,9 +8,10 @@ from monitor.lazy import lazily
 
 if TYPE_CHECKING:
     from monitor.run.files import LedgerFile, LogFile
+    from monitor.run.protection import Protection
     from monitor.run.run import Run
 
-__all__ = ["LedgerFile", "LogFile", "Run"]
+__all__ = ["LedgerFile", "LogFile", "Protection", "Run"]
 
-_HOMES = {"LedgerFile": "files", "LogFile": "files", "Run": "run"}
+_HOMES = {"LedgerFile": "files", "LogFile": "files", "Protection": "protection", "Run": "run"}
 __getattr__, __dir__ = lazily(__name__, _HOMES)

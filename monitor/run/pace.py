@@ -9,6 +9,7 @@ from monitor.protocols import LiveSource, Source
 if TYPE_CHECKING:
     from monitor.stream.ahead import HeardAhead
     from monitor.stream.monitor import Monitor
+    from monitor.stream.pair import MonitorPair
 
 __all__ = ["heard_ahead", "shedding_load"]
 
@@ -16,15 +17,25 @@ WORTHWHILE_SECONDS = 300.0
 """Of audio for each process: it takes a second or two to start."""
 
 
-def shedding_load(source: LiveSource, monitor: Monitor) -> Source:
-    """A live source whose slowest feature hears less where the machine cannot keep up."""
-    from monitor.stream.shedding import LoadShedding, Timed
+def shedding_load(source: LiveSource, monitor: Monitor, pair: MonitorPair | None = None) -> Source:
+    """A live source whose slowest feature hears less where the machine cannot keep up.
+
+    Args:
+        source: what is heard.
+        monitor: that hears it.
+        pair: of which the monitor is the clear side: a feature hears less on both alike.
+    """
+    from monitor.stream.shedding import LoadShedding, OnBothSides, Timed
 
     if not source.brings.audio:  # frames cost nothing
         return source
     timed = [Timed(feature) for feature in monitor.front_end.make()]
     monitor.front_end.use(timed)
-    return LoadShedding(source, timed)
+    if pair is None:
+        return LoadShedding(source, timed)
+    protected = [Timed(feature) for feature in pair.features]
+    pair.use(protected)
+    return LoadShedding(source, [OnBothSides(*each) for each in zip(timed, protected, strict=True)])
 
 
 def heard_ahead(source: Source, monitor: Monitor, jobs: int | None) -> HeardAhead | None:

@@ -10,11 +10,13 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
+from monitor.alerts.crossings import Crossings
 from monitor.errors import UsageError
 from monitor.managed import Managed
 from monitor.protocols import AlertAction, AlertRule, LiveSource, Sink, Source, Stateful
 from monitor.run.files import LedgerFile, LogFile
 from monitor.run.pace import heard_ahead, shedding_load
+from monitor.run.protection import ProtectedSide, Protection
 from monitor.run.resuming import configuration_of
 from monitor.run.rules import fit_rules
 from monitor.sources.provenance import Provenance, stated_provenance
@@ -27,6 +29,7 @@ from monitor.stream.records import RunTotals, record_of, start_record
 if TYPE_CHECKING:
     from monitor.ledger import LedgerSession
     from monitor.sinks.jsonl import JsonLines
+    from monitor.stream.pair import MonitorPair
 
 __all__ = ["Run"]
 
@@ -57,6 +60,11 @@ class Run(Managed):
     A live source is stopped by `stop`, its readings say how late they came (``lag``), and its
     slowest feature hears less where the machine cannot keep up.
 
+    With a protector the voice is heard twice, as it is and protected, on one clock. Everything in a
+    reading is of the clear voice but for what stands under ``protected``; rules name that side, as
+    ``protected.bits``. ``crossing`` records tell when either side has reached round numbers of
+    bits, and ``bought`` in the ``end`` record how many seconds the protector bought.
+
     Args:
         source: what to hear: a source, the name of one (`monitor.sources.open_source`), or a
             function that opens one. The run closes it.
@@ -70,9 +78,11 @@ class Run(Managed):
             more.
         until: asked about every alert; True ends the run there.
         allow_overlap: hear audio that was enrolled, too; its figures are far too high.
+        protect: a protector to hear the voice through as well, by name; a `Protection` says more.
+            It goes with audio alone, not with a ledger.
         jobs: processes that compute features of recordings, ahead of the readings; the records do
             not depend on it. None for as many as are worth it. With more than one a script must
-            begin under ``if __name__ == "__main__":``.
+            begin under ``if __name__ == "__main__":``. With a protector it is one.
         clock: wall seconds.
 
     Attributes:
@@ -111,6 +121,7 @@ class Run(Managed):
         ledger: Name | LedgerFile | None = None,
         until: Until | None = None,
         allow_overlap: bool = False,
+        protect: str | Protection | None = None,
         jobs: int | None = 1,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -119,12 +130,15 @@ class Run(Managed):
         self._ledger_file = (
             ledger if ledger is None or isinstance(ledger, LedgerFile) else LedgerFile(ledger)
         )
+        self._protect = Protection(protect) if isinstance(protect, str) else protect
         self._until, self._jobs, self._clock = until, jobs, clock
         self._allow_overlap = allow_overlap
         self._stack = ExitStack()
         self._log: JsonLines | None = None
         self._session: LedgerSession | None = None
         self._checkpoint: Checkpoint | None = None
+        self._side: ProtectedSide | None = None
+        self._crossings: Crossings | None = None
         self._stopped = False
         self.actions: list[AlertAction] = []
         self.sinks: list[Sink] = []
@@ -141,6 +155,11 @@ class Run(Managed):
         return self
 
     def _open(self) -> None:
+        if self._protect is not None and self._ledger_file is not None:
+            raise UsageError(
+                "a ledger adds up one voice, and would begin the clear side ahead of the protected "
+                "one: leave out the ledger, or the protector"
+            )
         source, monitor, rules, actions, sinks = self._given
         if self._log_file is not None:
             self._log = self._log_file.open()
@@ -159,6 +178,8 @@ class Run(Managed):
         self._labels: Sequence[str] = getattr(self.source, "labels", (self.source.label,))
         self._parts: tuple[Provenance, ...] | None = None
         start = start_record(self.monitor, self._labels)
+        if self._protect is not None:
+            self._open_protected(self._protect, start)
         self.rules = list(rules(self.monitor) if callable(rules) else rules)
         fit_rules(self.rules, self.actions, start)
         if self._ledger_file is not None:
@@ -170,6 +191,14 @@ class Run(Managed):
         if self._log is not None and self._log.plain:
             self._open_checkpoint(start)
         self.start = start if self._session is None else self._session.begin(start)
+
+    def _open_protected(self, protect: Protection, start: dict[str, Any]) -> None:
+        self._side = side = protect.side(
+            self.monitor, self.source, self._labels, allow_overlap=self._allow_overlap
+        )
+        start["protected"] = side.record()
+        start["notices"] += side.notices()
+        self._crossings = Crossings(start)
 
     def _open_checkpoint(self, start: Mapping[str, Any]) -> None:
         assert self._log is not None
@@ -184,19 +213,28 @@ class Run(Managed):
             configuration = configuration_of(
                 self.monitor, parts, start, self.rules, ledger=self._session is not None
             )
+            if self._protect is not None:  # as it was given: records do not tell a command
+                configuration["protect"] = [self._protect.method, self._protect.speaker]
         self._checkpoint = Checkpoint(state_path(Path(self._log_file.path)), configuration)
         self._checkpoint.check()
         if self._resumed:
             kept = [*self.rules, *self._stateful]
-            self._log.go_on_at(self._checkpoint.load(self.monitor, self.totals, kept))
+            self._log.go_on_at(self._checkpoint.load(self._hearing, self.totals, kept))
 
     @property
     def _resumed(self) -> bool:
         return self._log_file is not None and self._log_file.resume
 
     @property
+    def _hearing(self) -> Monitor | MonitorPair:
+        """What hears the stream."""
+        return self.monitor if self._side is None else self._side.pair
+
+    @property
     def _stateful(self) -> list[Stateful]:
-        return [] if self._session is None else [self._session]
+        protector = None if self._side is None else self._side.protector
+        kept = (self._session, protector, self._crossings)
+        return [each for each in kept if each is not None]
 
     def _heard(self) -> list[Provenance]:
         """The recordings, each once, that can be known again."""
@@ -249,7 +287,7 @@ class Run(Managed):
         live = self.source if isinstance(self.source, LiveSource) else None
         ended_by = None
         saved = -math.inf  # the first reading can be resumed from
-        for event in self.monitor.hear(self._prepared()):
+        for event in self._hearing.hear(self._prepared()):
             record = record_of(event, self._labels, self.monitor.on_change)
             if live is not None and isinstance(event, Reading):
                 record["lag"] = live.behind_seconds(event.seconds)
@@ -267,7 +305,10 @@ class Run(Managed):
     def _prepared(self) -> Source:
         """The source, as it is best heard."""
         if isinstance(self.source, LiveSource):
-            return shedding_load(self.source, self.monitor)
+            pair = None if self._side is None else self._side.pair
+            return shedding_load(self.source, self.monitor, pair)
+        if self._side is not None:
+            return self.source
         ahead = heard_ahead(self.source, self.monitor, self._jobs)
         return self.source if ahead is None else self._stack.enter_context(ahead)
 
@@ -277,6 +318,8 @@ class Run(Managed):
         where = self._labels[recording] if recording < len(self._labels) else ""
         for rule in self.rules:
             pending.extend({**alert, "recording": where} for alert in rule.update(record))
+        if self._crossings is not None:
+            pending.extend(self._crossings.update(record))
         for each in pending:
             self.totals.count(each)
             if self._log is not None:
@@ -289,7 +332,7 @@ class Run(Managed):
         if self._saves is not None and self._log is not None:
             self._log.flush()
             kept = [*self.rules, *self._stateful]
-            self._saves.save(self.monitor, self.totals, kept, self._log.offset)
+            self._saves.save(self._hearing, self.totals, kept, self._log.offset)
 
     @property
     def _saves(self) -> Checkpoint | None:
@@ -299,11 +342,12 @@ class Run(Managed):
     def _end(self, ended_by: str | None) -> Iterator[dict[str, Any]]:
         totals = self.totals
         totals.failures = [line for action in self.actions for line in action.settle()]
-        yield from self._give(
-            totals.end_record(
-                self.monitor, self._labels, complete=totals.gaps == 0, stopped=ended_by
-            )
+        end = totals.end_record(
+            self.monitor, self._labels, complete=totals.gaps == 0, stopped=ended_by
         )
+        if self._crossings is not None:
+            end["bought"] = self._crossings.table
+        yield from self._give(end)
         if self._saves is not None:
             if self._log is not None:
                 self._log.flush()

@@ -6,18 +6,18 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from monitor.atomic import sweep
 from monitor.errors import MonitorError, StoreError
 from monitor.population.storing import read_store, store_kind, write_store
 from monitor.protocols import Stateful
 from monitor.safe_text import printable
-from monitor.stream.monitor import Monitor
 from monitor.stream.records import RunTotals
 from monitor.stream.remembered import check_state
+from monitor.types import AnyArray
 
-__all__ = ["Checkpoint", "state_path"]
+__all__ = ["Checkpoint", "Resumable", "state_path"]
 
 _KIND = "checkpoint"
 _ARCHIVE = b"PK"
@@ -26,6 +26,16 @@ _ARCHIVE = b"PK"
 def state_path(run: Path) -> Path:
     """Where the checkpoint of a run lies: beside its JSON lines."""
     return run.with_name(run.name + ".state")
+
+
+class Resumable(Protocol):
+    """What hears a stream and can go on where it stopped: a monitor, or a pair of them."""
+
+    def state(self) -> tuple[dict[str, Any], dict[str, AnyArray]]:
+        """Plain values and arrays."""
+
+    def restore(self, plain: Mapping[str, Any], arrays: Mapping[str, AnyArray]) -> None:
+        """Take them up again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +53,11 @@ class Checkpoint:
     configuration: Mapping[str, Any]
 
     def save(
-        self, monitor: Monitor, tally: RunTotals, rules: Sequence[Stateful], offset: int
+        self,
+        monitor: Resumable,
+        tally: RunTotals,
+        rules: Sequence[Stateful],
+        offset: int,
     ) -> None:
         """Remember the run as of ``offset`` bytes of its JSON lines."""
         plain, arrays = monitor.state()
@@ -56,7 +70,7 @@ class Checkpoint:
         }
         write_store(self.path, _KIND, header, arrays, tidy=False)  # once a second
 
-    def load(self, monitor: Monitor, tally: RunTotals, rules: Sequence[Stateful]) -> int:
+    def load(self, monitor: Resumable, tally: RunTotals, rules: Sequence[Stateful]) -> int:
         """Take the run up again.
 
         Returns:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -33,7 +34,7 @@ from monitor.stream.reading import Reading
 from monitor.stream.recordings import Recordings
 from monitor.stream.same_person import unlike
 from monitor.stream.settings import MonitorSettings
-from monitor.stream.turns import SpeakerTurns, change_detector
+from monitor.stream.turns import SpeakerTurns, ToldTurns, change_detector
 from monitor.types import TICKS_PER_SECOND, AnyArray, Block, Frames, Gap, Tracks, Words
 
 if TYPE_CHECKING:
@@ -134,7 +135,8 @@ class Monitor:
             among=among,
             enrolled_prior=enrolled_prior,
         )
-        self._own_laws = laws
+        self._own_laws, self._template_seconds = laws, template_seconds
+        self._told: ToldTurns | None = None
         self._laws = population.laws if laws is None else laws
         self.watch = watch
         self._by_source = session is None
@@ -203,16 +205,43 @@ class Monitor:
         self._read = 0  # tick of the last reading
         self._maker = ReadingMaker(self.attacker, self.watch is not None, self.bystanders)
         detector = None
-        if follow:
+        if follow and self._told is None:
             detector = change_detector(
                 self.population, self.attacker, self.on_change, self.front_end.followed()
             )
-        self._turns = SpeakerTurns(detector, self.on_change)
+        self._turns = self._told or SpeakerTurns(detector, self.on_change)
         self._gaps = GapOrder()
         self._hearing: BlocksToTicks | None = None
         self._beside = BesideClock(self.front_end)
         # where the evidence begins afresh nothing adds up over recordings
         self.recordings = Recordings(None if self._turns.afresh else partial(unlike, specs))
+
+    def twin(self, population: Population | None = None) -> tuple[Monitor, ToldTurns]:
+        """A fresh monitor with the same settings, for the same voice in another guise.
+
+        It looks for no changes of speaker: they are told, and it does as this one does. It names no
+        bystanders.
+
+        Args:
+            population: other templates of the same people, with laws; None for the same.
+
+        Returns:
+            the monitor, and what is told of changes.
+        """
+        own = population is None
+        settings = asdict(self.settings) | {"bystanders": None}
+        made = Monitor(
+            population or self.population,
+            self.features,
+            self.watch,
+            session=self.session,
+            laws=self._own_laws if own else None,
+            template_seconds=self._template_seconds,
+            **settings,
+        )
+        made._told = told = ToldTurns(self.on_change)
+        made._begin()
+        return made, told
 
     def begin_with(self, heard: HeardTotals, peak_bits: float = 0.0) -> None:
         """Start from what earlier streams of the same voice brought: T and the bits go on there.
@@ -320,7 +349,7 @@ class Monitor:
                 self.begin_with(carried, peak)
         self.front_end.check(source)
 
-    def hear(self, source: Source) -> Iterator[Event]:
+    def hear(self, source: Iterable[Block | Frames | Gap | Words | Tracks]) -> Iterator[Event]:
         """As ``events``, of a source that `fit_to` was asked about."""
         for block in source:
             yield from self._take(block)

@@ -13,6 +13,7 @@ from monitor.types import FloatArray
 
 if TYPE_CHECKING:
     from monitor.stream.among import Among
+    from monitor.stream.protected_reading import ProtectedReading
 
 __all__ = ["ZERO", "Bits", "FeatureReading", "Reading"]
 
@@ -95,6 +96,7 @@ class Reading:
         stream: which voice this is of, from 1; another one begins where the monitor is told to
             split the stream when the speaker changes.
         recording: which recording of the stream it ends in.
+        protected: what the same voice discloses through a protector; None where there is none.
     """
 
     seconds: float
@@ -129,6 +131,7 @@ class Reading:
     stream: int = 1
     change: Open | None = None
     recording: int = 0
+    protected: ProtectedReading | None = None
 
     def record(self) -> dict[str, Any]:
         """The reading as a JSON-able record, key by key as `monitor.records.reading` declares."""

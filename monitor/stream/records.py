@@ -19,7 +19,7 @@ from monitor.stream.reading import Reading
 from monitor.stream.same_person import comparable, judged_by
 from monitor.version import __version__
 
-__all__ = ["RunTotals", "gap_record", "record_of", "start_record"]
+__all__ = ["RunTotals", "fingerprint", "gap_record", "record_of", "start_record"]
 
 
 def _now() -> str:
@@ -28,7 +28,7 @@ def _now() -> str:
 
 def start_record(monitor: Monitor, recordings: Sequence[str]) -> dict[str, Any]:
     """Everything a reader of the run needs to know before its first reading."""
-    attacker, population = monitor.attacker, monitor.population
+    attacker = monitor.attacker
     law = attacker.law
     return {
         "type": "start",
@@ -57,10 +57,7 @@ def start_record(monitor: Monitor, recordings: Sequence[str]) -> dict[str, Any]:
         **_bystanders(monitor),
         "on_change": monitor.on_change,
         "recordings": list(recordings),
-        "fingerprint": {
-            "population": population.fingerprint(),
-            "law": _fingerprint(law),
-        },
+        "fingerprint": fingerprint(monitor),
         "notices": _notices(monitor),
     }
 
@@ -69,6 +66,12 @@ def _bystanders(monitor: Monitor) -> dict[str, Any]:
     """Whom the readings name; nothing where nobody asked."""
     asked = monitor.bystanders
     return {} if asked is None else {"bystanders": {"above": asked.level, "people": asked.people}}
+
+
+def fingerprint(monitor: Monitor) -> dict[str, str]:
+    """Of population and law: equal ones, equal figures."""
+    law = monitor.attacker.law
+    return {"population": monitor.population.fingerprint(), "law": _fingerprint(law)}
 
 
 def _fingerprint(law: RankLaw) -> str:

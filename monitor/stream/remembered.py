@@ -39,32 +39,39 @@ _LAST = {
     "properties": {"top": _TOP, "at_least": {"type": ["boolean", "null"]}},
     "additionalProperties": _FIGURE,
 }
+_MONITOR: Mapping[str, Any] = {
+    "type": "object",
+    "properties": {
+        **dict.fromkeys(("tick", "speech", "read", "stream", "losses"), _COUNT),
+        **dict.fromkeys(("frames", "usable"), _COUNTS),
+        "carried": _EVIDENCE,
+        "peak": _NUMBER,
+        "open": _OPEN,
+        "change": {
+            "type": "object",
+            "properties": {"tick": _COUNT, "asked": _TEXTS, "one_is_enough": _FLAG},
+        },
+        "recordings": {
+            "type": "object",
+            "properties": {
+                "judged": _COUNT,
+                "strange": {"type": "array", "items": _COUNT},
+                "start": _EVIDENCE,
+                "voice": _EVIDENCE,
+            },
+        },
+    },
+}
 _HEADER: Mapping[str, Any] = {
     "properties": {
         "configuration": {"type": "object"},
         "offset": _COUNT,
         "tally": _TEXT,
         "monitor": {
-            "type": "object",
+            **_MONITOR,
             "properties": {
-                **dict.fromkeys(("tick", "speech", "read", "stream", "losses"), _COUNT),
-                **dict.fromkeys(("frames", "usable"), _COUNTS),
-                "carried": _EVIDENCE,
-                "peak": _NUMBER,
-                "open": _OPEN,
-                "change": {
-                    "type": "object",
-                    "properties": {"tick": _COUNT, "asked": _TEXTS, "one_is_enough": _FLAG},
-                },
-                "recordings": {
-                    "type": "object",
-                    "properties": {
-                        "judged": _COUNT,
-                        "strange": {"type": "array", "items": _COUNT},
-                        "start": _EVIDENCE,
-                        "voice": _EVIDENCE,
-                    },
-                },
+                **_MONITOR["properties"],
+                "protected": {"type": "object", "additionalProperties": _MONITOR},
             },
         },
         "rules": {
@@ -81,6 +88,12 @@ _HEADER: Mapping[str, Any] = {
                         "items": {"type": "array", "items": _NUMBER, "minItems": 3, "maxItems": 3},
                     },
                     "session": {**_COUNT, "type": ["integer", "null"]},
+                    "seed": _TEXT,
+                    "over": _FLAG,
+                    "crossings": {
+                        "type": "array",
+                        "items": {"type": "array", "items": _FIGURE, "minItems": 3, "maxItems": 3},
+                    },
                     "due": _NUMBER,
                     "last": _LAST,
                     "written": _COUNTS,
@@ -130,12 +143,13 @@ def check_state(
     wrong = misfit(header, _HEADER) or misfit(counted := orjson.loads(header["tally"]), _TALLY)
     if wrong is None and set(counted) != set(tally):
         wrong = "tally"
-    features = set(header["monitor"]["frames"])
-    if not set(header["monitor"]["usable"]) <= features:
-        wrong = "usable"
-    for part in _heard(header["monitor"]):
-        if not set(part["frames"]) == set(part["usable"]) == features:
-            wrong = "what was heard"
+    for monitor in (header["monitor"], *header["monitor"].get("protected", {}).values()):
+        features = set(monitor["frames"])
+        if not set(monitor["usable"]) <= features:
+            wrong = "usable"
+        for part in _heard(monitor):
+            if not set(part["frames"]) == set(part["usable"]) == features:
+                wrong = "what was heard"
     for rule in header["rules"]:
         if (
             "last" in rule

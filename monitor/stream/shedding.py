@@ -10,7 +10,7 @@ from monitor.managed import Managed
 from monitor.protocols import Feature, LiveSource
 from monitor.types import TICKS_PER_SECOND, Block, FloatArray, Frames, Gap, Track, Tracks, Words
 
-__all__ = ["LoadShedding", "Timed", "timed"]
+__all__ = ["LoadShedding", "OnBothSides", "Timed", "timed"]
 
 LATE_SECONDS = 2.0
 """Audio that may wait before a feature is thinned."""
@@ -84,6 +84,32 @@ class Timed:
         self._feature.reset()
 
 
+class OnBothSides:
+    """A feature that hears two sides of one stream, and leaves out the same of both.
+
+    Args:
+        clear, protected: the feature of each side.
+    """
+
+    def __init__(self, clear: Timed, protected: Timed) -> None:
+        self.spec, self._sides = clear.spec, (clear, protected)
+
+    @property
+    def cost(self) -> float:
+        """Wall seconds for a second of audio, of both."""
+        return sum(side.cost for side in self._sides)
+
+    @property
+    def thinned(self) -> bool:
+        """Whether either leaves out what comes next."""
+        return any(side.thinned for side in self._sides)
+
+    def thin(self, seconds: float) -> None:
+        """Leave out the frames that the next seconds of audio complete."""
+        for side in self._sides:
+            side.thin(seconds)
+
+
 class LoadShedding(Managed):
     """A live source; when the listener falls behind, the slowest feature is thinned.
 
@@ -102,7 +128,7 @@ class LoadShedding(Managed):
     def __init__(
         self,
         source: LiveSource,
-        features: Sequence[Timed],
+        features: Sequence[Timed | OnBothSides],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._source, self._features, self._clock = source, tuple(features), clock
@@ -154,7 +180,7 @@ class LoadShedding(Managed):
             detail=f"{slowest.spec.name} leaves out {seconds:.1f} s: this machine cannot keep up",
         )
 
-    def _most(self, able: Sequence[Timed]) -> float:
+    def _most(self, able: Sequence[Timed | OnBothSides]) -> float:
         """How much audio may wait before one more feature is thinned."""
         if len(able) == len(self._features):
             return LATE_SECONDS

@@ -15,7 +15,7 @@ from monitor.stream.change import Change, ChangeDetector, Followed, Open
 from monitor.stream.intake import Moments
 from monitor.types import AnyArray
 
-__all__ = ["ON_CHANGE", "SpeakerTurns", "change_detector"]
+__all__ = ["ON_CHANGE", "SpeakerTurns", "ToldTurns", "change_detector"]
 
 ON_CHANGE = ("ignore", "note", "reset", "split")
 """What a monitor can do at a change: not look, say so, forget the evidence, begin a new stream."""
@@ -61,11 +61,16 @@ class SpeakerTurns:
         }
         self._step = []
         change = self._detector.update(step, tick)
-        if change is not None and change.back:
-            self.open = None
-        elif change is not None and not self.afresh and self.open is None:
-            self.open = Open(change.since_seconds, change.features)
+        if change is not None:
+            self._note(change)
         return change
+
+    def _note(self, change: Change) -> None:
+        """A change opens, or closes, what is not known of the voice."""
+        if change.back:
+            self.open = None
+        elif not self.afresh and self.open is None:
+            self.open = Open(change.since_seconds, change.features)
 
     def state(self) -> tuple[dict[str, Any], dict[str, AnyArray]]:
         """What a monitor must keep of it: plain values, and arrays."""
@@ -83,6 +88,31 @@ class SpeakerTurns:
         self.open = (
             None if opened is None else Open(opened["since_seconds"], tuple(opened["features"]))
         )
+
+
+class ToldTurns(SpeakerTurns):
+    """Looks for no changes itself: those of another monitor of the same voice hold here as well.
+
+    Args:
+        on_change: one of `ON_CHANGE`.
+    """
+
+    def __init__(self, on_change: str) -> None:
+        super().__init__(None, on_change)
+        self._told: tuple[int, Change] | None = None
+
+    def tell(self, tick: int, change: Change) -> None:
+        """The reading at this tick comes with a change."""
+        self._told = tick, change
+
+    def changed(self, tick: int) -> Change | None:
+        """What was told of this tick."""
+        if self._told is None or self._told[0] != tick:
+            return None
+        _, change = self._told
+        self._told = None
+        self._note(change)
+        return change
 
 
 def change_detector(

@@ -1,0 +1,132 @@
+"""Watches when either side of a run reaches round numbers of bits, and what a protector bought."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from monitor.alerts.fields import figure
+from monitor.maths.crossing import HOLD_SECONDS, Crossing, FirstCrossing
+
+__all__ = ["LEVELS", "Crossings"]
+
+LEVELS = (1.0, 2.0, 3.0, 10.0)
+"""Bits whose crossing is told."""
+FIELDS = ("bits", "evidence_bits")
+_SIDES = {"clear": "", "protected": "protected."}
+
+
+class Crossings:
+    """Takes the records of a run with a protected side, and gives a record of each crossing.
+
+    Levels that a figure can never reach are left out: bits beyond log2 N, evidence beyond what
+    calibration supports. A crossing counts as an alert would (`monitor.maths.crossing`): a gap or
+    an open change begins it anew. Where the evidence begins afresh, with another voice, what was
+    not crossed by then stays so. Of an attacker's confidence, where nobody is watched, nothing is
+    told: it may be in somebody else.
+
+    Args:
+        start: the ``start`` record.
+        levels: bits.
+
+    Example:
+        >>> watch = Crossings({"watch": "ann", "ceiling": 5.64}, levels=[2.0])
+        >>> for second in range(1, 20):
+        ...     both = {"bits": 2.5 if second > 2 else 1.0, "protected": {"bits": second / 5}}
+        ...     for each in watch.update({"type": "reading", "seconds": second, **both}):
+        ...         print(each["side"], each["since_seconds"], each["bought_seconds"])
+        clear 3 None
+        protected 10 7
+    """
+
+    def __init__(self, start: Mapping[str, Any], levels: Sequence[float] = LEVELS) -> None:
+        most = {"bits": start.get("ceiling"), "evidence_bits": start.get("support_bits")}
+        watched = start.get("watch") is not None
+        self._found = {
+            (field, bits): {side: FirstCrossing(bits, HOLD_SECONDS) for side in _SIDES}
+            for field in FIELDS
+            for bits in levels
+            if watched and bits <= (most[field] or 0.0)
+        }
+        self._over = False
+
+    def update(self, record: Mapping[str, Any]) -> list[dict[str, Any]]:
+        """The crossings that a record makes certain."""
+        kind = record["type"]
+        if kind in ("gap", "change"):
+            for both in self._found.values():
+                for each in both.values():
+                    each.broken()
+            self._over |= kind == "change" and record.get("action") in ("reset", "split")
+        if kind != "reading" or self._over:
+            return []
+        told: list[dict[str, Any]] = []
+        for (field, bits), both in self._found.items():
+            for side, crossing in both.items():
+                if crossing.known is None:
+                    self._take(crossing, field, side, record)
+                    if crossing.known is not None and crossing.known.crossed:
+                        told.append(self._record(field, bits, side, record))
+        return told
+
+    @property
+    def table(self) -> list[dict[str, Any]]:
+        """What is known by now, a row for each field and level."""
+        return [
+            {
+                "field": field,
+                "bits": bits,
+                **{side: both[side].so_far()._asdict() for side in _SIDES},
+                **_bought(*(both[side].so_far() for side in _SIDES)),
+            }
+            for (field, bits), both in self._found.items()
+        ]
+
+    def state(self) -> dict[str, Any]:
+        """What a checkpoint must keep; JSON-able."""
+        found = [each.state() for both in self._found.values() for each in both.values()]
+        return {"crossings": found, "over": self._over}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on where ``state`` was taken."""
+        found = [each for both in self._found.values() for each in both.values()]
+        for each, saved in zip(found, state["crossings"], strict=True):
+            each.restore(saved)
+        self._over = bool(state["over"])
+
+    def _take(
+        self, crossing: FirstCrossing, field: str, side: str, record: Mapping[str, Any]
+    ) -> None:
+        if record.get("change") is not None:  # it may be somebody else's
+            crossing.broken()
+            return
+        source = record if side == "clear" else record.get("protected") or {}
+        cut = field == "evidence_bits" and bool(source.get("at_least"))
+        crossing.update(record["seconds"], figure(_SIDES[side] + field, record), cut=cut)
+
+    def _record(
+        self, field: str, bits: float, side: str, record: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        both = self._found[field, bits]
+        found = both[side].so_far()
+        known = all(each.known is not None and each.known.crossed for each in both.values())
+        bought = _bought(*(each.so_far() for each in both.values()))["bought_seconds"]
+        return {
+            "type": "crossing",
+            "seconds": record["seconds"],
+            "field": field,
+            "bits": bits,
+            "side": side,
+            "since_seconds": found.seconds,
+            "bought_seconds": bought if known else None,
+        }
+
+
+def _bought(clear: Crossing, protected: Crossing) -> dict[str, Any]:
+    """How much later the protected side was, at least or exactly; None where nobody can know."""
+    if not clear.crossed:
+        return {"bought_seconds": None, "at_least": False}
+    seconds = protected.seconds - clear.seconds
+    if not protected.crossed:
+        return {"bought_seconds": max(0.0, seconds), "at_least": True}
+    return {"bought_seconds": seconds, "at_least": False}

@@ -1,0 +1,138 @@
+"""The protected side of a run: a protector in the stream, and attackers who hear what it makes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from monitor.errors import UsageError
+from monitor.population.population import Population
+from monitor.protocols import LiveSource, Source
+from monitor.stream.monitor import Monitor
+from monitor.stream.records import fingerprint
+
+if TYPE_CHECKING:
+    from monitor.protectors.blocks import ProtectedBlocks
+    from monitor.stream.pair import MonitorPair
+
+__all__ = ["ProtectedSide", "Protection"]
+
+
+@dataclass(frozen=True, slots=True)
+class Protection:
+    """What is asked for: hear the voice through a protector as well.
+
+    Attributes:
+        method: of `monitor.protectors.registry`, such as ``"mcadams:0.8"``.
+        population: templates of the same people made of speech that was protected by this method,
+            and laws learnt on such speech. Without it the attacker of the protected side has not
+            enrolled protected speech: others learn more.
+        seed: of what the method draws at random; None for new draws.
+        speaker: who speaks, for what is drawn by speaker; None for the watched one.
+    """
+
+    method: str
+    population: Population | None = None
+    seed: int | None = field(default=None, repr=False)
+    speaker: str | None = None
+
+    def side(
+        self, monitor: Monitor, source: Source, labels: Sequence[str], *, allow_overlap: bool
+    ) -> ProtectedSide:
+        """The protected side of a stream.
+
+        Args:
+            monitor: of the clear side, fresh and asked about the source.
+            source: what will be heard.
+            labels: names of its recordings.
+            allow_overlap: hear audio that was enrolled, too.
+
+        Raises:
+            MonitorError: the method makes no sense, cannot be heard live, or does not go with the
+                source or the populations.
+        """
+        from monitor.protectors.blocks import ProtectedBlocks
+        from monitor.stream.pair import MonitorPair
+
+        protector = ProtectedBlocks(
+            self.method,
+            labels,
+            speaker=self.speaker or monitor.watch,
+            channel=monitor.settings.channel,
+            seed=self.seed,
+        )
+        if protector.latency_seconds is None and isinstance(source, LiveSource):
+            raise UsageError(
+                f"{self.name} gives nothing before a recording is over, and cannot be heard live; "
+                "record, and replay that"
+            )
+        pair = MonitorPair(monitor, protector, self.population)
+        pair.fit_to(source, allow_overlap=allow_overlap)
+        return ProtectedSide(self.name, protector, pair)
+
+    @property
+    def name(self) -> str:
+        """The method for records; of a command, which may name private files, that it is one."""
+        return "command" if self.method.startswith("command:") else self.method
+
+
+@dataclass(frozen=True, slots=True)
+class ProtectedSide:
+    """What a run needs of its protected side.
+
+    Attributes:
+        name: of the method.
+        protector: makes protected blocks of the stream.
+        pair: both sides.
+    """
+
+    name: str
+    protector: ProtectedBlocks
+    pair: MonitorPair
+
+    def record(self) -> dict[str, Any]:
+        """What the ``start`` record says of it."""
+        attackers = {
+            name: {
+                "support_bits": each.attacker.support_bits,
+                "fingerprint": fingerprint(each),
+            }
+            for name, each in self.pair.attackers.items()
+        }
+        return {
+            "method": self.name,
+            "latency_seconds": self.protector.latency_seconds,
+            "attackers": attackers,
+        }
+
+    def notices(self) -> list[str]:
+        """What a person should know before it is heard."""
+        from monitor.stream.pair import INFORMED
+
+        told = []
+        if INFORMED not in self.pair.attackers:
+            told.append(
+                f"protected by {self.name}, for an attacker who has not enrolled protected speech; "
+                "one who has learns more (--protected-population)"
+            )
+        else:
+            told.append(
+                f"protected by {self.name}, for the stronger of an attacker who has enrolled "
+                "protected speech and one who has not; one who also trained on it may learn more"
+            )
+        informed = self.pair.attackers.get(INFORMED)
+        if informed is not None and informed.attacker.law.prior_share:
+            told.append(
+                "the protected population's law rests on clear speech in part or whole: an "
+                "attacker whose law is of protected speech alone may learn more (monitor calibrate "
+                "--no-prior)"
+            )
+        if self.pair.clear.watch is None:
+            told.append(
+                "nobody is watched: both sides are an attacker's confidence, right or wrong, "
+                "which a protector may well raise; what it buys is told of a watched speaker alone"
+            )
+        if self.protector.latency_seconds is None:
+            told.append(f"{self.name} gives nothing before a recording is over: readings wait")
+        return told

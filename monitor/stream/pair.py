@@ -1,0 +1,173 @@
+"""One voice heard twice, as it is and through a protector, by monitors with the same settings."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, TypeAlias
+
+from monitor.errors import UsageError
+from monitor.features.registry import make
+from monitor.population.population import Population
+from monitor.protocols import Feature, Source
+from monitor.stream.blocks_to_ticks import BlocksToTicks
+from monitor.stream.change import Change
+from monitor.stream.monitor import Event, Monitor
+from monitor.stream.protected_reading import ProtectedReading
+from monitor.stream.reading import Reading
+from monitor.types import TICKS_PER_SECOND, AnyArray, Block, Frames, Gap, Tracks, Words
+
+__all__ = ["IGNORANT", "INFORMED", "MonitorPair"]
+
+IGNORANT = "ignorant"
+"""Knows clear speech alone: templates and laws of the clear side."""
+INFORMED = "lazy-informed"
+"""Has enrolled protected speech, and learnt what a rank among it means."""
+
+Item: TypeAlias = "Block | Frames | Gap | Words | Tracks"
+Protecting: TypeAlias = Callable[[Iterable[Item]], Iterator[Block]]
+
+
+class MonitorPair:
+    """Two sides of one stream on one clock: the readings of both appear together.
+
+    The source is heard once. What is lost, and a change of speaker, is that of the clear side and
+    holds for both. The protected side waits for the protector: its latency comes on top of the lag.
+
+    Args:
+        clear: hears the voice as it is; fresh, and asked about the source (`Monitor.fit_to`).
+        protect: blocks of audio to blocks of as much audio, protected.
+        population: templates of the same people made of protected speech, with laws learnt on such
+            speech: what an attacker has who knows the protector. None for an attacker alone who
+            has not enrolled protected speech, which understates what others learn.
+
+    Attributes:
+        clear: as given.
+        attackers: by what they know, the monitors of the protected side.
+
+    Raises:
+        UsageError: the population is of other people, or lacks a feature; features are objects of
+            one's own, which cannot hear two streams.
+    """
+
+    def __init__(
+        self, clear: Monitor, protect: Protecting, population: Population | None = None
+    ) -> None:
+        if not clear.front_end.by_name:
+            raise UsageError("features of one's own hear one stream: name features that are known")
+        self.clear, self._protect = clear, protect
+        made = {IGNORANT: clear.twin()}
+        if population is not None:
+            _check_people(clear.population, population)
+            made[INFORMED] = clear.twin(population)
+        self.attackers: Mapping[str, Monitor] = {name: each for name, (each, _) in made.items()}
+        self._turns = [turns for _, turns in made.values()]
+        self._features: Sequence[Feature] = make(clear.features)
+
+    @property
+    def features(self) -> Sequence[Feature]:
+        """What computes the features of the protected side."""
+        return self._features
+
+    def use(self, features: Sequence[Feature]) -> None:
+        """Compute them with these objects instead, before anything was heard."""
+        self._features = features
+
+    def fit_to(self, source: Source, *, allow_overlap: bool = False) -> None:
+        """Refuse what cannot be protected, and protected audio that was enrolled.
+
+        Raises:
+            UsageError: the source brings ready-made frames, or words beside the audio.
+            OverlapError: the source was enrolled.
+        """
+        brings = source.brings
+        if not brings.audio or brings.tracks or brings.words:
+            raise UsageError(
+                f"{source.label} brings more than audio: frames and words cannot be protected"
+                if brings.audio
+                else f"{source.label} holds frames, no audio that could be protected"
+            )
+        for monitor in self.attackers.values():
+            monitor.fit_to(source, allow_overlap=allow_overlap)
+
+    def hear(self, source: Iterable[Item]) -> Iterator[Event]:
+        """The events of the clear side, its readings with the protected ones."""
+        here, there = itertools.tee(source)
+        parts = itertools.tee(self._frames(there), len(self.attackers))
+        sides = {
+            name: monitor.hear(part)
+            for (name, monitor), part in zip(self.attackers.items(), parts, strict=True)
+        }
+        last: dict[str, Reading] = {}
+        change: Change | None = None
+        for event in self.clear.hear(here):
+            if isinstance(event, Change):
+                change = event
+            if not isinstance(event, Reading):
+                yield event
+                continue
+            if change is not None:
+                for turns in self._turns:
+                    turns.tell(round(event.seconds * TICKS_PER_SECOND), change)
+                change = None
+            for name, events in sides.items():
+                read = next((each for each in events if isinstance(each, Reading)), None)
+                if read is not None:
+                    last[name] = read
+            yield replace(event, protected=ProtectedReading(dict(last)))
+
+    def _frames(self, items: Iterable[Item]) -> Iterator[Frames]:
+        """What the features make of the protected audio; losses are told on the clear side."""
+        hearing = BlocksToTicks(
+            self._features,
+            None,  # what is protected is the channel that is heard
+            next(iter(self.attackers.values())).ticks,
+            levels=self.clear.on_change != "ignore",  # the same rates keep the same clock
+        )
+        recording = 0
+        for block in self._protect(items):
+            *ended, frames = hearing.process(block)
+            for each in ended:
+                yield replace(each, recording=recording, gaps=())
+            recording = block.recording
+            yield replace(frames, recording=recording, gaps=())
+        if hearing.ticks:
+            yield replace(hearing.flush(), recording=recording, gaps=())
+
+    def state(self) -> tuple[dict[str, Any], dict[str, AnyArray]]:
+        """What is needed to go on after the last reading, of all monitors."""
+        plain, arrays = self.clear.state()
+        plain["protected"] = {}
+        for name, monitor in self.attackers.items():
+            plain["protected"][name], more = monitor.state()
+            arrays |= {f"protected/{name}/{key}": array for key, array in more.items()}
+        return plain, arrays
+
+    def restore(self, plain: Mapping[str, Any], arrays: Mapping[str, AnyArray]) -> None:
+        """Take up a ``state``; the stream must then be fed from its first sample again.
+
+        Raises:
+            StoreError: the state is of other features.
+        """
+        self.clear.restore(plain, arrays)
+        for name, monitor in self.attackers.items():
+            prefix = f"protected/{name}/"
+            theirs = {
+                key.removeprefix(prefix): array
+                for key, array in arrays.items()
+                if key.startswith(prefix)
+            }
+            monitor.restore(plain["protected"][name], theirs)
+
+
+def _check_people(clear: Population, protected: Population) -> None:
+    """See to it that both are of the same people: bits among others are no comparison."""
+    here, there = ({s.name for s in each.speakers} for each in (clear, protected))
+    if here != there:
+        apart = sorted(here ^ there)
+        more = f" and {len(apart) - 1} more" if len(apart) > 1 else ""
+        raise UsageError(
+            f"the protected population holds other people than the clear one ({apart[0]}{more}): "
+            "enrol the same voices, protected"
+        )

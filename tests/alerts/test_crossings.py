@@ -1,0 +1,105 @@
+"""When each side of a run reaches a level, and what the protector bought."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from monitor.alerts.crossings import Crossings
+
+START = {"watch": "ann", "ceiling": 5.64, "support_bits": 9.0}
+
+
+def reading(second: float, clear: float, protected: float, **more: Any) -> dict[str, Any]:
+    both = {"bits": clear, "protected": {"bits": protected}}
+    return {"type": "reading", "seconds": float(second), **both, **more}
+
+
+def watched(records: list[dict[str, Any]], level: float = 2.0) -> tuple[list[Any], dict[str, Any]]:
+    watch = Crossings({**START, "support_bits": None}, [level])
+    told = [each for record in records for each in watch.update(record)]
+    (row,) = watch.table
+    return [(t["side"], t["since_seconds"], t["bought_seconds"]) for t in told], row
+
+
+def test_both_cross():
+    told, row = watched([reading(t, t, t / 4) for t in range(1, 20)])
+    assert told == [("clear", 2, None), ("protected", 8, 6)]
+    assert row == {
+        "field": "bits", "bits": 2.0, "bought_seconds": 6, "at_least": False,
+        "clear": {"seconds": 2, "crossed": True},
+        "protected": {"seconds": 8, "crossed": True},
+    }  # fmt: skip
+
+
+def test_the_protected_side_may_come_first():
+    told, row = watched([reading(t, t / 4, t) for t in range(1, 20)])
+    assert told == [("protected", 2, None), ("clear", 8, -6)]
+    assert row["bought_seconds"] == -6
+
+
+@pytest.mark.parametrize(
+    ("clear", "protected", "bought", "at_least"),
+    [(3.0, 1.0, 19.0, True), (1.0, 3.0, None, False), (1.0, 1.0, None, False)],
+)
+def test_what_a_recording_does_not_show_is_not_claimed(clear, protected, bought, at_least):
+    _, row = watched([reading(t, clear, protected) for t in range(1, 21)])
+    assert (row["bought_seconds"], row["at_least"]) == (bought, at_least)
+
+
+def test_only_levels_that_can_be_reached_are_watched():
+    def levels(**start: Any) -> list[tuple[str, float]]:
+        return [(row["field"], row["bits"]) for row in Crossings({**START, **start}).table]
+
+    evidence = [("evidence_bits", bits) for bits in (1.0, 2.0, 3.0)]
+    assert levels() == [("bits", 1.0), ("bits", 2.0), ("bits", 3.0), *evidence]
+    assert levels(support_bits=12.0)[-1] == ("evidence_bits", 10.0)
+    assert levels(support_bits=None, ceiling=2.5) == [("bits", 1.0), ("bits", 2.0)]
+    assert levels(watch=None) == []
+
+
+def test_evidence_that_was_cut_below_a_level_may_be_above_it():
+    watch = Crossings(START, [3.0])
+    for t in range(1, 20):
+        record = reading(t, 0, 0, evidence_bits=4.0, at_least=True)
+        record["protected"] |= {"evidence_bits": 2.5, "at_least": t > 4}
+        watch.update(record)
+    row = watch.table[-1]
+    assert row["clear"] == {"seconds": 1, "crossed": True}
+    assert row["protected"] == {"seconds": 5, "crossed": False}
+    assert (row["bought_seconds"], row["at_least"]) == (4, True)
+
+
+@pytest.mark.parametrize("kind", ["gap", "change", "open"])
+def test_what_interrupts_an_alert_interrupts_a_crossing(kind):
+    records = [reading(t, 3, 3) for t in range(1, 13)]
+    if kind == "open":
+        records[3]["change"] = {"since_seconds": 3.0, "features": ["f0"]}
+    else:
+        records.insert(4, {"type": kind, "seconds": 4.0, "action": "note"})
+    told, _ = watched(records)
+    assert [each[1] for each in told] == [5, 5]
+
+
+@pytest.mark.parametrize("action", ["reset", "split"])
+def test_another_voice_crosses_nothing_for_the_first(action):
+    change = {"type": "change", "seconds": 3.0, "action": action}
+    told, row = watched([*(reading(t, 3, 3) for t in (1, 2)), change,
+                         *(reading(t, 3, 3) for t in range(3, 20))])  # fmt: skip
+    assert told == []
+    assert row["clear"] == {"seconds": 2, "crossed": False}
+
+
+def test_stopped_and_resumed_it_is_as_never_stopped():
+    records = [reading(t, t / 3, t / 9 if t != 18 else 0) for t in range(1, 40)]
+    whole = Crossings(START)
+    expected = [each for record in records for each in whole.update(record)]
+    for cut in range(0, 40, 3):
+        first, second = Crossings(START), Crossings(START)
+        told = [each for record in records[:cut] for each in first.update(record)]
+        second.restore(json.loads(json.dumps(first.state())))
+        told += [each for record in records[cut:] for each in second.update(record)]
+        assert told == expected
+        assert second.table == whole.table

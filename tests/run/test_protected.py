@@ -1,0 +1,324 @@
+"""A run with a protected side: two readings on one clock, of audio that was heard once."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import soundfile
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from monitor import Monitor, Population
+from monitor.alerts import Threshold
+from monitor.errors import SourceError, StoreError, UsageError
+from monitor.features.f0 import F0
+from monitor.population.population import Speaker
+from monitor.protectors.recording import protect
+from monitor.records.schema import read_run
+from monitor.run import LogFile, Protection, Run
+from monitor.sinks.run_buffer import RunBuffer
+from monitor.sources import AudioQueue, Chain, File
+from monitor.stream.checkpoint import state_path
+from monitor.stream.protected_reading import ProtectedReading
+from monitor.stream.reading import Bits
+from monitor.types import Block
+from tests.run.test_run import VALIDATOR, Dying, KilledError, fresh, items, lines, listed, ticking
+from tests.stream.streams import RATE, WATCHED, audio, reference, run_through, simulated, sounds
+
+SEEDED = Protection("mcadams:random", seed=7)
+
+
+def heard(source: Any, protect: Any = None, **options: Any) -> list[dict[str, Any]]:
+    """The records of a run, as they are written."""
+    kept = RunBuffer()
+    monitor = options.pop("monitor", None) or fresh()
+    run_through(source, monitor, sinks=[kept], protect=protect, **options)
+    found: list[dict[str, Any]] = json.loads(json.dumps(kept.records))
+    for record in found:
+        VALIDATOR.validate(record)
+        record.pop("time", None)
+    return found
+
+
+def readings(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [record for record in records if record["type"] == "reading"]
+
+
+def ignorant(record: dict[str, Any]) -> dict[str, Any]:
+    told: dict[str, Any] = record["protected"]["attackers"]["ignorant"]
+    return told
+
+
+def test_the_protector_that_does_nothing_discloses_the_same_to_the_last_bit():
+    found = readings(heard(listed(items()), "none"))
+    assert len(found) == 11
+    for record in found:
+        assert record["protected"]["speech"] == record["speech"]
+        for key, value in ignorant(record).items():
+            assert value == record[key], key
+        assert record["protected"]["bits_by"] == "ignorant"
+
+
+def test_the_clear_side_is_as_it_is_alone():
+    both, alone = heard(listed(items()), SEEDED), heard(listed(items()))
+    assert both[0].pop("protected")["method"] == "mcadams:random"
+    assert both[-1].pop("bought")
+    both[0]["notices"] = alone[0]["notices"]
+    for record in both:
+        record.pop("protected", None)
+    assert both == alone
+
+
+@pytest.mark.parametrize("channel", [None, 2])
+def test_the_protected_side_is_the_protected_recording(tmp_path, channel):
+    """What is drawn goes by seed, name and channel, as in monitor protect."""
+    names = ("a.wav", "b.wav")
+    (tmp_path / "safe").mkdir()
+    for name, pitch in zip(names, (1.0, 0.7), strict=True):
+        stereo = np.stack([sounds(2.3), pitch * sounds(2.3)[::-1]], axis=1)
+        soundfile.write(tmp_path / name, stereo, RATE, subtype="FLOAT")
+        protect(tmp_path / name, tmp_path / "safe" / name, "mcadams:random", name=name, seed=7)
+
+    def chain(folder: Path) -> Chain:
+        return Chain([File(folder / name) for name in names])
+
+    both = heard(chain(tmp_path), SEEDED, monitor=fresh(channel=channel))
+    safe = heard(chain(tmp_path / "safe"), monitor=fresh(channel=channel))
+    assert len(readings(both)) == len(readings(safe)) == 10
+    for here, there in zip(readings(both), readings(safe), strict=True):
+        assert here["seconds"] == there["seconds"]
+        assert here["protected"]["speech"] == there["speech"]
+        assert {k: there[k] for k in ignorant(here)} == ignorant(here)
+    assert readings(both)[-1]["bits"] != readings(safe)[-1]["bits"]
+
+
+@pytest.mark.slow
+@settings(max_examples=4)
+@given(step=st.sampled_from([160, 777, 4000, 100_000]))
+def test_any_cutting_gives_the_same_records(step):
+    assert heard(listed(items(step)), SEEDED) == heard(listed(items()), SEEDED)
+
+
+def go(path: Path, source: Any, kill: int | None) -> None:
+    """Start or resume a run, and perhaps die at a record; nobody gives a seed."""
+    begun = state_path(path).exists()
+    run_through(
+        source,
+        fresh(),
+        sinks=[RunBuffer() if kill is None else Dying(kill)],
+        rules=[Threshold("protected.bits", -4.5, 0.5, 0.1)],
+        protect="mcadams:random",
+        log=LogFile(path, replace=not begun, resume=begun),
+        clock=ticking(0.6),
+    )
+
+
+@pytest.mark.parametrize("kill", [4, 14])
+def test_killed_and_resumed_the_file_is_the_same(tmp_path, monkeypatch, kill):
+    drawn = iter([7, 7, 8])  # the last one would be another voice
+    monkeypatch.setattr("monitor.protectors.blocks.secrets.randbits", lambda _: next(drawn))
+    go(tmp_path / "whole.jsonl", listed(items()), None)
+    path = tmp_path / "run.jsonl"
+    with pytest.raises(KilledError):
+        go(path, listed(items(777)), kill)
+    assert state_path(path).exists()
+    go(path, listed(items()), None)
+    assert lines(path) == lines(tmp_path / "whole.jsonl")
+    assert any(record["type"] == "alert" for record in read_run(path))
+
+
+def test_it_is_resumed_with_the_same_protector_and_seed_alone(tmp_path):
+    path = tmp_path / "run.jsonl"
+
+    def begin(protect: Protection | None, kill: int | None) -> None:
+        sinks = [] if kill is None else [Dying(kill)]
+        log = LogFile(path, resume=state_path(path).exists())
+        run_through(listed(items()), fresh(), sinks=sinks, protect=protect, log=log)
+
+    with pytest.raises(KilledError):
+        begin(SEEDED, 5)
+    for other, words in (
+        (None, "not the same: protect"),
+        (Protection("none"), "not the same: protect"),
+        (Protection("mcadams:random", seed=8), "another seed"),
+    ):
+        with pytest.raises(StoreError, match=words):
+            begin(other, None)
+    begin(SEEDED, None)
+    assert read_run(path)[-1]["readings"] == 11
+
+
+def voices() -> list[Block]:
+    """One voice, then a much higher one."""
+    samples = np.concatenate([sounds(40.0), sounds(40.0)[::2], sounds(20.0)[::2]])
+    cut = np.split(samples.astype(np.float32), range(RATE, samples.size, RATE))
+    return [Block(part, RATE) for part in cut]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("on_change", ["note", "reset", "split"])
+def test_a_change_of_speaker_holds_for_both_sides(on_change):
+    """The identity protector shows it: both sides begin afresh together, or doubt together."""
+    monitor = fresh(on_change=on_change, step_seconds=1.0)
+    found = heard(listed(voices()), "none", monitor=monitor)
+    assert any(record["type"] == "change" for record in found)
+    for record in readings(found):
+        assert {k: record[k] for k in ignorant(record)} == ignorant(record)
+        assert record["protected"]["speech"] == record["speech"]
+
+
+def test_alerts_stand_on_the_side_that_they_name():
+    names = ("bits", "protected.bits", "protected.bits_low")
+    found = heard(
+        listed(items()), "mcadams:0.8", rules=[Threshold(name, -4.5, 0.5) for name in names]
+    )
+    raised = {r["field"]: r for r in found if r["type"] == "alert" and r["state"] == "raised"}
+    for record in readings(found):
+        for field, alert in raised.items():
+            if record["seconds"] == alert["seconds"]:
+                side = record["protected"] if field.startswith("protected") else record
+                assert alert["value"] == side[field.rpartition(".")[2]]
+    assert {"bits", "protected.bits"} <= set(raised)
+    with pytest.raises(UsageError, match="needs a protected side: add a protector, or use bits"):
+        heard(listed(items()), rules=[Threshold("protected.bits", 1.0)])
+    with pytest.raises(UsageError, match=r"did you mean protected\.evidence_bits\?"):
+        Threshold("protected.evidence", 1.0)
+
+
+def test_what_cannot_be_protected_is_refused(tmp_path):
+    wrong: list[tuple[Any, Any, dict[str, Any], str]] = [
+        (listed([simulated(2.0)]), "none", {}, "frames, no audio that could be protected"),
+        (AudioQueue(RATE), "command:cat", {}, "cannot be heard live; record, and replay that"),
+        (listed(items()), "mcadams", {}, "not a setting"),
+        (listed(items()), "hush:3", {}, "no protector is called 'hush'"),
+        (listed(items()), "none", {"ledger": tmp_path / "a.db"}, "a ledger adds up one voice"),
+        (listed(items()), "none", {"monitor": Monitor(reference(), [F0()])}, "of one's own"),
+        (
+            listed(items()),
+            Protection("none", two_people()),
+            {},
+            "holds other people than the clear one",
+        ),
+    ]
+    for source, protection, options, words in wrong:
+        with pytest.raises(UsageError, match=words):
+            heard(source, protection, **options)
+    assert list(tmp_path.iterdir()) == []
+
+
+def two_people() -> Population:
+    """The shipped readers under other names."""
+    population = reference()
+    speakers = [Speaker(f"{each.name}x") for each in population.speakers]
+    return Population(speakers, population.offsets, population.features, population.laws)
+
+
+def test_of_two_attackers_the_stronger_is_shown():
+    """The same templates twice: equal; and each attacker is told apart."""
+    found = heard(listed(items()), Protection("noise:3", reference(), seed=1))
+    assert list(found[0]["protected"]["attackers"]) == ["ignorant", "lazy-informed"]
+    assert "who has enrolled protected speech and one who has not" in found[0]["notices"][-1]
+    for record in readings(found):
+        attackers = record["protected"]["attackers"]
+        assert attackers["ignorant"] == attackers["lazy-informed"]
+
+    class Read:
+        def __init__(self, bits: float | None, evidence: float | None, *, cut: bool) -> None:
+            self.bits = self.bits_low = self.bits_high = bits
+            self.evidence = None if evidence is None else Bits(evidence, evidence, evidence)
+            self.at_least = None if evidence is None else cut
+            self.speech = 1.0
+
+    both: Any = {"ignorant": Read(1.0, 4.0, cut=False), "lazy-informed": Read(2.0, 3.0, cut=True)}
+    shown = ProtectedReading(both)
+    assert (shown.bits, shown.bits_by) == (Bits(2.0, 2.0, 2.0), "lazy-informed")
+    assert (shown.evidence, shown.evidence_by) == (Bits(4.0, 4.0, 4.0), "ignorant")
+    assert shown.at_least is True
+    withheld: Any = {"ignorant": Read(None, None, cut=False)}
+    none = ProtectedReading(withheld)
+    assert (none.bits, none.bits_by, none.evidence, none.evidence_by) == (None,) * 4
+
+
+@pytest.mark.parametrize(("watch", "said"), [(None, True), (WATCHED, False)])
+def test_of_a_confidence_no_seconds_are_bought(watch, said):
+    found = heard(listed(items()), "none", monitor=Monitor(reference(), watch=watch))
+    assert any("nobody is watched" in notice for notice in found[0]["notices"]) == said
+    assert (found[-1]["bought"] == []) == said
+
+
+def program(text: str) -> str:
+    """A protector of 16-bit WAV that does this to the bytes after its header."""
+    code = (
+        "import sys; a = sys.stdin.buffer.read(); h, d = a[:44], a[44:]; "
+        f"sys.stdout.buffer.write(h + ({text}))"
+    )
+    return f'command:{sys.executable} -c "{code}"'
+
+
+@pytest.mark.slow
+def test_a_program_is_heard_when_a_recording_is_over():
+    same = readings(heard(listed(items()), program("d")))
+    assert same[0]["protected"]["speech"] == same[0]["speech"]
+    silent = heard(listed(items()), program("bytes(len(d))"))
+    assert readings(silent)[-1]["protected"]["speech"] == 0
+    assert silent[0]["protected"]["latency_seconds"] is None
+    assert silent[0]["protected"]["method"] == "command"
+    assert any("readings wait" in notice for notice in silent[0]["notices"])
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_a_program_keeps_the_clock_or_is_refused(tmp_path):
+    code = (
+        "import io, sys, soundfile as s, numpy as n; x, r = s.read(io.BytesIO(sys.stdin.buffer."
+        "read())); o = io.BytesIO(); s.write(o, {}, r, format='WAV'); "
+        "sys.stdout.buffer.write(o.getvalue())"
+    )
+
+    def command(made: str) -> str:
+        return f"command:{sys.executable} -c {shlex.quote(code.replace('{}', made))}"
+
+    shorter = heard(listed(items()), command("x[:-3000]"))
+    assert [r["seconds"] for r in readings(shorter)] == [
+        r["seconds"] for r in readings(heard(listed(items())))
+    ]
+    with pytest.raises(SourceError, match=r"makes it 1\.0 s longer"):
+        heard(listed(items()), command("n.append(x, n.zeros(r))"))
+
+
+def test_live_both_sides_are_there_with_their_lag():
+    queue = AudioQueue(RATE)
+    queue.put(sounds(3.0))
+    queue.put(np.zeros(0, np.float32), lost=True)
+    queue.stop()
+    found = heard(queue, "mcadams:0.8")
+    assert [record["type"] for record in found].count("gap") == 1
+    for record in readings(found):
+        assert record["lag"] >= 0
+        assert record["protected"]["bits"] is not None
+    assert found[0]["protected"]["latency_seconds"] == pytest.approx(0.02, abs=1e-3)
+
+
+@pytest.mark.parametrize(("method", "seconds"), [("none", 0.0), ("mcadams:0.8", 0.02)])
+def test_readings_wait_for_the_latency_and_no_longer(method, seconds):
+    def waits(protect: str | None) -> list[float]:
+        taken = 0
+
+        def paced() -> Iterator[Block]:
+            nonlocal taken
+            for block in audio(sounds(3.0), range(80, 48_000, 80)):
+                taken += 80
+                yield block
+
+        with Run(listed(paced()), fresh(), protect=protect) as run:
+            return [taken / RATE for record in run if record["type"] == "reading"][:-1]
+
+    for both, alone in zip(waits(method), waits(None), strict=True):
+        assert 0 <= both - alone <= seconds + 0.005
