@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import secrets
+from contextlib import closing
 from pathlib import Path
 
 import click
 
+from monitor.cli.options import Seconds
 from monitor.cli.saying import say
 
 __all__ = ["command"]
@@ -48,6 +51,20 @@ _ANY_RATE = 16_000
     help="The same draws as with this number before: who knows it can draw them, too. [default: "
     "new draws]",
 )
+@click.option(
+    "--command-timeout",
+    type=Seconds(),
+    metavar="S",
+    help="How long the program may take for a channel before it is killed. [default: a minute and "
+    "60 times the recording]",
+)
+@click.option(
+    "--jobs",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Processes; the files do not depend on it. [default: one a core, where there are minutes "
+    "of audio; of a program one, since it may use several cores itself]",
+)
 @click.option("--replace", is_flag=True, help="Replace files that are there already.")
 def command(
     recordings: Path,
@@ -56,27 +73,33 @@ def command(
     protector_command: str | None,
     speaker: str | None,
     seed: int | None,
+    command_timeout: float | None,
+    jobs: int | None,
     replace: bool,
 ) -> int:
     """Write FILE, or every recording below DIR under the same name, with the voice protected.
 
     \b
     monitor protect talk.flac -o safe.flac --method mcadams:0.8
-    monitor protect voices/ -o safe/ --method mcadams:random
+    monitor protect voices/ -o safe/ --method voice:random     interrupted, it goes on where it was
     monitor protect talk.wav -o safe.wav --protector-command my-anonymiser
 
     WAV and FLAC stay what they are, others become WAV. What a protector is worth is for you to
     measure: enroll and calibrate on clear speech, replay the protected; then enroll protected
     speech, as an attacker does who knows the method. A broken file is named and skipped (exit
     status 4).
-    """
-    import secrets
 
-    from monitor.cli.jobs import seconds_of
+    Of a folder that was interrupted or killed half-way, the same command again does what is
+    missing, with the same draws; until then OUT has a file .unfinished-protect, which is secret.
+    """
+    from contextlib import ExitStack
+
+    from monitor.cli.jobs import processes_for, seconds_of
     from monitor.cli.progress import progress_over
     from monitor.errors import SourceError, UsageError
     from monitor.phrases import plural
-    from monitor.protectors.recording import protect
+    from monitor.protectors.batch import Manner, protect_each
+    from monitor.protectors.journal import NAME, Journal
     from monitor.protectors.registry import make
     from monitor.protectors.targets import orders
     from monitor.protectors.utterance import Utterance
@@ -84,31 +107,51 @@ def command(
 
     if (method is None) == (protector_command is None):
         raise UsageError("give either --method, such as mcadams:0.8, or --protector-command")
+    if command_timeout is not None and not (command_timeout and protector_command):
+        raise UsageError("--command-timeout is the time of a --protector-command, above 0")
     method = f"command:{protector_command}" if method is None else method
-    wanted = orders(recordings, output, speaker=speaker, replace=replace)
+    going_on = (output / NAME).is_file()
+    wanted = orders(recordings, output, speaker=speaker, replace=replace or going_on)
     for order in wanted:  # what makes no sense is refused before anything is written
-        make(method, Utterance(_ANY_RATE, order.name, order.speaker))
-    seed = secrets.randbits(128) if seed is None else seed
-    lengths = [(seconds_of(order.source) or 0.0) / 60 for order in wanted]
-    problems, seconds, clipped = [], 0.0, 0
-    with progress_over(sum(lengths), "protecting", "min") as step:
-        for order, minutes in zip(wanted, lengths, strict=True):
-            try:
-                made = protect(
-                    order.source, order.target, method,
-                    name=order.name, speaker=order.speaker, seed=seed,
-                )  # fmt: skip
-            except SourceError as error:
-                problems.append(str(error))
-            else:
-                seconds, clipped = seconds + made.seconds, clipped + made.clipped
-            step(order.name, minutes)
+        make(method, Utterance(_ANY_RATE, order.name, order.speaker, 0, 0, command_timeout))
+    lengths = {order: seconds_of(order.source) or 0.0 for order in wanted}
+    wanted = sorted(wanted, key=lambda order: -lengths[order])  # else the last works alone
+    if jobs is None and protector_command:
+        jobs = 1
+    problems: list[str] = []
+    seconds, clipped, there = 0.0, 0, 0
+    with ExitStack() as stack:
+        journal = None
+        if recordings.is_dir():
+            journal = stack.enter_context(Journal(output, (method, speaker), seed))
+            seed = journal.seed
+        manner = Manner(method, secrets.randbits(128) if seed is None else seed, command_timeout)
+        minutes = sum(lengths.values()) / 60
+        step = stack.enter_context(progress_over(minutes, "protecting", "min"))
+        made = journal.made if journal else {}
+        several = processes_for(jobs, lengths.values())
+        results = stack.enter_context(closing(protect_each(wanted, manner, made, several)))
+        try:
+            for done in results:
+                problems += [done.problem] if done.problem else []
+                seconds, clipped = seconds + done.seconds, clipped + done.clipped
+                there += done.there
+                if journal and done.hashes and not done.there:
+                    journal.note(done.order.name, done.hashes)
+                step(done.order.name, lengths[done.order] / 60)
+        except KeyboardInterrupt:
+            if journal:
+                say("monitor: what was made is kept; to go on, run the same command again")
+            raise
+        if journal:
+            journal.finish()
     if len(problems) == len(wanted):
         raise SourceError("nothing was protected: " + "; ".join(problems[:3]))
     for problem in problems:
         say(f"monitor: skipped: {problem}")
     if clipped:
         say(f"monitor: note: {plural(clipped, 'sample')} clipped; give quieter recordings")
-    count = plural(len(wanted) - len(problems), "recording")
-    say(f"protected {count} ({seconds / 60:.1f} min) with {method.partition(':')[0]}")
+    count = plural(len(wanted) - len(problems) - there, "recording")
+    before = f"; {there} there already" if there else ""
+    say(f"protected {count} ({seconds / 60:.1f} min) with {method.partition(':')[0]}{before}")
     return INCOMPLETE if problems else 0

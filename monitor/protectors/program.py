@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import io
+import os
 import shlex
+import signal
 import subprocess
+from contextlib import suppress
 
 import numpy as np
 import soundfile
@@ -12,11 +15,16 @@ import soundfile
 from monitor.errors import SourceError, UsageError
 from monitor.phrases import plural
 from monitor.protectors.samples import checked
-from monitor.safe_text import file_name
+from monitor.safe_text import file_name, printable
 from monitor.sources.pipe import Pipe
 from monitor.types import Block, FloatArray
 
 __all__ = ["Program"]
+
+START_SECONDS = 60.0
+"""For a program to load what it needs."""
+TIMES_REAL_TIME = 60.0
+_LAST_WORDS = 200
 
 
 class Program:
@@ -24,18 +32,20 @@ class Program:
 
     It is given one channel as a 16-bit WAV and must print a WAV of one channel and of the same
     rate (16, 24 or 32 bits, or floats); the length may be another. No shell is asked: write
-    ``sh -c '...'`` for a pipeline.
+    ``sh -c '...'`` for a pipeline. It has a session of its own, and is killed with all that it
+    started where it takes too long or nobody waits any more (Ctrl-C).
 
     Args:
         command: the command line.
         rate: samples per second.
+        timeout_seconds: how long it may take; None for a minute and 60 times the recording.
 
     Attributes:
         rate: as given.
         latency_samples: None, since nothing comes before the end.
 
     Raises:
-        UsageError: there is no command in it.
+        UsageError: there is no command in it, or no time for it.
 
     Example:
         >>> same = Program("cat", 16000)
@@ -45,14 +55,16 @@ class Program:
 
     latency_samples = None
 
-    def __init__(self, command: str, rate: int) -> None:
+    def __init__(self, command: str, rate: int, timeout_seconds: float | None = None) -> None:
         try:
             self._command = shlex.split(command)
         except ValueError as error:
             raise UsageError(f"cannot take {command!r} apart: {error}") from None
         if not self._command:
             raise UsageError("a program is needed, such as --protector-command my-anonymiser")
-        self.rate = rate
+        if timeout_seconds is not None and not 0 < timeout_seconds < float("inf"):
+            raise UsageError(f"{timeout_seconds:g} s are no time for a program; give more than 0")
+        self.rate, self._timeout = rate, timeout_seconds
         self.reset()
 
     def process(self, samples: FloatArray) -> FloatArray:
@@ -64,21 +76,39 @@ class Program:
         """What the program makes of the recording.
 
         Raises:
-            SourceError: it cannot be started, fails, or prints something else.
+            SourceError: it cannot be started, fails, takes too long, or prints something else; with
+                the last line of what it said on its standard error.
         """
         given = io.BytesIO()
         heard = np.concatenate([np.empty(0, np.float32), *self._heard])
         soundfile.write(given, heard, self.rate, format="WAV", subtype="PCM_16")
         name = file_name(self._command[0])
+        timeout = self._timeout or START_SECONDS + TIMES_REAL_TIME * heard.size / self.rate
         try:
-            done = subprocess.run(
-                self._command, input=given.getvalue(), stdout=subprocess.PIPE, check=False
-            )
+            process = subprocess.Popen(
+                self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE, start_new_session=True,
+            )  # fmt: skip
         except OSError as error:
             raise SourceError(f"{name} cannot be started: {error.strerror}") from None
-        if done.returncode:
-            raise SourceError(f"{name} failed with exit status {done.returncode}")
-        return self._understood(done.stdout, name)
+        try:
+            printed, said = process.communicate(given.getvalue(), timeout)
+        except subprocess.TimeoutExpired:
+            raise SourceError(
+                f"{name} took over {timeout:.3g} s and was killed; --command-timeout gives it more"
+            ) from None
+        finally:
+            if process.returncode is None:
+                _kill(process)
+        if process.returncode:
+            how = f"failed with exit status {process.returncode}"
+            if process.returncode < 0:
+                how = f"was killed by signal {-process.returncode}"
+            raise SourceError(f"{name} {how}{_last_words(said)}")
+        try:
+            return self._understood(printed, name)
+        except SourceError as error:
+            raise SourceError(f"{error}{_last_words(said)}") from None
 
     def reset(self) -> None:
         """Forget what was heard."""
@@ -105,3 +135,24 @@ class Program:
         if not np.isfinite(made).all():
             raise SourceError(f"{name} printed samples that are no numbers")
         return made
+
+
+def _last_words(said: bytes) -> str:
+    """The last line of an explanation, where there is one."""
+    lines = said.decode(errors="replace").split("\n")
+    last = next((line.strip() for line in reversed(lines) if line.strip()), "")
+    return f": {printable(last)[:_LAST_WORDS]}" if last else ""
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    """The program and whatever it started."""
+    if hasattr(os, "killpg"):
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+    else:
+        process.kill()
+    for stream in (process.stdin, process.stdout, process.stderr):
+        if stream is not None:
+            with suppress(OSError):
+                stream.close()
+    process.wait()

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import soundfile
 
-from monitor.atomic import atomic_write, not_written
+from monitor.atomic import atomic_write, not_written, sweep
 from monitor.errors import SourceError, UsageError
 from monitor.protectors.registry import make
 from monitor.protectors.utterance import Utterance
@@ -46,6 +46,7 @@ def protect(
     name: str = "",
     speaker: str | None = None,
     seed: int = 0,
+    timeout_seconds: float | None = None,
 ) -> Protected:
     """Protect each channel of a recording by itself, and write it as WAV or FLAC.
 
@@ -59,6 +60,7 @@ def protect(
         name: of the recording, for what is drawn by recording.
         speaker: who speaks, for what is drawn by speaker.
         seed: of what is drawn at random.
+        timeout_seconds: that a program may take for a channel; None for what `Program` gives.
 
     Raises:
         SourceError: the recording is damaged or holds no audio, or a program failed.
@@ -77,13 +79,14 @@ def protect(
         raise UsageError(f"{file_name(target)} must end in .wav or .flac")
     heard = File(source)
     channels = [
-        make(method, Utterance(heard.rate, name, speaker, channel, seed))
+        make(method, Utterance(heard.rate, name, speaker, channel, seed, timeout_seconds))
         for channel in range(heard.channels)
     ]
     subtype = _subtype(source, form)
     frames = clipped = 0
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
+        sweep(target)
         with (
             atomic_write(target) as raw,
             soundfile.SoundFile(

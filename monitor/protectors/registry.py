@@ -121,7 +121,7 @@ def _whisper(setting: str, utterance: Utterance) -> Protector:
 def _command(setting: str, utterance: Utterance) -> Protector:
     from monitor.protectors.program import Program
 
-    return Program(setting, utterance.rate)
+    return Program(setting, utterance.rate, utterance.timeout_seconds)
 
 
 def _draws(name: str, setting: str, utterance: Utterance) -> np.random.Generator | None:

@@ -20,6 +20,7 @@ class Utterance:
         speaker: who speaks; None where nobody said.
         channel: from 0.
         seed: of everything that is drawn at random.
+        timeout_seconds: that a program may take for it; None for what `Program` gives.
     """
 
     rate: int
@@ -27,6 +28,7 @@ class Utterance:
     speaker: str | None = None
     channel: int = 0
     seed: int = 0
+    timeout_seconds: float | None = None
 
     def random(self, *whose: object) -> np.random.Generator:
         """A generator that depends on nothing but the seed and ``whose`` draws these are.

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import json
+import shlex
 import stat
+import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
 import pytest
 import soundfile
 
+from monitor.protectors.journal import NAME
 from tests.sounds import RATE, synthetic
 
 
@@ -165,3 +170,88 @@ def test_nothing_to_protect_is_said(run, tmp_path):
     assert (
         run("protect", tmp_path / "no.wav", "-o", tmp_path / "s.wav", "--method", "none").code == 1
     )
+
+
+@pytest.mark.slow
+def test_the_files_do_not_depend_on_the_number_of_processes(run, voices, tmp_path):
+    for jobs in (1, 2):
+        done = run("protect", voices, "-o", tmp_path / str(jobs), "--method", "mcadams:random",
+                   "--seed", 3, "--jobs", jobs)  # fmt: skip
+        assert done.code == 0, done.err
+    one, two = (sorted((tmp_path / jobs).rglob("*.*")) for jobs in "12")
+    assert len(one) == 3
+    assert [path.read_bytes() for path in one] == [path.read_bytes() for path in two]
+
+
+STALLS = """
+import pathlib, sys, time
+folder = pathlib.Path(sys.argv[1])
+calls = folder / "calls"
+calls.write_text(calls.read_text() + "x" if calls.exists() else "x")
+if len(calls.read_text()) == 3:
+    (folder / "stalled").touch()
+    for _ in range(400):
+        time.sleep(0.05)
+        if (folder / "killed").exists():
+            sys.exit()
+sys.stdout.buffer.write(sys.stdin.buffer.read())
+"""
+
+
+@pytest.mark.slow
+def test_killed_half_way_the_same_command_does_what_is_missing(run, voices, tmp_path):
+    command = shlex.join([sys.executable, "-c", STALLS, str(tmp_path)])
+    safe = tmp_path / "safe"
+    asked = ["protect", voices, "-o", safe, "--protector-command", command]
+    process = subprocess.Popen([sys.executable, "-m", "monitor", *map(str, asked)])
+    for _ in range(1500):
+        if (tmp_path / "stalled").exists():
+            break
+        time.sleep(0.01)
+    process.kill()
+    process.wait()
+    (tmp_path / "killed").touch()
+    journal = safe / NAME
+    assert stat.S_IMODE(journal.stat().st_mode) == 0o600
+    seed = json.loads(journal.read_text().splitlines()[0])["seed"]
+    assert len(journal.read_text().splitlines()) == 3
+    before = {path: path.stat().st_mtime_ns for path in safe.rglob("*/[!.]*")}
+    assert len(before) == 2
+
+    other = run("protect", voices, "-o", safe, "--method", "none")
+    assert other.code == 2
+    assert "unfinished run of other settings" in other.complaint
+    assert json.loads(journal.read_text().splitlines()[0])["seed"] == seed
+
+    changed = next(iter(before))  # what is no longer what was made is made again
+    changed.write_bytes(b"RIFF")
+    done = run(*asked, "--command-timeout", "5m")
+    assert done.code == 0, done.err
+    assert "protected 2 recordings" in done.err
+    assert "1 there already" in done.err
+    assert sorted(p.name for p in safe.rglob("*") if p.is_file()) == [
+        "one.wav", "three.wav", "two.flac",
+    ]  # fmt: skip
+    for path, stamp in before.items():
+        assert (path.stat().st_mtime_ns == stamp) == (path != changed)
+        assert read(path).size
+    assert len((tmp_path / "calls").read_text()) == 5
+
+
+def test_one_that_takes_too_long_is_skipped(run, voices, tmp_path):
+    command = f"{sys.executable} -c 'import time; time.sleep(60)'"
+    done = run("protect", voices / "ann" / "one.wav", "-o", tmp_path / "a.wav",
+               "--protector-command", command, "--command-timeout", "0.2")  # fmt: skip
+    assert done.code == 1
+    assert "took over 0.2 s and was killed" in done.complaint
+
+
+@pytest.mark.parametrize(("more", "said"), [
+    (("--method", "none", "--command-timeout", "5"), "--protector-command"),
+    (("--protector-command", "cat", "--command-timeout", "0"), "above 0"),
+])  # fmt: skip
+def test_a_time_that_makes_no_sense_is_refused(run, voices, tmp_path, more, said):
+    done = run("protect", voices, "-o", tmp_path / "safe", *more)
+    assert done.code == 2
+    assert said in done.complaint
+    assert not (tmp_path / "safe").exists()

@@ -1,6 +1,11 @@
 from __future__ import annotations
 
+import shlex
+import signal
+import subprocess
 import sys
+import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -35,6 +40,10 @@ def test_a_program_hears_a_wav_and_answers_with_one():
     ("print(1)", "no WAV that can be read"),
     ("pass", "no WAV that can be read"),
     (FASTER, "at 32000 Hz; it was given one at 16000 Hz"),
+    ('import sys; sys.exit("a\\n no model \\n\\n")', "exit status 1: no model$"),
+    ('import sys; sys.exit("\\33[2J" + 999 * "x")', r": \?\[2Jx{196}$"),
+    ('import sys; sys.stderr.write("usage")', "no WAV that can be read.*: usage$"),
+    ("import os; os.kill(os.getpid(), 9)", "killed by signal 9"),
     ('import sys; sys.stdout.buffer.write(sys.stdin.buffer.read()[:4000])', "less than its header"),
 ])  # fmt: skip
 def test_what_it_does_wrong_is_said(code, said):
@@ -52,3 +61,65 @@ def test_one_that_is_not_there_is_said():
 def test_no_command_is_refused(command):
     with pytest.raises(UsageError):
         Program(command, RATE)
+
+
+SLOW = """
+import subprocess, sys, pathlib
+child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+pathlib.Path(sys.argv[1]).write_text(str(child.pid))
+child.wait()
+"""
+
+
+def gone(pid: int) -> bool:
+    """Within two seconds; a zombie that nobody waited for is."""
+    for _ in range(200):
+        try:
+            state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+        except FileNotFoundError:
+            return True
+        if state == "Z":
+            return True
+        time.sleep(0.01)
+    return False
+
+
+def slow(note: Path) -> str:
+    return shlex.join([sys.executable, "-c", SLOW, str(note)])
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc")
+@pytest.mark.slow
+def test_one_that_takes_too_long_is_killed_with_all_that_it_started(tmp_path):
+    program = Program(slow(tmp_path / "pid"), RATE, 0.6)
+    program.process(synthetic(30.0))  # more than a pipe holds
+    with pytest.raises(SourceError, match=r"took over 0.6 s and was killed; --command-timeout"):
+        program.flush()
+    assert gone(int((tmp_path / "pid").read_text()))
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc")
+@pytest.mark.slow
+def test_nobody_waits_any_more_and_it_is_gone(tmp_path):
+    code = (
+        "from monitor.protectors import Program\n"
+        f"program = Program({slow(tmp_path / 'pid')!r}, 16000)\n"
+        "program.flush()"
+    )
+    process = subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.PIPE, text=True)
+    try:
+        for _ in range(1000):
+            if (tmp_path / "pid").exists() and (tmp_path / "pid").read_text():
+                break
+            time.sleep(0.01)
+        process.send_signal(signal.SIGINT)
+        assert "KeyboardInterrupt" in process.communicate(timeout=10)[1]
+    finally:
+        process.kill()
+    assert gone(int((tmp_path / "pid").read_text()))
+
+
+@pytest.mark.parametrize("seconds", [0.0, -1.0, float("nan"), float("inf")])
+def test_no_time_is_refused(seconds):
+    with pytest.raises(UsageError, match="no time"):
+        Program("cat", RATE, seconds)
