@@ -12,6 +12,7 @@ from importlib import import_module
 
 import click
 
+from monitor.cli.completing import VARIABLE, completed
 from monitor.cli.saying import say
 from monitor.cli.wording import in_options
 from monitor.errors import MonitorError, StoreError
@@ -22,7 +23,7 @@ __all__ = ["cli", "main"]
 
 COMMANDS = (
     *("demo", "listen", "replay", "enroll", "calibrate", "hear", "score", "evaluate", "plot"),
-    *("view", "export", "protect", "ledger", "devices", "doctor"),
+    *("view", "export", "protect", "ledger", "devices", "doctor", "completion"),
 )
 
 
@@ -36,7 +37,7 @@ class _Lazy(click.Group):
         if cmd_name not in COMMANDS:
             return None
         command: click.Command = import_module(f"monitor.cli.{cmd_name}").command
-        return command
+        return completed(command)
 
 
 @click.group(
@@ -117,8 +118,10 @@ def _run(arguments: list[str]) -> int:
     try:
         status = cli.main(arguments or ["--help"], prog_name="monitor", standalone_mode=False)
         sys.stdout.flush()
-    except SystemExit:
-        raise BrokenPipeError from None  # the only thing click itself leaves for
+    except SystemExit as left:
+        if VARIABLE in os.environ:  # a shell has asked what can stand there
+            return int(left.code or 0)
+        raise BrokenPipeError from None  # the only other thing click itself leaves for
     except click.Abort:
         raise KeyboardInterrupt from None
     except click.ClickException as error:

@@ -72,6 +72,16 @@ class Features(Names):
             self.fail("speaker needs its network: --speaker-model FILE.onnx", param, ctx)
         return tuple(model[0] if name == "speaker" else name for name in names)
 
+    def shell_complete(self, ctx: Any, param: Any, incomplete: str) -> list[Any]:
+        """Features that were not named yet, behind those that were."""
+        from click.shell_completion import CompletionItem
+
+        from monitor.features.registry import FEATURES
+
+        before, comma, last = incomplete.rpartition(",")
+        left = (name for name in FEATURES if name not in before.split(","))
+        return [CompletionItem(before + comma + name) for name in left if name.startswith(last)]
+
 
 class Numbers(_Type):
     """A comma-separated list of positive numbers, returned in increasing order."""
