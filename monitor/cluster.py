@@ -32,6 +32,15 @@ CONNECT_SECONDS = 5.0
 """To reach a scheduler."""
 _LOOK_SECONDS = 5.0
 """Between looks at whether there are any workers."""
+_NO_PAGE = "127.0.0.1:0"
+"""Where dask listens for a browser: without an address that is every interface."""
+_ALONE: dict[str, object] = {
+    "distributed.scheduler.http.routes": [],
+    "distributed.worker.http.routes": [],
+    "distributed.worker.memory.target": False,
+    "distributed.worker.memory.spill": False,
+}
+"""Of a local cluster: it shows nothing, and writes nothing that it holds to the disk."""
 _INSTALL = "pip install 'speaker-disclosure-monitor[cluster]'"
 _SAME = "install the same there"
 _LIBRARIES = ("numpy", "scipy", "soundfile", "soxr", "webrtcvad-wheels")
@@ -202,13 +211,13 @@ class Cluster(Managed):
             raise UsageError(
                 f"a local cluster needs cryptography, lest others reach it: {_INSTALL}"
             ) from None
-        spill = {f"distributed.worker.memory.{name}": False for name in ("target", "spill")}
-        with dask.config.set(spill), no_interrupt():
+        with dask.config.set(_ALONE), no_interrupt():
             cluster = LocalCluster(
                 n_workers=int(count or cores()),
                 threads_per_worker=1,
                 host="127.0.0.1",
-                dashboard_address=None,
+                dashboard_address=_NO_PAGE,
+                worker_dashboard_address=_NO_PAGE,
                 security=security,
                 silence_logs=logging.CRITICAL,
             )

@@ -17,6 +17,7 @@ __all__ = ["DaskCluster"]
 
 ROOT = Path(monitor.__file__).parents[1]
 PATIENCE_SECONDS = 60.0
+NO_PAGE = ("--no-dashboard", "--dashboard-address", "127.0.0.1:0")
 
 
 class DaskCluster(Managed):
@@ -56,7 +57,7 @@ class DaskCluster(Managed):
         own.mkdir()
         with (own / "log").open("wb") as log:
             return subprocess.Popen(
-                [sys.executable, "-m", "dask", *arguments, "--host", "127.0.0.1", "--no-dashboard"],
+                [sys.executable, "-m", "dask", *arguments, "--host", "127.0.0.1", *NO_PAGE],
                 cwd=own,
                 env=os.environ | {"PYTHONPATH": str(package), "DASK_CONFIG": str(own)},
                 stdout=log,

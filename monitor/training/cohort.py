@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import closing
-from dataclasses import replace
-from itertools import groupby
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +17,7 @@ from monitor.population.cohort import Cohort
 from monitor.population.population import Population
 from monitor.population.storing import store_kind
 from monitor.population.templates import FeatureTemplates
-from monitor.training.hearing import hear_in_order
+from monitor.training.hearing import HearingOutcome, speakers_in_order
 from monitor.training.listening import Listener, SpeechFrames
 from monitor.types import TICKS_PER_SECOND, AnyArray
 from monitor.workers import Jobs
@@ -94,15 +93,12 @@ def cohort_of(
     listener = Listener(features)
     problems = list(corpus.problems)
     seconds, rows = [], []
-    with closing(hear_in_order(corpus.recordings, listener, jobs=jobs)) as outcomes:
-        for _, of_speaker in groupby(outcomes, key=lambda o: o.recording.speaker):
-            heard = []
-            for outcome in of_speaker:
-                heard += [outcome.heard] if outcome.heard is not None else []
-                problems += [outcome.problem] if outcome.problem else []
-            if heard:
-                seconds.append(sum(each.speech_ticks for each in heard) / TICKS_PER_SECOND)
-                rows.append({f: _sketched(heard, s) for f, s in listener.specs.items()})
+    with closing(speakers_in_order(corpus.recordings, listener, _summed, jobs=jobs)) as results:
+        for _, each in results:
+            problems += each.problems
+            if each.ticks is not None:
+                seconds.append(each.ticks / TICKS_PER_SECOND)
+                rows.append(each.rows)
     made = {
         name: FeatureTemplates(
             spec, spec.kind.packed_background(np.stack([row[name] for row in rows]))
@@ -110,6 +106,30 @@ def cohort_of(
         for name, spec in listener.specs.items()
     }
     return Cohort(np.array(seconds), made, about), tuple(problems)
+
+
+@dataclass(frozen=True, slots=True)
+class _Summed:
+    """What is left of a speaker's speech where it was heard.
+
+    Attributes:
+        rows: by feature, one sketch.
+        ticks: of speech; None where nothing could be heard.
+        problems: a line each.
+    """
+
+    rows: Mapping[str, AnyArray]
+    ticks: int | None
+    problems: tuple[str, ...]
+
+
+def _summed(outcomes: Sequence[HearingOutcome], specs: Mapping[str, FeatureSpec]) -> _Summed:
+    problems = tuple(o.problem for o in outcomes if o.problem)
+    heard = [o.heard for o in outcomes if o.heard is not None]
+    if not heard:
+        return _Summed({}, None, problems)
+    rows = {name: _sketched(heard, spec) for name, spec in specs.items()}
+    return _Summed(rows, sum(each.speech_ticks for each in heard), problems)
 
 
 def _sketched(heard: Sequence[SpeechFrames], spec: FeatureSpec) -> AnyArray:

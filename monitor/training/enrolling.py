@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import groupby
 
 import numpy as np
@@ -21,7 +22,7 @@ from monitor.population.population import (
 )
 from monitor.protocols import Feature
 from monitor.safe_text import LONGEST_NAME, file_name
-from monitor.training.hearing import SLICE_TICKS, hear_in_order
+from monitor.training.hearing import SLICE_TICKS, HearingOutcome, speakers_in_order
 from monitor.training.listening import Listener, SpeechFrames
 from monitor.types import AnyArray
 from monitor.workers import Jobs
@@ -80,38 +81,23 @@ def enrol(
     offsets = [0]
     slices: dict[str, list[AnyArray]] = {}
     sessions: dict[str, tuple[tuple[str, int], ...]] = {}
-    with closing(hear_in_order(corpus.recordings, listener, slices=wanted, jobs=jobs)) as outcomes:
-        for name, of_speaker in groupby(outcomes, key=lambda o: o.recording.speaker):
-            notes: list[SourceNote] = []
-            rows: dict[str, list[AnyArray]] = {}
-            count = 0
-            counts: list[tuple[str, int]] = []
-            for session, group in groupby(of_speaker, key=lambda o: o.recording.session):
-                heard: list[SpeechFrames] = []
-                found: list[tuple[str, tuple[str, ...]]] = []
-                for outcome in group:
-                    if outcome.heard is not None:
-                        heard.append(outcome.heard)
-                        label = file_name(outcome.recording.path)[:LONGEST_NAME]
-                        found.append((label, outcome.hashes))
-                    problems += [outcome.problem] if outcome.problem else []
-                    progress(outcome.recording)
-                ticks = sum(each.speech_ticks for each in heard)
-                whole = min(ticks // SLICE_TICKS, wanted - count)
-                notes += _notes(session, found, heard, whole * SLICE_TICKS)
-                for feature, spec in listener.specs.items():
-                    if whole:
-                        rows.setdefault(feature, []).extend(_slices(heard, spec, whole))
-                count += whole
-                counts.append((session, whole))
-            if count == 0:
+    made = speakers_in_order(
+        corpus.recordings, listener, partial(_summed, wanted), slices=wanted, jobs=jobs
+    )
+    with closing(made) as results:
+        for recordings, each in results:
+            name = recordings[0].speaker
+            problems += each.problems
+            for recording in recordings:
+                progress(recording)
+            if each.count == 0:
                 problems.append(f"{name}: less than {SLICE_SECONDS:g} s of speech, not enrolled")
                 continue
-            speakers.append(Speaker(name, tuple(notes)))
-            sessions[name] = tuple(counts)
-            offsets.append(offsets[-1] + count)
-            for feature, made in rows.items():
-                slices.setdefault(feature, []).extend(made)
+            speakers.append(Speaker(name, each.notes))
+            sessions[name] = each.sessions
+            offsets.append(offsets[-1] + each.count)
+            for feature, rows in each.slices.items():
+                slices.setdefault(feature, []).extend(rows)
     if not speakers:
         raise CorpusError("nobody could be enrolled: " + "; ".join(problems[:3]))
     templates = {
@@ -120,6 +106,52 @@ def enrol(
     }
     population = Population(speakers, np.asarray(offsets), templates)
     return Enrolment(population, tuple(problems), sessions)
+
+
+@dataclass(frozen=True, slots=True)
+class _Summed:
+    """What is left of a speaker's enrolment speech where it was heard.
+
+    Attributes:
+        slices: sketches of 5 s each, by feature.
+        notes: what they came from.
+        sessions: names and slices of the sessions.
+        problems: a line each.
+    """
+
+    slices: Mapping[str, list[AnyArray]]
+    notes: tuple[SourceNote, ...]
+    sessions: tuple[tuple[str, int], ...]
+    problems: tuple[str, ...]
+
+    @property
+    def count(self) -> int:
+        """Slices, over all sessions."""
+        return sum(whole for _, whole in self.sessions)
+
+
+def _summed(
+    wanted: int, outcomes: Sequence[HearingOutcome], specs: Mapping[str, FeatureSpec]
+) -> _Summed:
+    """At most so many slices of one speaker."""
+    notes: list[SourceNote] = []
+    rows: dict[str, list[AnyArray]] = {}
+    count = 0
+    counts: list[tuple[str, int]] = []
+    for session, group in groupby(outcomes, key=lambda o: o.recording.session):
+        used = [(o, o.heard) for o in group if o.heard is not None]
+        heard = [each for _, each in used]
+        found = [(file_name(o.recording.path)[:LONGEST_NAME], o.hashes) for o, _ in used]
+        ticks = sum(each.speech_ticks for each in heard)
+        whole = min(ticks // SLICE_TICKS, wanted - count)
+        notes += _notes(session, found, heard, whole * SLICE_TICKS)
+        for feature, spec in specs.items():
+            if whole:
+                rows.setdefault(feature, []).extend(_slices(heard, spec, whole))
+        count += whole
+        counts.append((session, whole))
+    problems = tuple(o.problem for o in outcomes if o.problem)
+    return _Summed(rows, tuple(notes), tuple(counts), problems)
 
 
 def _notes(

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import groupby
+from typing import TypeVar
 
 from monitor.corpus.recordings import Recording
 from monitor.errors import MonitorError, UsageError
@@ -19,9 +20,11 @@ from monitor.training.listening import Listener, SpeechFrames
 from monitor.types import TICKS_PER_SECOND
 from monitor.workers import Jobs, absolute, each_in_order, here
 
-__all__ = ["SLICE_TICKS", "HearingOutcome", "hear_in_order"]
+__all__ = ["SLICE_TICKS", "HearingOutcome", "hear_in_order", "speakers_in_order"]
 
 SLICE_TICKS = round(SLICE_SECONDS * TICKS_PER_SECOND)
+
+_Result = TypeVar("_Result")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,19 +45,13 @@ class HearingOutcome:
 
 
 def hear_in_order(
-    recordings: Sequence[Recording],
-    listener: Listener,
-    *,
-    slices: int | None = None,
-    jobs: Jobs = 1,
+    recordings: Sequence[Recording], listener: Listener, *, jobs: Jobs = 1
 ) -> Generator[HearingOutcome, None, None]:
-    """Every recording, in order; what comes out does not depend on ``jobs``.
+    """Every recording, in order, with its frames; what comes out does not depend on ``jobs``.
 
     Args:
         recordings: by speaker and session.
         listener: knows the features; afterwards what their frames look like.
-        slices: for templates: of each speaker only as much is heard as so many slices take, which
-            no two sessions share. None hears everything.
         jobs: processes, or a cluster. Ready-made frames, and features that are objects, are heard
             in this one.
 
@@ -62,41 +59,84 @@ def hear_in_order(
         UsageError: the features cannot be made.
         MonitorError: a process was ended from outside, or workers elsewhere are lost or unfit.
     """
-    whole = slices is None
-    groups = [
-        list(group)
-        for _, group in groupby(enumerate(recordings), lambda r: r[0] if whole else r[1].speaker)
-    ]
-    tasks = [tuple(recording for _, recording in group) for group in groups]
+    groups = [(recording,) for recording in recordings]
+    heard = _each(groups, listener, None, _all_of_it, jobs)
+    for (recording,), (outcome,) in zip(groups, heard, strict=True):
+        yield replace(outcome, recording=recording)
+
+
+def speakers_in_order(
+    recordings: Sequence[Recording],
+    listener: Listener,
+    summed: Callable[[Sequence[HearingOutcome], Mapping[str, FeatureSpec]], _Result],
+    *,
+    slices: int | None = None,
+    jobs: Jobs = 1,
+) -> Generator[tuple[tuple[Recording, ...], _Result], None, None]:
+    """Every speaker, in order, with sketches of what was heard: no frame leaves who has heard it.
+
+    Args:
+        recordings: by speaker and session.
+        listener: as of `hear_in_order`.
+        summed: makes the sketches of one speaker's outcomes, which are in the order of the
+            recordings, and of what the frames look like; a function that another process can
+            import. The recordings of the outcomes have absolute paths.
+        slices: for templates: of each speaker only as much is heard as so many slices take, which
+            no two sessions share. None hears everything.
+        jobs: as of `hear_in_order`.
+
+    Raises:
+        UsageError: the features cannot be made.
+        MonitorError: a process was ended from outside, or workers elsewhere are lost or unfit.
+    """
+    groups = [tuple(group) for _, group in groupby(recordings, lambda r: r.speaker)]
+    yield from zip(groups, _each(groups, listener, slices, summed, jobs), strict=True)
+
+
+def _each(
+    groups: Sequence[tuple[Recording, ...]],
+    listener: Listener,
+    slices: int | None,
+    summed: Callable[[Sequence[HearingOutcome], Mapping[str, FeatureSpec]], _Result],
+    jobs: Jobs,
+) -> Generator[_Result, None, None]:
+    """What comes of each group of recordings of one speaker."""
+    tasks = [tuple(replace(r, path=absolute(r.path)) for r in group) for group in groups]
     names = listener.names
-    given = any(is_frames(recording.path) for recording in recordings)
+    given = any(is_frames(recording.path) for group in groups for recording in group)
     if names is None or given or here(jobs, tasks):
         for outcomes in each_in_order(partial(_hear, listener, slices), tasks):
-            yield from outcomes
+            yield summed(outcomes, listener.specs)
         return
-    work = partial(_hear_apart, names, slices)
-    away = [tuple(replace(r, path=absolute(r.path)) for r in task) for task in tasks]
     made = each_in_order(
-        work,
-        away,
+        partial(_hear_apart, names, slices, summed),
+        tasks,
         jobs,
         reads=lambda task: [recording.path for recording in task],
         alike=partial(marks_of, names),
     )
     with closing(made) as results:
-        for task, (specs, outcomes) in zip(tasks, results, strict=True):
+        for specs, result in results:
             listener.specs = listener.specs or specs
-            for recording, outcome in zip(task, outcomes, strict=True):
-                yield replace(outcome, recording=recording)
+            yield result
+
+
+def _all_of_it(
+    outcomes: Sequence[HearingOutcome], _: Mapping[str, FeatureSpec]
+) -> Sequence[HearingOutcome]:
+    return outcomes
 
 
 def _hear_apart(
-    names: tuple[str, ...], slices: int | None, recordings: Sequence[Recording]
-) -> tuple[dict[str, FeatureSpec], list[HearingOutcome]]:
+    names: tuple[str, ...],
+    slices: int | None,
+    summed: Callable[[Sequence[HearingOutcome], Mapping[str, FeatureSpec]], _Result],
+    recordings: Sequence[Recording],
+) -> tuple[dict[str, FeatureSpec], _Result]:
     """As `_hear`, in another process, with what the frames look like."""
     listener = Listener(names)
     outcomes = _hear(listener, slices, recordings)
-    return listener.specs, outcomes
+    return listener.specs, summed(outcomes, listener.specs)
 
 
 def _hear(
