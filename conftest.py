@@ -9,7 +9,8 @@ import pytest
 
 SPEAKERS = 12
 
-collect_ignore = [] if find_spec("torch") else ["monitor/adapting/network.py"]
+_WITH_TORCH = [f"monitor/adapting/{name}.py" for name in ("network", "fine_tuning")]
+collect_ignore = [] if find_spec("torch") else _WITH_TORCH
 
 
 @pytest.fixture(scope="session")

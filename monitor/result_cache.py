@@ -79,6 +79,10 @@ class ResultCache:
         except OSError as error:
             raise not_written(path, error) from error
 
+    def forget(self, key: str) -> None:
+        """Remove what was kept, if anything was."""
+        self._path(key).unlink(missing_ok=True)
+
     def _path(self, key: str) -> Path:
         return self.folder / f"{key}{_SUFFIX}"
 

@@ -20,7 +20,7 @@ from monitor.features.vad import VoiceActivity
 from monitor.networks.mel import log_mel
 from monitor.sources.file import File
 from monitor.types import TICKS_PER_SECOND, Block, FloatArray, IntArray
-from monitor.workers import each_in_order
+from monitor.workers import Jobs, each_in_order
 
 __all__ = ["SPEEDS", "Protect", "ProtectedSpeech", "SpeechDraws", "draw_speech"]
 
@@ -83,10 +83,10 @@ class ProtectedSpeech:
 def draw_speech(
     recordings: Sequence[Recording],
     protect: Protect,
-    how: SpeechDraws = SpeechDraws(),
+    how: SpeechDraws,
     *,
     progress: Callable[[str], None] = lambda _: None,
-    jobs: int = 1,
+    jobs: Jobs = 1,
 ) -> ProtectedSpeech:
     """Draw stretches of every speaker, and protect each by itself.
 
@@ -98,7 +98,7 @@ def draw_speech(
         protect: the protector; with several processes one that can be pickled.
         how: how much.
         progress: called with each speaker who was heard.
-        jobs: processes.
+        jobs: processes, or workers elsewhere.
     """
     of: dict[str, list[Path]] = {}
     for each in recordings:
@@ -106,7 +106,7 @@ def draw_speech(
     bands, clear, voices, problems = [], [], [], []
     names: dict[str, int] = {}
     work = partial(_of_speaker, protect, how)
-    with closing(each_in_order(work, of.items(), min(jobs, len(of)))) as outcomes:
+    with closing(each_in_order(work, of.items(), jobs, reads=lambda each: each[1])) as outcomes:
         for speaker, (found, lost) in zip(of, outcomes, strict=True):
             for speed, before, after in found:
                 name = speaker if speed == 1 else f"{speaker} x{speed:g}"
@@ -147,7 +147,7 @@ def _of_speaker(
         if speed != 1:
             clear = soxr.resample(clear, rate * speed, rate)
         try:
-            made = protect(clear, rate, f"{file} {draw}", name)
+            made = protect(clear, rate, f"{name} {file} {draw}", name)
         except SourceError as error:
             problems.append(str(error))
             continue

@@ -31,7 +31,7 @@ class Length:
             UsageError: it has neither.
         """
         if self.steps is not None:
-            return min(1.0, step / self.steps)
+            return min(1.0, step / self.steps) if self.steps else 1.0
         if self.seconds is None:
             raise UsageError("a training has --steps or --minutes")
         return min(1.0, seconds / self.seconds)

@@ -38,6 +38,7 @@ class VoiceNetwork:
     Attributes:
         size: numbers in an embedding.
         sha256: embeddings of two networks cannot be compared; this tells them apart.
+        weights: arrays by name, float32.
 
     Raises:
         StoreError: they are of another network.
@@ -45,10 +46,10 @@ class VoiceNetwork:
 
     def __init__(self, weights: dict[str, FloatArray], sha256: str = "") -> None:
         self.sha256 = sha256
-        self._weights = {name: np.asarray(each, np.float32) for name, each in weights.items()}
+        self.weights = {name: np.asarray(each, np.float32) for name, each in weights.items()}
         try:
             self._blocks = next(i for i in count() if f"{i}.depthwise" not in weights)
-            self.size = len(self._weights["embed.bias"])
+            self.size = len(self.weights["embed.bias"])
             with np.errstate(all="ignore"):
                 found = self.embed(np.zeros((1, 2 * WIDTH), np.float32))
             if self._blocks == 0 or found.shape != (1, self.size):
@@ -79,12 +80,12 @@ class VoiceNetwork:
         """
         if windows.ndim != 2 or windows.shape[1] < 2 * WIDTH:
             raise UsageError(f"windows have the shape (b, n), n at least {2 * WIDTH} samples")
-        found = [self._embedded(log_mel(window)) for window in windows]
+        found = [self.embedded(log_mel(window)) for window in windows]
         return np.stack(found) if found else np.empty((0, self.size), np.float32)
 
-    def _embedded(self, bands: FloatArray) -> FloatArray:
+    def embedded(self, bands: FloatArray) -> FloatArray:
         """One window's bands, shape (t, 40), to shape (192,). Frames are rows throughout."""
-        weights = self._weights
+        weights = self.weights
         x = self._stem(bands - bands.mean(axis=0))
         for block in range(self._blocks):
             y = self._depthwise(x, f"{block}.depthwise", dilation=block + 1)
@@ -103,23 +104,23 @@ class VoiceNetwork:
         return np.asarray(found / np.linalg.norm(found), np.float32)
 
     def _linear(self, x: FloatArray, name: str) -> FloatArray:
-        return np.asarray(x @ self._weights[name].T + self._weights[f"{name}.bias"])
+        return np.asarray(x @ self.weights[name].T + self.weights[f"{name}.bias"])
 
     def _stem(self, bands: FloatArray) -> FloatArray:
         """Every second frame, of five."""
-        kernel = self._weights["stem"]
+        kernel = self.weights["stem"]
         taps = kernel.shape[2]
         padded = np.pad(bands, ((taps // 2, taps // 2), (0, 0)))
         rows = np.lib.stride_tricks.sliding_window_view(padded, taps, axis=0)[::_STRIDE]
         flat = rows.reshape(len(rows), BANDS * taps)
-        return _relu(flat @ kernel.reshape(len(kernel), -1).T + self._weights["stem.bias"])
+        return _relu(flat @ kernel.reshape(len(kernel), -1).T + self.weights["stem.bias"])
 
     def _depthwise(self, x: FloatArray, name: str, dilation: int) -> FloatArray:
         """Each channel with taps of its own; zeros beyond both ends."""
-        kernel = self._weights[name].T
+        kernel = self.weights[name].T
         reach = dilation * (len(kernel) // 2)
         padded = np.pad(x, ((reach, reach), (0, 0)))
-        y = np.tile(self._weights[f"{name}.bias"], (len(x), 1))
+        y = np.tile(self.weights[f"{name}.bias"], (len(x), 1))
         for tap, scale in enumerate(kernel):
             y += padded[tap * dilation : tap * dilation + len(x)] * scale
         return _relu(y)

@@ -17,7 +17,7 @@ from monitor.archives import read_arrays
 from monitor.errors import StoreError
 from monitor.types import AnyArray
 
-__all__ = ["int8", "read_weights", "restored", "shipped_weights"]
+__all__ = ["int8", "read_weights", "restored", "shipped_weights", "weights_of"]
 
 _MOST_BYTES = 16 << 20
 _SCALE = ".scale"
@@ -70,9 +70,14 @@ def read_weights(path: Path) -> tuple[dict[str, AnyArray], str]:
             held = file.read(_MOST_BYTES + 1)
         if len(held) > _MOST_BYTES:
             raise ValueError("far too large for it")
-        return restored(read_arrays(BytesIO(held))), hashlib.sha256(held).hexdigest()
+        return weights_of(held)
     except Exception as error:  # zipfile and numpy raise what they like on a broken file
         raise StoreError(f"{path.name}: no weights ({type(error).__name__}: {error})") from None
+
+
+def weights_of(held: bytes) -> tuple[dict[str, AnyArray], str]:
+    """As ``read_weights``, of what a file holds; what is wrong with it is raised as it comes."""
+    return restored(read_arrays(BytesIO(held))), hashlib.sha256(held).hexdigest()
 
 
 def restored(weights: Mapping[str, AnyArray]) -> dict[str, AnyArray]:

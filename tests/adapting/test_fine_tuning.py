@@ -1,0 +1,118 @@
+"""A network learns from protected voices to tell others apart, and goes on where it was."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+pytest.importorskip("torch", reason="needs the extra identity")
+
+import torch
+
+from monitor.adapting.fine_tuning import Batches, FineTuning, fine_tune
+from monitor.adapting.protected_speech import ProtectedSpeech, SpeechDraws, draw_speech
+from monitor.adapting.schedule import Length
+from monitor.networks.voice import VoiceNetwork, shipped
+from tests.adapting.conftest import TRAINING, played
+
+SMALL = FineTuning(batch=16)
+
+
+class Kept:
+    def __init__(self) -> None:
+        self.state: bytes | None = None
+
+    def read(self) -> bytes | None:
+        return self.state
+
+    def write(self, state: bytes) -> None:
+        self.state = state
+
+
+@pytest.fixture(scope="module")
+def training(voices) -> ProtectedSpeech:
+    return draw_speech(voices[:TRAINING], played, SpeechDraws(8, 3.0, (1.0,)))
+
+
+@pytest.fixture(scope="module")
+def few(voices) -> ProtectedSpeech:
+    return draw_speech(voices[:4], played, SpeechDraws(2, 2.0, (1.0,)))
+
+
+def first_ranks(network: VoiceNetwork, speech: ProtectedSpeech, enrolled: int = 3) -> float:
+    """How often a draw is nearest to the template, of three other draws, of its own voice."""
+    said = np.stack([network.embedded(each[:298].astype(np.float32)) for each in speech.bands])
+    by_voice = said.reshape(len(speech.names), -1, network.size)
+    templates = by_voice[:, :enrolled].sum(axis=1)
+    templates /= np.linalg.norm(templates, axis=1, keepdims=True)
+    found = (by_voice[:, enrolled:] @ templates.T).argmax(axis=2)
+    return float((found == np.arange(len(found))[:, None]).mean())
+
+
+@pytest.mark.slow
+def test_voices_it_never_met_are_told_apart_better_under_draws_it_never_met(voices, training):
+    unseen = draw_speech(voices[TRAINING:], played, SpeechDraws(9, 3.0, (1.0,), seed=9))
+    before = first_ranks(shipped(), unseen)
+    adapted = VoiceNetwork(fine_tune(training, shipped().weights, Length(steps=60), SMALL))
+    assert len(unseen.bands) == 16 * 9
+    assert first_ranks(adapted, unseen) > before + 0.08
+    assert before < 0.7  # there is something to learn
+
+
+def test_a_stopped_training_goes_on_as_if_it_had_not_been(few):
+    small = FineTuning(batch=4)
+    losses: list[float] = []
+    whole = fine_tune(
+        few, shipped().weights, Length(steps=4), small, progress=lambda _, x: losses.append(x)
+    )
+    kept, rest = Kept(), []
+
+    def stop(done: float, _: float) -> None:
+        if done == 0.5:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        fine_tune(
+            few,
+            shipped().weights,
+            Length(steps=4),
+            small,
+            checkpoint=kept,
+            every_seconds=0,
+            progress=stop,
+        )
+    again = fine_tune(
+        few,
+        shipped().weights,
+        Length(steps=4),
+        small,
+        checkpoint=kept,
+        progress=lambda _, x: rest.append(x),
+    )
+    assert rest == losses[2:]
+    assert all(np.array_equal(again[name], whole[name]) for name in whole)
+    other = fine_tune(
+        few, shipped().weights, Length(steps=4), FineTuning(batch=4, seed=2), checkpoint=kept
+    )
+    assert not np.array_equal(other["embed"], whole["embed"])  # that state was another training's
+
+
+def test_no_training_leaves_the_network_as_it_is(few):
+    made = fine_tune(few, shipped().weights, Length(steps=0), SMALL)
+    for name, each in made.items():
+        np.testing.assert_allclose(each, shipped().weights[name], rtol=1e-5, atol=1e-7)
+
+
+def test_threads_are_given_back(few):
+    before = torch.get_num_threads()
+    fine_tune(few, shipped().weights, Length(steps=0), SMALL)
+    assert torch.get_num_threads() == before
+
+
+def test_a_step_draws_the_same_batch_whatever_came_before(few):
+    first = Batches(few, 1)
+    first.at(0, 4)
+    (one, voices), (other, _) = first.at(7, 4), Batches(few, 1).at(7, 4)
+    assert np.array_equal(one, other)
+    assert one.shape[::2] == (4, 40)
+    assert not np.array_equal(voices, Batches(few, 2).at(7, 4)[1])
