@@ -45,5 +45,11 @@ class Measure(Protocol):
         ...
 
 
-MEASURES: dict[str, Callable[[], Measure]] = {}
+def _utility() -> Measure:
+    from monitor.attacks.usefulness import Usefulness
+
+    return Usefulness()
+
+
+MEASURES: dict[str, Callable[[], Measure]] = {"utility": _utility}
 """What makes each, by its name; called in the process that listens."""
