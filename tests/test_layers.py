@@ -28,7 +28,7 @@ LAYERS = [
         "threads",
         "version",
     },
-    {"archives", "crowds", "locks", "maths", "records", "workers"},
+    {"archives", "crowds", "locks", "maths", "protected_words", "records", "workers"},
     {"kinds"},
     {"atomic", "brings", "cluster", "networks", "processes"},
     {"documents", "protocols", "result_cache"},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -36,6 +37,7 @@ from monitor.plots.run_events import (
 )
 from monitor.plots.series import RunColumns, curve_points, run_of, short_name
 from monitor.plots.words import caption, heading, in_bits, one_in_words, summary
+from monitor.protected_words import attacker_of, fewer_in_words
 from monitor.types import BoolArray, FloatArray
 
 if TYPE_CHECKING:
@@ -50,6 +52,7 @@ GUIDES = (
     ("sqrt", "square-root guide:\nseconds count less and less", PURPLE, (0, (2, 2))),
 )
 
+LABEL_COLUMNS = 29
 POWERS = {"linear": 1.0, "sqrt": 0.5}
 
 
@@ -89,10 +92,12 @@ def plot_run(records: Sequence[Mapping[str, Any]], path: Path, *, title: str | N
         parts = _stretches(heard, run.fresh)
         _frame(axes, run, shown, list(alone.values()))
         labels = _levels(axes, run)
-        if run.main == "bits":
+        if run.protected:
+            labels += _protected(axes, run, shown, parts)
+        elif run.main == "bits":
             labels += _guides(axes, run, shown, parts)
             labels += _each_feature(axes, shown["speech"], alone, parts)
-        else:
+        if run.main != "bits":
             draw_scale(axes)
         labels += _curves(axes, run, shown, parts)
         mark_doubt(axes, shown["speech"], run.doubtful[heard])
@@ -121,8 +126,11 @@ def _frame(
 ) -> None:
     """Limits, ticks and grid."""
     speech = shown["speech"]
-    names = ["bits", *(f"{run.main}{end}" for end in ("", "_low", "_high"))]
+    ends = ("", "_low", "_high")
+    names = ["bits", *(f"{run.main}{end}" for end in ends)]
+    names += [f"protected_{run.main}{end}" for end in ends]
     beside = [shown["linear"], *more] if run.main == "bits" else [shown["support_bits"]]
+    beside = [] if run.protected and run.main == "bits" else beside
     figures = np.concatenate([*(shown[name] for name in names), *beside])
     figures = np.append(figures[np.isfinite(figures)], [0.0, run.ceiling or 1.0])
     low, high = float(figures.min()), float(figures.max())
@@ -227,6 +235,29 @@ def _each_feature(
     return labels
 
 
+def _protected(
+    axes: Axes, run: RunColumns, shown: Mapping[str, FloatArray], parts: Sequence[slice]
+) -> list[tuple[float, str, str]]:
+    """The other side of the same speech, with its limits, and what the protector takes off."""
+    x, name = shown["speech"], f"protected_{run.main}"
+    y = shown[name]
+    known = np.flatnonzero(np.isfinite(y))
+    if not known.size:
+        return []
+    for part in parts:
+        keep = part.start + curve_points(x[part], y[part])
+        low, high = shown[f"{name}_low"][keep], shown[f"{name}_high"][keep]
+        axes.fill_between(x[keep], low, high, color=ORANGE, alpha=0.16, linewidth=0)
+        axes.plot(x[keep], y[keep], color=ORANGE, linewidth=2.2, linestyle=(0, (4, 1.2)))
+    last = float(y[known[-1]])
+    at_least = run.main != "bits" and (run.last.get("protected") or {}).get("at_least")
+    bits = f"{'at least ' if at_least else ''}{in_bits(round(last, 1))}"
+    apart, who = fewer_in_words(run.last, run.main), attacker_of(run.last, run.main)
+    said = [f"through {run.protected}: {bits}", apart, f"to {who}" if who else ""]
+    label = textwrap.fill(", ".join(filter(None, said)), LABEL_COLUMNS)
+    return [(last, label, ORANGE)]
+
+
 def _curves(
     axes: Axes, run: RunColumns, shown: Mapping[str, FloatArray], parts: Sequence[slice]
 ) -> list[tuple[float, str, str]]:
@@ -234,7 +265,7 @@ def _curves(
     labels = []
     x = shown["speech"]
     main = [(run.main, BLUE, 2.6, 0.22)]
-    if run.main != "bits":
+    if run.main != "bits" and not run.protected:
         main.insert(0, ("bits", LIGHT_BLUE, 1.4, 0.0))
     for name, colour, width, shade in (("expected_bits", GREY, 1.2, 0.13), *main):
         y = shown[name]

@@ -18,6 +18,7 @@ COLUMNS = (
     *("seconds", "speech", "support_bits"), *LIMITED,
     *(f"{of}_{name}" for of in ("expected", "evidence") for name in LIMITED),
 )  # fmt: skip
+PROTECTED = tuple(f"{of}{name}" for of in ("", "evidence_") for name in LIMITED)
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,8 @@ class RunColumns:
         withheld: why the last reading gives no headline, if it says so.
         enrolment: whether anybody enrolled speaks at all, in words; empty where it says nothing.
         last: the last reading.
+        protected: the method of the protected side, else empty; its figures are columns too, named
+            ``protected_bits`` and so on.
         alone: where there are several features, what each would disclose alone, in bits, shape
             (n,): local bits, or the attacker's confidence where nobody is watched.
     """
@@ -61,6 +64,7 @@ class RunColumns:
     enrolment: str = ""
     last: Mapping[str, Any] = field(default_factory=dict)
     alone: Mapping[str, FloatArray] = field(default_factory=dict)
+    protected: str = ""
 
     @property
     def main(self) -> str:
@@ -95,6 +99,9 @@ def run_of(records: Sequence[Mapping[str, Any]]) -> RunColumns:
     columns["speech"] = _one_after_the_other(columns["speech"], fresh)
     for guide in ("linear", "sqrt"):
         columns[guide] = _column([(r.get("guides") or {}).get(guide) for r in readings])
+    sides = [reading.get("protected") or {} for reading in readings]
+    for name in PROTECTED:
+        columns[f"protected_{name}"] = _column([side.get(name) for side in sides])
     ceiling = float(last.get("ceiling") or start.get("ceiling") or 0.0)
     speakers = int(start.get("speakers") or round(2.0 ** min(ceiling, 64.0)))
     plateau = last.get("plateau", start.get("plateau"))
@@ -122,6 +129,7 @@ def run_of(records: Sequence[Mapping[str, Any]]) -> RunColumns:
         enrolment=enrolment(last),
         last=last,
         alone=alone if len(names) > 1 else {},
+        protected=short_name((start.get("protected") or {}).get("method", "")),
     )
 
 

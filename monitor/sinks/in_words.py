@@ -16,6 +16,7 @@ from monitor.phrases import (
     one_in,
     voice_since,
 )
+from monitor.protected_words import fewer_in_words, protected_figure
 from monitor.safe_text import printable
 
 __all__ = [
@@ -27,6 +28,7 @@ __all__ = [
     "evidence_of",
     "in_a_crowd",
     "number",
+    "protected_now",
     "speed_text",
 ]
 
@@ -147,6 +149,26 @@ def among_enrolled(reading: Mapping[str, Any]) -> str:
     said = odds(bits, ceiling, assumed=bool(reading.get("assumes_enrolled")))
     words = f"{words}, {said}"
     return f"{words}, {STRANGER}" if is_stranger(reading) else words
+
+
+def protected_now(reading: Mapping[str, Any], field: str) -> str:
+    """What a reading says of the protected side.
+
+    Examples:
+        >>> side = {"bits": 0.9, "evidence_bits": 2.5, "at_least": True}
+        >>> reading = {"bits": 2.1, "ceiling": 5.64, "evidence_bits": 9.0, "protected": side}
+        >>> protected_now(reading, "bits"), protected_now(reading, "evidence_bits")
+        ('protected 0.9 bits, 1.2 fewer', 'protected at least 2.5 bits')
+        >>> protected_now({"bits": 2.1}, "bits")
+        'protected: no figure yet'
+    """
+    figure = protected_figure(reading, field)
+    if figure is None:
+        return "protected: no figure yet"
+    bits = f"{number(figure[0])} bits"
+    if field == "evidence_bits":
+        bits = bits_or_more(reading["protected"], bits)
+    return ", ".join(each for each in (f"protected {bits}", fewer_in_words(reading, field)) if each)
 
 
 def number(value: float | None) -> str:

@@ -9,8 +9,9 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from monitor.phrases import clock_time, enrolment, plural
+from monitor.protected_words import attacker_of, protected_figure
 from monitor.protocols import ThresholdForecast
-from monitor.sinks.in_words import among_enrolled, bits_now, clean, number
+from monitor.sinks.in_words import among_enrolled, bits_now, clean, number, protected_now
 from monitor.sinks.terminal import axis
 from monitor.sinks.terminal_sink import SHOWN_GAPS, TerminalSink
 from monitor.sinks.textcurve import (
@@ -19,6 +20,7 @@ from monitor.sinks.textcurve import (
     CROWD_COLUMNS,
     LINEAR,
     PLATEAU,
+    PROTECTED,
     ROOT,
     THRESHOLD,
     TextCurve,
@@ -40,6 +42,7 @@ _STYLES = {
     **dict.fromkeys((CEILING, CHANCE, " "), "default"),
     **dict.fromkeys((PLATEAU, LINEAR, ROOT), "dim"),
     THRESHOLD: "red",
+    PROTECTED: "yellow",
 }
 _LEFT = 7  # characters of the bits axis
 _FEATURE_COLUMNS = 46
@@ -70,6 +73,7 @@ class LiveView(TerminalSink):
     ) -> None:
         self._forecasts = tuple(forecasts)
         self._curve, self._linear, self._root = TextCurve(), TextCurve(), TextCurve()
+        self._other = TextCurve()  # the protected side
         self._lowest = 0.0
         self._before = self._speech = 0.0
         self._label = ""
@@ -97,7 +101,11 @@ class LiveView(TerminalSink):
         seconds = self._before + speech
         self._curve.add(seconds, bits, fresh=fresh)
         self._lowest = min(self._lowest, bits)
-        guides = (record.get("guides") or {}) if self.field == "bits" else {}
+        if (figure := protected_figure(record, self.field)) is not None:
+            self._other.add(seconds, figure[0], fresh=fresh)
+            self._lowest = min(self._lowest, figure[0])
+        alone = self.field == "bits" and not self.protected  # with two sides there are no guides
+        guides = (record.get("guides") or {}) if alone else {}
         for curve, name in ((self._linear, "linear"), (self._root, "sqrt")):
             if guides.get(name):
                 curve.add(seconds, guides[name], fresh=fresh)
@@ -115,6 +123,9 @@ class LiveView(TerminalSink):
         reading = self.reading
         parts = [f"{self._place()} audio, {clock_time(reading.get('speech') or 0.0)} speech"]
         parts.append(bits_now(reading))
+        if self.protected:
+            who = attacker_of(reading, self.field)
+            parts.append(protected_now(reading, self.field) + (f", to {who}" if who else ""))
         if self.field != "bits":
             parts.append(f"among the {self.enrolled or 'few'} enrolled {among_enrolled(reading)}")
         if (peak := reading.get("peak_bits")) is not None:
@@ -153,7 +164,10 @@ class LiveView(TerminalSink):
             below.append(Text(f" enrolled at all? {clean(enrolled, 60)}", "dim"))
         if self._others:
             below.append(Text(f" {self._others}", "yellow"))
-        above = [self._banner(), self._shown_first(), *self._crowd_lines(width), self._state()]
+        above = [
+            *(self._banner(), self._shown_first(), *self._crowd_lines(width)),
+            *(*self._protected_lines(width), self._state()),
+        ]
         room = height - 3 - len(above) - len(below)  # the cursor's line, the axis and the legend
         blank = [Text("")] if room > 8 else []
         rows = max(3, room - 2 * len(blank))
@@ -234,7 +248,8 @@ class LiveView(TerminalSink):
             points, width=columns, height=rows, x_range=x_range, y_range=y_range, levels=levels,
             breaks=self._curve.breaks,
         )  # fmt: skip
-        for curve, mark in ((self._linear, LINEAR), (self._root, ROOT)):
+        behind = (self._other, PROTECTED), (self._linear, LINEAR), (self._root, ROOT)
+        for curve, mark in behind:
             drawn = _behind(drawn, curve, mark, x_range, y_range)
         marks: dict[int, float] = {}
         for bits in (high, ceiling, low, 0.0, *shown):

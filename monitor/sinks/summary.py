@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from itertools import chain
+from typing import TYPE_CHECKING, Any
 
 from monitor.phrases import another_voice, clock_time, enrolment, plural, voice_since
+from monitor.protected_words import attacker_of, bought_cells, fewer_in_words, protected_figure
 from monitor.sinks.in_words import (
     also_narrowed_down,
     among_enrolled,
@@ -15,6 +17,9 @@ from monitor.sinks.in_words import (
     in_a_crowd,
     number,
 )
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 __all__ = ["print_summary"]
 
@@ -37,9 +42,11 @@ def print_summary(records: Sequence[Mapping[str, Any]]) -> None:
         return
     start = next((r for r in records if r["type"] == "start"), {})
     table = Table(box=None, show_header=False, pad_edge=False)
-    for label, value in [*_bits(last, start, _begun(records)), *_rest(last, records)]:
+    rows = _bits(last, start, _begun(records)), _protected(last, start), _rest(last, records)
+    for label, value in chain(*rows):
         table.add_row(Text(label, style="dim"), Text(value))
     console.print(table)
+    _print_bought(console, records)
     console.print(
         "In brackets: 95 % limits, by how far it depends on the people it was learnt from."
     )
@@ -52,6 +59,42 @@ def print_summary(records: Sequence[Mapping[str, Any]]) -> None:
         console.print("This confidence assumes that the speaker is enrolled: it may be misplaced.")
     if last["beyond_grid"]:
         console.print("More speech than was learnt from: figures as for the longest length.")
+
+
+def _protected(last: Mapping[str, Any], start: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """The protected side, and to whom."""
+    side = start.get("protected")
+    rows: list[tuple[str, str]] = []
+    for field, among in (("evidence_bits", "of evidence"), ("bits", "among the enrolled")):
+        figure = protected_figure(last, field)
+        if side is None or figure is None or last.get(field) is None:
+            continue
+        least = field == "evidence_bits" and last["protected"].get("at_least")
+        bits = f"{'at least ' if least else ''}{number(figure[0])} bits {among}"
+        fewer = fewer_in_words(last, field)
+        said = f"{bits} ({number(figure[1])} to {number(figure[2])}){', ' if fewer else ''}{fewer}"
+        name = f"through {clean(side.get('method', ''), 14)}"
+        rows += [(name, said), ("that is to", attacker_of(last, field))]
+    if len(rows) == 4 and rows[1] == rows[3]:
+        del rows[1]
+    return rows
+
+
+def _print_bought(console: Console, records: Sequence[Mapping[str, Any]]) -> None:
+    """How many seconds the protector bought before round numbers of bits."""
+    from rich.table import Table
+    from rich.text import Text
+
+    bought = next((r.get("bought") for r in reversed(records) if r["type"] == "end"), None)
+    if not bought:
+        return
+    table = Table(box=None, pad_edge=False)
+    for name in ("reached", "clear at", "protected at", "bought"):
+        table.add_column(Text(name, style="dim"))
+    for row in bought:
+        table.add_row(*map(Text, bought_cells(row)))
+    for each in ("", table, ""):
+        console.print(each)
 
 
 def _begun(records: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:

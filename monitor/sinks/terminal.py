@@ -12,7 +12,8 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from monitor.phrases import clock_time, plural
-from monitor.sinks.in_words import bits_now, clean, number, speed_text
+from monitor.protected_words import attacker_of
+from monitor.sinks.in_words import bits_now, clean, number, protected_now, speed_text
 from monitor.sinks.terminal_sink import TerminalSink
 from monitor.sinks.textcurve import (
     CEILING,
@@ -98,7 +99,11 @@ class ReplayProgress(TerminalSink):
         ]
 
     def _line(self) -> str:
-        return ", ".join(part for part in self._parts() if part)
+        parts = [part for part in self._parts() if part]
+        if self.protected:
+            who = attacker_of(self.reading, self.field)
+            parts.append(protected_now(self.reading, self.field) + (f", to {who}" if who else ""))
+        return ", ".join(parts)
 
     def _last_words(self) -> str:
         gaps = f", {plural(self._gaps, 'gap')}" if self._gaps else ""

@@ -12,6 +12,7 @@ from monitor.phrases import (
     clock_time,
     voice_since,
 )
+from monitor.protected_words import attacker_of, crossing_in_words, protected_figure
 from monitor.sinks.in_words import (
     alert_in_words,
     also_narrowed_down,
@@ -21,6 +22,7 @@ from monitor.sinks.in_words import (
     evidence_of,
     in_a_crowd,
     number,
+    protected_now,
 )
 
 if TYPE_CHECKING:
@@ -66,6 +68,8 @@ class TerminalSink:
         self.raised: dict[str, float] = {}
         self.warned: dict[str, float] = {}
         self._clock = clock
+        self.protected = ""  # the method of the other side
+        self.crossings: dict[tuple[str, float], dict[str, float]] = {}
         self._gaps = self._changes = 0
         self._begun = ""  # with which voice the evidence began afresh
         self._drawn = -math.inf
@@ -90,6 +94,7 @@ class TerminalSink:
             self.watch = None if record.get("watch") is None else str(record["watch"])
             self.enrolled = int(record.get("speakers") or 0)
             self.support_bits = record.get("support_bits")
+            self.protected = clean((record.get("protected") or {}).get("method", ""), 24)
         elif kind == "reading":
             self.reading = record
             self._take(record)
@@ -99,6 +104,8 @@ class TerminalSink:
             self._gap(record)
         elif kind == "change":
             self._change(record)
+        elif kind == "crossing":
+            self._crossing(record)
         self._refresh(record)
 
     def close(self) -> None:
@@ -174,6 +181,13 @@ class TerminalSink:
                 done = "alerts go on"
             self._say(f"{voice_since(record)}: {done}{more}")
 
+    def _crossing(self, record: Mapping[str, Any]) -> None:
+        place = str(record.get("field")), float(record.get("bits") or 0.0)
+        since = float(record.get("since_seconds") or 0.0)
+        self.crossings.setdefault(place, {})[str(record.get("side"))] = since
+        if place[0] == self.field:
+            self._say(crossing_in_words(record))
+
     @property
     def doubt(self) -> str:
         """Whose bits these may not be, while a change is open."""
@@ -210,6 +224,40 @@ class TerminalSink:
                 among.append(f"  peak {number(peak)}")
             lines.append(among)
         return lines
+
+    def _protected_lines(self, width: int) -> list[Text]:
+        """The other side: its figure, how much less that is, and to whom; never without."""
+        from rich.text import Text
+
+        if not self.protected:
+            return []
+        figure = protected_figure(self.reading, self.field)
+        text = Text(" ")
+        text.append(protected_now(self.reading, self.field), style="bold")
+        if figure is not None and figure[1] is not None:
+            text.append(f"  ({number(figure[1])} to {number(figure[2])})")
+        text.append(f"  through {self.protected}", style="dim")
+        lines = [text]
+        if who := attacker_of(self.reading, self.field):
+            lines.append(Text(f" that is to {who}", style="yellow"))
+        if bought := self._bought(width):
+            lines.append(Text(f" {bought}"))
+        return lines
+
+    def _bought(self, width: int) -> str:
+        """Seconds bought so far, of the figure that is shown: as many levels as there is room."""
+        told = ""
+        for (field, bits), since in sorted(self.crossings.items()):
+            if field != self.field or "clear" not in since:
+                continue
+            later = since.get("protected", math.nan) - since["clear"]
+            bought = "not yet out" if math.isnan(later) else f"{later:.0f} s"
+            level = f"{bits:g} bit{'' if bits == 1 else 's'}"
+            more = f"{told}, {level} {bought}" if told else f"bought: {level} {bought}"
+            if len(more) >= width:
+                break
+            told = more
+        return told
 
     @property
     def _others(self) -> str:

@@ -8,7 +8,8 @@ from collections.abc import Container, Mapping, Sequence
 from monitor.crowds import SCALE, with_article
 
 __all__ = [
-    "CEILING", "CHANCE", "CROWD_COLUMNS", "EMPTY", "LINEAR", "PLATEAU", "ROOT", "THRESHOLD",
+    "CEILING", "CHANCE", "CROWD_COLUMNS", "EMPTY", "LINEAR", "PLATEAU", "PROTECTED", "ROOT",
+    "THRESHOLD",
     "TextCurve", "crowd_legend", "crowd_rows", "draw_curve", "legend", "row_of",
 ]  # fmt: skip
 
@@ -17,8 +18,10 @@ CROWD_COLUMNS = 1 + max(len(crowd.name) for crowd in SCALE)
 BINS_PER_DECADE = 64
 EMPTY, CEILING, CHANCE, THRESHOLD = " ", "━", "·", "┄"
 PLATEAU, LINEAR, ROOT = "╌", "/", "\\"
+PROTECTED = "o"
 _MEANING = {
     "⣀": "bits",
+    PROTECTED: "protected",
     CEILING: "ceiling",
     PLATEAU: "plateau",
     THRESHOLD: "threshold",

@@ -35,6 +35,10 @@ READING = (
     ("speech_seconds", "speech", "Speech among it"),
     ("lag_seconds", "lag", "From speech to its reading, where it is live"),
 )
+PROTECTED = (
+    ("protected_disclosure_bits", "bits", "The headline through the protector, by attacker"),
+    ("protected_evidence_bits", "evidence_bits", "The evidence through it, by attacker"),
+)
 FEATURE = (
     ("feature_rank", "rank", "Rank of the watched speaker, 1 the most similar"),
     ("feature_rank_bits", "rank_bits", "What the rank alone discloses"),
@@ -68,6 +72,10 @@ class _Collector:
             (stream, f"{each['people']:g}"): each.get("bits") for each in reading.get("among") or ()
         }
         yield _gauge("among_bits", "What that means among so many", ("stream", "people"), crowds)
+        attackers = (reading.get("protected") or {}).get("attackers") or {}
+        for name, key, text in PROTECTED:
+            values = {(stream, attacker): row.get(key) for attacker, row in attackers.items()}
+            yield _gauge(name, text, ("stream", "attacker"), values)
         features = reading.get("features") or {}
         for name, key, text in FEATURE:
             values = {(stream, feature): row.get(key) for feature, row in features.items()}

@@ -388,3 +388,29 @@ def test_the_line_breaks_at_a_split(speech: float, tmp_path: Path) -> None:
     lines = [line for line in figure.axes[0].lines if line.get_color() == BLUE]
     assert [np.size(line.get_xdata()) for line in lines][:2] == [41, 18]
     assert "another voice since 0:35" in [text.get_text() for text in figure.axes[0].texts]
+
+
+def test_the_protected_side_is_drawn_with_whom_it_is_told_to(tmp_path):
+    records = [start(watch="ann", protected={"method": "mcadams:0.8"})]
+    for each in rising(40):
+        side = {"bits": each["bits"] - 2, "bits_low": each["bits"] - 2.5,
+                "bits_high": each["bits"] - 1.5, "bits_by": "ignorant"}  # fmt: skip
+        records.append({**each, "protected": side})
+    drawn: list[str] = []
+    lines: list[int] = []
+    save = Figure.savefig
+
+    def look(figure: Figure, *args: Any, **options: Any) -> None:
+        drawn.extend(text.get_text() for axes in figure.axes for text in axes.texts)
+        lines.append(sum(len(axes.lines) for axes in figure.axes))
+        save(figure, *args, **options)
+
+    with mock.patch.object(Figure, "savefig", look):
+        plot_run(records, tmp_path / "both.svg")
+        plot_run([start(watch="ann"), *rising(40)], tmp_path / "one.svg")
+    (label,) = [" ".join(text.split()) for text in drawn if "mcadams" in text]
+    assert label.startswith("through mcadams:0.8: ")
+    assert "bits, 2.0 fewer, to an attacker who has not enrolled protected speech" in label
+    run = run_of(records)
+    assert np.allclose(run.columns["bits"] - run.columns["protected_bits"], 2)
+    assert run.protected == "mcadams:0.8"

@@ -264,3 +264,45 @@ def test_a_line_without_a_terminal_has_both():
         "0:11 audio, 0:08 speech, 11.3 bits, about 400 in a million, among the 50 enrolled 5.4 of "
         "5.6 bits, 84 % sure, peak 2.3, lag 0.1 s"
     )
+
+
+PROTECTED = {"protected": {"method": "mcadams:0.8"}}
+
+
+def both(seconds: float, clear: float, safe: float) -> dict[str, Any]:
+    side = {"bits": safe, "bits_low": safe - 0.3, "bits_high": safe + 0.3, "bits_by": "ignorant"}
+    return live(seconds, clear, protected=side)
+
+
+def test_both_sides_stand_on_the_screen_with_whom_and_what_was_bought():
+    screen = Screen(True, 80, 24)
+    view = view_of(screen, {**START, **PROTECTED})
+    for second in range(1, 41):
+        view.write(both(float(second), 0.1 * second, 0.05 * second))
+    crossing = {"type": "crossing", "field": "bits", "bits": 1.0, "bought_seconds": None}
+    view.write({**crossing, "side": "clear", "since_seconds": 10.0})
+    view.write({**crossing, "bits": 2.0, "side": "clear", "since_seconds": 20.0})
+    view.write({**crossing, "side": "protected", "since_seconds": 20.0, "bought_seconds": 10.0})
+    lines = shown(view)
+    view.close()
+    assert len(lines) <= 23
+    text = "\n".join(lines)
+    for words in (
+        "protected 2.0 bits, 2.0 fewer  (1.7 to 2.3)  through mcadams:0.8",
+        "that is to an attacker who has not enrolled protected speech",
+        "bought: 1 bit 10 s, 2 bits not yet out",
+        "o protected",
+    ):
+        assert words in text, words
+    plotted = [line for line in lines if "oo" in line]
+    assert plotted
+    assert "\\ root guide" not in text
+    told = re.sub(r"\s+", " ", screen.text)
+    assert "1 bit among the enrolled was reached through the protector at 0:20: 10 s bought" in told
+
+
+def test_a_line_for_a_file_says_whose_protected_bits_it_tells():
+    screen = Screen(False, 80, 24)
+    view = view_of(screen, {**START, **PROTECTED}, both(20.0, 4.0, 2.0))
+    assert "protected 2.0 bits, 2.0 fewer, to an attacker who has not" in view._line()
+    view.close()

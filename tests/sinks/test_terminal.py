@@ -409,3 +409,24 @@ def test_the_summary_begins_with_the_evidence(capsys: pytest.CaptureFixture[str]
     print_summary([{**start, "watch": None}, reading(200.0, 5.4, **whole, among=crowds)])
     told = " ".join(capsys.readouterr().out.split())
     assert "in a crowd in a city of a million: 1 in 400 that it is 4088, the best match" in told
+
+
+def test_the_summary_puts_both_sides_beside_one_another(capsys: pytest.CaptureFixture[str]) -> None:
+    start = {"type": "start", "watch": "ann", "speakers": 50, "support_bits": None,
+             "protected": {"method": "noise:10"}}  # fmt: skip
+    whole = {"bits_low": 3.0, "bits_high": 4.0, "expected_bits": 2.0, "expected_bits_low": 1.0,
+             "expected_bits_high": 3.0, "features": {}, "top": [], "assumes_enrolled": False,
+             "beyond_grid": False}  # fmt: skip
+    side = {"bits": 1.2, "bits_low": 0.9, "bits_high": 1.4, "bits_by": "lazy-informed"}
+    row = {"field": "bits", "bits": 2.0, "clear": {"seconds": 4.0, "crossed": True},
+           "protected": {"seconds": 99.0, "crossed": False}, "bought_seconds": 95.0,
+           "at_least": True}  # fmt: skip
+    last = reading(99.0, 3.5, **whole, protected=side)
+    print_summary([start, last, {"type": "end", "bought": [row]}])
+    text = " ".join(capsys.readouterr().out.split())
+    for words in (
+        "through noise:10 1.2 bits among the enrolled (0.9 to 1.4), 2.3 fewer",
+        "that is to an attacker who has enrolled protected speech",
+        "2 bits among the enrolled 0:04 not by 1:39 at least 95 s",
+    ):
+        assert words in text, words

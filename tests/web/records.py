@@ -50,6 +50,33 @@ def evidence(bits: float, **more: Any) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def protected(bits: float, **more: Any) -> dict[str, Any]:
+    """The protected side of a reading, of one attacker or with ``also=bits`` of two."""
+    also = more.pop("also", None)
+    knowing = {"ignorant": bits, **({} if also is None else {"lazy-informed": also})}
+    best = max(knowing, key=lambda name: knowing[name])
+    figures = {
+        name + end: knowing[best] + wide for name in ("bits", "evidence_bits")
+        for end, wide in (("", 0.0), ("_low", -0.4), ("_high", 0.4))
+    }  # fmt: skip
+    attackers = {
+        name: {"bits": each, "gain_bits": each, "evidence_bits": each, "at_least": False}
+        for name, each in knowing.items()
+    }
+    side = {"speech": 1.0, **figures, "bits_by": best, "evidence_by": best, "at_least": False}
+    return {"protected": {**side, "attackers": attackers, **more}}
+
+
+PROTECTED = {"method": "mcadams:0.8", "latency_seconds": 0.02, "attackers": {}}
+
+
+def crossing(second: float, side: str, bought: float | None = None) -> dict[str, Any]:
+    return {
+        "type": "crossing", "seconds": second + 5.0, "field": "bits", "bits": 2.0, "side": side,
+        "since_seconds": float(second), "bought_seconds": bought,
+    }  # fmt: skip
+
+
 def alert(second: float, state: str = "raised", threshold: float = 3.0) -> dict[str, Any]:
     return {
         "type": "alert", "seconds": float(second), "speech": 0.8 * second,

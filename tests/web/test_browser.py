@@ -13,6 +13,7 @@ import pytest
 from monitor.alerts.forecast import Forecast
 from monitor.crowds import best_match, found_among, left_of, narrowed_sentence, people, rounded
 from monitor.phrases import odds, verdict
+from monitor.protected_words import attacker_in_words, fewer_in_words, level_in_words
 from monitor.web.page import Page
 from tests.web import records
 
@@ -109,6 +110,74 @@ def test_the_page_uses_the_words_of_the_other_views(page, visit):
     }"""
     said = tab.evaluate(script, asked)
     assert said == [[odds(b, c, assumed=w is None), verdict(b, c, w)] for b, c, w in asked]
+
+
+def test_both_sides_are_seen_with_whom_and_what_was_bought(page, visit):
+    give(page, records.start(protected=records.PROTECTED))
+    for second in range(1, 31):
+        clear, safe = min(4.0, second / 4), min(1.5, second / 12)
+        give(page, records.reading(second, bits=clear, **records.protected(safe)))
+    give(page, records.crossing(8, "clear"))
+    tab = visit(page.url)
+    assert text(tab, "#protected-title") == "Through the protector mcadams:0.8"
+    assert text(tab, "#protected-bits") == "1.5"
+    assert text(tab, "#protected-unit") == "bits, 2.5 fewer"
+    assert text(tab, "#protected-limits") == "95 % limits 1.1 to 1.9"
+    assert text(tab, "#protected-whom") == "An attacker who has not enrolled protected speech."
+    assert "One who has learns more" in text(tab, "#protected-others")
+    assert text(tab, "#bought tbody") == "2 bits 0:08 not yet –"
+    names = tab.evaluate("document.getElementById('curve').data.map((line) => line.name)")
+    assert {"This voice", "Through the protector"} <= set(names)
+    assert "Linear guide" not in names
+    assert text(tab, "#legend").startswith("This voice 95 % limits Through the protector")
+    give(page, records.reading(31, bits=4.0, **records.protected(2.5, also=3.0)))
+    give(page, records.crossing(20, "protected", 12.0))
+    reads(tab, "#protected-whom", "An attacker who has enrolled protected speech.")
+    others = "2.5 bits to an attacker who has not enrolled protected speech; 3.0 bits to"
+    reads(tab, "#protected-others", others)
+    reads(tab, "#bought tbody", "2 bits 0:08 0:20 12 s")
+    reads(
+        tab, "#log", "2 bits among the enrolled reached through the protector at 0:20: 12 s bought"
+    )
+    row = {"field": "bits", "bits": 3.0, "clear": {"seconds": 12.0, "crossed": True},
+           "protected": {"seconds": 31.0, "crossed": False}, "bought_seconds": 19.0,
+           "at_least": True}  # fmt: skip
+    give(page, {**records.end(31), "bought": [row, {"field": "bits", "bits": 1}]})
+    reads(tab, "#bought tbody", "3 bits 0:12 not by 0:31 at least 19 s")
+    assert tab.problems == []
+
+
+def test_a_run_without_a_protector_shows_none(page, visit):
+    give(page, records.start(), records.reading(20, bits=2.6))
+    tab = visit(page.url)
+    assert not tab.is_visible("#protected")
+    assert "Through the protector" not in text(tab, "#legend")
+
+
+def test_the_page_s_words_for_a_protected_side_are_those_of_the_other_views(page, visit):
+    tab = visit(page.url, ready=False)
+    readings = [
+        {field: clear, "at_least": cut, "protected": {field: safe, "at_least": more}}
+        for field in ("bits", "evidence_bits")
+        for clear, safe in ((3.0, 1.21), (1.0, 1.26), (2.0, None), (None, 1.0), (-0.5, -1.72))
+        for cut in (False, True)
+        for more in (False, True)
+    ]
+    levels = [(field, bits) for field in ("bits", "evidence_bits") for bits in (1, 2, 10)]
+    names = ["ignorant", "lazy-informed", "semi-informed"]
+    script = """async ([readings, levels, names]) => {
+        const p = await import("/static/protected.js");
+        return [
+            readings.map((r) => ["bits", "evidence_bits"].map((f) => p.fewerInWords(r, f))),
+            levels.map(([f, b]) => p.levelInWords(f, b)), names.map(p.attackerInWords),
+        ];
+    }"""
+    said = tab.evaluate(script, [readings, levels, names])
+    assert said == [
+        [[fewer_in_words(r, field) for field in ("bits", "evidence_bits")] for r in readings],
+        [level_in_words(field, bits) for field, bits in levels],
+        [attacker_in_words(name) for name in names],
+    ]
 
 
 def test_the_page_s_words_for_crowds_are_those_of_the_other_views(page, visit):

@@ -1,6 +1,7 @@
 // The curve: plotly on a log axis of speech seconds.
 import { $, make } from "./dom.js";
 import { SCALE, atLeast, axisTop, leftOf } from "./crowds.js";
+import { fewerInWords, figureOf } from "./protected.js";
 import { fixed, known, length, odds, shortLength, voiceSince } from "./words.js";
 
 const TICKS = [0.1, 0.3, 1, 3, 10, 30, 60, 180, 600, 1800, 3600, 10800, 36000, 86400];
@@ -8,6 +9,7 @@ const NARROW = 620;
 const LINES = [
   ["bits", "This voice", "line"],
   ["limits", "95 % limits", "band"],
+  ["protected", "Through the protector", "dash"],
   ["closed", "Among the enrolled", "line"],
   ["expected", "Average voice", "dash"],
   ["linear", "Linear guide", "dashdot"],
@@ -33,7 +35,7 @@ export class Curve {
 
   button(key, name, shape) {
     const swatch = make("span", { class: `swatch ${shape} ${key}`, "aria-hidden": "true" });
-    const some = key === "history" || key === "closed";
+    const some = ["history", "closed", "protected", "linear", "sqrt"].includes(key);
     const button = make("button", { type: "button", "aria-pressed": "true", hidden: some }, swatch, name);
     if (some) this[key] = button;
     button.addEventListener("click", () => {
@@ -50,7 +52,10 @@ export class Curve {
     if (!window.Plotly) return;
     this.redraw = () => this.draw(run, moment);
     this.history.hidden = !historyOf(run).length;
-    this.closed.hidden = run.field === "bits";
+    const both = Boolean(run.start.protected);
+    this.closed.hidden = run.field === "bits" || both;
+    this.protected.hidden = !both;
+    this.linear.hidden = this.sqrt.hidden = both; // two voices are enough to tell apart
     const points = plotted(run.readings);
     const config = { displayModeBar: false, responsive: true, scrollZoom: false, doubleClick: false };
     const made = window.Plotly.react(
@@ -94,16 +99,20 @@ export class Curve {
     bits.customdata = points.map((p) => [p.seconds, inWords(p)]);
     const closed = line("closed", (p) => p.bits, { color: colour("accent"), width: 1.4 },
       named(`Among the ${run.start.speakers} enrolled`));
-    return [
-      ...this.bands(points, field),
+    const guides = run.start.protected ? [] : [
       line("linear", (p) => p.guides && p.guides.linear,
         { color: colour("guide-linear"), width: 1.6, dash: "dashdot" }, named("Linear guide")),
       line("sqrt", (p) => p.guides && p.guides.sqrt,
         { color: colour("guide-sqrt"), width: 1.6, dash: "dot" }, named("Square-root guide")),
+    ];
+    return [
+      ...this.bands(points, (p) => [p[`${field}_low`], p[`${field}_high`]], "band"),
+      ...(run.start.protected ? this.otherSide(run, points, line) : []),
+      ...guides,
       line("expected", (p) => p.expected_bits,
         { color: colour("muted"), width: 1.8, dash: "dash" }, named("Average voice")),
       this.earlier(run),
-      ...(run.field === "bits" ? [] : [closed]),
+      ...(run.field === "bits" || run.start.protected ? [] : [closed]),
       bits,
       this.marks(run),
       // plotly shows a second axis only for a line of its own
@@ -124,24 +133,35 @@ export class Curve {
     };
   }
 
+  // The protected voice: its limits and its line, and by how much it lies below.
+  otherSide(run, points, line) {
+    const { field } = run;
+    const get = (p) => figureOf(p, field);
+    const curve = line("protected", (p) => get(p).bits,
+      { color: colour("protected"), width: 2.6, dash: "dash" },
+      { name: "Through the protector", hovertemplate: "%{customdata[1]}" });
+    curve.customdata = points.map((p) => [p.seconds,
+      [`${fixed(get(p).bits)} bits`, fewerInWords(p, field)].filter(Boolean).join(", ")]);
+    return [...this.bands(points, (p) => [get(p).low, get(p).high], "protected-band"), curve];
+  }
+
   // One for each stretch of evidence: plotly fills across a break.
-  bands(points, field) {
-    const [low, high] = [`${field}_low`, `${field}_high`];
+  bands(points, limits, key) {
     const stretches = [[]];
     for (const point of points) {
-      if (point.gap || !known(point[low]) || !known(point[high])) stretches.push([]);
+      if (point.gap || !limits(point).every(known)) stretches.push([]);
       else stretches[stretches.length - 1].push(point);
     }
     return stretches.filter((each) => each.length > 1).map((each) => ({
       x: [...each.map((p) => p.x), ...each.map((p) => p.x).reverse()],
-      y: [...each.map((p) => p[low]), ...each.map((p) => p[high]).reverse()],
-      fill: "toself", fillcolor: colour("band"), mode: "lines", type: "scatter",
+      y: [...each.map((p) => limits(p)[0]), ...each.map((p) => limits(p)[1]).reverse()],
+      fill: "toself", fillcolor: colour(key), mode: "lines", type: "scatter",
       line: { width: 0 }, hoverinfo: "skip", visible: !this.hidden.has("limits"),
     }));
   }
 
   marks(run) {
-    const shown = run.events.filter((e) => e.x > 0);
+    const shown = run.events.filter((e) => e.x > 0 && e.type !== "crossing");
     const look = {
       alert: ["triangle-up", "danger"], change: ["diamond", "guide-sqrt"], gap: ["x", "warn"],
     };
@@ -286,7 +306,9 @@ function bounds(points, ceiling, field, support) {
   let low = 0;
   let high = Math.max(ceiling, support);
   for (const point of points) {
-    for (const value of [point.bits, point[field], point[`${field}_low`], point[`${field}_high`]]) {
+    const other = figureOf(point, field);
+    for (const value of [point.bits, point[field], point[`${field}_low`], point[`${field}_high`],
+      other.bits, other.low, other.high]) {
       if (known(value)) {
         low = Math.min(low, value);
         high = Math.max(high, value);

@@ -1,6 +1,7 @@
 // Everything beside the curve, at one moment of the run.
 import { $, fill, make, share, text } from "./dom.js";
 import { bestMatch, narrowedSentence, leftOf, people } from "./crowds.js";
+import { boughtInWords, levelInWords } from "./protected.js";
 import {
   capital, clock, count, featureName, fixed, isoTime, known, left, length, odds, oneIn, percent, plural,
   verdict, voiceSince, whoseBits,
@@ -368,6 +369,9 @@ const WORDS = {
   gap: (e) => (e.reason === "thinned"
     ? ["warn", "Heard less, to keep up:", e.detail]
     : ["warn", "Audio lost", [e.reason, known(e.lost_seconds) ? length(e.lost_seconds) : ""].filter(Boolean).join(", ")]),
+  crossing: (e) => ["", capital(levelInWords(e.field, e.bits)),
+    `reached ${e.side === "protected" ? "through the protector " : ""}at ${clock(e.since_seconds)}` +
+    (known(e.bought_seconds) ? `: ${boughtInWords(e.bought_seconds)}${e.bought_seconds >= 0 ? " bought" : ""}` : "")],
   change: (e) => ["change", capital(voiceSince(e)), e.back ? "Alerts go on."
     : ACTIONS.get(e.action) || "What both say is heard as one."],
 };
@@ -443,6 +447,8 @@ export function about(run) {
     ["Templates", length(s.template_seconds), "of speech each"],
     ["Rank law", `${s.law}, ${s.law_session}-session`, `${s.law_speakers} speakers`],
     ["On change of speaker", s.on_change],
+    s.protected && ["Protector", s.protected.method,
+      known(s.protected.latency_seconds) ? `${fixed(1000 * s.protected.latency_seconds, 0)} ms late` : "when a recording is over"],
     ["Population, law", Object.values(s.fingerprint || {}).join(", ")],
     ["Program", s.version],
   ]);

@@ -15,8 +15,8 @@ export class Run {
     this.start = {};
     this.end = null;
     this.readings = []; // each with x: speech seconds that never go back
-    this.events = []; // alerts, gaps, changes
-    this.counts = { alert: 0, gap: 0, change: 0 };
+    this.events = []; // alerts, gaps, changes, crossings
+    this.counts = { alert: 0, gap: 0, change: 0, crossing: 0 };
     this.lostSeconds = 0;
     this.forecast = [];
     this.last = 0;
