@@ -46,7 +46,7 @@ def check_torch() -> None:
 
 
 def adapted(
-    recordings: Sequence[Recording],
+    corpora: Sequence[Sequence[Recording]],
     protect: Protect,
     method: Any,
     cache: ResultCache,
@@ -62,7 +62,7 @@ def adapted(
     Interrupted, it goes on from its last state; asked for again it is read.
 
     Args:
-        recordings: of the speakers, by speaker.
+        corpora: recordings of the speakers.
         protect: the protector; one that can be pickled.
         method: what the protector is, and with which draws, as JSON.
         cache: where it is kept.
@@ -83,7 +83,7 @@ def adapted(
     """
     draws = SpeechDraws() if draws is None else draws
     what = {
-        "files": [[each.speaker, file_hash(each.path)] for each in recordings],
+        "files": [[[each.speaker, file_hash(each.path)] for each in corpus] for corpus in corpora],
         "method": method,
         "draws": asdict(draws),
         "length": asdict(length),
@@ -95,9 +95,7 @@ def adapted(
     kept = cache.read(key)
     if kept is None:
         check_torch()
-        kept = _made(
-            recordings, protect, length, draws, seed, progress, jobs, _Unfinished(cache, key)
-        )
+        kept = _made(corpora, protect, length, draws, seed, progress, jobs, _Unfinished(cache, key))
         cache.write(key, kept)
         _Unfinished(cache, key).forget()
     weights, mark = weights_of(kept)
@@ -106,7 +104,7 @@ def adapted(
 
 
 def _made(
-    recordings: Sequence[Recording],
+    corpora: Sequence[Sequence[Recording]],
     protect: Protect,
     length: Length,
     draws: SpeechDraws,
@@ -118,7 +116,7 @@ def _made(
     """A file of weights, with what could not be used."""
     from monitor.adapting.fine_tuning import FineTuning, fine_tune
 
-    speakers = len({each.speaker for each in recordings})
+    speakers = sum(len({each.speaker for each in corpus}) for corpus in corpora)
     heard = 0
 
     def step(_: str) -> None:
@@ -126,7 +124,7 @@ def _made(
         heard += 1
         progress("protecting", heard / speakers)
 
-    speech = draw_speech(recordings, protect, draws, progress=step, jobs=jobs)
+    speech = draw_speech(corpora, protect, draws, progress=step, jobs=jobs)
     if len(speech.names) < _FEWEST_VOICES:
         raise CorpusError("fewer than two readers apart say enough to train a network on")
     weights = fine_tune(

@@ -1,24 +1,30 @@
-"""Fine-tunes the voice network on protected speech: it learns to tell protected voices apart.
+"""Fine-tunes the voice network: of protected speech it learns to say what it said of clear speech.
 
-Needs torch. What comes out runs without, by `monitor.networks.voice`.
+The network as it was is the teacher, and hears each voice in the clear; the loss is the one that
+it was itself made by (`monitor.adapting.loss`). In the end the last layer is turned so that what
+the protector's draws change of a voice counts less (`monitor.adapting.within`). On readers apart
+that was worth more than a margin softmax over the voices (docs/attacks.md). Needs torch; what comes
+out runs without, by `monitor.networks.voice`.
 """
 
 from __future__ import annotations
 
 import io
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Protocol
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import nn
 
+from monitor.adapting.loss import TeacherLoss
 from monitor.adapting.masking import floored, masked
 from monitor.adapting.network import Student, folded, unfolded
 from monitor.adapting.protected_speech import ProtectedSpeech
 from monitor.adapting.schedule import Length, rate
+from monitor.adapting.within import turned, within
 from monitor.types import AnyArray, FloatArray, IntArray
 
 __all__ = ["FineTuning", "KeptTraining", "fine_tune"]
@@ -32,15 +38,9 @@ _MOST_GRADIENT = 5.0
 class FineTuning:
     """How a network is fine-tuned.
 
-    The additive margin softmax of F. Wang, J. Cheng, W. Liu and H. Liu (IEEE Signal Processing
-    Letters 2018) over the voices; each has a centre, which begins where the shipped network hears
-    its protected speech.
-
     Attributes:
         batch: crops a step.
         highest, lowest: rates of learning.
-        margin: by how much the cosine to the own centre has to be larger.
-        scale: of cosines, in the softmax.
         decay: of weights.
         seed: of batches.
     """
@@ -48,8 +48,6 @@ class FineTuning:
     batch: int = 64
     highest: float = 1e-3
     lowest: float = 1e-5
-    margin: float = 0.2
-    scale: float = 30.0
     decay: float = 1e-4
     seed: int = 1
 
@@ -94,31 +92,34 @@ def fine_tune(
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
-        return folded(_trained(speech, weights, length, how, checkpoint, every_seconds, progress))
+        student = unfolded(weights)
+        teacher = _said(student, speech)
+        _trained(student, teacher, speech, length, how, checkpoint, every_seconds, progress)
+        return _finished(student, speech)
     finally:
         torch.set_num_threads(threads)
 
 
 def _trained(
+    student: Student,
+    teacher: FloatArray,
     speech: ProtectedSpeech,
-    weights: Mapping[str, AnyArray],
     length: Length,
     how: FineTuning,
     checkpoint: KeptTraining | None,
     every_seconds: float,
     progress: Callable[[float, float], None],
-) -> Student:
-    student = unfolded(weights)
-    centres = nn.Parameter(_centres(student, speech))
-    parameters = [*student.parameters(), centres]
-    optimizer = torch.optim.AdamW(parameters, lr=how.highest, weight_decay=how.decay)
+) -> None:
+    """Train until the length is reached."""
+    said, corpora = torch.from_numpy(teacher), torch.from_numpy(speech.corpora)
+    away = TeacherLoss(said, corpora)
+    optimizer = torch.optim.AdamW(student.parameters(), lr=how.highest, weight_decay=how.decay)
     batches = Batches(speech, how.seed)
     step, spent = 0, 0.0
     setting = {**asdict(how), "voices": len(speech.names), "stretches": len(speech.bands)}
     kept = None if checkpoint is None else _restored(checkpoint.read(), setting)
     if kept is not None:
         student.load_state_dict(kept["student"])
-        centres.data.copy_(kept["centres"])
         optimizer.load_state_dict(kept["optimizer"])
         step, spent = kept["step"], kept["seconds"]
     before = written = time.monotonic()
@@ -126,18 +127,51 @@ def _trained(
         for group in optimizer.param_groups:
             group["lr"] = rate(done, how.highest, how.lowest)
         bands, voices = batches.at(step, how.batch)
-        loss = _margin_loss(student(torch.from_numpy(bands)), centres, voices, how)
+        loss, _ = away(student(torch.from_numpy(bands)), said[voices], corpora[voices])
         optimizer.zero_grad(set_to_none=True)
         loss.backward()
-        nn.utils.clip_grad_norm_(parameters, _MOST_GRADIENT)
+        nn.utils.clip_grad_norm_(student.parameters(), _MOST_GRADIENT)
         optimizer.step()
         now = time.monotonic()
         step, spent, before = step + 1, spent + now - before, now
         if checkpoint is not None and now - written >= every_seconds:
             written = now
-            checkpoint.write(_kept(setting, student, centres, optimizer, step, spent))
+            checkpoint.write(_kept(setting, student, optimizer, step, spent))
         progress(length.done(step, spent), loss.item())
-    return student
+
+
+def _embedded(student: Student, bands: Iterable[FloatArray]) -> list[FloatArray]:
+    """Of each stretch the windows of three seconds, as they come: shape (windows, 192) each."""
+    made = []
+    with torch.inference_mode():
+        for each in bands:
+            windows = max(1, len(each) // _LONGEST)
+            crop = each[: windows * _LONGEST].astype(np.float32)
+            crops = crop.reshape(windows, -1, crop.shape[1])
+            made.append(np.asarray(student(torch.from_numpy(crops)).double().numpy()))
+    return made
+
+
+def _said(student: Student, speech: ProtectedSpeech) -> FloatArray:
+    """What the network says of each voice's clear speech, shape (v, 192), of length 1.
+
+    What all of a corpus have in common is a room, not a voice: it is taken away.
+    """
+    sums = np.zeros((len(speech.names), student.embed.out_features))
+    for voice, windows in zip(speech.voices, _embedded(student, speech.clear), strict=True):
+        sums[voice] += (windows / np.linalg.norm(windows, axis=1, keepdims=True)).sum(axis=0)
+    means = sums / np.linalg.norm(sums, axis=1, keepdims=True)
+    for corpus in np.unique(speech.corpora):
+        means[speech.corpora == corpus] -= means[speech.corpora == corpus].mean(axis=0)
+    return np.asarray(means / np.linalg.norm(means, axis=1, keepdims=True), np.float32)
+
+
+def _finished(student: Student, speech: ProtectedSpeech) -> dict[str, FloatArray]:
+    """The folded weights, the last layer turned by what draws change of a voice."""
+    windows = _embedded(student, speech.bands)
+    voices = np.repeat(speech.voices, [len(each) for each in windows])
+    turn, centre = within(np.concatenate(windows), voices, speech.corpora)
+    return turned(folded(student), turn, centre)
 
 
 class Batches:
@@ -167,27 +201,9 @@ class Batches:
         return masked(floored(np.stack(crops), generator), generator), voices
 
 
-def _margin_loss(found: Tensor, centres: Tensor, voices: IntArray, how: FineTuning) -> Tensor:
-    cosines = nn.functional.normalize(found) @ nn.functional.normalize(centres).T
-    own = torch.from_numpy(voices)
-    cosines = cosines - how.margin * nn.functional.one_hot(own, len(centres))
-    return nn.functional.cross_entropy(how.scale * cosines, own)
-
-
-def _centres(student: Student, speech: ProtectedSpeech) -> Tensor:
-    """The mean embedding of each voice, of length 1."""
-    sums = torch.zeros(len(speech.names), student.embed.out_features)
-    with torch.inference_mode():
-        for bands, voice in zip(speech.bands, speech.voices, strict=True):
-            crop = torch.from_numpy(bands[:_LONGEST].astype(np.float32))
-            sums[voice] += nn.functional.normalize(student(crop[None]))[0]
-    return nn.functional.normalize(sums)
-
-
 def _kept(
     setting: Mapping[str, Any],
     student: Student,
-    centres: Tensor,
     optimizer: torch.optim.Optimizer,
     step: int,
     seconds: float,
@@ -197,7 +213,6 @@ def _kept(
         {
             "setting": setting,
             "student": student.state_dict(),
-            "centres": centres.data,
             "optimizer": optimizer.state_dict(),
             "step": step,
             "seconds": seconds,

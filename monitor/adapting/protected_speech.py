@@ -70,6 +70,7 @@ class ProtectedSpeech:
         voices: shape (n,): whose each is.
         clear: the same before it was protected, in the same order.
         names: of the voices: a speaker, and the speed where it is another.
+        corpora: of the voices, shape (v,): which of the corpora each is of.
         problems: a line for every file that could not be used.
     """
 
@@ -77,11 +78,12 @@ class ProtectedSpeech:
     clear: tuple[FloatArray, ...]
     voices: IntArray
     names: tuple[str, ...]
+    corpora: IntArray
     problems: tuple[str, ...]
 
 
 def draw_speech(
-    recordings: Sequence[Recording],
+    corpora: Sequence[Sequence[Recording]],
     protect: Protect,
     how: SpeechDraws,
     *,
@@ -94,29 +96,36 @@ def draw_speech(
     ``jobs``. No audio is written.
 
     Args:
-        recordings: by speaker.
+        corpora: recordings of one or several; speakers of two are two, whatever their names.
         protect: the protector; with several processes one that can be pickled.
         how: how much.
         progress: called with each speaker who was heard.
         jobs: processes, or workers elsewhere.
     """
-    of: dict[str, list[Path]] = {}
-    for each in recordings:
-        of.setdefault(each.speaker, []).append(each.path)
+    of: dict[tuple[int, str], list[Path]] = {}
+    for number, recordings in enumerate(corpora):
+        for each in recordings:
+            of.setdefault((number, each.speaker), []).append(each.path)
     bands, clear, voices, problems = [], [], [], []
-    names: dict[str, int] = {}
+    places: dict[tuple[int, str], int] = {}
     work = partial(_of_speaker, protect, how)
-    with closing(each_in_order(work, of.items(), jobs, reads=lambda each: each[1])) as outcomes:
-        for speaker, (found, lost) in zip(of, outcomes, strict=True):
+    tasks = [(speaker, paths) for (_, speaker), paths in of.items()]
+    with closing(each_in_order(work, tasks, jobs, reads=lambda each: each[1])) as outcomes:
+        for (number, speaker), (found, lost) in zip(of, outcomes, strict=True):
             for speed, before, after in found:
                 name = speaker if speed == 1 else f"{speaker} x{speed:g}"
-                voices.append(names.setdefault(name, len(names)))
+                voices.append(places.setdefault((number, name), len(places)))
                 clear.append(before)
                 bands.append(after)
             problems += lost
             progress(speaker)
     return ProtectedSpeech(
-        tuple(bands), tuple(clear), np.array(voices), tuple(names), tuple(problems)
+        tuple(bands),
+        tuple(clear),
+        np.array(voices, dtype=np.int64),
+        tuple(name for _, name in places),
+        np.array([number for number, _ in places], dtype=np.int64),
+        tuple(problems),
     )
 
 

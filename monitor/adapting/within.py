@@ -17,24 +17,34 @@ __all__ = ["turned", "within"]
 _RIDGE = 0.3
 
 
-def within(embeddings: FloatArray, corpora: IntArray) -> tuple[FloatArray, FloatArray]:
+def within(
+    embeddings: FloatArray, voices: IntArray, corpora: IntArray
+) -> tuple[FloatArray, FloatArray]:
     """What embeddings are to be multiplied by once their centre is taken away.
 
     Args:
-        embeddings: shape (v, c, m): of c crops of each of v voices.
-        corpora: shape (v,): the centre is the mean of the corpora's means, however large they are.
+        embeddings: shape (n, m): of crops, of each voice several.
+        voices: shape (n,), whose each is.
+        corpora: shape (v,), of each voice: the centre is the mean of the corpora's means, however
+            large they are.
 
     Returns:
         shape (m, m), of which W = (turn turn^T)^-1 is the covariance within voices with a ridge,
         scaled to leave lengths about as they are; shape (m,), the centre.
     """
-    means = embeddings.mean(axis=1)
-    apart = (embeddings - means[:, None]).reshape(-1, embeddings.shape[2])
-    spread = apart.T @ apart / (len(apart) - len(means))
+    counts = np.bincount(voices, minlength=len(corpora))
+    sums = np.zeros((len(corpora), embeddings.shape[1]))
+    np.add.at(sums, voices, embeddings)
+    means = sums / counts.clip(min=1)[:, None]
+    apart = embeddings - means[voices]
+    spread = apart.T @ apart / max(1, len(apart) - np.count_nonzero(counts))
     level = np.trace(spread) / len(spread)
     turn = np.linalg.cholesky(np.linalg.inv(spread / level + _RIDGE * np.eye(len(spread))))
-    centre = np.mean([means[corpora == each].mean(axis=0) for each in np.unique(corpora)], axis=0)
-    return turn, centre
+    there = counts > 0
+    of_corpus = [
+        means[there & (corpora == each)].mean(axis=0) for each in np.unique(corpora[there])
+    ]
+    return turn, np.mean(of_corpus, axis=0)
 
 
 def turned(

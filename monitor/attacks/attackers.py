@@ -28,6 +28,7 @@ class ThreatModel:
         protects: whether enrolled speech, and the background that laws are learnt on, are protected
             by the method too, with draws of the attacker's own.
         needs_background: whether it cannot work without speech of other readers.
+        trains: whether it trains on a part of that speech; laws are then learnt on the rest alone.
         features: from the bench and the method to what it hears with, by the name under which it is
             shown; None: with the features that were asked for.
     """
@@ -36,7 +37,14 @@ class ThreatModel:
     knows: str
     protects: bool
     needs_background: bool = False
+    trains: bool = False
     features: Callable[[Bench, str], Mapping[str, str | Feature]] | None = None
+
+
+def _semi_informed(bench: Bench, method: str) -> Mapping[str, str | Feature]:
+    from monitor.attacks.semi_informed import semi_informed  # it needs what is defined here
+
+    return semi_informed(bench, method)
 
 
 ATTACKERS: dict[str, ThreatModel] = {
@@ -52,6 +60,15 @@ ATTACKERS: dict[str, ThreatModel] = {
             "knows the method, not its draws: enrolled speech is protected too, and so is what "
             "laws are learnt on",
             protects=True,
+        ),
+        ThreatModel(
+            "semi-informed",
+            "knows the method and has speech of other readers: trains the voice network on it, "
+            "protected, beside what lazy-informed does",
+            protects=True,
+            needs_background=True,
+            trains=True,
+            features=_semi_informed,
         ),
     )
 }

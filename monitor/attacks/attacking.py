@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from monitor.attacks.attackers import ThreatModel
+from monitor.attacks.attackers import ATTACKERS, ThreatModel
 from monitor.attacks.bench import Bench
 from monitor.attacks.heard import HeardPiece
 from monitor.attacks.hearing import CLEAR
@@ -25,7 +25,7 @@ from monitor.protocols import Feature
 from monitor.training.score_grid import scored_by
 from monitor.types import FloatArray
 
-__all__ = ["attack", "worth_trying"]
+__all__ = ["attack", "heard_speech", "worth_trying"]
 
 
 def worth_trying(attackers: Sequence[ThreatModel], method: str) -> list[ThreatModel]:
@@ -33,7 +33,8 @@ def worth_trying(attackers: Sequence[ThreatModel], method: str) -> list[ThreatMo
     if method != CLEAR:
         return list(attackers)
     alike = [each for each in attackers if each.features is None]
-    return [*alike[:1], *(each for each in attackers if each.features is not None)]
+    others = [each for each in attackers if each.features is not None and not each.trains]
+    return [*alike[:1], *others] or [ATTACKERS["ignorant"]]
 
 
 def attack(
@@ -64,7 +65,7 @@ def attack(
     shown = dict(zip((each.spec.name for each in made), heard_with, strict=True))
     specs = {each.spec.name: each.spec for each in made}
     features = tuple(heard_with.values())
-    enrolled, trials = _speech(
+    enrolled, trials = heard_speech(
         bench, specs, bench.enrolment(attacker, method, features), bench.trials(method, features)
     )
 
@@ -106,7 +107,7 @@ def attack(
                     yield row("joint", found, count, scoring, int(silent.sum()), weighed.law)
 
 
-def _speech(
+def heard_speech(
     bench: Bench,
     specs: Mapping[str, FeatureSpec],
     enrolment: Mapping[Piece, HeardPiece],

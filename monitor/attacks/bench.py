@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
+from monitor.adapting.schedule import Length
 from monitor.attacks.attackers import ThreatModel
 from monitor.attacks.heard import HeardPiece
 from monitor.attacks.hearing import CLEAR, Hearing
 from monitor.attacks.readers import Amounts, Piece, Readers
-from monitor.corpus.recordings import Corpus
+from monitor.corpus.recordings import Corpus, Recording
 from monitor.protocols import Feature
+from monitor.training.calibrating import FEWEST_SPEAKERS
 
-__all__ = ["Background", "Bench"]
+__all__ = ["Background", "Bench", "apart"]
+
+_MOST_APART = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +36,27 @@ class Background:
     problems: tuple[str, ...] = ()
 
 
+def apart(background: Background) -> tuple[Readers | None, tuple[tuple[Recording, ...], ...]]:
+    """Who says which network is used and teaches laws, and whose speech it is trained on.
+
+    Returns:
+        a third of the readers, at most fifty, of those who say enough (None where nobody does);
+        and by corpus the recordings of all others.
+    """
+    enough = background.readers.everybody if background.readers else ()
+    speakers = sum(len(corpus.speakers) for corpus, _ in background.corpora)
+    wanted = max(FEWEST_SPEAKERS, min(_MOST_APART, speakers // 3))
+    held = sorted(enough, key=lambda r: hashlib.sha256(r.name.encode()).digest())[:wanted]
+    files = {p.path for r in held for s in (*r.enrolment, r.trials) for p in s}
+    names = {reader.name for reader in held}
+    training = tuple(
+        tuple(r for r in corpus.recordings if r.speaker not in names and r.path not in files)
+        for corpus, _ in background.corpora
+    )
+    held.sort(key=lambda reader: reader.name)
+    return (Readers(tuple(held), "same") if held else None), training
+
+
 @dataclass(frozen=True)
 class Bench:
     """What attackers work with.
@@ -44,6 +70,9 @@ class Bench:
         hearing: hears protected speech; keeps what it heard.
         seed: of the user's draws; the attacker's own follow from it and are others.
         folder: where an attacker may keep what it made, such as a network; private.
+        training: how long an attacker trains a network.
+        told: called with what an attacker is doing, for people.
+        notes: what an attacker found out about itself, for people; added to.
     """
 
     judged: Readers
@@ -54,6 +83,18 @@ class Bench:
     hearing: Hearing
     seed: int
     folder: Path
+    training: Length = field(default_factory=lambda: Length(steps=300))
+    told: Callable[[str], object] = lambda _: None
+    notes: list[str] = field(default_factory=list)
+
+    def learns_from(self, attacker: ThreatModel) -> Readers | None:
+        """The readers of the background that an attacker learns laws on; None where nobody is.
+
+        Nobody among them has trained its network, which would know them better than others.
+        """
+        if self.background is None or not attacker.trains:
+            return None if self.background is None else self.background.readers
+        return apart(self.background)[0]
 
     @property
     def attacker_seed(self) -> int:

@@ -34,7 +34,7 @@ from monitor.sources.fingerprints import file_hash
 from monitor.types import Block, FloatArray, Frames
 from monitor.workers import Jobs, each_in_order
 
-__all__ = ["CLEAR", "Hearing", "hear_protected"]
+__all__ = ["CLEAR", "Hearing", "hear_protected", "program_of"]
 
 CLEAR = "none"
 """The method that changes nothing."""
@@ -192,7 +192,7 @@ def _key(
             "recording": file_hash(piece.path),
             "part": [piece.start_seconds, piece.end_seconds],
             "method": method,
-            "program": _program(method),
+            "program": program_of(method),
             "drawn": drawn,
             "features": noted,
             "measures": dict(versions),
@@ -209,7 +209,7 @@ def _noted(spec: FeatureSpec) -> list[Any]:
     return [spec.name, spec.plain()]
 
 
-def _program(method: str) -> list[str]:
+def program_of(method: str) -> list[str]:
     """What a command consists of, as far as it is files: another program, another result."""
     kind, _, command = method.partition(":")
     if kind != "command":

@@ -86,7 +86,7 @@ def _background(
     specs: Mapping[str, FeatureSpec],
 ) -> list[SpeakerSpeech]:
     """Readers apart, enrolment and trials as two sessions, each protected by itself."""
-    readers = bench.background.readers if bench.background else None
+    readers = bench.learns_from(attacker)
     if readers is None:
         return []
     pieces = [*readers.pieces("enrolment"), *readers.pieces("trials")]

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from monitor.errors import UsageError
 from monitor.features.embedding_windows import SpeechWindows, window_spec
 from monitor.kinds.following import Sensitivity
+from monitor.networks.both import BothNetworks
 from monitor.networks.voice import SHA256, VoiceNetwork, shipped
 
 __all__ = ["Voice"]
@@ -37,9 +40,16 @@ class Voice(SpeechWindows):
     # benchmarks/change.py chose it
     follow = Sensitivity(1, 3, 20.0, 1e-2, back_units=3, level=0.25)
 
-    def __init__(self, network: VoiceNetwork | None = None, name: str = "voice") -> None:
+    def __init__(
+        self, network: VoiceNetwork | BothNetworks | None = None, name: str = "voice"
+    ) -> None:
+        self._given = network, name
         network = shipped() if network is None else network
         if not network.sha256:
             raise UsageError("a network needs the sha256 of its weights, as a mark")
         self.spec = window_spec(name, network.size, network.sha256)
         super().__init__(self.spec, network, self.follow)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """As another process is given it: afresh."""
+        return type(self), self._given

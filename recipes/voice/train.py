@@ -18,12 +18,12 @@ from pathlib import Path
 
 import torch
 
+from monitor.adapting.loss import TeacherLoss
 from monitor.adapting.network import Student
 from monitor.adapting.schedule import Length, rate
 from recipes.training import keep, kept, length_given, length_options, log, trained
 from recipes.voice.batches import Batches
 from recipes.voice.cache import Cache
-from recipes.voice.loss import Loss
 
 __all__ = ["load_student", "past", "train"]
 
@@ -88,7 +88,9 @@ def train(
     torch.manual_seed(seed)
     batches = Batches(cache, seed)
     student = Student() if begin is None else load_student(begin).train()
-    loss = Loss(torch.from_numpy(batches.anchors), torch.from_numpy(batches.corpus_of_anchor))
+    loss = TeacherLoss(
+        torch.from_numpy(batches.anchors), torch.from_numpy(batches.corpus_of_anchor)
+    )
     optimizer = torch.optim.AdamW(student.parameters(), lr=_HIGHEST_RATE, weight_decay=_DECAY)
     step, spent = 0, 0.0
     earlier = [] if begin is None else past(begin)

@@ -32,5 +32,6 @@ def finished(cache: Cache, student: Student) -> dict[str, FloatArray]:
             for speed in _SPEEDS
         ]
     corpora = np.repeat(batches.corpora, len(_SPEEDS))
-    turn, centre = within(np.stack([each.double().numpy() for each in embeddings]), corpora)
+    crops = np.concatenate([each.double().numpy() for each in embeddings])
+    turn, centre = within(crops, np.repeat(np.arange(len(embeddings)), _CROPS), corpora)
     return turned(folded(student), turn, centre)

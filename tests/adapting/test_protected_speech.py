@@ -25,7 +25,7 @@ def alike(one: tuple[FloatArray, ...], other: tuple[FloatArray, ...]) -> bool:
 
 
 def test_every_speaker_is_one_voice_at_each_speed(voices):
-    found = draw_speech(voices[:3], played, HOW)
+    found = draw_speech([voices[:3]], played, HOW)
     assert found.names == ("00", "00 x0.9", "01", "01 x0.9", "02", "02 x0.9")
     assert np.bincount(found.voices).tolist() == [2] * 6
     assert {bands.shape[1] for bands in found.bands} == {40}
@@ -34,12 +34,12 @@ def test_every_speaker_is_one_voice_at_each_speed(voices):
 
 
 def test_what_is_drawn_depends_on_the_seed_and_not_on_who_is_beside(voices):
-    alone = draw_speech(voices[1:2], played, HOW)
-    among = draw_speech(voices[:3], played, HOW)
+    alone = draw_speech([voices[1:2]], played, HOW)
+    among = draw_speech([voices[:3]], played, HOW)
     assert alike(alone.bands, among.bands[4:8])
-    assert alike(draw_speech(voices[1:2], played, HOW, jobs=2).bands, alone.bands)
+    assert alike(draw_speech([voices[1:2]], played, HOW, jobs=2).bands, alone.bands)
     other = SpeechDraws(HOW.draws, HOW.seconds, HOW.speeds, seed=1)
-    assert not alike(draw_speech(voices[1:2], played, other).bands, alone.bands)
+    assert not alike(draw_speech([voices[1:2]], played, other).bands, alone.bands)
 
 
 def test_each_stretch_has_a_draw_of_its_own(voices):
@@ -49,7 +49,7 @@ def test_each_stretch_has_a_draw_of_its_own(voices):
         names.append((name, speaker))
         return samples
 
-    draw_speech(voices[:2], noting, HOW)
+    draw_speech([voices[:2]], noting, HOW)
     assert len({name for name, _ in names}) == len(names) == 8
     assert {speaker for _, speaker in names} == {"00", "01"}
 
@@ -59,9 +59,9 @@ def test_the_protector_is_heard_and_pauses_are_not(voices, tmp_path):
     path = tmp_path / "paused.wav"
     soundfile.write(path, np.concatenate([sound[: 2 * RATE], np.zeros(2 * RATE)]), RATE)
     paused = Recording("a", "1", path)
-    found = draw_speech([paused], halved, SpeechDraws(1, 4.0, (1.0,)))
+    found = draw_speech([[paused]], halved, SpeechDraws(1, 4.0, (1.0,)))
     assert 150 < len(found.bands[0]) < 240
-    loud = draw_speech([voices[0]], halved, SpeechDraws(1, 4.0, (1.0,)))
+    loud = draw_speech([[voices[0]]], halved, SpeechDraws(1, 4.0, (1.0,)))
     difference = loud.clear[0].astype(float).max() - loud.bands[0].astype(float).max()
     assert difference == pytest.approx(2 * np.log(2), abs=0.02)  # nepers of energy
 
@@ -79,7 +79,7 @@ def test_any_rate_and_two_channels(voices, tmp_path):
 def test_a_broken_file_is_named_and_the_rest_is_used(voices, tmp_path):
     broken = tmp_path / "broken.wav"
     broken.write_bytes(b"RIFF")
-    found = draw_speech([*voices[:1], Recording("ann", "1", broken)], played, HOW)
+    found = draw_speech([[*voices[:1], Recording("ann", "1", broken)]], played, HOW)
     assert found.names == ("00", "00 x0.9")
     assert len(found.problems) == 1
     assert "broken.wav" in found.problems[0]
@@ -89,5 +89,11 @@ def test_a_protector_that_fails_is_told(voices):
     def fails(samples: FloatArray, rate: int, name: str, speaker: str) -> FloatArray:
         raise SourceError("my-anonymiser failed with exit status 1")
 
-    found = draw_speech(voices[:1], fails, HOW)
+    found = draw_speech([voices[:1]], fails, HOW)
     assert (found.names, set(found.problems)) == ((), {"my-anonymiser failed with exit status 1"})
+
+
+def test_speakers_of_two_corpora_are_two(voices):
+    found = draw_speech([voices[:2], voices[1:2]], played, HOW)
+    assert found.names == ("00", "00 x0.9", "01", "01 x0.9", "01", "01 x0.9")
+    assert found.corpora.tolist() == [0, 0, 0, 0, 1, 1]

@@ -12,6 +12,7 @@ pytest.importorskip("torch", reason="needs the extra recipes")
 
 import torch
 
+from monitor.adapting.loss import TeacherLoss
 from monitor.adapting.network import Student, folded, rounded
 from monitor.adapting.schedule import Length
 from monitor.errors import CorpusError, StoreError, UsageError
@@ -25,7 +26,6 @@ from recipes.voice.cache import Cache
 from recipes.voice.corpus import recordings
 from recipes.voice.evaluate import RESULTS, measure, table
 from recipes.voice.export import export
-from recipes.voice.loss import Loss
 from recipes.voice.train import load_student, past, train
 from recipes.voice.within import finished
 
@@ -103,7 +103,7 @@ def test_nothing_is_exported_that_was_not_evaluated(prepared, tmp_path):
 
 def test_only_anchors_of_the_same_corpus_compete():
     anchors = torch.nn.functional.normalize(torch.eye(4, 192))
-    loss = Loss(anchors, torch.tensor([0, 0, 1, 1]))
+    loss = TeacherLoss(anchors, torch.tensor([0, 0, 1, 1]))
     own, elsewhere = torch.tensor([0]), torch.tensor([1])
     towards = anchors[:1] + anchors[[1, 2]]  # half another voice: of this corpus, of the other
     near, apart = (float(loss(each[None], anchors[:1], own)[0]) for each in towards)
@@ -115,7 +115,7 @@ def test_the_loss_is_nothing_where_the_student_says_what_the_teacher_says():
     torch.manual_seed(0)
     said = torch.nn.functional.normalize(torch.randn(5, 192))
     corpora = torch.tensor([0, 0, 1, 1, 1])
-    total, alike = Loss(said, corpora)(3 * said, said, corpora)  # a length says nothing
+    total, alike = TeacherLoss(said, corpora)(3 * said, said, corpora)  # a length says nothing
     assert float(total) == pytest.approx(0, abs=1e-4)
     assert float(alike) == pytest.approx(1)
 

@@ -12,14 +12,14 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-__all__ = ["Loss"]
+__all__ = ["TeacherLoss"]
 
 _SCALE = 15.0
 _DISTILLED = 10.0
 _NEVER = -1e4
 
 
-class Loss:
+class TeacherLoss:
     """The student's distance to the teacher.
 
     Args:

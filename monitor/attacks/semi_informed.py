@@ -1,0 +1,178 @@
+"""The attacker who trains: the voice network fine-tuned on protected speech of readers apart.
+
+Semi-informed in the VoicePrivacy challenges, informed in the legal framework's words: the method is
+known, and its draws are not. Nothing is chosen on the readers who are judged. Who of the background
+says enough is held apart from training (a third, at most fifty), and says which network is used:
+the one that ships, the adapted one, or both. An attacker who can train can also leave it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from monitor.adapting.adapted import adapted, check_torch
+from monitor.attacks.attackers import ThreatModel, attacker_named
+from monitor.attacks.attacking import heard_speech
+from monitor.attacks.bench import Background, Bench, apart
+from monitor.attacks.hearing import program_of
+from monitor.attacks.readers import Readers
+from monitor.attacks.results import BITS
+from monitor.attacks.templates import scores
+from monitor.errors import SourceError, UsageError
+from monitor.evaluation.evaluating import evaluate
+from monitor.evaluation.scores.matrix import ScoreMatrix
+from monitor.features.voice import Voice
+from monitor.networks.both import BothNetworks
+from monitor.networks.voice import shipped
+from monitor.phrases import clock_time
+from monitor.protectors.registry import make
+from monitor.protectors.utterance import Utterance
+from monitor.protocols import Feature
+from monitor.result_cache import ResultCache
+from monitor.training.calibrating import FEWEST_SPEAKERS
+
+__all__ = ["FEWEST_TRAINING", "ProtectStretch", "check_background", "semi_informed"]
+
+FEWEST_TRAINING = 10
+"""Readers to train on; of fewer there is nothing to learn about others."""
+_TELL_SECONDS = 5.0
+_REPLICATES = 20
+
+
+@dataclass(frozen=True, slots=True)
+class ProtectStretch:
+    """Protects stretches of speech by a method, in memory.
+
+    Attributes:
+        method: of `monitor.protectors.registry`.
+        seed: of what is drawn.
+    """
+
+    method: str
+    seed: int
+
+    def __call__(self, samples: np.ndarray, rate: int, name: str, speaker: str) -> np.ndarray:
+        """The protected samples."""
+        protector = make(self.method, Utterance(rate, name, speaker, 0, self.seed))
+        try:
+            return np.concatenate([protector.process(samples), protector.flush()])
+        except UsageError as error:  # a sample is no number
+            raise SourceError(f"{name}: {error}") from None
+
+
+def check_background(background: Background) -> None:
+    """See to it that a network can be trained, and chosen, before anything is heard.
+
+    Raises:
+        UsageError: torch is not installed, or readers are too few.
+    """
+    check_torch()
+    held, training = apart(background)
+    if held is None or len(held) < FEWEST_SPEAKERS:
+        raise UsageError(
+            "semi-informed chooses its network on ten readers of --background who say enough for a "
+            f"template and trials, not {0 if held is None else len(held)}: add readers with more "
+            "speech"
+        )
+    others = sum(len({r.speaker for r in corpus}) for corpus in training)
+    if others < FEWEST_TRAINING:
+        raise UsageError(
+            f"semi-informed trains a network on {FEWEST_TRAINING} readers of --background or more, "
+            f"beside the {len(held)} that choose it, not {others}: add readers"
+        )
+
+
+def semi_informed(bench: Bench, method: str) -> Mapping[str, str | Feature]:
+    """What this attacker hears with: the features asked for, ``voice`` by the network it picked.
+
+    Raises:
+        UsageError: the background is too small, or torch is not installed.
+        CorpusError: too few of the readers apart could be heard.
+    """
+    attacker = attacker_named("semi-informed")
+    features: dict[str, str | Feature] = {name: name for name in bench.features}
+    if bench.background is None or "voice" not in features:
+        raise UsageError("semi-informed adapts the feature voice: it needs --background and voice")
+    check_background(bench.background)
+    held, training = apart(bench.background)
+    network, problems = adapted(
+        training,
+        ProtectStretch(method, bench.attacker_seed),
+        [method, bench.attacker_seed, program_of(method)],
+        ResultCache(bench.folder / "networks"),
+        bench.training,
+        progress=_Telling(bench, method),
+        jobs=bench.hearing.jobs,
+    )
+    found: dict[str, Feature] = {
+        "shipped": Voice(),
+        "adapted": Voice(network, "voice_adapted"),
+        "both": Voice(BothNetworks(shipped(), network), "voice_both"),
+    }
+    assert held is not None
+    bits = _bits(bench, attacker, method, held, found)
+    picked = max(bits, key=lambda name: bits[name])
+    said = ", ".join(f"{name} {each:.2f}" for name, each in bits.items())
+    bench.notes.append(
+        f"{method}: {attacker.name} uses the {picked} voice network"
+        f"{'s' if picked == 'both' else ''}: MeanD of {len(held)} readers apart, in bits: {said}"
+    )
+    for problem in problems:
+        bench.notes.append(f"{method}: not trained on: {problem}")
+    return {**features, "voice": found[picked]}
+
+
+def _bits(
+    bench: Bench,
+    attacker: ThreatModel,
+    method: str,
+    held: Readers,
+    candidates: Mapping[str, Feature],
+) -> dict[str, float]:
+    """What each candidate discloses of readers apart, who trained none: MeanD in bits."""
+    trial = replace(bench, judged=held)
+    specs = {each.spec.name: each.spec for each in candidates.values()}
+    features = tuple(candidates.values())
+    enrolled, trials = heard_speech(
+        trial,
+        specs,
+        bench.own(held.pieces("enrolment"), attacker, method, features),
+        bench.own(held.pieces("trials"), attacker, method, features),
+    )
+    bits = {}
+    for name, each in candidates.items():
+        spec = each.spec
+        made = scores(
+            spec.kind.similarity(),
+            enrolled.totals[spec.name],
+            trials.totals[spec.name],
+            bench.amounts.least_segments,
+        )
+        found = ScoreMatrix(made, trials.target, enrolled.names, name, trials.names)
+        report = evaluate(found, replicates=_REPLICATES, seed=bench.seed)
+        bits[name] = report.figures[BITS].value or 0.0
+    return bits
+
+
+class _Telling:
+    """Says how far an adaptation is, with the time left, now and then."""
+
+    def __init__(self, bench: Bench, method: str) -> None:
+        self._bench, self._method = bench, method
+        self._what, self._began, self._last, self._from = "", 0.0, 0.0, 0.0
+
+    def __call__(self, what: str, done: float) -> None:
+        now = time.monotonic()
+        if what != self._what:
+            self._what, self._began, self._last, self._from = what, now, now, done
+        if now - self._last < _TELL_SECONDS or done <= self._from:
+            return
+        self._last = now
+        left = (now - self._began) * (1 - done) / (done - self._from)
+        self._bench.told(
+            f"{self._method}, semi-informed: {what}, {done:.0%}, about {clock_time(left)} left"
+        )

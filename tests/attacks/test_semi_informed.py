@@ -1,0 +1,187 @@
+"""The attacker who trains: on whom, what it picks, and that nothing is made twice."""
+
+from __future__ import annotations
+
+import stat
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import soundfile
+
+from monitor.adapting import adapted as adapting
+from monitor.adapting.schedule import Length
+from monitor.attacks import semi_informed as module
+from monitor.attacks.attackers import ATTACKERS
+from monitor.attacks.attacking import attack, worth_trying
+from monitor.attacks.bench import Background, Bench, apart
+from monitor.attacks.hearing import CLEAR, Hearing
+from monitor.attacks.readers import Amounts, readers_of
+from monitor.attacks.semi_informed import check_background, semi_informed
+from monitor.corpus.finding import find
+from monitor.errors import UsageError
+from monitor.features.voice import Voice
+from monitor.networks.mel import RATE
+from monitor.networks.voice import VoiceNetwork, shipped
+from monitor.protectors import register
+from monitor.protectors.registry import PROTECTORS
+from tests.adapting.conftest import played, voice
+
+AMOUNTS = Amounts(seconds=2.0, trials=2, least_segments=1, most_segments=2)
+ATTACKER = ATTACKERS["semi-informed"]
+LONG, SHORT, JUDGED = 10, 10, 4
+
+
+class Played:
+    """Any speed, drawn by the recording."""
+
+    latency_samples = None
+
+    def __init__(self, utterance) -> None:
+        self.rate, self._utterance = utterance.rate, utterance
+        self.reset()
+
+    def process(self, samples):
+        self._heard.append(samples)
+        return np.empty(0, np.float32)
+
+    def flush(self):
+        name = f"{self._utterance.seed} {self._utterance.name}"
+        return played(np.concatenate(self._heard), self.rate, name, "")
+
+    def reset(self):
+        self._heard = []
+
+
+@pytest.fixture(autouse=True)
+def _played() -> Iterator[None]:
+    register("played", lambda _, utterance: Played(utterance))
+    yield
+    del PROTECTORS["played"]
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """Who is judged, and readers apart: some of them say enough for templates, others little."""
+    judged, others = tmp_path_factory.mktemp("judged"), tmp_path_factory.mktemp("others")
+    for number in range(JUDGED + LONG + SHORT):
+        folder = (judged if number < JUDGED else others) / f"r{number:02}"
+        folder.mkdir()
+        seconds = 20.0 if number < JUDGED + LONG else 5.0
+        soundfile.write(folder / "a.wav", voice(number, seconds), RATE)
+    return judged, others
+
+
+@pytest.fixture
+def bench(folders: tuple[Path, Path], tmp_path: Path) -> Bench:
+    judged, others = folders
+    corpus = find(others)
+    background = Background(((corpus, others),), readers_of(corpus, others, AMOUNTS))
+    return Bench(
+        readers_of(find(judged), judged, AMOUNTS),
+        background,
+        ("f0", "voice"),
+        (),
+        AMOUNTS,
+        Hearing(),
+        0,
+        tmp_path,
+        training=Length(steps=2),
+    )
+
+
+def background(bench: Bench) -> Background:
+    assert bench.background is not None
+    return bench.background
+
+
+def test_nobody_who_chooses_or_is_judged_trains(bench):
+    held, training = apart(background(bench))
+    assert held is not None
+    choosing = {reader.name for reader in held.everybody}
+    trained = {recording.speaker for corpus in training for recording in corpus}
+    judged = {reader.name for reader in bench.judged.everybody}
+    assert (len(choosing), len(trained), len(judged)) == (LONG, SHORT, JUDGED)
+    assert not choosing & trained
+    assert not (choosing | trained) & judged
+    assert bench.learns_from(ATTACKER) == held
+    assert bench.learns_from(ATTACKERS["lazy-informed"]) == background(bench).readers
+
+
+def test_of_many_who_say_enough_a_third_chooses(bench):
+    assert background(bench).readers is not None
+    corpus, root = background(bench).corpora[0]
+    readers = readers_of(corpus, root, Amounts(1.0, 1, 0, 0), session="same")
+    assert len(readers) == LONG + SHORT
+    held, training = apart(replace(background(bench), readers=readers))
+    assert held is not None
+    assert len(held) == 10  # a law needs ten
+    assert len({recording.speaker for recording in training[0]}) == 10
+
+
+def test_too_few_readers_are_refused(bench):
+    whole = background(bench)
+    with pytest.raises(UsageError, match="ten readers"):
+        check_background(replace(whole, readers=None))
+    (corpus, root), readers = whole.corpora[0], whole.readers
+    assert readers is not None
+    long = {reader.name for reader in readers.everybody}
+    few = replace(corpus, recordings=tuple(r for r in corpus if r.speaker in long))
+    with pytest.raises(UsageError, match="trains a network"):
+        check_background(Background(((few, root),), readers))
+    with pytest.raises(UsageError, match="voice"):
+        semi_informed(replace(bench, features=("f0",)), "played")
+    with pytest.raises(UsageError, match="--background"):
+        semi_informed(replace(bench, background=None), "played")
+
+
+def test_without_torch_it_says_which_extra_is_missing(bench, monkeypatch):
+    monkeypatch.setattr(adapting, "find_spec", lambda _: None)
+    with pytest.raises(UsageError, match=r"speaker-disclosure-monitor\[identity\]"):
+        check_background(background(bench))
+
+
+def test_unprotected_speech_is_not_trained_on():
+    assert worth_trying([ATTACKER], CLEAR) == [ATTACKERS["ignorant"]]
+    assert worth_trying(list(ATTACKERS.values()), "played") == list(ATTACKERS.values())
+
+
+@pytest.mark.slow
+def test_it_attacks_trains_once_and_keeps_the_network_private(bench, monkeypatch):
+    pytest.importorskip("torch", reason="needs the extra identity")
+    rows = list(attack(bench, "played", ATTACKER, [1], replicates=20))
+    assert {row.feature for row in rows} == {"f0", "voice", "joint"}
+    assert all(row.attacker == "semi-informed" for row in rows)
+    (joint,) = (row for row in rows if row.feature == "joint")
+    assert joint.law.startswith("learnt on 10 readers apart")
+    (note,) = bench.notes
+    assert note.startswith("played: semi-informed uses the ")
+    kept = [*bench.folder.joinpath("networks").iterdir()]
+    assert [stat.S_IMODE(path.stat().st_mode) for path in kept] == [0o600]
+
+    from monitor.adapting import fine_tuning
+
+    def never(*_: object, **__: object) -> None:
+        raise AssertionError("trained again")
+
+    monkeypatch.setattr(fine_tuning, "fine_tune", never)
+    again = list(attack(bench, "played", ATTACKER, [1], replicates=20))
+    assert [row.bits for row in again] == [row.bits for row in rows]
+    with pytest.raises(AssertionError, match="trained again"):  # other draws, another network
+        semi_informed(replace(bench, seed=5), "played")
+
+
+def test_a_network_that_learnt_nothing_good_is_not_used(bench, monkeypatch):
+    generator = np.random.default_rng(0)
+    spoilt = {
+        name: each + generator.normal(0, 3 * each.std() + 1e-3, each.shape).astype(np.float32)
+        for name, each in shipped().weights.items()
+    }
+    monkeypatch.setattr(module, "check_torch", lambda: None)
+    monkeypatch.setattr(module, "adapted", lambda *_, **__: (VoiceNetwork(spoilt, "ab" * 32), ()))
+    heard_with = semi_informed(bench, "played")
+    assert isinstance(heard_with["voice"], Voice)
+    assert heard_with["voice"].spec.network == shipped().sha256
+    assert "uses the shipped voice network" in bench.notes[0]
