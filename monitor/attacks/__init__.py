@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from monitor.attacks.attacking import attack
     from monitor.attacks.bench import Background, Bench
     from monitor.attacks.results import AttackResults, AttackRow
-    from monitor.attacks.trying import try_methods
+    from monitor.attacks.trying import Wishes, prepare, try_methods
 
 __all__ = [
     "ATTACKERS",
@@ -20,7 +20,9 @@ __all__ = [
     "Background",
     "Bench",
     "ThreatModel",
+    "Wishes",
     "attack",
+    "prepare",
     "try_methods",
 ]
 
@@ -31,7 +33,9 @@ _HOMES = {
     "Background": "bench",
     "Bench": "bench",
     "ThreatModel": "attackers",
+    "Wishes": "trying",
     "attack": "attacking",
+    "prepare": "trying",
     "try_methods": "trying",
 }
 

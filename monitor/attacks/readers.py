@@ -6,7 +6,10 @@ Templates and trials are of different sessions wherever there are two; nobody's 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -19,11 +22,14 @@ from monitor.sources.file import File
 from monitor.sources.registry import is_frames
 from monitor.training.voices import UNITS_PER_SECOND
 from monitor.types import TICKS_PER_SECOND, Block
+from monitor.workers import Jobs, each_in_order
 
-__all__ = ["SEGMENT_SECONDS", "Amounts", "Piece", "Reader", "Readers", "readers_of"]
+__all__ = ["PARTS", "SEGMENT_SECONDS", "Amounts", "Piece", "Reader", "Readers", "readers_of"]
 
 SEGMENT_SECONDS = 6.0
 """Speech seconds of one segment of enrolment: a window of the voice network lies in each."""
+PARTS = ("enrolment", "trials")
+"""What a reader's speech is parted into."""
 _MARGIN_SECONDS = 1.0
 """Heard beyond what is needed: a part heard by itself is cut into speech a little differently."""
 
@@ -122,7 +128,8 @@ def readers_of(
     amounts: Amounts,
     *,
     session: str | None = None,
-    progress: Callable[[str], None] = lambda _: None,
+    jobs: Jobs = 1,
+    progress: Callable[[str], object] = lambda _: None,
 ) -> Readers:
     """Choose templates and trials of everybody who says enough.
 
@@ -131,6 +138,7 @@ def readers_of(
         root: their folder: names of recordings are relative to it.
         amounts: how much is wanted.
         session: ``"cross"``, ``"same"``, or None: cross-session where two readers have it.
+        jobs: processes that look for speech, or workers elsewhere.
         progress: called with each reader's name.
 
     Raises:
@@ -138,13 +146,15 @@ def readers_of(
     """
     problems = list(corpus.problems)
     spoken: dict[str, list[list[_Spoken]]] = {}
-    for name in corpus.speakers:
-        spoken[name] = []
-        for paths in corpus.sessions(name).values():
-            heard = _speech(paths, root, name, amounts, problems)
-            if heard:
-                spoken[name].append(heard)
-        progress(name)
+    tasks = [(name, tuple(corpus.sessions(name).values())) for name in corpus.speakers]
+    looked = each_in_order(
+        partial(_sessions, root, amounts), tasks, jobs, reads=lambda task: chain(*task[1])
+    )
+    with closing(looked) as results:
+        for (name, _), (sessions, wrong) in zip(tasks, results, strict=True):
+            spoken[name] = sessions
+            problems += wrong
+            progress(name)
     ways = (session,) if session else ("cross", "same")
     found: list[Reader] = []
     for way in ways:
@@ -160,10 +170,10 @@ def readers_of(
         )
     chosen = {reader.name for reader in found}
     if left := [name for name in spoken if name not in chosen]:
-        more = "a session with" if way == "cross" else ""
+        apart = " in two sessions" if way == "cross" else ""
         problems.append(
-            f"{plural(len(left), 'reader')} left out, without {more} enough speech for template "
-            f"and trial: {', '.join(left[:5])}{' ...' if len(left) > 5 else ''}"
+            f"{plural(len(left), 'reader')} left out, without speech for template and trial"
+            f"{apart}: {', '.join(left[:5])}{' ...' if len(left) > 5 else ''}"
         )
     return Readers(tuple(found), way, tuple(problems))
 
@@ -176,6 +186,16 @@ class _Spoken:
     name: str
     speaker: str
     ends: tuple[float, ...]
+
+
+def _sessions(
+    root: Path, amounts: Amounts, task: tuple[str, Sequence[Sequence[Path]]]
+) -> tuple[list[list[_Spoken]], list[str]]:
+    """The sessions of one reader in which there is speech, and what could not be used."""
+    name, sessions = task
+    problems: list[str] = []
+    heard = [_speech(paths, root, name, amounts, problems) for paths in sessions]
+    return [session for session in heard if session], problems
 
 
 def _apart(session: str | None) -> str:

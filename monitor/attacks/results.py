@@ -128,9 +128,17 @@ class AttackResults:
             if (row.method, row.segments, row.scoring) == (method, length, "average")
         ]
 
-    def strongest(self, method: str) -> AttackRow | None:
-        """The attack that learns most of a method, whatever it took; None where none worked."""
-        return max((r for r in self.rows if r.method == method), key=lambda r: r.bits, default=None)
+    def strongest(self, method: str, attacker: str | None = None) -> AttackRow | None:
+        """The attack that learns most of a method, whatever it took; None where none worked.
+
+        Args:
+            method: of protection.
+            attacker: whose; None for anybody's.
+        """
+        found = (
+            row for row in self.rows if row.method == method and attacker in (None, row.attacker)
+        )
+        return max(found, key=lambda row: row.bits, default=None)
 
     def ranking(self) -> list[AttackRow]:
         """The strongest attack on each method, the method that discloses most first."""

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from monitor.attacks.attackers import attacker_named
+from monitor.atomic import not_written
+from monitor.attacks.attackers import ThreatModel, attacker_named
 from monitor.attacks.attacking import attack, worth_trying
 from monitor.attacks.bench import Background, Bench
 from monitor.attacks.hearing import CLEAR, Hearing
 from monitor.attacks.measures import MEASURES
-from monitor.attacks.readers import Amounts, Reader, Readers, readers_of
+from monitor.attacks.readers import PARTS, Amounts, Reader, Readers, readers_of
 from monitor.attacks.results import AttackResults, AttackRow, Settings
 from monitor.corpus.finding import find
 from monitor.corpus.recordings import Corpus
 from monitor.errors import CorpusError, UsageError
 from monitor.evaluation.figure import Figure
 from monitor.features.registry import defaults
+from monitor.features.registry import make as make_features
 from monitor.maths.bootstrap import REPLICATES
 from monitor.phrases import plural
 from monitor.protectors.registry import make
@@ -26,7 +28,7 @@ from monitor.result_cache import ResultCache
 from monitor.sources.fingerprints import file_hash
 from monitor.workers import Jobs
 
-__all__ = ["Wishes", "try_methods"]
+__all__ = ["Preparation", "Wishes", "prepare", "try_methods"]
 
 _ANY_RATE = 16_000
 LEARNING = Amounts(trials=3)
@@ -60,17 +62,48 @@ class Wishes:
     replicates: int = REPLICATES
 
 
-def try_methods(
+@dataclass(frozen=True)
+class Preparation:
+    """What is tried, on whom.
+
+    Attributes:
+        corpus: its name.
+        wishes: as asked, with every method once and ``none`` first.
+        bench: what attackers work with.
+        attackers: who.
+        problems: one line for everything that was left out.
+    """
+
+    corpus: str
+    wishes: Wishes
+    bench: Bench
+    attackers: tuple[ThreatModel, ...]
+    problems: tuple[str, ...]
+
+    @property
+    def seconds(self) -> float:
+        """Audio seconds that are heard, or were kept; without what an attacker trains on."""
+        bench, total = self.bench, 0.0
+        apart = bench.background.readers if bench.background else None
+        known = sum(p.seconds for part in PARTS for p in apart.pieces(part)) if apart else 0.0
+        tried = sum(p.seconds for p in bench.judged.pieces("trials"))
+        enrolled = sum(p.seconds for p in bench.judged.pieces("enrolment"))
+        for method in self.wishes.methods:
+            for _ in worth_trying(self.attackers, method):
+                total += enrolled + tried + (known if len(bench.features) > 1 else 0.0)
+        return total
+
+
+def prepare(
     corpus: Path,
     wishes: Wishes,
     *,
     folder: Path,
     background: Sequence[Path] = (),
     fresh: bool = False,
-    told: Callable[[str], object] = lambda _: None,
-    heard: Callable[[float], None] = lambda _: None,
-) -> AttackResults:
-    """Try every attacker on every method.
+    progress: Callable[[str], object] = lambda _: None,
+) -> Preparation:
+    """Find out who can be judged, and see to it that everything asked for can be done.
 
     Args:
         corpus: recordings by reader and session; the readers who are judged.
@@ -78,60 +111,99 @@ def try_methods(
         folder: for what is kept to go on from; private.
         background: corpora of readers apart, that attackers learn from.
         fresh: forget what was kept.
-        told: called with what begins.
-        heard: called with seconds of audio that were heard.
+        progress: called with each reader whose speech was looked for.
 
     Raises:
         UsageError: a method, an attacker or a feature makes no sense.
         CorpusError: there is too little speech.
+        StoreError: the folder cannot be written.
     """
-    attackers = [attacker_named(name) for name in dict.fromkeys(wishes.attackers)]
-    methods = tuple(dict.fromkeys((CLEAR, *wishes.methods)))
-    for method in methods:  # what makes no sense is refused before anything is heard
+    attackers = tuple(attacker_named(name) for name in dict.fromkeys(wishes.attackers))
+    wishes = replace(wishes, methods=tuple(dict.fromkeys((CLEAR, *wishes.methods))))
+    for method in wishes.methods:  # what makes no sense is refused before anything is heard
         make(method, Utterance(_ANY_RATE, "name", "speaker"))
     if not background and (lacking := [a.name for a in attackers if a.needs_background]):
-        raise UsageError(f"{lacking[0]} needs speech of readers apart: give background")
-    found = find(corpus)
-    judged = readers_of(found, corpus, wishes.amounts, session=wishes.session)
-    behind = _background(background, judged, wishes) if background else None
-    hearing = Hearing(ResultCache(folder / "heard", fresh=fresh), wishes.jobs, heard)
+        raise UsageError(f"{lacking[0]} needs speech of readers apart: give --background")
     features = wishes.features or defaults()
-    measures = tuple(MEASURES)
-    bench = Bench(judged, behind, features, measures, wishes.amounts, hearing, wishes.seed, folder)
+    make_features(features)
+    found = find(corpus)
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise not_written(folder, error) from error
+    cache = ResultCache(folder / "heard", fresh=fresh)
+    judged = readers_of(
+        found, corpus, wishes.amounts, session=wishes.session, jobs=wishes.jobs, progress=progress
+    )
+    behind = _background(background, judged, wishes, progress) if background else None
+    bench = Bench(
+        judged,
+        behind,
+        features,
+        tuple(MEASURES),
+        wishes.amounts,
+        Hearing(cache, wishes.jobs),
+        wishes.seed,
+        folder,
+    )
+    problems = (*judged.problems, *(behind.problems if behind else ()))
+    return Preparation(corpus.resolve().name, wishes, bench, attackers, problems)
+
+
+def try_methods(
+    prepared: Preparation,
+    *,
+    told: Callable[[str], object] = lambda _: None,
+    heard: Callable[[float], None] = lambda _: None,
+) -> AttackResults:
+    """Try every attacker on every method.
+
+    Args:
+        prepared: by `prepare`.
+        told: called with what begins.
+        heard: called with seconds of audio that were heard.
+
+    Raises:
+        CorpusError: no method could be tried.
+    """
+    wishes = prepared.wishes
+    bench = replace(prepared.bench, hearing=replace(prepared.bench.hearing, progress=heard))
     rows: list[AttackRow] = []
     measured: dict[str, Sequence[Figure]] = {}
-    problems = [*judged.problems, *(behind.problems if behind else ())]
-    for method in methods:
+    quiet = replace(bench, hearing=replace(bench.hearing, progress=lambda _: None))
+    problems = list(prepared.problems)
+    for method in wishes.methods:
         try:
-            measured[method] = _measured(bench, method)
-            for attacker in worth_trying(attackers, method):
-                told(f"{method}: {attacker.name}")
+            for attacker in worth_trying(prepared.attackers, method):
+                told(f"{method}, {attacker.name}")
                 rows += attack(
                     bench, method, attacker, wishes.segments, replicates=wishes.replicates
                 )
+            measured[method] = _measured(quiet, method)
         except CorpusError as error:
             problems.append(f"{method}: {error}")
     if not rows:
         raise CorpusError(f"no method could be tried: {'; '.join(problems[-3:])}")
-    problems += [f"left out: {why}" for why in dict.fromkeys(hearing.missing.values())]
+    problems += [f"left out: {why}" for why in dict.fromkeys(bench.hearing.missing.values())]
+    behind = bench.background
     settings = Settings(
-        corpus.resolve().name,
-        methods,
-        tuple(each.name for each in attackers),
-        features,
+        prepared.corpus,
+        tuple(method for method in wishes.methods if any(r.method == method for r in rows)),
+        tuple(each.name for each in prepared.attackers),
+        bench.features,
         wishes.amounts.seconds,
         wishes.amounts.template_seconds,
         wishes.amounts.least_segments,
         wishes.segments,
-        judged.session,
-        len(judged),
+        bench.judged.session,
+        len(bench.judged),
         len(behind.readers) if behind and behind.readers else 0,
         wishes.seed,
     )
     return AttackResults(
         settings,
         tuple(rows),
-        {method: figures for method, figures in measured.items() if figures},
+        {method: tuple(figures) for method, figures in measured.items() if figures},
         problems=tuple(problems),
     )
 
@@ -151,10 +223,15 @@ def _measured(bench: Bench, method: str) -> list[Figure]:
     return figures
 
 
-def _background(folders: Sequence[Path], judged: Readers, wishes: Wishes) -> Background:
+def _background(
+    folders: Sequence[Path],
+    judged: Readers,
+    wishes: Wishes,
+    progress: Callable[[str], object],
+) -> Background:
     """Readers apart: whoever is judged is left out, by name and by recording."""
     names = {reader.name for reader in judged.everybody}
-    hashes = {file_hash(p.path) for part in ("enrolment", "trials") for p in judged.pieces(part)}
+    hashes = {file_hash(p.path) for part in PARTS for p in judged.pieces(part)}
     problems: list[str] = []
     corpora: list[tuple[Corpus, Path]] = []
     for folder in folders:
@@ -176,7 +253,9 @@ def _background(folders: Sequence[Path], judged: Readers, wishes: Wishes) -> Bac
     everybody: list[Reader] = []
     for corpus, folder in corpora:
         try:
-            everybody += readers_of(corpus, folder, amounts, session=None).everybody
+            everybody += readers_of(
+                corpus, folder, amounts, jobs=wishes.jobs, progress=progress
+            ).everybody
         except CorpusError as error:
             problems.append(f"{folder.name}: {error}")
     readers = Readers(tuple(everybody), "same", ()) if everybody else None

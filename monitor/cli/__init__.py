@@ -23,7 +23,7 @@ __all__ = ["cli", "main"]
 
 COMMANDS = (
     *("demo", "listen", "replay", "enroll", "calibrate", "hear", "score", "evaluate", "plot"),
-    *("view", "export", "protect", "ledger", "devices", "doctor", "completion"),
+    *("view", "export", "protect", "attack", "ledger", "devices", "doctor", "completion"),
 )
 
 
@@ -68,6 +68,7 @@ def cli(context: click.Context, config: str | None) -> None:
     monitor score PEOPLE -o scores.npz  who sounds like whom, for evaluate
     monitor evaluate scores.npy         every metric of the papers on scores of your own
     monitor protect talk.flac -o OUT    write it anew, the voice harder to recognise
+    monitor attack PEOPLE -o DIR        test an anonymiser: what attackers still learn
 
     Exit status: 0 fine, 1 failed, 2 wrong usage, 3 an alert was raised, 4 something was incomplete
     (audio lost, a file skipped, a recording without speech), 130 interrupted.

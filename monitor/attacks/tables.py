@@ -1,0 +1,111 @@
+"""The tables of an attack, as text: by attacker and feature, and VoxGuard's Table 1."""
+
+from __future__ import annotations
+
+from monitor.attacks.results import BITS, FIGURES, AttackResults, AttackRow
+from monitor.attacks.wording import method_name
+from monitor.evaluation.figure import Figure
+from monitor.evaluation.report.wording import format_limits, format_value
+
+__all__ = ["MAIN_HEAD", "cell", "enrolment_table", "main_table", "measured_table"]
+
+_COLUMNS = (
+    BITS,
+    "srd.idr",
+    "lid.alid_bits",
+    "lid.max_bits",
+    "verification.eer_rocch",
+    "anonymity.mean_rank_p50",
+    "anonymity.mean_rank_p1",
+    "membership.tpr_at_1e-2",
+    "membership.realised_fpr_at_1e-2",
+    "membership.epsilon_nats_at_1e-2",
+    "membership.epsilon_lower_nats_at_1e-2",
+)
+MAIN_HEAD = (
+    *("method", "attacker", "feature"),
+    *(FIGURES[key] for key in _COLUMNS),
+    *("N", "trials"),
+)
+_CELL = (
+    "verification.eer_rocch",
+    "membership.epsilon_nats_at_1e-2",
+    "membership.tpr_at_1e-2",
+    "membership.tpr_at_1e-3",
+)
+
+
+def cell(figure: Figure | None) -> str:
+    """A value, and its limits in a second line."""
+    if figure is None:
+        return "-"
+    value, limits = format_value(figure.value, figure.unit, figure.text), format_limits(figure)
+    return f"{value}\n{limits}" if limits else value
+
+
+def main_table(results: AttackResults) -> list[list[str]]:
+    """One line for each method, attacker and feature, at the template that everybody has."""
+    lines = []
+    for method in results.settings.methods:
+        for row in results.main(method):
+            cells = [cell(row.figures.get(key)) for key in _COLUMNS]
+            lines.append(
+                [method_name(method), row.attacker, row.feature, *cells, str(row.speakers),
+                 str(row.trials)]
+            )  # fmt: skip
+    return lines
+
+
+def enrolment_table(results: AttackResults) -> tuple[list[str], list[list[str]]]:
+    """EER, epsilon and TPR at two FPRs by segments enrolled: VoxGuard's Table 1, of each feature.
+
+    Returns:
+        the head, and the lines; of features that can be scored by the nearest segment.
+    """
+    counts = [count for count in results.settings.segments if _having(results, count)]
+    searched = {row.feature for row in results.rows if row.scoring == "max"}
+    head = ["method", "attacker", "feature", "scoring", *(f"L = {count}" for count in counts)]
+    lines = []
+    ways = dict.fromkeys(
+        (row.method, row.attacker, row.feature, scoring)
+        for row in results.rows
+        if row.feature in searched and row.segments in counts
+        for scoring in ("average", "max")
+    )
+    for method, attacker, feature, scoring in ways:
+        found = {
+            row.segments: row
+            for row in results.rows
+            if (row.method, row.attacker, row.feature) == (method, attacker, feature)
+            and (row.scoring == scoring or row.segments == 1)
+        }
+        cells = [_operating(found[count]) if count in found else "-" for count in counts]
+        lines.append([method_name(method), attacker, feature, scoring, *cells])
+    return head, lines
+
+
+def _having(results: AttackResults, count: int) -> bool:
+    return any(row.segments == count for row in results.rows)
+
+
+def _operating(row: AttackRow) -> str:
+    """``EER | epsilon | TPR at FPR 1e-2 | TPR at FPR 1e-3``."""
+    said = []
+    for key in _CELL:
+        figure = row.figures.get(key)
+        text = "-" if figure is None else format_value(figure.value, figure.unit, figure.text)
+        said.append("inf" if text == "infinite" else text.removesuffix(" %"))
+    return " | ".join(said)
+
+
+def measured_table(results: AttackResults) -> tuple[list[str], list[list[str]]]:
+    """What was measured beside privacy, one line a method; empty where nothing was."""
+    labels = dict.fromkeys(f.label for figures in results.measured.values() for f in figures)
+    lines = []
+    for method in results.settings.methods:
+        by_label = {figure.label: figure for figure in results.measured.get(method, ())}
+        strongest = results.strongest(method)
+        bits = cell(strongest.figures[BITS]) if strongest else "-"
+        cells = (cell(by_label.get(label)) for label in labels)
+        lines.append([method_name(method), bits, *cells])
+    return ["method", "bits, strongest attacker", *labels], lines if labels else []

@@ -1,0 +1,108 @@
+"""What an attack came to, in words: the strongest attacker's figure first."""
+
+from __future__ import annotations
+
+import math
+
+from monitor.attacks.attackers import ATTACKERS
+from monitor.attacks.hearing import CLEAR
+from monitor.attacks.results import BITS, AttackResults, AttackRow
+from monitor.phrases import plural
+
+__all__ = ["caveats", "headline", "method_name", "said_bits", "way_of"]
+
+_MANY_UNHEARD = 0.05
+
+
+def method_name(method: str) -> str:
+    """A method for people."""
+    kind, _, setting = method.partition(":")
+    return f"`{setting}`" if kind == "command" else method
+
+
+def said_bits(row: AttackRow) -> str:
+    """Bits with their limits, as in 2.31 bits (1.90 to 2.70)."""
+    low, high = row.figures[BITS].limits
+    between = "" if low is None or high is None else f" ({low:.2f} to {high:.2f})"
+    return f"{row.bits:.2f} bits{between}"
+
+
+def way_of(row: AttackRow) -> str:
+    """How a row attacks, in a few words."""
+    scored = ", max scoring" if row.scoring == "max" else ""
+    return f"{row.attacker}, {row.feature}, {plural(row.segments, 'segment')} enrolled{scored}"
+
+
+def headline(results: AttackResults) -> list[str]:
+    """One sentence a method, the method that discloses most first; then the baseline.
+
+    Every figure is that of the strongest attack that was tried, whatever it took.
+    """
+    baseline = results.strongest(CLEAR)
+    lines = []
+    for row in results.ranking():
+        if row.method == CLEAR and len(results.settings.methods) > 1:
+            continue
+        said = f"{method_name(row.method)}: {said_bits(row)} of {math.log2(row.speakers):.2f} "
+        said += f"to the strongest attacker tried ({way_of(row)})"
+        lines.append(said + _no_evidence(row) + ".")
+    if baseline is not None and len(results.settings.methods) > 1:
+        lines.append(f"Unprotected: {said_bits(baseline)} ({way_of(baseline)}).")
+    return lines
+
+
+def _no_evidence(row: AttackRow) -> str:
+    """Whether it could be chance."""
+    null = row.figures.get("srd.null_model_bits")
+    if null is None or null.high is None or row.bits > null.high:
+        return ""
+    return f": no more than chance reads ({null.high:.2f} bits)"
+
+
+def caveats(results: AttackResults) -> list[str]:
+    """What a reader of the figures has to know; of these results alone."""
+    settings, rows = results.settings, results.rows
+    said = []
+    if settings.session == "same":
+        said.append(
+            "Template and trials are parts of one session: a voice is easier to recognise so than "
+            "on another day."
+        )
+    untried = [name for name in ATTACKERS if name not in settings.attackers]
+    if untried:
+        said.append(
+            f"Not tried: {', '.join(untried)}. A stronger attacker than those tried learns more."
+        )
+    if any(row.law.startswith("shipped") for row in rows):
+        said.append(
+            "Where nothing better could be learnt joint scores are weighed by the shipped law of "
+            "clear speech: an attacker with a background of protected speech weighs them better."
+        )
+    unheard = {
+        f"{row.feature} under {method_name(row.method)}"
+        for row in rows
+        if row.unheard > _MANY_UNHEARD * row.trials
+    }
+    if unheard:
+        said.append(
+            f"In more than {100 * _MANY_UNHEARD:.0f} % of trials nothing was heard of "
+            f"{', '.join(sorted(unheard))}: whoever has other ears may learn more."
+        )
+    few = {row.segments for row in rows if row.complete < row.speakers}
+    if few:
+        counts = ", ".join(map(str, sorted(few)))
+        said.append(
+            f"Not all readers have {counts} segments; they are enrolled with what they have."
+        )
+    ways = len({(r.attacker, r.feature, r.segments, r.scoring) for r in rows})
+    said.append(
+        f"The strongest of {ways} ways to attack was chosen after it was seen, which by itself "
+        f"reads a little high; with {plural(settings.readers, 'reader')} a difference within the "
+        "limits is none."
+    )
+    said.append(
+        "These attackers hear how a voice sounds, for "
+        f"{settings.seconds:g} s. Words, other networks, other languages, more speech, and "
+        "listeners who know the person were not tried: no figure here is a promise."
+    )
+    return said

@@ -1,0 +1,197 @@
+"""monitor attack: test a protector of voices, with attackers who know more and more of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from monitor.cli.jobs import jobs_option, processes
+from monitor.cli.options import Features, Names, ecapa_option, speaker_model_option
+from monitor.cli.saying import say
+
+__all__ = ["command"]
+
+_DIR = click.Path(path_type=Path)
+
+
+@click.command("attack", short_help="Test an anonymiser: what attackers learn of protected speech.")
+@click.argument("corpus", type=_DIR, metavar="DIR|MANIFEST")
+@click.option(
+    "-o", "--output", required=True, type=_DIR, metavar="DIR",
+    help="Folder for index.html, results.json, results.csv and pictures, and for what an "
+    "interrupted run goes on from (mode 0600).",
+)  # fmt: skip
+@click.option(
+    "--method",
+    "methods",
+    multiple=True,
+    metavar="NAME[:SETTING]",
+    help="A method of `monitor protect`, such as mcadams:0.8; may be given several times. none, "
+    "the baseline, is always tried too.",
+)
+@click.option(
+    "--protector-command",
+    "commands",
+    multiple=True,
+    metavar="CMD",
+    help="Any other program: WAV on its stdin, WAV on its stdout; may be given several times.",
+)
+@click.option(
+    "--attackers",
+    type=Names(),
+    metavar="NAME[,NAME]",
+    help="Who attacks, weaker ones first. [default: all that the options allow]",
+)
+@click.option(
+    "--features",
+    type=Features(),
+    help="By what they recognise a voice. [default: f0, phones and the best speaker embedding]",
+)
+@ecapa_option
+@speaker_model_option
+@click.option(
+    "--background",
+    multiple=True,
+    type=_DIR,
+    metavar="DIR",
+    help="Speech of other readers, that attackers learn from; may be given several times. Whoever "
+    "is judged is left out of it.",
+)
+@click.option(
+    "--seconds",
+    type=click.FloatRange(min=0.1),
+    default=10.0,
+    show_default=True,
+    metavar="S",
+    help="Speech in each trial.",
+)
+@click.option(
+    "--template",
+    type=click.FloatRange(min=6.0),
+    default=30.0,
+    show_default=True,
+    metavar="S",
+    help="Enrolled speech of everybody in the main table, a multiple of 6 s.",
+)
+@click.option(
+    "--segments",
+    type=Names(),
+    default="1,3,30",
+    show_default=True,
+    metavar="L[,L]",
+    help="Enrolled segments of 6 s in the table of enrolments.",
+)
+@click.option(
+    "--trials",
+    type=click.IntRange(min=1),
+    default=10,
+    show_default=True,
+    metavar="N",
+    help="Trials of each reader, at most.",
+)
+@click.option(
+    "--session",
+    type=click.Choice(("cross", "same")),
+    help="Whether templates and trials are of different sessions. [default: cross where two "
+    "readers have two sessions, else same]",
+)
+@jobs_option
+@click.option(
+    "--seed",
+    type=click.IntRange(min=0),
+    default=0,
+    show_default=True,
+    metavar="N",
+    help="Of what protectors draw; attackers draw by another.",
+)
+@click.option("--fresh", is_flag=True, help="Forget what an earlier run has kept.")
+def command(
+    corpus: Path,
+    output: Path,
+    methods: tuple[str, ...],
+    commands: tuple[str, ...],
+    attackers: tuple[str, ...] | None,
+    features: tuple[str, ...] | None,
+    background: tuple[Path, ...],
+    seconds: float,
+    template: float,
+    segments: tuple[str, ...],
+    trials: int,
+    session: str | None,
+    jobs: int | None,
+    seed: int,
+    fresh: bool,
+) -> int:
+    """Protect the speech of DIR in memory, and let attackers recognise who speaks.
+
+    \b
+    monitor attack voices/ -o tested --method mcadams:0.8
+    monitor attack voices/ -o tested --protector-command my-anonymiser --background others/
+    monitor attack voices/ -o tested --method mcadams:0.8 --method mcadams:random --jobs 2
+
+    ignorant attackers have templates of clear speech; lazy-informed ones protect the speech that
+    they enrol, with draws of their own; semi-informed ones train a network on protected speech,
+    too, and need --background. Of the figures the strongest attacker's is what protects: the page
+    DIR/index.html begins with it. DIR is laid out by reader and session; of ten readers with two
+    recordings of a minute each there is something to say, of fifty more.
+
+    No audio is written. Run again, an interrupted test goes on where it was; exit status 4 where
+    something could not be used.
+    """
+    from monitor.attacks.attackers import ATTACKERS
+    from monitor.attacks.readers import SEGMENT_SECONDS, Amounts
+    from monitor.attacks.trying import Wishes, prepare, try_methods
+    from monitor.attacks.writing import KEPT, check_folder, write_results
+    from monitor.cli.attacked import print_attacks
+    from monitor.cli.inputs import load_identity
+    from monitor.cli.progress import progress_over
+    from monitor.corpus.finding import find
+    from monitor.errors import UsageError
+    from monitor.run.status import INCOMPLETE
+
+    count = template / SEGMENT_SECONDS
+    if abs(count - round(count)) > 1e-9:
+        raise UsageError(f"--template {template:g} is no multiple of {SEGMENT_SECONDS:g} s")
+    counts = _counts(segments)
+    if attackers is None:
+        able = (each for each in ATTACKERS.values() if background or not each.needs_background)
+        attackers = tuple(each.name for each in able)
+    check_folder(output)
+    corpora = [find(place) for place in (corpus, *background)]
+    files = [recording.path for recording in corpora[0]]
+    load_identity(features, files)
+    amounts = Amounts(seconds, trials, round(count), max(round(count), *counts))
+    wishes = Wishes(
+        (*methods, *(f"command:{each}" for each in commands)),
+        attackers, features or (), amounts, counts, session, seed, processes(jobs, files),
+    )  # fmt: skip
+    options: dict[str, Any] = {"folder": output / KEPT, "background": background, "fresh": fresh}
+    with progress_over(sum(len(each.speakers) for each in corpora), "looking for speech") as step:
+        prepared = prepare(corpus, wishes, **options, progress=lambda name: step(name, 1))
+    with progress_over(prepared.seconds / 60, "hearing", "min") as step:
+        label = ""
+
+        def told(what: str) -> None:
+            nonlocal label
+            label = what
+
+        results = try_methods(prepared, told=told, heard=lambda s: step(label, s / 60))
+    write_results(results, output)
+    print_attacks(results)
+    for problem in results.problems:
+        say(f"monitor: note: {problem}")
+    say(f"{output / 'index.html'} has the report; {output / KEPT} is biometric: keep it private")
+    incomplete = prepared.bench.hearing.missing or len(results.settings.methods) < len(
+        prepared.wishes.methods
+    )
+    return INCOMPLETE if incomplete else 0
+
+
+def _counts(segments: tuple[str, ...]) -> tuple[int, ...]:
+    from monitor.errors import UsageError
+
+    if not all(each.isdigit() and int(each) for each in segments):
+        raise UsageError(f"--segments {','.join(segments)}: give whole numbers such as 1,3,30")
+    return tuple(sorted({int(each) for each in segments}))

@@ -1,0 +1,109 @@
+"""Bits that each attacker learns of each method of protection, with limits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from monitor.plots.axes import legend_above
+from monitor.plots.canvas import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, draw
+from monitor.plots.inline import COLOURS, LINE, MUTED, inline_svg
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+__all__ = ["MethodBits", "attacks_svg", "plot_attacks"]
+
+_PAPER = (ORANGE, BLUE, GREEN, PURPLE)
+_MARKS = ("o", "s", "D", "^")
+_ROW_INCHES, _FOOT_INCHES = 0.55, 1.2
+
+
+@dataclass(frozen=True, slots=True)
+class MethodBits:
+    """What attackers learn of one method.
+
+    Attributes:
+        name: of the method.
+        bits: of each attacker, in the order of the picture's attackers: value, lower and upper
+            limit; None where it was not tried.
+    """
+
+    name: str
+    bits: Sequence[tuple[float, float, float] | None]
+
+
+def plot_attacks(
+    path: Path, methods: Sequence[MethodBits], attackers: Sequence[str], ceiling: float
+) -> None:
+    """Write the picture as .png, .svg or .pdf.
+
+    Args:
+        path: where to.
+        methods: from top to bottom.
+        attackers: names, the weakest first.
+        ceiling: log2 N.
+
+    Raises:
+        UsageError: another suffix.
+        StoreError: the place cannot be written.
+    """
+    inches = (7.6, _FOOT_INCHES + _ROW_INCHES * len(methods))
+
+    def paint(figure: Figure) -> None:
+        figure.set_layout_engine("constrained")
+        _paint(figure.add_subplot(), methods, attackers, ceiling, _PAPER, GREY, BLACK)
+
+    draw(path, paint, inches)
+
+
+def attacks_svg(methods: Sequence[MethodBits], attackers: Sequence[str], ceiling: float) -> str:
+    """The picture as an ``<svg>`` element for a page."""
+
+    def paint(axes: Axes) -> None:
+        _paint(axes, methods, attackers, ceiling, COLOURS, MUTED, LINE)
+
+    return inline_svg(paint, "attacks", "bits by method of protection and attacker")
+
+
+def _paint(
+    axes: Axes,
+    methods: Sequence[MethodBits],
+    attackers: Sequence[str],
+    ceiling: float,
+    colours: Sequence[str],
+    muted: str,
+    line: str,
+) -> None:
+    step = 0.8 / max(len(attackers), 1)
+    for place, attacker in enumerate(attackers):
+        colour, shift = colours[place % len(colours)], (place - (len(attackers) - 1) / 2) * step
+        found = [(y, m.bits[place]) for y, m in enumerate(methods)]
+        points = [(y + shift, bits) for y, bits in found if bits is not None]
+        axes.plot(
+            [value for _, (value, _, _) in points],
+            [y for y, _ in points],
+            _MARKS[place % len(_MARKS)],
+            color=colour,
+            markersize=5,
+            label=attacker,
+            zorder=3,
+        )
+        for y, (_, low, high) in points:
+            axes.plot([low, high], [y, y], color=colour, linewidth=1.6)
+    axes.axvline(ceiling, color=muted, linewidth=1, linestyle="--")
+    axes.text(
+        ceiling, -0.62, f"log2 N = {ceiling:.1f} ", ha="right", va="center", color=muted, fontsize=8
+    )
+    axes.set_yticks(range(len(methods)), [each.name for each in methods])
+    axes.tick_params(axis="y", length=0)
+    axes.set_ylim(len(methods) - 0.5, -0.85)
+    axes.set_xlim(0, ceiling * 1.03)
+    axes.grid(axis="y", visible=False)
+    axes.grid(axis="x", color=line if line != BLACK else "#E6E6E6", linewidth=0.6)
+    axes.set_axisbelow(True)
+    axes.set_xlabel("bits of identity disclosed (mean), 95 % limits")
+    legend_above(axes)
