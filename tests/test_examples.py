@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from tests.attacks.conftest import corpora  # noqa: F401  a fixture
 
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
 
@@ -49,6 +52,21 @@ def test_your_function_is_called_before_the_threshold_and_at_it():
     lines = said("04_alert_your_own_function.py")
     assert any(re.fullmatch(r" +\d+ s  0\.8 bits in about \d+ s", line) for line in lines)
     assert [line for line in lines if "ALERT bits>0.8 for 5 s: 0." in line]
+
+
+@pytest.mark.slow
+def test_an_anonymiser_that_protects_nobody_is_found_out(tmp_path, corpora):  # noqa: F811
+    environment = {**os.environ, "MONITOR": str(Path(sys.executable).with_name("monitor"))}
+    command = ["sh", str(EXAMPLES / "08_test_your_anonymiser.sh"), str(corpora(readers=4)), "out"]
+    command += [f"{sys.executable} {EXAMPLES / 'quieter.py'}", "--template", "6", "--seconds", "2"]
+    command += ["--features", "f0"]
+    done = subprocess.run(
+        command, cwd=tmp_path, capture_output=True, text=True, check=True, env=environment
+    )
+    headline, unprotected = done.stdout.split("Unprotected:")[:2]
+    bits = [float(re.findall(r"([\d.]+) bits", said)[0]) for said in (headline, unprotected)]
+    assert bits[0] > 0.9 * bits[1] > 1.0, done.stdout
+    assert (tmp_path / "out" / "index.html").stat().st_size > 10_000
 
 
 @pytest.mark.slow

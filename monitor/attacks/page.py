@@ -49,7 +49,7 @@ def page(results: AttackResults) -> str:
                 "disclosure of a fitted rank law (MeanD). First: share of trials in which the "
                 "right reader came first. Mean rank: USC's linkability where enrolled speech is "
                 "protected, its singling out where it is clear; of the median reader and of the "
-                "most exposed 1 %. Epsilon: nats, with what it is at least."
+                "most exposed 1 %. TPR, and epsilon (nats) with what it is at least, at FPR 1e-2."
             ),
             table(MAIN_HEAD, main_table(results), names=3),
             bullet_list(_laws(results)),
