@@ -140,6 +140,7 @@ NAMES = {
         "demo_frames",
     ],
     "monitor.protectors": [
+        "Laplace",
         "McAdams",
         "Noise",
         "Program",

@@ -375,4 +375,71 @@ assert "| `overlap_bits` | by how much" in Path("docs/records.md").read_text()
 """,
 )
 
-TOYS = (FEATURE, METRIC, FIGURE, SOURCE, ACTION, KEY)
+PROTECTOR = Toy(
+    "A protector",
+    "upside",
+    {
+        "monitor/protectors/upside.py": '''"""Every sample with its sign turned, so much quieter."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from monitor.protectors.samples import checked
+from monitor.types import FloatArray
+
+__all__ = ["Upside"]
+
+
+class Upside:
+    """Turns the sign of every sample."""
+
+    latency_samples = 0
+
+    def __init__(self, decibels: float, rate: int) -> None:
+        self.rate, self._factor = rate, -(10 ** (-decibels / 20))
+
+    def process(self, samples: FloatArray) -> FloatArray:
+        """The samples, turned."""
+        return np.asarray(self._factor * checked(samples), np.float32)
+
+    def flush(self) -> FloatArray:
+        """Nothing."""
+        return np.empty(0, np.float32)
+
+    def reset(self) -> None:
+        """Nothing is remembered."""
+''',
+    },
+    {
+        "monitor/protectors/registry.py": (
+            'register("noise", _noise)',
+            """def _upside(setting: str, utterance: Utterance) -> Protector:
+    from monitor.protectors.upside import Upside
+
+    return Upside(_number(setting, "upside:6 (dB)"), utterance.rate)
+
+
+register("upside", _upside)
+register("noise", _noise)""",
+        ),
+        "tests/protectors/test_laws.py": ('LIGHT = ("none", ', 'LIGHT = ("upside:6", "none", '),
+    },
+    {},
+    """
+import subprocess, sys
+import numpy as np
+import soundfile
+from tests.sounds import RATE, synthetic
+laws = [f"tests/protectors/test_{name}.py" for name in ("laws", "registry")]
+pytest = "-m pytest -q -p no:cacheprovider -k".split()
+subprocess.run([sys.executable, *pytest, "upside or every or nobody", *laws], check=True)
+soundfile.write("talk.wav", synthetic(1.0), RATE, subtype="FLOAT")
+command = "protect talk.wav -o safe.wav --method upside:6"
+subprocess.run([sys.executable, "-m", "monitor", *command.split()], check=True)
+turned = soundfile.read("safe.wav")[0] / soundfile.read("talk.wav")[0]
+assert np.allclose(turned, -(10 ** -0.3), atol=1e-5)
+""",
+)
+
+TOYS = (FEATURE, METRIC, FIGURE, SOURCE, PROTECTOR, ACTION, KEY)

@@ -17,7 +17,7 @@ _ANY_RATE = 16_000
 
 
 @click.command("protect", short_help="Write recordings anew, the voice made harder to recognise.")
-@click.argument("recordings", type=click.Path(path_type=Path), metavar="FILE|DIR")
+@click.argument("recordings", type=click.Path(path_type=Path), metavar="FILE|DIR|FRAMES")
 @click.option(
     "-o",
     "--output",
@@ -32,7 +32,9 @@ _ANY_RATE = 16_000
     help="mcadams:0.8 bends formants (1 leaves them); pitch:4 moves the pitch by semitones, "
     "formant:1.15 multiplies all formants, voice:4,1.15 does both, whisper takes the voice away; "
     "of each but whisper NAME:random draws how far for each recording, NAME:speaker for each "
-    "speaker; noise:10 adds white noise at 10 dB; none changes nothing.",
+    "speaker; noise:10 adds white noise at 10 dB; none changes nothing. Of FRAMES laplace:15 adds "
+    "noise for which an epsilon of 15 a frame can be proved (laplace:15,1 with the norm to which "
+    "embeddings are clipped).",
 )
 @click.option(
     "--protector-command",
@@ -83,6 +85,7 @@ def command(
     monitor protect talk.flac -o safe.flac --method mcadams:0.8
     monitor protect voices/ -o safe/ --method voice:random     interrupted, it goes on where it was
     monitor protect talk.wav -o safe.wav --protector-command my-anonymiser
+    monitor protect frames -o noisy --method laplace:15      embeddings of monitor hear
 
     WAV and FLAC stay what they are, others become WAV. What a protector is worth is for you to
     measure: enroll and calibrate on clear speech, replay the protected; then enroll protected
@@ -110,6 +113,13 @@ def command(
     if command_timeout is not None and not (command_timeout and protector_command):
         raise UsageError("--command-timeout is the time of a --protector-command, above 0")
     method = f"command:{protector_command}" if method is None else method
+    name, _, setting = method.partition(":")
+    if name == "laplace":
+        from monitor.cli.protect_frames import protect_frames
+
+        return protect_frames(
+            recordings, output, setting, speaker=speaker, seed=seed, replace=replace
+        )
     going_on = (output / NAME).is_file()
     wanted = orders(recordings, output, speaker=speaker, replace=replace or going_on)
     for order in wanted:  # what makes no sense is refused before anything is written

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from monitor.lazy import lazily
 
 if TYPE_CHECKING:
+    from monitor.protectors.laplace import Laplace
     from monitor.protectors.mcadams import McAdams
     from monitor.protectors.noise import Noise
     from monitor.protectors.program import Program
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from monitor.protectors.vocoder import Vocoder
 
 __all__ = [
+    "Laplace",
     "McAdams",
     "Noise",
     "Program",
@@ -29,6 +31,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "Laplace": "laplace",
     "McAdams": "mcadams",
     "Noise": "noise",
     "Program": "program",

@@ -55,6 +55,10 @@ def make(method: str, utterance: Utterance) -> Protector:
         UsageError: there is none of that name, or it does not take the setting.
     """
     name, _, setting = method.partition(":")
+    if name == "laplace":
+        raise UsageError(
+            "laplace is for embeddings, not for audio: monitor protect FRAMES --method laplace:15"
+        )
     if name not in PROTECTORS:
         raise UsageError(f"no protector is called {name!r}; there are {', '.join(PROTECTORS)}")
     return PROTECTORS[name](setting, utterance)

@@ -86,6 +86,10 @@ def _of_folder(root: Path, output: Path, speaker: str | None) -> list[Order]:
                 f"{other.name} and {order.name} would both become {order.target.name}; rename one"
             )
     if not wanted:
+        if any(map(is_frames, recordings_below(root))):
+            raise UsageError(
+                f"{root.name or root} holds frames, no sound: of those --method laplace:15"
+            )
         raise CorpusError(f"no recording in {root.name or root}")
     return list(wanted.values())
 

@@ -30,9 +30,7 @@ def test_a_name_that_could_not_be_asked_for_is_refused(name):
 
 
 def test_a_name_that_nobody_registered_is_refused_with_those_there_are():
-    with pytest.raises(
-        UsageError, match="none, mcadams, pitch, formant, voice, whisper, noise, command"
-    ):
+    with pytest.raises(UsageError, match=r"there are none, mcadams, .*command$"):
         make("identity", Utterance(RATE))
 
 

@@ -10,13 +10,11 @@ import pytest
 import soxr
 
 from monitor.errors import UsageError
-from monitor.features.f0 import F0, LOWEST_LAG
-from monitor.features.f0 import RATE as F0_RATE
 from monitor.protectors import Utterance, Vocoder, make, world
 from monitor.protectors.vocoder import DRAWN_RATIOS, DRAWN_SEMITONES, moved
 from monitor.sources import File
 from monitor.types import Block
-from tests.protectors.vowels import FORMANTS, peaks, vowel
+from tests.protectors.vowels import FORMANTS, peaks, pitches, vowel
 from tests.sounds import RATE, synthetic
 
 pytest.importorskip("pyworld", reason="needs the extra vocoder")
@@ -25,12 +23,6 @@ pytest.importorskip("pyworld", reason="needs the extra vocoder")
 def protected(sound: np.ndarray, method: str, rate: int = RATE, **more: Any) -> np.ndarray:
     protector = make(method, Utterance(rate, **more))
     return np.concatenate((protector.process(sound), protector.flush()))
-
-
-def pitches(sound: np.ndarray, rate: int = RATE) -> np.ndarray:
-    """Of every voiced 10 ms, Hz, as the monitor hears them."""
-    heard = F0().process(soxr.resample(sound, rate, F0_RATE))
-    return np.asarray(F0_RATE / (heard.values + LOWEST_LAG))
 
 
 @pytest.fixture(scope="module")

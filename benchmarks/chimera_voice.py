@@ -1,0 +1,48 @@
+"""chimera-voice as a protector: a WAV on standard input, a WAV on standard output.
+
+    pip install -e '.[peers]'
+    monitor protect voices/ -o safe/ --protector-command 'python benchmarks/chimera_voice.py'
+        [--preset strong] [--key KEY] [--speakers N]
+
+The package (MIT, on the registry) says that no known algorithm recovers the speaker from what it
+makes, and that its preset strong makes recognition fail. Its `mask_array` is called as its page
+shows. From the key follow the pitch, the formants and the noise that a voice gets: without --key
+every recording has a key of its own, which nobody keeps; one KEY for all moves all alike. Without
+--speakers it looks by itself for how many people speak. It takes praat-parselmouth, which is GPL:
+nothing in monitor/ imports either.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import os
+import secrets
+import sys
+
+import soundfile
+
+
+def main() -> None:
+    for library in ("OMP", "OPENBLAS"):  # two threads wait for each other, at 7 times the CPU
+        os.environ.setdefault(f"{library}_NUM_THREADS", "1")
+    import chimera
+
+    words = argparse.ArgumentParser(description="chimera-voice between two pipes.")
+    words.add_argument("--preset", default="strong", choices=sorted(chimera.PRESETS))
+    words.add_argument("--key")
+    words.add_argument("--speakers", type=int)
+    asked = words.parse_args()
+    samples, rate = soundfile.read(io.BytesIO(sys.stdin.buffer.read()))
+    if samples.size:  # it fails on nothing
+        key = asked.key or secrets.token_hex(16)
+        samples = chimera.mask_array(
+            samples, rate, key=key, preset=asked.preset, n_speakers=asked.speakers
+        ).audio
+    made = io.BytesIO()
+    soundfile.write(made, samples, rate, format="WAV", subtype="FLOAT")
+    sys.stdout.buffer.write(made.getvalue())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,164 @@
+"""monitor protect of frames: Laplace noise on embeddings, and what it promises."""
+
+from __future__ import annotations
+
+import csv
+import io
+import secrets
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from monitor.cli.progress import progress_over
+from monitor.cli.saying import say
+from monitor.corpus.finding import find
+from monitor.errors import SourceError, StoreError, UsageError
+from monitor.features.tracks import join_runs
+from monitor.kinds import EMBEDDING
+from monitor.phrases import plural
+from monitor.protectors.laplace import Laplace
+from monitor.protectors.promise import EVERYBODY_BITS, empty_after, promises
+from monitor.run.status import INCOMPLETE
+from monitor.sources.frames import FramesFile, write_frames
+from monitor.sources.registry import is_frames
+from monitor.training.frames_folder import MANIFEST, orders, write_manifest
+
+if TYPE_CHECKING:
+    from monitor.protectors.promise import Promise
+
+__all__ = ["ACCOUNT", "protect_frames"]
+
+ACCOUNT = "accounting.csv"
+"""The file with what is promised, in the folder that is written."""
+
+
+def protect_frames(
+    frames: Path,
+    output: Path,
+    setting: str,
+    *,
+    speaker: str | None,
+    seed: int | None,
+    replace: bool,
+) -> int:
+    """Write a folder of ``monitor hear`` anew, with noise on its embeddings; its exit status.
+
+    Args:
+        frames: the folder.
+        output: another.
+        setting: ``EPSILON`` or ``EPSILON,C``.
+        speaker: who speaks in all of it; None where the folder says so.
+        seed: of the noise; None for one that nobody knows.
+        replace: whether what is there may be replaced.
+
+    Raises:
+        UsageError: the setting makes no sense, or there are recordings instead of frames.
+        StoreError: something is there and may not be replaced, or cannot be written.
+        SourceError: nothing could be read.
+    """
+    mechanism = Laplace.of(setting)
+    found = find(frames) if speaker is None else find(frames, speaker=speaker)
+    if not all(is_frames(recording.path) for recording in found.recordings):
+        raise UsageError("laplace is for embeddings: give a folder of monitor hear, not recordings")
+    wanted = orders(found, frames, output)
+    if (output / MANIFEST).exists() and not replace:
+        raise StoreError(f"{output} holds frames already; give --replace")
+    write_manifest(output, wanted)
+    seed = secrets.randbits(128) if seed is None else seed
+    problems, skipped, left_out = list(found.problems), set(), set()
+    counts: dict[str, tuple[int, float]] = {}
+    with progress_over(len(wanted), "protecting") as step:
+        for order in wanted:
+            step(order.source.name, 1)
+            try:
+                source = FramesFile(order.source)
+                tracks = source.brings.tracks
+                kept = {name: spec for name, spec in tracks.items() if spec.kind is EMBEDDING}
+                if not kept:
+                    raise SourceError(f"{source.label}: holds no embeddings")
+                name = order.target.relative_to(output).as_posix()
+                made = mechanism.protect(join_runs(list(source)), tracks, name=name, seed=seed)
+            except SourceError as error:
+                problems.append(str(error))
+                skipped.add(order)
+                continue
+            left_out |= tracks.keys() - kept.keys()
+            order.target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            write_frames(
+                order.target,
+                made.speech,
+                made.tracks,
+                {name: spec.size for name, spec in kept.items()},
+                {name: spec.frame_seconds for name, spec in kept.items()},
+                networks={name: spec.network for name, spec in kept.items()},
+            )  # no hashes: they would say which recording it was
+            count, seconds = counts.get(order.speaker, (0, 0.0))
+            of_each = {name: len(made.tracks[name].ticks) for name in kept}
+            heard = max(of_each[name] * spec.frame_seconds for name, spec in kept.items())
+            counts[order.speaker] = (count + sum(of_each.values()), seconds + heard)
+    if not counts:
+        raise SourceError("nothing was protected: " + "; ".join(problems[:3]))
+    write_manifest(output, [order for order in wanted if order not in skipped])
+    spent = promises(counts, mechanism.epsilon)
+    _write_account(output / ACCOUNT, mechanism, spent)
+    for problem in problems:
+        say(f"monitor: skipped: {problem}")
+    _tell(mechanism, spent, sorted(left_out), output)
+    return INCOMPLETE if problems else 0
+
+
+def _write_account(path: Path, mechanism: Laplace, spent: Sequence[Promise]) -> None:
+    """A line a speaker."""
+    from monitor.atomic import atomic_write, not_written
+
+    text = io.StringIO(newline="")
+    rows = csv.writer(text, lineterminator="\n")
+    rows.writerow(
+        ["speaker", "frames", "seconds", "epsilon_nats", "clip", "noise_scale", "delta",
+         "basic_nats", "advanced_nats", "optimal_nats", "most_evidence_bits"]
+    )  # fmt: skip
+    for each in spent:
+        bounds = (each.spent.basic_nats, each.spent.advanced_nats, each.spent.optimal_nats)
+        rows.writerow(
+            [each.speaker, each.spent.trials, f"{each.seconds:g}", f"{mechanism.epsilon:g}",
+             f"{mechanism.clip:g}", f"{mechanism.scale:.6g}", f"{each.delta:g}",
+             *(f"{bound:.6g}" for bound in (*bounds, each.most_bits))]
+        )  # fmt: skip
+    try:
+        with atomic_write(path) as file:
+            file.write(text.getvalue().encode())
+    except OSError as error:
+        raise not_written(path, error) from None
+
+
+def _tell(
+    mechanism: Laplace, spent: Sequence[Promise], left_out: Sequence[str], output: Path
+) -> None:
+    """What was done, what it promises, and that it soon promises nothing."""
+    say(
+        f"noise of scale {mechanism.scale:.4g} on every number of each embedding, which was "
+        f"clipped to an L1 norm of {mechanism.clip:g}: epsilon {mechanism.epsilon:g} a frame"
+    )
+    if left_out:
+        say(f"left out, since nothing is promised for them: {', '.join(left_out)}")
+    most = max(spent, key=lambda each: each.spent.trials)
+    say(
+        f"all {plural(most.spent.trials, 'frame')} of {most.speaker} ({most.seconds:.0f} s of "
+        f"speech) together: epsilon {most.spent.basic_nats:.4g} by basic, "
+        f"{most.spent.advanced_nats:.4g} by advanced, {most.spent.optimal_nats:.4g} by optimal "
+        f"composition (delta {most.delta:g})"
+    )
+    empty = sum(each.empty for each in spent)
+    limit = plural(empty_after(mechanism.epsilon), "frame")
+    if empty:
+        say(
+            f"the promise is empty for {empty} of {plural(len(spent), 'speaker')}: from {limit} on "
+            f"it allows {EVERYBODY_BITS:.0f} bits of evidence, which tell one from all others alive"
+        )
+    else:
+        say(f"no attacker has more than {most.most_bits:.3g} bits of evidence; from {limit} on the "
+            f"promise would be empty ({EVERYBODY_BITS:.0f} bits)")  # fmt: skip
+    say(
+        f"{output / ACCOUNT} has it for each speaker; when there is speech is not protected, and "
+        "one more release of the same speech spends as much again"
+    )
