@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -37,15 +36,12 @@ class Protection:
     seed: int | None = field(default=None, repr=False)
     speaker: str | None = None
 
-    def side(
-        self, monitor: Monitor, source: Source, labels: Sequence[str], *, allow_overlap: bool
-    ) -> ProtectedSide:
+    def side(self, monitor: Monitor, source: Source, *, allow_overlap: bool) -> ProtectedSide:
         """The protected side of a stream.
 
         Args:
             monitor: of the clear side, fresh and asked about the source.
             source: what will be heard.
-            labels: names of its recordings.
             allow_overlap: hear audio that was enrolled, too.
 
         Raises:
@@ -55,6 +51,8 @@ class Protection:
         from monitor.protectors.blocks import ProtectedBlocks
         from monitor.stream.pair import MonitorPair
 
+        live = isinstance(source, LiveSource)
+        labels = ("live",) if live else getattr(source, "labels", (source.label,))
         protector = ProtectedBlocks(
             self.method,
             labels,
@@ -62,7 +60,7 @@ class Protection:
             channel=monitor.settings.channel,
             seed=self.seed,
         )
-        if protector.latency_seconds is None and isinstance(source, LiveSource):
+        if protector.latency_seconds is None and live:
             raise UsageError(
                 f"{self.name} gives nothing before a recording is over, and cannot be heard live; "
                 "record, and replay that"

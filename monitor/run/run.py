@@ -172,14 +172,20 @@ class Run(Managed):
         self.source = _opened(source)
         self.monitor = monitor(self.source) if callable(monitor) else monitor
         self.monitor.fit_to(self.source, allow_overlap=self._allow_overlap)
+        if self._protect is not None:
+            self._side = self._protect.side(
+                self.monitor, self.source, allow_overlap=self._allow_overlap
+            )
         if self.source.brings.audio:  # what computes it fits as well
             self.monitor.front_end.make()
         self._stack.enter_context(self.source)
         self._labels: Sequence[str] = getattr(self.source, "labels", (self.source.label,))
         self._parts: tuple[Provenance, ...] | None = None
         start = start_record(self.monitor, self._labels)
-        if self._protect is not None:
-            self._open_protected(self._protect, start)
+        if self._side is not None:
+            start["protected"] = self._side.record()
+            start["notices"] += self._side.notices()
+            self._crossings = Crossings(start)
         self.rules = list(rules(self.monitor) if callable(rules) else rules)
         fit_rules(self.rules, self.actions, start)
         if self._ledger_file is not None:
@@ -191,14 +197,6 @@ class Run(Managed):
         if self._log is not None and self._log.plain:
             self._open_checkpoint(start)
         self.start = start if self._session is None else self._session.begin(start)
-
-    def _open_protected(self, protect: Protection, start: dict[str, Any]) -> None:
-        self._side = side = protect.side(
-            self.monitor, self.source, self._labels, allow_overlap=self._allow_overlap
-        )
-        start["protected"] = side.record()
-        start["notices"] += side.notices()
-        self._crossings = Crossings(start)
 
     def _open_checkpoint(self, start: Mapping[str, Any]) -> None:
         assert self._log is not None

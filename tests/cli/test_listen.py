@@ -81,6 +81,43 @@ def test_listen_gives_the_records_of_a_replay_and_their_lag(start, speaking):
     assert "speech" in err.splitlines()[-1]
 
 
+def test_both_sides_of_a_voice_are_heard_live(start, speaking):
+    options = ("--watch", "1272", "--features", "f0,phones,voice", "--protect", "mcadams:0.8")
+    process = start("listen", "--for", "9", *options, "--alert", "protected.bits>-60 for 2 s")
+    out, err = process.communicate(timeout=120)
+    found = records(out)
+    readings = [record for record in found if record["type"] == "reading"]
+    assert [reading["seconds"] for reading in readings] == [float(t) for t in range(1, 10)]
+    assert found[0]["protected"]["latency_seconds"] == pytest.approx(0.02, abs=0.001)
+    for reading in readings:
+        assert reading["protected"]["bits_by"] == "ignorant"
+        assert reading["protected"]["speech"] == pytest.approx(reading["speech"], abs=1.5)
+    # the protector moves formants: phones and the embedding notice, pitch does not
+    clear, safe = readings[-1], readings[-1]["protected"]
+    assert clear["bits"] != safe["bits"]
+    assert len(found[-1]["bought"]) >= 3
+    assert any(r["type"] == "alert" and r["field"] == "protected.bits" for r in found)
+    assert "an attacker who has not enrolled protected speech" in err.splitlines()[-1]
+
+
+def test_a_device_that_comes_back_goes_on_with_both_sides(start, virtual_microphone, shared):
+    virtual_microphone.play_file(shared / "speech" / READER, 120.0)
+    options = ("--watch", "1272", "--features", "f0", "--protect", "mcadams:random")
+    process = start("listen", "--for", "8", *options, "--reconnect", "60")
+    time.sleep(5)
+    virtual_microphone.stop()
+    virtual_microphone.start()
+    virtual_microphone.play_file(shared / "speech" / READER, 60.0, 20.0)
+    out, err = process.communicate(timeout=180)
+    found = records(out)
+    lost = [r for r in found if r["type"] == "gap" and r["reason"] == "device lost"]
+    assert len(lost) == 1, err
+    after = [r for r in found if r["type"] == "reading" and r["seconds"] > lost[0]["seconds"]]
+    assert after
+    assert all(reading["protected"]["attackers"]["ignorant"] for reading in after)
+    assert process.returncode == 4
+
+
 def test_the_bell_rings_on_the_terminal(start, speaking):
     """Although what the sound libraries write there goes nowhere."""
     ours, theirs = pty.openpty()

@@ -1,0 +1,141 @@
+"""--protect: bits before and after a protector, on the command line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import soundfile
+
+from monitor.population.population import Population, Speaker
+from monitor.records.schema import read_run
+from monitor.run import LogFile, Run
+from monitor.stream.monitor import Monitor
+from tests.sounds import RATE, synthetic
+
+METHOD = ("--features", "f0", "--watch", "19", "--protect", "mcadams:0.8")
+
+
+def attackers(record: dict[str, Any]) -> list[str]:
+    return list(record["protected"]["attackers"])
+
+
+def test_a_replay_tells_both_sides_and_of_whom(run, wav, tmp_path):
+    picture = tmp_path / "both.png"
+    found = run("replay", wav, *METHOD, "--plot", picture)
+    start, *rest = found.records
+    assert found.code == 0
+    assert start["protected"]["method"] == "mcadams:0.8"
+    assert attackers(start) == ["ignorant"]
+    assert all(record["protected"]["bits_by"] == "ignorant" for record in found.readings)
+    assert {row["bits"] for row in rest[-1]["bought"] if row["field"] == "bits"} == {1, 2, 3}
+    assert "for an attacker who has not enrolled protected speech; one who has" in found.err
+    *_, last = found.err.splitlines()
+    assert last.endswith(", to an attacker who has not enrolled protected speech")
+    assert picture.stat().st_size > 10_000
+
+
+def test_a_population_of_protected_speech_adds_who_knows_the_protector(run, wav, tmp_path):
+    known = tmp_path / "safe.npz"
+    Population.reference().only(["f0"]).save(known)
+    found = run("replay", wav, *METHOD, "--protected-population", known)
+    assert found.code == 0
+    assert attackers(found.records[0]) == ["ignorant", "lazy-informed"]
+    assert all(attackers(record) == attackers(found.records[0]) for record in found.readings)
+    assert "the stronger of an attacker who has enrolled" in found.err
+    other = Population.reference().only(["f0"])
+    speakers = [Speaker(f"x{each.name}") for each in other.speakers]
+    Population(speakers, other.offsets, other.features, other.laws).save(tmp_path / "other.npz")
+    refused = run("replay", wav, *METHOD, "--protected-population", tmp_path / "other.npz")
+    assert refused.code == 2
+    assert "holds other people than the clear one" in refused.complaint
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--protect", "hush"), "no protector is called 'hush'"),
+        (("--protect", "mcadams:loud"), "is not a setting such as mcadams:0.8"),
+        (("--protect", "mcadams:speaker"), "needs to know who speaks"),
+        (("--protect-seed", "3"), "--protect-seed goes with --protect METHOD"),
+        (("--protected-population", "a.npz"), "goes with --protect METHOD"),
+        (("--protect", "none", "--ledger", "a.db", "--watch", "19"), "leave out --ledger or"),
+        (("--protect", "none", "--each", "--summary", "a.csv"), "--protect is for one run"),
+        (("--alert", "protected.bits>2"), "needs a protected side"),
+        (("--protect", "none", "--protected-population", "no.npz"), "no.npz"),
+        (("--protect", "none", "--alert", "protected.gain_bits>1"), "protected.evidence_bits"),
+    ],
+)
+def test_what_does_not_go_together_is_refused(run, wav, tmp_path, monkeypatch, options, words):
+    monkeypatch.chdir(tmp_path)
+    found = run("replay", wav, "--features", "f0", *options)
+    assert found.code in (1, 2)
+    assert words in found.complaint
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_frames_hold_nothing_to_protect(run, talk, population):
+    found = run("replay", talk, "-p", population, "--protect", "none")
+    assert found.code == 2
+    assert "holds frames, no audio that could be protected" in found.complaint
+
+
+def test_listen_refuses_what_needs_the_whole_recording(run):
+    found = run("listen", "--features", "f0", "--protect", "command:cat")
+    assert found.code == 2
+    assert "cannot be heard live; record, and replay that" in found.complaint
+
+
+def test_an_alert_may_stand_on_the_protected_voice(run, wav):
+    found = run("replay", wav, *METHOD, "--alert", "protected.bits>-60 for 2 s")
+    assert found.code == 3
+    (alert,) = [record for record in found.records if record["type"] == "alert"]
+    assert alert["field"] == "protected.bits"
+    (there,) = [r for r in found.readings if r["seconds"] == alert["seconds"]]
+    assert alert["value"] == there["protected"]["bits"]
+
+
+def test_an_interrupted_replay_goes_on_with_the_same_draws(run, wav, tmp_path):
+    """Nobody gave a seed, so that only the checkpoint knows what was drawn."""
+    path = tmp_path / "run.jsonl"
+    options = ("--features", "f0", "--watch", "19", "--protect", "mcadams:random", "--jsonl", path)
+    monitor = Monitor(Population.reference(), ["f0"], "19", on_change="note")
+    with Run(wav, monitor, protect="mcadams:random", log=LogFile(path)) as begun:
+        for record in begun:
+            if record.get("seconds") == 5.0:
+                break
+    found = run("replay", wav, *options, "--resume")
+    assert found.code == 0
+    records = read_run(path)
+    assert [r["seconds"] for r in records if r["type"] == "reading"] == list(range(1, 13))
+    assert records[-1]["type"] == "end"
+    refused = run("replay", wav, *options)
+    assert "holds a finished run" in refused.complaint
+
+
+@pytest.mark.slow
+def test_the_protected_side_is_that_of_a_protected_file(run, tmp_path):
+    """The protected side is what a replay of monitor protect's file tells."""
+    clear, safe = tmp_path / "talk.wav", tmp_path / "safe.wav"
+    soundfile.write(clear, synthetic(8.0), RATE, subtype="FLOAT")
+    method = ("--protect", "noise:6", "--protect-seed", "4")
+    both = run("replay", clear, "--features", "f0,phones", "--watch", "19", *method)
+    done = run("protect", clear, "-o", safe, "--method", "noise:6", "--seed", "4")
+    assert done.code == 0
+    alone = run("replay", safe, "--features", "f0,phones", "--watch", "19")
+    for here, there in zip(both.readings, alone.readings, strict=True):
+        told = here["protected"]["attackers"]["ignorant"]
+        assert {key: there[key] for key in told} == told
+
+
+def test_the_help_says_which_voice_an_alert_stands_on(run):
+    text = " ".join(run("listen", "--help").out.split())
+    for words in ("protected.bits>3", "stands on the clear voice", "Nothing protected is stored"):
+        assert words in text, words
+
+
+def test_nothing_of_the_audio_is_stored(run, wav, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    run("replay", wav, *METHOD, "--jsonl", "a.jsonl")
+    assert [Path(each).name for each in tmp_path.iterdir()] == ["a.jsonl"]
