@@ -30,6 +30,7 @@ from monitor.alerts.actions.courier import Courier
 from monitor.features.channel import Channel
 from monitor.features.embedding_windows import SpeechWindows, window_spec
 from monitor.features.f0 import F0
+from monitor.features.f0_robust import RobustF0
 from monitor.features.identity import Identity
 from monitor.features.network import Network
 from monitor.features.phones import Phones
@@ -159,6 +160,7 @@ def speaker_model() -> Feature:
 
 FEATURES = {
     "f0": FeatureCase(F0, lambda: voice(3.0, 8000)),
+    "f0_robust": FeatureCase(RobustF0, lambda: voice(3.0, 8000)),
     "phones": FeatureCase(Phones, lambda: babble(30, pause_seconds=0.3)),
     "voice": FeatureCase(Voice, lambda: voice(9.0)),
     "identity": FeatureCase(identity, lambda: voice(9.0), 1e-5, (pytest.mark.weights,)),

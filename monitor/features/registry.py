@@ -42,11 +42,13 @@ class Registered:
         load: gives its class; what that imports may be slow, and is imported then.
         make: makes a fresh one; None where the class does, called without arguments.
         takes: what it is made of, ``"audio"`` or ``"words"``.
+        usual: whether it is heard where nobody chose.
     """
 
     load: Callable[[], Any]
     make: Callable[[], Feature] | None = None
     takes: str = "audio"
+    usual: bool = True
 
     def new(self) -> Feature:
         """A fresh feature."""
@@ -63,6 +65,7 @@ FEATURES: dict[str, Registered] = {
     "phones": Registered(partial(_class_of, "phones", "Phones")),
     "voice": Registered(partial(_class_of, "voice", "Voice")),
     "identity": Registered(partial(_class_of, "identity", "Identity")),
+    "f0_robust": Registered(partial(_class_of, "f0_robust", "RobustF0"), usual=False),
 }
 """Every feature that can be made by its name."""
 
@@ -179,7 +182,7 @@ def ready(name: str) -> bool:
 
 
 def defaults(among: Iterable[str] | None = None) -> tuple[str, ...]:
-    """The features to hear where nobody chose: all that are ready but for those superseded.
+    """The features to hear where nobody chose: all usual ones that are ready and not superseded.
 
     Args:
         among: what there is to choose from, such as the features of a population; None for all.
@@ -188,7 +191,8 @@ def defaults(among: Iterable[str] | None = None) -> tuple[str, ...]:
         >>> "f0" in defaults(), defaults(["voice", "f0"])
         (True, ('voice', 'f0'))
     """
-    able = tuple(filter(ready, FEATURES if among is None else among))
+    usual = (name for name, entry in FEATURES.items() if entry.usual)
+    able = tuple(filter(ready, usual if among is None else among))
     return tuple(name for name in able if not superseded(name, able))
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from monitor.features.f0 import RATE
 from monitor.types import TICKS_PER_SECOND, FloatArray
 from monitor.utility.edits import edits
 from monitor.utility.understanding import Understood
@@ -17,8 +18,8 @@ LONGEST_LAG_SECONDS = 0.5
 """By which a protected recording may come later, or earlier, than the clear one."""
 _FEWEST = 30
 """Frames voiced in both, below which no correlation is given: 0.3 s."""
-_SMALLEST = 1e-9
-"""Of the squared pitch: a variance below is that of one pitch, and rounding."""
+_STILL = (0.05, 0.95)
+"""Shares of the frames between which a pitch moves by more than its resolution, or not at all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +115,7 @@ def _correlation(here: FloatArray, there: FloatArray) -> tuple[float | None, str
         return None, f"{count} frames are voiced in both recordings, fewer than {_FEWEST}"
     one, other = here[both], there[both]
     for pitch, which in ((one, "clear"), (other, "protected")):
-        if pitch.var() <= _SMALLEST * float(np.mean(pitch**2)):
+        first, last = np.quantile(RATE / pitch, _STILL)
+        if last - first <= 1:  # a lag is all that is told apart
             return None, f"the pitch of the {which} recording does not move"
     return float(np.clip(np.corrcoef(one, other)[0, 1], -1.0, 1.0)), ""

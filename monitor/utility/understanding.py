@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from monitor.errors import UsageError
-from monitor.features.f0 import F0, LOWEST_LAG, RATE
+from monitor.features.f0 import LOWEST_LAG, RATE
+from monitor.features.f0_robust import RobustF0
 from monitor.features.resampling import Resampler
 from monitor.features.said_phones import said_phones
 from monitor.types import TICKS_PER_SECOND, FloatArray, IntArray
@@ -23,7 +24,8 @@ class Understood:
         seconds: its length.
         power: mean of the squared samples.
         phones: what the package's recogniser of English hears, in order, ARPAbet without stress.
-        pitch_hertz: shape (ticks,), every 10 ms, by the feature ``f0``; 0 where it is not voiced.
+        pitch_hertz: shape (ticks,), every 10 ms, by the feature ``f0_robust``; 0 where it is not
+            voiced.
     """
 
     seconds: float
@@ -54,7 +56,7 @@ def understand(samples: FloatArray, rate: int) -> Understood:
     phones = tuple(each.phone for each in said_phones(samples, rate))
     resampler = Resampler(rate, RATE)
     heard = np.concatenate([resampler.process(samples), resampler.flush()])
-    track = F0().process(heard)
+    track = RobustF0().process(heard)
     pitch = np.zeros(max(-(-heard.size * TICKS_PER_SECOND // RATE), 1 + _last(track.ticks)))
     pitch[track.ticks] = RATE / (track.values + LOWEST_LAG)
     power = float(np.mean(np.square(samples, dtype=np.float64)))
