@@ -56,7 +56,7 @@ class SpeechDraws:
     """
 
     draws: int = 6
-    seconds: float = 8.0
+    seconds: float = 6.0
     speeds: Sequence[float] = SPEEDS
     seed: int = 0
 

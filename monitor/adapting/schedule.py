@@ -7,8 +7,10 @@ from dataclasses import dataclass
 
 from monitor.errors import UsageError
 
-__all__ = ["Length", "rate"]
+__all__ = ["FINE_TUNING_STEPS", "Length", "rate"]
 
+FINE_TUNING_STEPS = 200
+"""Of a network that has learnt already, where nobody says (docs/attacks.md)."""
 _WARM_UP = 0.05
 
 

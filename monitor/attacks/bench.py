@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from monitor.adapting.schedule import Length
+from monitor.adapting.schedule import FINE_TUNING_STEPS, Length
 from monitor.attacks.attackers import ThreatModel
 from monitor.attacks.heard import HeardPiece
 from monitor.attacks.hearing import CLEAR, Hearing
@@ -83,7 +83,7 @@ class Bench:
     hearing: Hearing
     seed: int
     folder: Path
-    training: Length = field(default_factory=lambda: Length(steps=300))
+    training: Length = field(default_factory=lambda: Length(steps=FINE_TUNING_STEPS))
     told: Callable[[str], object] = lambda _: None
     notes: list[str] = field(default_factory=list)
 

@@ -35,10 +35,18 @@ from monitor.protocols import Feature
 from monitor.result_cache import ResultCache
 from monitor.training.calibrating import FEWEST_SPEAKERS
 
-__all__ = ["FEWEST_TRAINING", "ProtectStretch", "check_background", "semi_informed"]
+__all__ = [
+    "FEWEST_TRAINING",
+    "NETWORKS",
+    "ProtectStretch",
+    "check_background",
+    "semi_informed",
+]
 
 FEWEST_TRAINING = 10
 """Readers to train on; of fewer there is nothing to learn about others."""
+NETWORKS = "networks"
+"""The folder in which they are kept, private."""
 _TELL_SECONDS = 5.0
 _REPLICATES = 20
 
@@ -87,7 +95,7 @@ def check_background(background: Background) -> None:
 
 
 def semi_informed(bench: Bench, method: str) -> Mapping[str, str | Feature]:
-    """What this attacker hears with: the features asked for, ``voice`` by the network it picked.
+    """What this attacker hears with: what was asked for, and ``voice`` by the network it picked.
 
     Raises:
         UsageError: the background is too small, or torch is not installed.
@@ -95,15 +103,15 @@ def semi_informed(bench: Bench, method: str) -> Mapping[str, str | Feature]:
     """
     attacker = attacker_named("semi-informed")
     features: dict[str, str | Feature] = {name: name for name in bench.features}
-    if bench.background is None or "voice" not in features:
-        raise UsageError("semi-informed adapts the feature voice: it needs --background and voice")
+    if bench.background is None:
+        raise UsageError("semi-informed needs speech of readers apart: give --background")
     check_background(bench.background)
     held, training = apart(bench.background)
     network, problems = adapted(
         training,
         ProtectStretch(method, bench.attacker_seed),
         [method, bench.attacker_seed, program_of(method)],
-        ResultCache(bench.folder / "networks"),
+        ResultCache(bench.folder / NETWORKS),
         bench.training,
         progress=_Telling(bench, method),
         jobs=bench.hearing.jobs,

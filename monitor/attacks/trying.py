@@ -6,14 +6,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from monitor.adapting.adapted import check_torch
+from monitor.adapting.schedule import FINE_TUNING_STEPS, Length
 from monitor.atomic import not_written
-from monitor.attacks.attackers import ThreatModel, attacker_named
+from monitor.attacks.attackers import ATTACKERS, ThreatModel, attacker_named
 from monitor.attacks.attacking import attack, worth_trying
 from monitor.attacks.bench import Background, Bench
 from monitor.attacks.hearing import CLEAR, Hearing
 from monitor.attacks.measures import MEASURES
 from monitor.attacks.readers import PARTS, Amounts, Reader, Readers, readers_of
 from monitor.attacks.results import AttackResults, AttackRow, Settings
+from monitor.attacks.semi_informed import NETWORKS, check_background
 from monitor.corpus.finding import find
 from monitor.corpus.recordings import Corpus
 from monitor.errors import CorpusError, UsageError
@@ -41,7 +44,7 @@ class Wishes:
 
     Attributes:
         methods: of protection; ``none`` is tried first in any case.
-        attackers: names.
+        attackers: names; empty for all who can be tried with this background and installation.
         features: names; empty for those that are ready.
         amounts: how much speech.
         segments: L, of the table of enrolments.
@@ -49,6 +52,7 @@ class Wishes:
         seed: of all draws.
         jobs: processes that listen, or workers elsewhere.
         replicates: resamples of readers behind the limits.
+        training: how long an attacker trains a network.
     """
 
     methods: tuple[str, ...] = (CLEAR,)
@@ -60,6 +64,7 @@ class Wishes:
     seed: int = 0
     jobs: Jobs = 1
     replicates: int = REPLICATES
+    training: Length = field(default_factory=lambda: Length(steps=FINE_TUNING_STEPS))
 
 
 @dataclass(frozen=True)
@@ -89,8 +94,10 @@ class Preparation:
         tried = sum(p.seconds for p in bench.judged.pieces("trials"))
         enrolled = sum(p.seconds for p in bench.judged.pieces("enrolment"))
         for method in self.wishes.methods:
-            for _ in worth_trying(self.attackers, method):
-                total += enrolled + tried + (known if len(bench.features) > 1 else 0.0)
+            for attacker in worth_trying(self.attackers, method):
+                total += enrolled + tried
+                if len(bench.features) > 1 or attacker.trains:
+                    total += known * (2 if attacker.trains else 1)
         return total
 
 
@@ -118,12 +125,14 @@ def prepare(
         CorpusError: there is too little speech.
         StoreError: the folder cannot be written.
     """
-    attackers = tuple(attacker_named(name) for name in dict.fromkeys(wishes.attackers))
+    chosen = [attacker_named(name) for name in dict.fromkeys(wishes.attackers)]
     wishes = replace(wishes, methods=tuple(dict.fromkeys((CLEAR, *wishes.methods))))
     for method in wishes.methods:  # what makes no sense is refused before anything is heard
         make(method, Utterance(_ANY_RATE, "name", "speaker"))
-    if not background and (lacking := [a.name for a in attackers if a.needs_background]):
+    if not background and (lacking := [a.name for a in chosen if a.needs_background]):
         raise UsageError(f"{lacking[0]} needs speech of readers apart: give --background")
+    if any(each.trains for each in chosen):
+        check_torch()
     features = wishes.features or defaults()
     make_features(features)
     found = find(corpus)
@@ -132,10 +141,13 @@ def prepare(
     except OSError as error:
         raise not_written(folder, error) from error
     cache = ResultCache(folder / "heard", fresh=fresh)
+    if fresh:
+        ResultCache(folder / NETWORKS, fresh=True)
     judged = readers_of(
         found, corpus, wishes.amounts, session=wishes.session, jobs=wishes.jobs, progress=progress
     )
     behind = _background(background, judged, wishes, progress) if background else None
+    attackers, unable = _able(chosen, behind)
     bench = Bench(
         judged,
         behind,
@@ -145,8 +157,9 @@ def prepare(
         Hearing(cache, wishes.jobs),
         wishes.seed,
         folder,
+        wishes.training,
     )
-    problems = (*judged.problems, *(behind.problems if behind else ()))
+    problems = (*judged.problems, *(behind.problems if behind else ()), *unable)
     return Preparation(corpus.resolve().name, wishes, bench, attackers, problems)
 
 
@@ -167,7 +180,14 @@ def try_methods(
         CorpusError: no method could be tried.
     """
     wishes = prepared.wishes
-    bench = replace(prepared.bench, hearing=replace(prepared.bench.hearing, progress=heard))
+
+    def doing(what: str) -> None:
+        told(what)
+        heard(0.0)
+
+    notes: list[str] = []
+    hearing = replace(prepared.bench.hearing, progress=heard)
+    bench = replace(prepared.bench, hearing=hearing, told=doing, notes=notes)
     rows: list[AttackRow] = []
     measured: dict[str, Sequence[Figure]] = {}
     quiet = replace(bench, hearing=replace(bench.hearing, progress=lambda _: None))
@@ -204,8 +224,29 @@ def try_methods(
         settings,
         tuple(rows),
         {method: tuple(figures) for method, figures in measured.items() if figures},
+        notes=tuple(dict.fromkeys(notes)),
         problems=tuple(problems),
     )
+
+
+def _able(
+    chosen: Sequence[ThreatModel], background: Background | None
+) -> tuple[tuple[ThreatModel, ...], list[str]]:
+    """Those who were asked for; where nobody was, all who can be tried, and why others cannot."""
+    able, unable = [], []
+    for each in chosen or ATTACKERS.values():
+        if each.needs_background and background is None:
+            continue
+        try:
+            if each.trains and background is not None:
+                check_background(background)
+        except UsageError as error:
+            if chosen:
+                raise
+            unable.append(f"{each.name} is not tried: {error}")
+            continue
+        able.append(each)
+    return tuple(able), unable
 
 
 def _measured(bench: Bench, method: str) -> list[Figure]:

@@ -42,7 +42,8 @@ _DIR = click.Path(path_type=Path)
     "--attackers",
     type=Names(),
     metavar="NAME[,NAME]",
-    help="Who attacks, weaker ones first. [default: all that the options allow]",
+    help="Who attacks, weaker ones first. [default: all that the options and what is installed "
+    "allow]",
 )
 @click.option(
     "--features",
@@ -58,6 +59,19 @@ _DIR = click.Path(path_type=Path)
     metavar="DIR",
     help="Speech of other readers, that attackers learn from; may be given several times. Whoever "
     "is judged is left out of it.",
+)
+@click.option(
+    "--training-steps",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="How long the semi-informed attacker trains its network: a step takes a third to half a "
+    "second of a core. Equal seeds give equal networks. [default: 200]",
+)
+@click.option(
+    "--training-minutes",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="M",
+    help="The same by time, whatever the machine.",
 )
 @click.option(
     "--seconds",
@@ -115,6 +129,8 @@ def command(
     attackers: tuple[str, ...] | None,
     features: tuple[str, ...] | None,
     background: tuple[Path, ...],
+    training_steps: int | None,
+    training_minutes: float | None,
     seconds: float,
     template: float,
     segments: tuple[str, ...],
@@ -132,15 +148,16 @@ def command(
     monitor attack voices/ -o tested --method mcadams:0.8 --method mcadams:random --jobs 2
 
     ignorant attackers have templates of clear speech; lazy-informed ones protect the speech that
-    they enrol, with draws of their own; semi-informed ones train a network on protected speech,
-    too, and need --background. Of the figures the strongest attacker's is what protects: the page
-    DIR/index.html begins with it. DIR is laid out by reader and session; of ten readers with two
-    recordings of a minute each there is something to say, of fifty more.
+    they enrol, with draws of their own; semi-informed ones train a network on protected speech of
+    the --background, too, where the extra identity is installed. Of the figures the strongest
+    attacker's is what protects: the page DIR/index.html begins with it. DIR is laid out by reader
+    and session; of ten readers with two recordings of a minute each there is something to say, of
+    fifty more.
 
     No audio is written. Run again, an interrupted test goes on where it was; exit status 4 where
     something could not be used.
     """
-    from monitor.attacks.attackers import ATTACKERS
+    from monitor.adapting.schedule import FINE_TUNING_STEPS, Length
     from monitor.attacks.readers import SEGMENT_SECONDS, Amounts
     from monitor.attacks.trying import Wishes, prepare, try_methods
     from monitor.attacks.writing import KEPT, check_folder, write_results
@@ -155,9 +172,11 @@ def command(
     if abs(count - round(count)) > 1e-9:
         raise UsageError(f"--template {template:g} is no multiple of {SEGMENT_SECONDS:g} s")
     counts = _counts(segments)
-    if attackers is None:
-        able = (each for each in ATTACKERS.values() if background or not each.needs_background)
-        attackers = tuple(each.name for each in able)
+    if training_steps is not None and training_minutes is not None:
+        raise UsageError("give --training-steps or --training-minutes, not both")
+    training = Length(training_steps or FINE_TUNING_STEPS)
+    if training_minutes is not None:
+        training = Length(seconds=60 * training_minutes)
     check_folder(output)
     corpora = [find(place) for place in (corpus, *background)]
     files = [recording.path for recording in corpora[0]]
@@ -165,7 +184,8 @@ def command(
     amounts = Amounts(seconds, trials, round(count), max(round(count), *counts))
     wishes = Wishes(
         (*methods, *(f"command:{each}" for each in commands)),
-        attackers, features or (), amounts, counts, session, seed, processes(jobs, files),
+        attackers or (), features or (), amounts, counts, session, seed, processes(jobs, files),
+        training=training,
     )  # fmt: skip
     options: dict[str, Any] = {"folder": output / KEPT, "background": background, "fresh": fresh}
     with progress_over(sum(len(each.speakers) for each in corpora), "looking for speech") as step:

@@ -131,8 +131,6 @@ def test_too_few_readers_are_refused(bench):
     few = replace(corpus, recordings=tuple(r for r in corpus if r.speaker in long))
     with pytest.raises(UsageError, match="trains a network"):
         check_background(Background(((few, root),), readers))
-    with pytest.raises(UsageError, match="voice"):
-        semi_informed(replace(bench, features=("f0",)), "played")
     with pytest.raises(UsageError, match="--background"):
         semi_informed(replace(bench, background=None), "played")
 
