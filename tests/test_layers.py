@@ -35,7 +35,7 @@ LAYERS = [
     {"features", "population", "sources", "sinks", "plots", "tables"},
     {"corpus", "stream", "alerts", "evaluation"},
     {"adapting", "attributes", "ledger", "protectors", "training", "utility", "web"},
-    {"attacks", "run"},
+    {"attacks", "experiment", "run"},
     {"cli"},
 ]
 LEVEL = {room: level for level, rooms in enumerate(LAYERS) for room in rooms}

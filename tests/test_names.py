@@ -169,6 +169,7 @@ NAMES = {
         "Stateful",
         "ThresholdForecast",
     ],
+    "monitor.experiment": ["Experiment", "ExperimentSettings", "experiment"],
     "monitor.records": ["Key", "RECORDS", "Record", "SCHEMA", "SCHEMA_VERSION", "read_run"],
     "monitor.run": ["LedgerFile", "LogFile", "Protection", "Run"],
     "monitor.sinks": ["JsonLines", "RunBuffer", "LiveCurve", "LiveView", "ReplayProgress"],

@@ -22,8 +22,9 @@ from monitor.version import __version__
 __all__ = ["cli", "main"]
 
 COMMANDS = (
-    *("demo", "listen", "replay", "enroll", "calibrate", "hear", "score", "evaluate", "plot"),
-    *("view", "export", "protect", "attack", "ledger", "devices", "doctor", "completion"),
+    *("demo", "listen", "replay", "enroll", "calibrate", "hear", "score", "evaluate"),
+    *("experiment", "plot", "view", "export", "protect", "attack", "ledger", "devices", "doctor"),
+    "completion",
 )
 
 
@@ -67,6 +68,7 @@ def cli(context: click.Context, config: str | None) -> None:
     monitor hear PEOPLE -o FRAMES       hear a corpus once, for both
     monitor score PEOPLE -o scores.npz  who sounds like whom, for evaluate
     monitor evaluate scores.npy         every metric of the papers on scores of your own
+    monitor experiment PEOPLE -o DIR    tables and figures of a corpus, as a short paper
     monitor protect talk.flac -o OUT    write it anew, the voice harder to recognise
     monitor attack PEOPLE -o DIR        test an anonymiser: what attackers still learn
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby
 from typing import Any
@@ -46,6 +46,7 @@ def evaluate(
     delta: float = DELTA,
     among: Iterable[float] = (),
     notes: Sequence[str] = (),
+    only: Collection[str] | None = None,
     progress: Callable[[str], object] | None = None,
 ) -> Report:
     """Every metric of the papers on the scores of one system.
@@ -65,6 +66,7 @@ def evaluate(
         among: numbers of people: adds IdR and MeanD among so many, see
             `monitor.evaluation.among`.
         notes: what to say beside the figures.
+        only: keys of families, such as ``"srd"``, where not all are wanted: it takes less time.
         progress: called `steps` times, with what comes next.
 
     Returns:
@@ -83,6 +85,8 @@ def evaluate(
     """
     if replicates < 0:
         raise UsageError(f"replicates={replicates}: give 0 or more")
+    if strange := sorted(set(only or ()) - {family.key for family in families()}):
+        raise UsageError(f"only={strange[0]!r}: there is no such family of metrics")
     sizes = crowds.sizes(among) if (among := tuple(among)) else ()
     context = EvaluationContext.of(
         scores, replicates, seed, dev=dev, ties=ties, roles=roles, epsilon=epsilon, delta=delta,
@@ -98,7 +102,8 @@ def evaluate(
     for family in families():
         if progress is not None:
             progress(family.title)
-        if not all(context.has(need) for need in family.needs):
+        wanted = only is None or family.key in only
+        if not (wanted and all(context.has(need) for need in family.needs)):
             continue
         found = family.compute(context)
         made = tuple(found.figures)

@@ -8,23 +8,18 @@ from __future__ import annotations
 import html
 import io
 import re
-import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from monitor.plots.canvas import STYLE
+from monitor.plots.palette import PAGE, Palette, styled
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
-__all__ = ["COLOURS", "INK", "LINE", "MUTED", "inline_svg"]
+__all__ = ["COLOURS", "INK", "LINE", "MUTED", "inline_figure", "inline_svg", "standalone_svg"]
 
-INK, MUTED, LINE = "#010101", "#020202", "#030303"
-"""Stand-ins, exchanged for ``var(--ink)``, ``var(--muted)`` and ``var(--line)``."""
-
-COLOURS = tuple(f"#0a0b0{i}" for i in range(1, 7))
-"""Stand-ins for ``var(--s1)`` to ``var(--s6)``, the colours of the systems."""
-
+INK, MUTED, LINE, COLOURS = PAGE.ink, PAGE.muted, PAGE.line, PAGE.colours
 _VARIABLES = {INK: "ink", MUTED: "muted", LINE: "line"} | {
     colour: f"s{i}" for i, colour in enumerate(COLOURS, start=1)
 }
@@ -47,40 +42,59 @@ def inline_svg(paint: Callable[[Axes], object], name: str, description: str) -> 
         >>> "var(--ink)" in picture, 'aria-label="a &lt;line&gt;"' in picture
         (True, True)
     """
-    import matplotlib.style
-    from matplotlib.backends.backend_svg import FigureCanvasSVG
-    from matplotlib.figure import Figure
 
-    style = {
-        **STYLE,
-        "svg.fonttype": "none",
-        "font.size": 9,
-        "axes.edgecolor": MUTED,
-        "axes.labelcolor": INK,
-        "axes.grid": True,
-        "axes.axisbelow": True,
-        "grid.color": LINE,
-        "grid.linewidth": 0.6,
-        "text.color": INK,
-        "xtick.color": MUTED,
-        "ytick.color": MUTED,
-        "xtick.labelcolor": INK,
-        "ytick.labelcolor": INK,
-        "legend.frameon": False,
-        "legend.fontsize": 8,
-        "lines.linewidth": 1.6,
-    }
-    with warnings.catch_warnings(), matplotlib.style.context(["default", style]):
-        warnings.filterwarnings("ignore", message="Glyph .* missing from")
-        figure = Figure(figsize=_INCHES, dpi=72, layout="constrained")
+    def alone(figure: Figure) -> None:
+        paint(figure.add_subplot())
+
+    return inline_figure(alone, name, description, _INCHES)
+
+
+def inline_figure(
+    paint: Callable[[Figure], object], name: str, description: str, inches: tuple[float, float]
+) -> str:
+    """As `inline_svg`, of a figure of several pairs of axes.
+
+    Args:
+        paint: draws on the figure, with the colours of this module.
+        name: of the picture, unique in its page: letters only.
+        description: what it shows, for those who do not see it.
+        inches: width and height, at 72 dots an inch.
+    """
+    from matplotlib.backends.backend_svg import FigureCanvasSVG
+
+    with styled(PAGE, inches) as figure:
         FigureCanvasSVG(figure)
         figure.patch.set_visible(False)
-        axes = figure.add_subplot()
-        axes.patch.set_visible(False)
-        paint(axes)
+        paint(figure)
+        for axes in figure.axes:
+            axes.patch.set_visible(False)
         text = io.StringIO()
         figure.savefig(text, format="svg", metadata={"Date": None})
     return _tidy(text.getvalue(), name, description)
+
+
+def standalone_svg(inline: str, palette: Palette) -> str:
+    """A picture of `inline_figure` as a file of its own, on white, in the colours of a palette.
+
+    Example:
+        >>> from monitor.plots.palette import PRINT
+        >>> picture = inline_svg(lambda axes: axes.plot([0, 1], color=INK), "a", "a line")
+        >>> "var(" in standalone_svg(picture, PRINT)
+        False
+    """
+    for stand_in, colour in zip(_stand_ins(PAGE), _stand_ins(palette), strict=True):
+        inline = inline.replace(f"var(--{_VARIABLES[stand_in]})", colour)
+    head, body = inline.split(">", 1)
+    (box,) = re.findall(r'viewBox="0 0 ([\d.]+) ([\d.]+)"', head)
+    return (
+        f'{head} xmlns="http://www.w3.org/2000/svg" width="{box[0]}" height="{box[1]}" '
+        'font-family="DejaVu Sans, sans-serif"><rect width="100%" height="100%" fill="#fff"/>'
+        f"{body}"
+    )
+
+
+def _stand_ins(palette: Palette) -> tuple[str, ...]:
+    return (palette.ink, palette.muted, palette.line, *palette.colours)
 
 
 def _tidy(text: str, name: str, description: str) -> str:

@@ -1,0 +1,22 @@
+"""SRD's experiments on any corpus: its sweeps, tables and figures, and one page that tells them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from monitor.lazy import lazily
+
+if TYPE_CHECKING:
+    from monitor.experiment.report.results import Experiment
+    from monitor.experiment.running import experiment
+    from monitor.experiment.settings import ExperimentSettings
+
+__all__ = ["Experiment", "ExperimentSettings", "experiment"]
+
+_HOMES = {
+    "Experiment": "report.results",
+    "ExperimentSettings": "settings",
+    "experiment": "running",
+}
+
+__getattr__, __dir__ = lazily(__name__, _HOMES)

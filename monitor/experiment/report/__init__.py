@@ -1,0 +1,1 @@
+"""What is written of an experiment: tables, a page, and everything as JSON."""

@@ -1,0 +1,110 @@
+"""Everything that an experiment found, as JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from monitor.atomic import atomic_write, not_written
+from monitor.experiment.cells.making import MeasuredCell
+from monitor.experiment.findings.answer import CorpusAnswer
+from monitor.experiment.findings.questions import QUESTIONS, summary
+from monitor.experiment.panels import Panel
+from monitor.experiment.settings import ExperimentSettings
+from monitor.version import __version__
+
+__all__ = ["KIND", "Experiment", "save_results"]
+
+KIND = "experiment"
+_SCHEMA = 1
+_WORKING = ("resampled", "left_out")
+"""What only limits are made of."""
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """What an experiment found.
+
+    Attributes:
+        name: of the corpus.
+        settings: what was asked for.
+        panels: who took part.
+        cells: what was measured, those of the tables first.
+        findings: what it says in words.
+        frame_counts: by feature how often each bin was heard.
+        problems: a line for what could not be used.
+    """
+
+    name: str
+    settings: ExperimentSettings
+    panels: Sequence[Panel]
+    cells: Sequence[MeasuredCell]
+    findings: Sequence[CorpusAnswer]
+    frame_counts: Mapping[str, Sequence[int]]
+    problems: tuple[str, ...] = ()
+
+    @property
+    def tables(self) -> list[MeasuredCell]:
+        """The cells of the tables."""
+        return [c for c in self.cells if c.panel.purpose == "tables" and c.systems]
+
+    @property
+    def systems(self) -> list[str]:
+        """All systems, in the order of their colours."""
+        return list(dict.fromkeys(name for cell in self.cells for name in cell.systems))
+
+    def about(self, question: str) -> list[CorpusAnswer]:
+        """The findings about a question."""
+        return [each for each in self.findings if each.question == question]
+
+    def plain(self) -> dict[str, Any]:
+        """As JSON."""
+        return {
+            "schema": _SCHEMA,
+            "kind": KIND,
+            "program": __version__,
+            "corpus": self.name,
+            "problems": list(self.problems),
+            "settings": self.settings.plain(),
+            "panels": [panel.plain() for panel in self.panels],
+            "answers": {
+                question.key: {
+                    "question": question.text,
+                    "paper": question.paper,
+                    "corpus": summary(self.about(question.key)),
+                }
+                for question in QUESTIONS
+            },
+            "findings": [each.plain() for each in self.findings],
+            "cells": [_plain(cell) for cell in self.cells],
+            "frame_counts": {name: list(each) for name, each in self.frame_counts.items()},
+        }
+
+
+def save_results(found: Experiment, path: Path) -> None:
+    """Write everything as JSON (mode 0600), at once or not at all.
+
+    Raises:
+        StoreError: the place cannot be written.
+    """
+    try:
+        with atomic_write(path) as file:
+            file.write(json.dumps(found.plain(), allow_nan=False, indent=1).encode())
+    except OSError as error:
+        raise not_written(path, error) from error
+
+
+def _plain(cell: MeasuredCell) -> dict[str, Any]:
+    return {
+        "purpose": cell.panel.purpose,
+        "session": cell.panel.session,
+        "T": cell.test_seconds,
+        "D": cell.template_seconds,
+        "systems": {
+            name: {key: value for key, value in found.items() if key not in _WORKING}
+            for name, found in cell.systems.items()
+        },
+    }
