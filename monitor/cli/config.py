@@ -61,7 +61,11 @@ def _defaults(path: Path, command: click.Command, table: Any, where: str) -> dic
             found[name] = _defaults(path, further[name], value, f"{where}.{name}")
         elif name in options and not isinstance(value, dict):
             option = options[name]
-            found[str(option.name)] = _given(option, value)
+            if option.is_flag and isinstance(option.flag_value, str):  # one of several
+                if value is True:
+                    found[str(option.name)] = option.flag_value
+            else:
+                found[str(option.name)] = _given(option, value)
         else:
             raise UsageError(
                 f"--config {path}: monitor {where.replace('.', ' ')} takes no such --{name}"

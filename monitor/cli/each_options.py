@@ -28,6 +28,10 @@ if TYPE_CHECKING:
 __all__ = ["Each", "OneOfMany", "each_options"]
 
 SUFFIXES = (".csv", ".parquet")
+MOST_NAMED = 20
+"""Recordings with an alert that are named; the summary has all."""
+LAST = (("evidence_bits", "bits of evidence at its end"), ("bits", "bits at its end"))
+"""What is said of their last reading: the first that there is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,7 +207,7 @@ class Each:
         """
         from monitor.cli.jobs import UNKNOWN_SECONDS, processes_for, seconds_of
         from monitor.cli.progress import progress_over
-        from monitor.run.each import hear_each, recordings_of
+        from monitor.run.each import hear_each, known_already, recordings_of
         from monitor.run.status import worst
         from monitor.run.summary_file import SummaryFile
         from monitor.sinks.standing import spare
@@ -220,24 +224,20 @@ class Each:
         workers, began, rows = processes_for(jobs, known), time.monotonic(), []
         sent = one if isinstance(workers, int) else one.elsewhere()
         with SummaryFile(self.summary, one.settings(), resume=resume, replace=replace) as summary:
+            there, left = known_already(recordings, summary)
+            minutes = sum(lengths[path] for path in left) / 60
+            heard = hear_each(left, sent, summary, workers, reads=sent.needs(), alike=sent.marks)
             try:
-                with (
-                    progress_over(sum(lengths.values()) / 60, "measuring", "min") as step,
-                    closing(
-                        hear_each(
-                            recordings, sent, summary, workers, reads=sent.needs(), alike=sent.marks
-                        )
-                    ) as done,
-                ):
-                    for row in done:
-                        step(row.path.name, lengths[row.path] / 60)
+                with progress_over(minutes, "measuring", "min") as step, closing(heard) as done:
+                    for count, row in enumerate(done, 1):
+                        step(f"{count} of {len(left)}: {row.path.name}", lengths[row.path] / 60)
                         rows.append(row)
             except (KeyboardInterrupt, MonitorError):
                 say("monitor: to go on later, run the same command with --resume")
                 raise
-        tell(rows, time.monotonic() - began)
+        tell(there, rows, time.monotonic() - began)
         say(f"monitor: the summary is {self.summary}")
-        return worst(row.status for row in rows)
+        return worst(row.status for row in (*there, *rows))
 
 
 def _absolute(name: str | None) -> str | None:
@@ -247,26 +247,34 @@ def _absolute(name: str | None) -> str | None:
     return name if name is None or not Path(name).exists() else str(absolute(Path(name)))
 
 
-def tell(rows: Sequence[SummaryRow], took: float) -> None:
-    """Say what came of the recordings, those with an error by name.
+def tell(there: Sequence[SummaryRow], heard: Sequence[SummaryRow], took: float) -> None:
+    """Say what came of the recordings, those with an error or an alert by name.
 
     Args:
-        rows: of all.
+        there: those that were in the summary already.
+        heard: those that were heard now.
         took: wall seconds.
     """
-    from monitor.phrases import plural
+    from monitor.phrases import clock_time, plural
+    from monitor.sinks.in_words import number
 
-    for row in rows:
-        if row.cells["error"]:
-            say(f"monitor: {row.cells['recording']}: {row.cells['error']}")
-    heard = [row for row in rows if row.heard]
+    every = [row.cells for row in (*there, *heard)]
+    for cells in every:
+        if cells["error"]:
+            say(f"monitor: {cells['recording']}: {cells['error']}")
+    over = [cells for cells in every if cells["first_alert_seconds"]]
+    for cells in over[:MOST_NAMED]:
+        at = clock_time(float(cells["first_alert_seconds"]))
+        last = (f"; {number(float(cells[name]))} {said}" for name, said in LAST if cells[name])
+        say(f"monitor: {cells['recording']}: an alert at {at}{next(last, '')}")
+    if len(over) > MOST_NAMED:
+        say(f"monitor: and {len(over) - MOST_NAMED} more, which are in the summary")
     seconds = sum(float(row.cells["seconds"] or 0.0) for row in heard)
     speed = f", {seconds / took:.0f} times real time" if seconds and took else ""
-    there = f"; {len(rows) - len(heard)} there already" if len(heard) < len(rows) else ""
-    raised = sum(row.cells["alerts"] != "0" for row in rows)
+    known = f"; {len(there)} there already" if there else ""
     say(
-        f"measured {plural(len(heard), 'recording')} ({seconds / 60:.1f} min{speed}){there}; "
-        f"an alert was raised in {raised}"
+        f"measured {plural(len(heard), 'recording')} ({seconds / 60:.1f} min{speed}){known}; "
+        f"an alert was raised in {len(over)}"
     )
 
 

@@ -21,7 +21,7 @@ from monitor.workers import Jobs, absolute, each_in_order
 if TYPE_CHECKING:
     from monitor.run.run import Run
 
-__all__ = ["SummaryRow", "hear_each", "recordings_of"]
+__all__ = ["SummaryRow", "hear_each", "known_already", "recordings_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,12 +31,10 @@ class SummaryRow:
     Attributes:
         path: the recording.
         cells: by column, as text.
-        heard: whether it was heard now; False where the summary had it already.
     """
 
     path: Path
     cells: dict[str, str]
-    heard: bool
 
     @property
     def status(self) -> int:
@@ -71,6 +69,28 @@ def recordings_of(names: Sequence[str]) -> list[Path]:
     return sorted(found.values(), key=lambda path: natural(path.as_posix()))
 
 
+def known_already(
+    recordings: Sequence[Path], summary: SummaryFile
+) -> tuple[list[SummaryRow], list[Path]]:
+    """Which recordings a summary has, known again by name and content, and which are to be heard.
+
+    Args:
+        recordings: from `recordings_of`.
+        summary: opened.
+
+    Returns:
+        the lines of those that it has, and the others.
+    """
+    there, left = [], []
+    for path in recordings:
+        name = name_of(path)
+        if name in summary.rows and summary.has(name, _fingerprint(path)):
+            there.append(SummaryRow(path, dict(summary.rows[name])))
+        else:
+            left.append(path)
+    return there, left
+
+
 def hear_each(
     recordings: Sequence[Path],
     opened: Callable[[Path], Run],
@@ -80,15 +100,13 @@ def hear_each(
     reads: Sequence[Path] = (),
     alike: Callable[[], object] = lambda: None,
 ) -> Generator[SummaryRow, None, None]:
-    """Hear every recording that the summary has not, and write its line.
+    """Hear every recording, and write its line; a broken one is a line with its error.
 
-    A recording is known again by name and content. A broken one is a line with its error. When all
-    are done the summary is put in order; until then a kill loses what is just being heard.
-
-    The processes send their lines here, where they are written as they come.
+    The processes send their lines here, where each is written as it comes: a kill loses what is
+    just being heard, one recording a process. When all are done the summary is put in order.
 
     Args:
-        recordings: from `recordings_of`.
+        recordings: those of `known_already` that are left.
         opened: gives the run of a recording, fresh; picklable where there are several processes.
         summary: opened.
         jobs: processes, or a cluster; the summary does not depend on it.
@@ -96,21 +114,14 @@ def hear_each(
         alike: as of `monitor.workers.each_in_order`.
 
     Yields:
-        each line, in the order of the recordings; those that were there first.
+        each line, in the order of the recordings.
 
     Raises:
         StoreError: the summary cannot be written.
         MonitorError: a process was ended from outside, or workers elsewhere are lost or unfit.
     """
-    left = []
-    for path in recordings:
-        name = name_of(path)
-        if name in summary.rows and summary.has(name, _fingerprint(path)):
-            yield SummaryRow(path, dict(summary.rows[name]), heard=False)
-        else:
-            left.append(path)
     work = partial(_hear, opened, summary.settings)
-    tasks = [_Task(name_of(path), absolute(path)) for path in left]
+    tasks = [_Task(name_of(path), absolute(path)) for path in recordings]
     made = each_in_order(
         work,
         tasks,
@@ -120,8 +131,8 @@ def hear_each(
         arrived=summary.append,
     )
     with closing(made) as rows:
-        for path, row in zip(left, rows, strict=True):
-            yield SummaryRow(path, row, heard=True)
+        for path, row in zip(recordings, rows, strict=True):
+            yield SummaryRow(path, row)
     summary.finish()
 
 

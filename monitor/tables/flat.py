@@ -59,9 +59,20 @@ def flat(reading: Mapping[str, Any]) -> dict[str, Any]:
         elif name == "bystanders":
             row |= {f"bystander.{each['name']}": each["probability"] for each in value}
         elif isinstance(value, Mapping):
-            row |= {f"{name}.{part}": _joined(each) for part, each in value.items()}
+            row |= _under(name, value)
         elif name != "type":
             row[name] = value
+    return row
+
+
+def _under(name: str, value: Mapping[str, Any]) -> dict[str, Any]:
+    row: dict[str, Any] = {}
+    for part, each in value.items():
+        if part == "attackers":
+            for who, figures in each.items():
+                row |= _under(f"{name}.{who}", figures)
+        else:
+            row[f"{name}.{part}"] = "+".join(each) if isinstance(each, list) else each
     return row
 
 
@@ -72,10 +83,6 @@ def _of_crowd(among: Mapping[str, Any]) -> dict[str, Any]:
     if favourite is not None:
         row[f"{under}favourite"], row[f"{under}favourite_probability"] = favourite
     return row
-
-
-def _joined(value: Any) -> Any:
-    return "+".join(value) if isinstance(value, list) else value
 
 
 def columns_of(
@@ -93,6 +100,8 @@ def columns_of(
     features = _each(name for reading in readings for name in reading.get("features", ()))
     crowds = sorted({each["people"] for reading in readings for each in reading.get("among") or ()})
     named = _each(who for reading in readings for who, _ in reading.get("top", ()))
+    sides = [reading["protected"] for reading in readings if "protected" in reading]
+    attackers = _each(who for side in sides for who in side["attackers"])
     others = _each(each["name"] for reading in readings for each in reading.get("bystanders", ()))
     found: list[Column] = []
     for key in READING.keys:
@@ -111,6 +120,13 @@ def columns_of(
             under, who = ("posterior", named) if key.name == "top" else ("bystander", others)
             if posterior:
                 found += [Column(f"{under}.{name}", "number", key.meaning) for name in who]
+        elif key.name == "protected":
+            parts = dict(schema["properties"])
+            of_attacker = parts.pop("attackers")["additionalProperties"]["properties"]
+            if sides:
+                found += _columns(key, parts, "protected.")
+            for attacker in attackers:
+                found += _columns(key, of_attacker, f"protected.{attacker}.")
         elif "properties" in schema:
             found += _columns(key, schema["properties"], f"{key.name}.")
         else:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import click
 import pytest
+
+from monitor.cli import COMMANDS, cli
+from monitor.cli.config import defaults_from
 
 
 def test_options_are_those_typed_and_what_is_typed_counts_more(run, talk, population, tmp_path):
@@ -54,3 +58,48 @@ def test_what_is_no_option_is_refused_in_one_line(run, talk, tmp_path, text, wor
     done = run("--config", config, "replay", talk)
     assert done.code == 2
     assert words in done.complaint
+
+
+def commands() -> list[tuple[str, click.Command]]:
+    top = cli.make_context("monitor", [], resilient_parsing=True)
+    found = [(name, cli.get_command(top, name)) for name in COMMANDS]
+    return [(name, command) for name, command in found if command is not None]
+
+
+@pytest.mark.parametrize("command", [each for _, each in commands()], ids=COMMANDS)
+def test_every_option_of_every_command_can_stand_in_a_file(command, tmp_path):
+    def given(each: click.Command) -> dict[str, object]:
+        options = [o for o in each.params if isinstance(o, click.Option)]
+        named = {o.opts[-1].lstrip("-"): True if o.is_flag else "7" for o in options}
+        parts = getattr(each, "commands", {})
+        return named | {name: given(part) for name, part in parts.items()}
+
+    def text(table: dict[str, object], where: str) -> str:
+        plain = {k: v for k, v in table.items() if not isinstance(v, dict)}
+        lines = [f"{k} = {'true' if v is True else repr(v)}" for k, v in plain.items()]
+        inner = [text(v, f"{where}.{k}") for k, v in table.items() if isinstance(v, dict)]
+        return "\n".join([f"[{where}]", *lines, *inner])
+
+    def parameters(each: click.Command) -> set[str]:
+        own = {str(o.name) for o in each.params if isinstance(o, click.Option)}
+        return own | set(getattr(each, "commands", {}))
+
+    config = tmp_path / "all.toml"
+    config.write_text(text(given(command), str(command.name)))
+    found = defaults_from(config, list(COMMANDS), command)
+    assert set(found) == parameters(command)
+    for name, part in getattr(command, "commands", {}).items():
+        assert set(found[name]) == parameters(part)
+
+
+def test_one_of_several_flags_in_a_file(run, talk, population, tmp_path):
+    recorded, config = tmp_path / "talk.jsonl", tmp_path / "us.toml"
+    run("replay", talk, "-p", population, "--step", 10, "--jsonl", recorded)
+    for line, first in (("csv = true", "run,"), ("parquet = false\ncsv = true", "run,")):
+        config.write_text(f"[export]\n{line}\n")
+        assert run("--config", config, "export", recorded).out.startswith(first)
+    config.write_text("[export]\ncsv = false\n")
+    assert "--csv or --parquet" in run("--config", config, "export", recorded).complaint
+    config.write_text(f"[export]\noutput = '{tmp_path / 'a.csv'}'\nposterior = true\n")
+    assert run("--config", config, "export", recorded).code == 0
+    assert "posterior." in (tmp_path / "a.csv").read_text()

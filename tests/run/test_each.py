@@ -16,7 +16,7 @@ import soundfile
 from monitor import Monitor, Run
 from monitor.alerts import Threshold
 from monitor.errors import StoreError, UsageError
-from monitor.run.each import hear_each, name_of, recordings_of
+from monitor.run.each import hear_each, known_already, name_of, recordings_of
 from monitor.run.outcome import RecordingOutcome, hear_one
 from monitor.run.summary_file import COLUMNS, SummaryFile, row_of
 from tests.sounds import RATE, synthetic
@@ -99,14 +99,17 @@ def test_the_summary_is_in_order_private_and_gone_on_with(talks, tmp_path):
     with path.open("ab") as file:
         file.write(b"a line that a kill cut o")
     with SummaryFile(path, "same", resume=True) as summary:
-        assert [row.heard for row in hear_each(found, opened, summary)] == [False] + 3 * [True]
+        there, left = known_already(found, summary)
+        assert [row.path for row in there] == found[:1]
+        assert [row.path for row in hear_each(left, opened, summary)] == left == found[1:]
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert [line["recording"] for line in lines(path)] == [name_of(each) for each in found]
     whole = path.read_bytes()
     soundfile.write(found[1], synthetic(6.0), RATE)  # another recording of that name
     with SummaryFile(path, "same", resume=True) as summary:
-        heard = [row.path for row in hear_each(found, opened, summary) if row.heard]
-    assert heard == [found[1]]
+        _, left = known_already(found, summary)
+        assert left == [found[1]]
+        assert len(list(hear_each(left, opened, summary))) == 1
     assert len(lines(path)) == 4
     assert lines(path)[1]["seconds"] == "6"
     assert path.read_bytes() != whole
@@ -148,7 +151,9 @@ def test_a_summary_as_parquet_is_typed_and_gone_on_with(talks, tmp_path):
     with pytest.raises(UsageError, match="go on with it"):
         SummaryFile(table, "same")
     with SummaryFile(table, "same", resume=True) as summary:
-        assert [row.heard for row in hear_each(found, opened, summary)] == [False] + 3 * [True]
+        there, left = known_already(found, summary)
+        assert [row.path for row in there] == found[:1]
+        assert [row.path for row in hear_each(left, opened, summary)] == left == found[1:]
     assert [path.name for path in tmp_path.iterdir() if path.is_file()] == ["out.parquet"]
     assert stat.S_IMODE(table.stat().st_mode) == 0o600
     with SummaryFile(text, "same") as summary:
@@ -164,9 +169,9 @@ def test_a_summary_as_parquet_is_typed_and_gone_on_with(talks, tmp_path):
     # a finished one takes further recordings, and keeps those that were heard
     soundfile.write(talks / "b0.wav", synthetic(3.0), RATE)
     with SummaryFile(table, "same", resume=True) as summary:
-        later = recordings_of([str(talks)])
-        heard = [row.path.name for row in hear_each(later, opened, summary) if row.heard]
-    assert heard == ["b0.wav", "bad.wav"][: len(heard)]
+        _, left = known_already(recordings_of([str(talks)]), summary)
+        assert [path.name for path in left] == ["b0.wav"]
+        list(hear_each(left, opened, summary))
     assert pq.read_table(table).num_rows == 5
     assert [row for row in pq.read_table(table).to_pylist() if "b0" not in row["recording"]] == held
 
@@ -200,9 +205,10 @@ def test_a_recording_with_a_strange_name_is_known_again(tmp_path):
     strange = tmp_path / 'a,"b\nc.wav'
     soundfile.write(os.fspath(strange), synthetic(3.0), RATE)
     path = tmp_path / "out.csv"
-    for heard in (True, False):
+    for known in (0, 1):
         with SummaryFile(path, "same", resume=True) as summary:
-            (row,) = hear_each([strange], opened, summary)
-        assert row.heard is heard
+            there, left = known_already([strange], summary)
+            assert (len(there), len(left)) == (known, 1 - known)
+            list(hear_each(left, opened, summary))
     (line,) = lines(path)
     assert line["recording"].endswith('a,"b\\nc.wav')

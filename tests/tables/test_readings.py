@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import math
+import os
 import stat
 import subprocess
 import sys
@@ -13,6 +14,7 @@ from pathlib import Path
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
+import soundfile
 
 from monitor import Monitor, Population, Readings, Run
 from monitor.errors import UsageError
@@ -20,6 +22,8 @@ from monitor.records.keys import FIGURE, MAYBE_SECONDS, SECONDS
 from monitor.records.reading import READING
 from monitor.tables.columns import unit_of
 from monitor.tables.flat import columns_of, crowd, flat
+from tests.pages import fenced
+from tests.sounds import RATE, synthetic
 from tests.stream.streams import reference
 
 WATCH = "4406"
@@ -159,6 +163,19 @@ def test_crowds_are_called_as_in_alerts():
         assert flat(reading)[field] == figure(field, reading) == 3.5
 
 
+def test_the_protected_side_is_in_the_table_attacker_by_attacker():
+    side = {"speech": 1.5, "bits": 2.0, "bits_by": "lazy-informed", "attackers": {
+        "ignorant": {"bits": 0.5, "at_least": False}, "lazy-informed": {"bits": 2.0}}}  # fmt: skip
+    readings = Readings([{"type": "reading", "bits": 4.0}, {"type": "reading", "protected": side}])
+    frame = readings.to_pandas()
+    assert frame["protected.bits"].isna().tolist() == [True, False]
+    last = frame.iloc[-1]
+    assert (last["protected.speech"], last["protected.bits_by"]) == (1.5, "lazy-informed")
+    assert (last["protected.ignorant.bits"], last["protected.lazy-informed.bits"]) == (0.5, 2.0)
+    assert frame.attrs["units"]["protected.lazy-informed.evidence_bits_low"] == "bits"
+    assert not any(c.name.startswith("protected") for c in readings[:1].columns())
+
+
 def test_whom_a_reading_names_is_in_the_table_where_that_is_asked_for():
     reading = {
         "type": "reading",
@@ -195,3 +212,16 @@ def test_without_the_extra_one_line_says_what_to_install(run_file):
     first, second = done.stdout.splitlines()
     assert first == "this table needs pandas: pip install 'speaker-disclosure-monitor[tables]'"
     assert second == "this table needs pyarrow: pip install 'speaker-disclosure-monitor[tables]'"
+
+
+@pytest.mark.slow
+def test_the_guide_runs(tmp_path):
+    root = Path(__file__).resolve().parents[2]
+    (code,) = fenced((root / "docs" / "tables.md").read_text("utf-8"), "python")
+    soundfile.write(tmp_path / "talk.flac", synthetic(4.0), RATE)
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True,
+        env={**os.environ, "PYTHONPATH": str(root)},
+    )  # fmt: skip
+    assert done.stdout.splitlines()[-1] == "bits"
+    assert pq.read_table(tmp_path / "talk.parquet").num_rows == 4
