@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.dask_cluster import ROOT, DaskCluster
 from monitor.errors import MonitorError, UsageError
 from monitor.workers import each_in_order
-from tests.dask_cluster import ROOT, DaskCluster
 
 pytest.importorskip("distributed", reason="needs the extra cluster")
 pytestmark = pytest.mark.slow

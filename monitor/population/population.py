@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Self
@@ -24,7 +24,7 @@ from monitor.population.law import Laws, RankLaw
 from monitor.population.storing import read_store, write_store
 from monitor.population.templates import FeatureTemplates
 from monitor.safe_text import printable
-from monitor.types import AnyArray, BoolArray, IntArray
+from monitor.types import AnyArray, BoolArray, FloatArray, IntArray
 
 __all__ = [
     "MISMATCH",
@@ -41,6 +41,10 @@ SLICE_SECONDS = 5.0
 
 MISMATCH = 0.8
 """A template under this share of the common length breaks the law (docs/method.md section 4)."""
+
+
+_BLOCK = 2048
+"""Members whose slices are made wide at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,16 +232,27 @@ class Population:
         if feature not in self.features:
             known = ", ".join(sorted(self.features))
             raise UsageError(f"the population has no templates of {feature!r}, only of {known}")
+        blocks = self._blocks(feature, scoring)
+        return _joined((b if by_slice else b.sum(axis=1) for b in blocks), scoring)
+
+    def prepared(self, feature: str, scoring: Scoring, similarity: Similarity) -> FloatArray:
+        """What `templates` gives as a similarity compares it, without holding both.
+
+        Returns:
+            shape (members, M), or (members, S, M) where it compares with every slice.
+        """
+        by_slice = similarity.by_slice
+        blocks = self._blocks(feature, scoring)
+        made = (similarity.prepare(b if by_slice else b.sum(axis=1)) for b in blocks)
+        return np.asarray(_joined(made, scoring))
+
+    def _blocks(self, feature: str, scoring: Scoring) -> Iterator[AnyArray]:
+        """Slices of some members after the other, shape (some, S, M); wide, so that they add up."""
         slices, kind = self.features[feature].slices, self.features[feature].spec.kind
-        position = np.arange(slices.shape[0]) - np.repeat(self.offsets[:-1], np.diff(self.offsets))
-        keep = position < round(scoring.seconds / SLICE_SECONDS)
-        keep &= np.repeat(scoring.members, np.diff(self.offsets))
-        owner = np.repeat(np.arange(len(self)), np.diff(self.offsets))[keep]
-        starts = np.flatnonzero(np.diff(owner, prepend=-1))
-        kept: AnyArray = slices[keep].astype(kind.wide)
-        if by_slice:
-            return kept.reshape(starts.size, -1, slices.shape[1])
-        return np.add.reduceat(kept, starts, axis=0)
+        firsts = self.offsets[:-1][scoring.members]
+        places = np.arange(round(scoring.seconds / SLICE_SECONDS))
+        for start in range(0, firsts.size, _BLOCK):
+            yield slices[firsts[start : start + _BLOCK, None] + places].astype(kind.wide)
 
     def fingerprint(self) -> str:
         """A hash over names and templates: two runs with the same one had the same population."""
@@ -458,3 +473,16 @@ def _cohort_of(
     """What reads the cohort that a header notes; None where it notes none."""
     note = header.get("cohort")
     return None if note is None else noted_cohort(path, note, features)
+
+
+def _joined(blocks: Iterator[AnyArray], scoring: Scoring) -> AnyArray:
+    """Rows for all members, block after block."""
+    made: AnyArray | None = None
+    row = 0
+    for block in blocks:
+        if made is None:
+            made = np.empty((int(scoring.members.sum()), *block.shape[1:]), block.dtype)
+        made[row : row + len(block)] = block
+        row += len(block)
+    assert made is not None  # a scoring has two members or more
+    return made

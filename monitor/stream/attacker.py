@@ -137,8 +137,7 @@ class Attacker:
                 own = make(single)
             self._single[name] = own
             self._similarity[name] = scorer
-            raw = population.templates(name, self.scoring, by_slice=scorer.by_slice)
-            self._templates[name] = scorer.prepare(raw)
+            self._templates[name] = population.prepared(name, self.scoring, scorer)
         self._judgements = {frozenset([name]): own for name, own in self._single.items()}
         self._judgements[frozenset(self.features)] = self.joint
         for other in laws:

@@ -100,8 +100,8 @@ class EnrolledGrid:
                 if way.by_slice == own[name].by_slice:
                     found[system] = made[name]
                     continue
-                templates = self.population.templates(name, attacker.scoring, by_slice=way.by_slice)
-                found[system] = way.score_each(way.prepare(templates), heard.totals[name])
+                templates = self.population.prepared(name, attacker.scoring, way)
+                found[system] = way.score_each(templates, heard.totals[name])
         if len(specs) > 1:
             found["joint"] = made["joint"]
         matrices = {

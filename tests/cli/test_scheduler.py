@@ -15,7 +15,7 @@ import psutil
 import pytest
 import soundfile
 
-from tests.dask_cluster import DaskCluster
+from benchmarks.dask_cluster import DaskCluster
 from tests.sounds import RATE, synthetic
 
 pytest.importorskip("distributed", reason="needs the extra cluster")

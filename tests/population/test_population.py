@@ -9,6 +9,8 @@ from numpy.testing import assert_array_equal
 
 from monitor.errors import SchemaError, StoreError, UsageError
 from monitor.kinds import EMBEDDING, HISTOGRAM, FeatureSpec
+from monitor.maths.scores import OF_COUNTS, OF_VECTORS
+from monitor.population import population as module
 from monitor.population import storing
 from monitor.population.law import Laws
 from monitor.population.population import FeatureTemplates, Population, SourceNote, Speaker
@@ -216,6 +218,19 @@ def test_templates_of_embeddings():
         made.templates("identity", scoring), naive_templates(made, "identity", scoring)
     )
     assert made.templates("identity", scoring).dtype == np.float64
+
+
+@pytest.mark.parametrize("block", [1, 2, 3, 1000])
+def test_templates_are_prepared_in_blocks_to_the_last_bit(monkeypatch, block):
+    monkeypatch.setattr(module, "_BLOCK", block)
+    for made, feature, ways in (
+        (population((100, 10, 100, 60, 100, 90, 100), ("f0",)), "f0", OF_COUNTS),
+        (embedded(), "identity", OF_VECTORS),
+    ):
+        scoring = made.scoring()
+        for way in ways.values():
+            whole = made.templates(feature, scoring, by_slice=way.by_slice)
+            assert_array_equal(made.prepared(feature, scoring, way), way.prepare(whole))
 
 
 def test_narrow_counts_do_not_overflow():
