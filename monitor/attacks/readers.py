@@ -207,7 +207,8 @@ def _speech(
 ) -> list[_Spoken]:
     """Where there is speech in a session, as far as anybody could want it."""
     template = amounts.most_segments * SEGMENT_SECONDS
-    left = round((template + amounts.trials * amounts.seconds) * UNITS_PER_SECOND)
+    wanted = template + amounts.trials * amounts.seconds + 3 * _MARGIN_SECONDS
+    left = _units(wanted)
     found = []
     for path in paths:
         if left <= 0:

@@ -200,6 +200,8 @@ def command(
         results = try_methods(prepared, told=told, heard=lambda s: step(label, s / 60))
     write_results(results, output)
     print_attacks(results)
+    for note in results.notes:
+        say(f"monitor: {note}")
     for problem in results.problems:
         say(f"monitor: note: {problem}")
     say(f"{output / 'index.html'} has the report; {output / KEPT} is biometric: keep it private")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import stat
 from collections.abc import Iterator
 from dataclasses import replace
@@ -29,7 +30,7 @@ from monitor.protectors import register
 from monitor.protectors.registry import PROTECTORS
 from tests.adapting.conftest import played, voice
 
-AMOUNTS = Amounts(seconds=2.0, trials=2, least_segments=1, most_segments=2)
+AMOUNTS = Amounts(seconds=4.0, trials=2, least_segments=1, most_segments=2)
 ATTACKER = ATTACKERS["semi-informed"]
 LONG, SHORT, JUDGED = 10, 10, 4
 
@@ -69,7 +70,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     for number in range(JUDGED + LONG + SHORT):
         folder = (judged if number < JUDGED else others) / f"r{number:02}"
         folder.mkdir()
-        seconds = 20.0 if number < JUDGED + LONG else 5.0
+        seconds = 24.0 if number < JUDGED + LONG else 5.0
         soundfile.write(folder / "a.wav", voice(number, seconds), RATE)
     return judged, others
 
@@ -183,3 +184,5 @@ def test_a_network_that_learnt_nothing_good_is_not_used(bench, monkeypatch):
     assert isinstance(heard_with["voice"], Voice)
     assert heard_with["voice"].spec.network == shipped().sha256
     assert "uses the shipped voice network" in bench.notes[0]
+    bits = {name: float(each) for name, each in re.findall(r"(\w+) (\d\.\d\d)", bench.notes[0])}
+    assert bits["shipped"] > max(bits["adapted"], bits["both"])
