@@ -8,7 +8,7 @@ from typing import Any
 from monitor.alerts.fields import figure
 from monitor.maths.crossing import HOLD_SECONDS, Crossing, FirstCrossing
 
-__all__ = ["LEVELS", "Crossings"]
+__all__ = ["LEVELS", "Crossings", "as_text", "from_text"]
 
 LEVELS = (1.0, 2.0, 3.0, 10.0)
 """Bits whose crossing is told."""
@@ -120,6 +120,45 @@ class Crossings:
             "since_seconds": found.seconds,
             "bought_seconds": bought if known else None,
         }
+
+
+def as_text(table: Sequence[Mapping[str, Any]]) -> str:
+    """A `Crossings.table` in one cell: seconds of the clear and of the protected side.
+
+    Example:
+        >>> row = {"field": "bits", "bits": 2.0, "clear": {"seconds": 4.0, "crossed": True},
+        ...        "protected": {"seconds": 60.0, "crossed": False}}
+        >>> as_text([row]), from_text(as_text([row]))["bits", 2.0][1]
+        ('bits>2:4/60+', Crossing(seconds=60.0, crossed=False))
+    """
+    sides = ("clear", "protected")
+    return " ".join(
+        f"{row['field']}>{row['bits']:g}:" + "/".join(_cell(row[side]) for side in sides)
+        for row in table
+    )
+
+
+def from_text(text: str) -> dict[tuple[str, float], tuple[Crossing, Crossing]]:
+    """What `as_text` wrote: by field and level, the crossings of both sides.
+
+    Raises:
+        ValueError: it is something else.
+    """
+    found = {}
+    for word in text.split():
+        level, _, times = word.partition(":")
+        field, _, bits = level.partition(">")
+        clear, _, protected = times.partition("/")
+        found[field, float(bits)] = (_crossing(clear), _crossing(protected))
+    return found
+
+
+def _cell(crossing: Mapping[str, Any]) -> str:
+    return f"{crossing['seconds']:g}{'' if crossing['crossed'] else '+'}"
+
+
+def _crossing(cell: str) -> Crossing:
+    return Crossing(float(cell.removesuffix("+")), not cell.endswith("+"))
 
 
 def _bought(clear: Crossing, protected: Crossing) -> dict[str, Any]:

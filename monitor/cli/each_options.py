@@ -16,6 +16,7 @@ import click
 from monitor.cli.alerting import Alerting
 from monitor.cli.monitor_options import MonitorOptions
 from monitor.cli.options import grouped
+from monitor.cli.protect_options import Protecting
 from monitor.cli.saying import say
 from monitor.cli.wording import in_options
 from monitor.errors import MonitorError, UsageError
@@ -39,13 +40,14 @@ class OneOfMany:
     """Opens the run of one recording; may be sent to another process.
 
     Attributes:
-        options, alerting: as asked for; rules and actions are made anew for each run.
+        options, protecting, alerting: as asked for; rules and actions are made anew for each run.
         start, end: the part of each recording to hear, in seconds; None to its end.
         allow_overlap: hear audio that was enrolled.
         top: how many speakers a reading names.
     """
 
     options: MonitorOptions
+    protecting: Protecting
     alerting: Alerting
     start: float
     end: float | None
@@ -76,11 +78,17 @@ class OneOfMany:
                 f"{acting[0]} acts where the command runs: leave it out with --scheduler"
             )
         store, law_file = map(_absolute, (self.options.store, self.options.law_file))
-        return replace(self, options=replace(self.options, store=store, law_file=law_file))
+        known = _absolute(self.protecting.protected_population)
+        return replace(
+            self,
+            options=replace(self.options, store=store, law_file=law_file),
+            protecting=replace(self.protecting, protected_population=known),
+        )
 
     def needs(self) -> list[Path]:
         """What is read beside the recording."""
-        return [Path(name) for name in self.options.files if Path(name).exists()]
+        files = [*self.options.files, *self.protecting.files]
+        return [Path(name) for name in files if Path(name).exists()]
 
     def marks(self) -> object:
         """Of the networks that make what is heard, where this is called."""
@@ -127,6 +135,7 @@ class OneOfMany:
             actions=alerting.actions(),
             until=alerting.until,
             allow_overlap=allow_overlap,
+            protect=self.protecting.protection(None),
         )
 
     def settings(self) -> str:
@@ -141,7 +150,8 @@ class OneOfMany:
 
         options, alerting = asdict(self.options), self.alerting
         options["features"] = self.options.features or defaults()
-        for name in ("store", "law_file"):
+        options |= asdict(self.protecting)
+        for name in ("store", "law_file", "protected_population"):
             if options[name] is not None:
                 try:
                     content = Path(options[name]).read_bytes()
@@ -216,7 +226,7 @@ class Each:
         if resume and replace:
             raise UsageError("--resume goes on with a summary, --replace begins it anew: give one")
         recordings = recordings_of(names)
-        spare(self.summary, [*recordings, *one.options.files])
+        spare(self.summary, [*recordings, *one.options.files, *one.protecting.files])
         for notice in one.notices(recordings):
             say(f"monitor: note: {notice}")
         known = [seconds_of(path) for path in recordings]
@@ -256,6 +266,7 @@ def tell(there: Sequence[SummaryRow], heard: Sequence[SummaryRow], took: float) 
         took: wall seconds.
     """
     from monitor.phrases import clock_time, plural
+    from monitor.run.bought import bought_over
     from monitor.sinks.in_words import number
 
     every = [row.cells for row in (*there, *heard)]
@@ -276,6 +287,8 @@ def tell(there: Sequence[SummaryRow], heard: Sequence[SummaryRow], took: float) 
         f"measured {plural(len(heard), 'recording')} ({seconds / 60:.1f} min{speed}){known}; "
         f"an alert was raised in {len(over)}"
     )
+    for line in bought_over(every):
+        say(line)
 
 
 each_options = grouped(

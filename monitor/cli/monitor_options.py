@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from monitor.protocols import Source
     from monitor.stream.monitor import Monitor
 
-__all__ = ["MonitorOptions", "hearing_options"]
+__all__ = ["MonitorOptions", "hearing_options", "mark_of"]
 
 _OPTIONS = (
     click.option(
@@ -149,7 +149,7 @@ class MonitorOptions:
         from monitor.stream.monitor import Monitor
 
         files = self.store, self.law_file
-        population, laws = _once(*files, *map(_mark, self.files)) if again else _read(*files)
+        population, laws = _once(*files, *map(mark_of, self.files)) if again else _read(*files)
         check_model(population, self.store)
         return Monitor(
             population,
@@ -196,7 +196,7 @@ def _once(
     return _read(store, law_file)
 
 
-def _mark(name: str) -> object:
+def mark_of(name: str) -> object:
     """Of a file as it is now; None where reading it will say why it cannot be."""
     try:
         found = Path(name).stat()

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from monitor.cli.monitor_options import mark_of
 from monitor.cli.options import grouped
 from monitor.errors import UsageError
 
 if TYPE_CHECKING:
+    from monitor.population.population import Population
     from monitor.run import Protection
 
 __all__ = ["Protecting", "protecting_options"]
@@ -45,7 +48,6 @@ class Protecting:
         Raises:
             MonitorError: options do not go together, or the population cannot be read.
         """
-        from monitor.population.population import Population
         from monitor.run import Protection
 
         if self.protect is None:
@@ -62,8 +64,16 @@ class Protecting:
                 "ahead of the protected one: leave out --ledger or --protect"
             )
         name = self.protected_population
-        known = None if name is None else Population.load(name)
+        known = None if name is None else _once(name, mark_of(name))
         return Protection(self.protect, known, self.protect_seed)
+
+
+@lru_cache(maxsize=1)
+def _once(name: str, _mark: object) -> Population:
+    """A population, read once for many recordings."""
+    from monitor.population.population import Population
+
+    return Population.load(name)
 
 
 protecting_options = grouped(

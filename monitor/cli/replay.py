@@ -112,14 +112,13 @@ def command(
         {
             "--jsonl": log.jsonl,
             "--plot": plot,
-            "--protect": protecting.protect,
             "--web": shown.web,
             "--ledger": of_ledger.ledger,
             "--raw": raw,
             "--speed": math.isfinite(speed),
         }
     ):
-        one = OneOfMany(options, alerting, start, end, allow_overlap, shown.top or 1)
+        one = OneOfMany(options, protecting, alerting, start, end, allow_overlap, shown.top or 1)
         return each.hear(recordings, one, jobs, resume=resume, replace=log.replace)
     check_not_scheduled("add --each")
     alerting.check_ledger(of_ledger.ledger)

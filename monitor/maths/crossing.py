@@ -233,7 +233,8 @@ def seconds_bought(
     if count > 2:
         left_out = [difference((group != each).astype(float)) for each in range(count)]
         replicates = np.array([difference(each[group]) for each in speaker_weights(count)])
-        low, high = t_limits(value, replicates, count, freedom(np.array(left_out)))
+        limits = t_limits(value, replicates, count, freedom(np.array(left_out)))
+        low, high = max(limits[0], -horizon_seconds), min(limits[1], horizon_seconds)
     return SecondsBought(
         streams=len(clear),
         horizon_seconds=horizon_seconds,

@@ -131,6 +131,10 @@ def _law_of(
         UsageError: no law is about that feature.
     """
     name, _, last = field.rpartition(".")
+    if name == "protected":
+        raise UsageError(
+            f"how high other people's protected voices get was not learnt: give {field} a threshold"
+        )
     if name:
         features, last = (name,), "bits" if last == "local_bits" else last
     elif watch is None and last == "bits":

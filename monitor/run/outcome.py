@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from monitor.alerts.crossings import as_text
 from monitor.errors import MonitorError
 from monitor.run.status import FAILED, status_of, status_of_error
 from monitor.safe_text import printable
@@ -17,11 +18,12 @@ if TYPE_CHECKING:
 
 __all__ = ["RecordingOutcome", "hear_one"]
 
-_FIGURES = (
+_LIMITED = (
     *("bits", "bits_low", "bits_high"),
     *("evidence_bits", "evidence_bits_low", "evidence_bits_high"),
-    *("at_least", "peak_bits"),
+    "at_least",
 )
+_FIGURES = (*_LIMITED, "peak_bits")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +40,9 @@ class RecordingOutcome:
         alerts, gaps, changes: how many.
         exit_status: what `monitor replay` of this recording alone leaves with.
         error: why it could not be heard to its end; empty where it could.
+        protected_bits and so on: the same of the protected side (``--protect``).
+        protected_bits_by, protected_evidence_by: the attacker whose they are; else empty.
+        crossings: when either side reached which bits (`monitor.alerts.crossings.as_text`).
 
     Figures are None where nothing was heard, or where they are withheld.
     """
@@ -58,6 +63,16 @@ class RecordingOutcome:
     changes: int = 0
     exit_status: int = 0
     error: str = ""
+    protected_bits: float | None = None
+    protected_bits_low: float | None = None
+    protected_bits_high: float | None = None
+    protected_evidence_bits: float | None = None
+    protected_evidence_bits_low: float | None = None
+    protected_evidence_bits_high: float | None = None
+    protected_at_least: bool | None = None
+    protected_bits_by: str = ""
+    protected_evidence_by: str = ""
+    crossings: str = ""
 
 
 def hear_one(path: Path, opened: Callable[[Path], Run]) -> RecordingOutcome:
@@ -68,12 +83,15 @@ def hear_one(path: Path, opened: Callable[[Path], Run]) -> RecordingOutcome:
         opened: gives its run, fresh, not yet entered.
     """
     last: Mapping[str, Any] = {}
+    bought: Sequence[Mapping[str, Any]] = ()
     first_alert = None
     try:
         with opened(path) as run:
             for record in run:
                 if record["type"] == "reading":
                     last = record
+                elif record["type"] == "end":
+                    bought = record.get("bought", ())
                 elif first_alert is None and _is_raised(record):
                     first_alert = record["seconds"]
     except MonitorError as error:
@@ -81,17 +99,29 @@ def hear_one(path: Path, opened: Callable[[Path], Run]) -> RecordingOutcome:
     except Exception as error:  # one recording of thousands must not end the others
         said = f"unexpected {type(error).__name__}: {error}"
         return RecordingOutcome(exit_status=FAILED, error=_line(said))
+    figures: dict[str, Any] = {name: last.get(name) for name in _FIGURES}
     return RecordingOutcome(
         seconds=last.get("seconds", 0.0),
         speech=last.get("speech", 0.0),
-        **{name: last.get(name) for name in _FIGURES},
+        **figures,
         first_alert_seconds=first_alert,
         alerts=run.totals.alerts,
         gaps=run.totals.gaps,
         changes=run.totals.changes,
         exit_status=status_of(run),
         error=_line("; ".join(run.totals.failures)),
+        **_protected(last),
+        crossings=as_text(bought),
     )
+
+
+def _protected(last: Mapping[str, Any]) -> dict[str, Any]:
+    """The figures of the protected side, and whose they are."""
+    side = last.get("protected") or {}
+    return {
+        **{f"protected_{name}": side.get(name) for name in _LIMITED},
+        **{f"protected_{name}": side.get(name) or "" for name in ("bits_by", "evidence_by")},
+    }
 
 
 def _is_raised(record: Mapping[str, Any]) -> bool:

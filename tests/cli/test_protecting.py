@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import csv
 from pathlib import Path
 from typing import Any
 
 import pytest
 import soundfile
 
+from monitor.alerts.crossings import as_text
 from monitor.population.population import Population, Speaker
 from monitor.records.schema import read_run
 from monitor.run import LogFile, Run
@@ -61,8 +63,11 @@ def test_a_population_of_protected_speech_adds_who_knows_the_protector(run, wav,
         (("--protect-seed", "3"), "--protect-seed goes with --protect METHOD"),
         (("--protected-population", "a.npz"), "goes with --protect METHOD"),
         (("--protect", "none", "--ledger", "a.db", "--watch", "19"), "leave out --ledger or"),
-        (("--protect", "none", "--each", "--summary", "a.csv"), "--protect is for one run"),
         (("--alert", "protected.bits>2"), "needs a protected side"),
+        (
+            ("--protect", "none", "--alert", "protected.bits", "--false-alarms", "5%"),
+            "give protected.bits a threshold",
+        ),
         (("--protect", "none", "--protected-population", "no.npz"), "no.npz"),
         (("--protect", "none", "--alert", "protected.gain_bits>1"), "protected.evidence_bits"),
     ],
@@ -73,6 +78,32 @@ def test_what_does_not_go_together_is_refused(run, wav, tmp_path, monkeypatch, o
     assert found.code in (1, 2)
     assert words in found.complaint
     assert list(tmp_path.iterdir()) == []
+
+
+def test_each_recording_has_both_sides_in_its_line(run, wav, tmp_path, voice):
+    folder, table = tmp_path / "talks", tmp_path / "out.csv"
+    folder.mkdir()
+    for number, pitch in enumerate((110.0, 150.0, 190.0)):
+        soundfile.write(folder / f"{number}.wav", voice(8.0, pitch), RATE)
+    (folder / "broken.wav").write_bytes(b"RIFF")
+    options = ("--each", "--summary", table, *METHOD)
+    found = run("replay", folder, *options)
+    assert found.code == 1
+    with table.open(newline="") as file:
+        *rows, broken = csv.DictReader(file)
+    assert broken["error"]
+    assert broken["crossings"] == broken["protected_bits"] == ""
+    single = run("replay", folder / "0.wav", *METHOD).records
+    assert float(rows[0]["protected_bits"]) == pytest.approx(single[-2]["protected"]["bits"])
+    assert rows[0]["protected_bits_by"] == "ignorant"
+    assert rows[0]["crossings"] == as_text(single[-1]["bought"])
+    told = [line for line in found.err.splitlines() if line.startswith("seconds bought")]
+    whom = "an attacker who has not enrolled protected speech"
+    assert told == [f"seconds bought over 3 recordings, from {whom}:"]
+    again = run("replay", folder, *options, "--resume")  # the lines say enough to sum up again
+    assert [line for line in again.err.splitlines() if line.startswith("seconds bought")] == told
+    other = run("replay", folder, *options[:-1], "mcadams:0.7", "--resume")
+    assert "made with other options" in other.err
 
 
 def test_frames_hold_nothing_to_protect(run, talk, population):
