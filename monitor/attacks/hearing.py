@@ -38,7 +38,9 @@ __all__ = ["CLEAR", "Hearing", "hear_protected", "program_of"]
 
 CLEAR = "none"
 """The method that changes nothing."""
-_CODE = ("monitor.protectors", "monitor.features", "monitor.networks", "monitor.attacks")
+_CODE = ("monitor.protectors", "monitor.features", "monitor.networks")
+_VERSION = 1
+"""Of what this file and `monitor.attacks.heard` make of these: another one hears anew."""
 _BLOCK_SECONDS = 30.0
 
 
@@ -188,7 +190,7 @@ def _key(
     drawn = None if method == CLEAR else [piece.name, piece.speaker, seed]
     return result_key(
         {
-            "code": _code(),
+            "code": [_code(), _VERSION],
             "recording": file_hash(piece.path),
             "part": [piece.start_seconds, piece.end_seconds],
             "method": method,

@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
 from monitor.attacks.results import BITS, FIGURES, AttackResults, AttackRow
 from monitor.attacks.wording import method_name
 from monitor.evaluation.figure import Figure
 from monitor.evaluation.report.wording import format_limits, format_value
 
-__all__ = ["MAIN_HEAD", "cell", "enrolment_table", "main_table", "measured_table"]
+__all__ = [
+    "MAIN_HEAD",
+    "attribute_table",
+    "cell",
+    "enrolment_table",
+    "main_table",
+    "measured_table",
+]
 
 _COLUMNS = (
     BITS,
@@ -101,6 +113,34 @@ def _operating(row: AttackRow) -> str:
         text = "-" if figure is None else format_value(figure.value, figure.unit, figure.text)
         said.append("inf" if text == "infinite" else text.removesuffix(" %"))
     return " | ".join(said)
+
+
+def attribute_table(rows: Sequence[Mapping[str, Any]]) -> tuple[list[str], list[list[str]]]:
+    """What attackers tell of one attribute, from `monitor.attacks.attributes.attribute_rows`."""
+    head = ["method", "attacker", "feature", "told", "version", "EER"]
+    rates = [at["asked"] for at in rows[0]["at"]]
+    for rate in rates:
+        name = np.format_float_scientific(rate, trim="-", exp_digits=1)
+        head += [f"TPR at FPR {name}", "epsilon, at least", "FPR reached"]
+    lines = []
+    for row in rows:
+        line = [method_name(row["method"]), *(str(row[key]) for key in head[1:3])]
+        line += [row["value"], row["version"]]
+        line.append(_share(row["eer"], row["eer_low"], row["eer_high"]))
+        for at in row["at"]:
+            value = at["epsilon_nats"]
+            line += [
+                _share(at["tpr"], at["tpr_low"], at["tpr_high"]),
+                f"{'inf' if value is None else format_value(value, 'nats')}\n"
+                f"\N{GREATER-THAN OR EQUAL TO} {format_value(at['epsilon_low_nats'], 'nats')}",
+                format_value(at["realised"], "share"),
+            ]
+        lines.append([*line, f"{row['readers_with']} / {row['readers_without']}"])
+    return [*head, "readers with / without"], lines
+
+
+def _share(value: float, low: float, high: float) -> str:
+    return cell(Figure("share", "share", value, "share", low=low, high=high))
 
 
 def measured_table(results: AttackResults) -> tuple[list[str], list[list[str]]]:

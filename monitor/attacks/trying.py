@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import zip_longest
 from pathlib import Path
+from typing import Any
 
 from monitor.adapting.adapted import check_torch
 from monitor.adapting.schedule import FINE_TUNING_STEPS, Length
 from monitor.atomic import not_written
 from monitor.attacks.attackers import ATTACKERS, ThreatModel, attacker_named
 from monitor.attacks.attacking import attack, worth_trying
+from monitor.attacks.attributes import Attributed, attribute_rows, attributed
 from monitor.attacks.bench import Background, Bench
 from monitor.attacks.hearing import CLEAR, Hearing
 from monitor.attacks.measures import MEASURES
@@ -23,6 +26,7 @@ from monitor.errors import CorpusError, UsageError
 from monitor.evaluation.figure import Figure
 from monitor.features.registry import defaults
 from monitor.features.registry import make as make_features
+from monitor.kinds import EMBEDDING
 from monitor.maths.bootstrap import REPLICATES
 from monitor.phrases import plural
 from monitor.protectors.registry import make
@@ -34,7 +38,9 @@ from monitor.workers import Jobs
 __all__ = ["Preparation", "Wishes", "prepare", "try_methods"]
 
 _ANY_RATE = 16_000
-LEARNING = Amounts(trials=3)
+MOST_READERS = 30
+"""Of a background that laws are learnt on, the corpora in turn: more weigh features no better."""
+LEARNING = Amounts(trials=2)
 """Trials of each reader of a background: with the template's length, what a law is learnt on."""
 
 
@@ -53,6 +59,8 @@ class Wishes:
         jobs: processes that listen, or workers elsewhere.
         replicates: resamples of readers behind the limits.
         training: how long an attacker trains a network.
+        attributes: of readers, to be told too, such as ``gender`` or ``age<16``.
+        attribute_table: that says them; None for the manifests of the corpora.
     """
 
     methods: tuple[str, ...] = (CLEAR,)
@@ -65,6 +73,8 @@ class Wishes:
     jobs: Jobs = 1
     replicates: int = REPLICATES
     training: Length = field(default_factory=lambda: Length(steps=FINE_TUNING_STEPS))
+    attributes: tuple[str, ...] = ()
+    attribute_table: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -76,6 +86,7 @@ class Preparation:
         wishes: as asked, with every method once and ``none`` first.
         bench: what attackers work with.
         attackers: who.
+        attributed: whose attributes are told; None where nobody asked.
         problems: one line for everything that was left out.
     """
 
@@ -83,6 +94,7 @@ class Preparation:
     wishes: Wishes
     bench: Bench
     attackers: tuple[ThreatModel, ...]
+    attributed: Attributed | None
     problems: tuple[str, ...]
 
     @property
@@ -135,6 +147,8 @@ def prepare(
         check_torch()
     features = wishes.features or defaults()
     make_features(features)
+    if wishes.attributes and not any(e.spec.kind is EMBEDDING for e in make_features(features)):
+        raise UsageError("attributes are told by an embedding: add voice to --features")
     found = find(corpus)
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -160,7 +174,17 @@ def prepare(
         wishes.training,
     )
     problems = (*judged.problems, *(behind.problems if behind else ()), *unable)
-    return Preparation(corpus.resolve().name, wishes, bench, attackers, problems)
+    which = None
+    if wishes.attributes:
+        which = attributed(
+            found,
+            corpus,
+            behind.corpora if behind else (),
+            wishes.attributes,
+            seconds=wishes.amounts.seconds,
+            table=wishes.attribute_table,
+        )
+    return Preparation(corpus.resolve().name, wishes, bench, attackers, which, problems)
 
 
 def try_methods(
@@ -191,6 +215,7 @@ def try_methods(
     rows: list[AttackRow] = []
     measured: dict[str, Sequence[Figure]] = {}
     quiet = replace(bench, hearing=replace(bench.hearing, progress=lambda _: None))
+    told_of: dict[str, list[Mapping[str, Any]]] = {}
     problems = list(prepared.problems)
     for method in wishes.methods:
         try:
@@ -199,6 +224,8 @@ def try_methods(
                 rows += attack(
                     bench, method, attacker, wishes.segments, replicates=wishes.replicates
                 )
+                for name, row in _told(quiet, method, attacker, prepared):
+                    told_of.setdefault(name, []).append(row)
             measured[method] = _measured(quiet, method)
         except CorpusError as error:
             problems.append(f"{method}: {error}")
@@ -224,6 +251,7 @@ def try_methods(
         settings,
         tuple(rows),
         {method: tuple(figures) for method, figures in measured.items() if figures},
+        told_of,
         notes=tuple(dict.fromkeys(notes)),
         problems=tuple(problems),
     )
@@ -247,6 +275,17 @@ def _able(
             continue
         able.append(each)
     return tuple(able), unable
+
+
+def _told(
+    bench: Bench, method: str, attacker: ThreatModel, prepared: Preparation
+) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """What an attacker tells of attributes, where anybody asked."""
+    if prepared.attributed is not None:
+        replicates = prepared.wishes.replicates
+        yield from attribute_rows(
+            bench, method, attacker, prepared.attributed, replicates=replicates
+        )
 
 
 def _measured(bench: Bench, method: str) -> list[Figure]:
@@ -291,13 +330,13 @@ def _background(
         wishes.amounts.least_segments,
         wishes.amounts.least_segments,
     )
-    everybody: list[Reader] = []
+    able: list[tuple[Reader, ...]] = []
     for corpus, folder in corpora:
         try:
-            everybody += readers_of(
-                corpus, folder, amounts, jobs=wishes.jobs, progress=progress
-            ).everybody
+            found_here = readers_of(corpus, folder, amounts, jobs=wishes.jobs, progress=progress)
+            able.append(found_here.everybody)
         except CorpusError as error:
             problems.append(f"{folder.name}: {error}")
-    readers = Readers(tuple(everybody), "same", ()) if everybody else None
+    in_turn = [reader for each in zip_longest(*able) for reader in each if reader is not None]
+    readers = Readers(tuple(in_turn[:MOST_READERS]), "same") if in_turn else None
     return Background(tuple(corpora), readers, tuple(problems))

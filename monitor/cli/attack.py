@@ -111,6 +111,19 @@ _DIR = click.Path(path_type=Path)
     help="Whether templates and trials are of different sessions. [default: cross where two "
     "readers have two sessions, else same]",
 )
+@click.option(
+    "--attributes",
+    type=Names(),
+    metavar="NAME[,NAME]",
+    help="What else of a reader may be told by a voice: columns of the manifest such as gender, or "
+    "age<16.",
+)
+@click.option(
+    "--groups",
+    type=_DIR,
+    metavar="FILE",
+    help="The table that says them, of all readers. [default: manifest.csv of each DIR]",
+)
 @jobs_option
 @click.option(
     "--seed",
@@ -136,6 +149,8 @@ def command(
     segments: tuple[str, ...],
     trials: int,
     session: str | None,
+    attributes: tuple[str, ...] | None,
+    groups: Path | None,
     jobs: int | None,
     seed: int,
     fresh: bool,
@@ -185,7 +200,7 @@ def command(
     wishes = Wishes(
         (*methods, *(f"command:{each}" for each in commands)),
         attackers or (), features or (), amounts, counts, session, seed, processes(jobs, files),
-        training=training,
+        training=training, attributes=attributes or (), attribute_table=groups,
     )  # fmt: skip
     options: dict[str, Any] = {"folder": output / KEPT, "background": background, "fresh": fresh}
     with progress_over(sum(len(each.speakers) for each in corpora), "looking for speech") as step:
