@@ -142,11 +142,13 @@ def _tell(
     if left_out:
         say(f"left out, since nothing is promised for them: {', '.join(left_out)}")
     most = max(spent, key=lambda each: each.spent.trials)
+    bounds = most.spent
+    beats = bounds.advanced_nats < bounds.basic_nats
     say(
-        f"all {plural(most.spent.trials, 'frame')} of {most.speaker} ({most.seconds:.0f} s of "
-        f"speech) together: epsilon {most.spent.basic_nats:.4g} by basic, "
-        f"{most.spent.advanced_nats:.4g} by advanced, {most.spent.optimal_nats:.4g} by optimal "
-        f"composition (delta {most.delta:g})"
+        f"all {plural(bounds.trials, 'frame')} of {most.speaker} ({most.seconds:.0f} s of speech) "
+        f"together: epsilon {bounds.basic_nats:.4g} by basic composition, "
+        f"{bounds.optimal_nats:.4g} by optimal (delta {most.delta:g}); advanced "
+        + (f"{bounds.advanced_nats:.4g}" if beats else "is no better than basic")
     )
     empty = sum(each.empty for each in spent)
     limit = plural(empty_after(mechanism.epsilon), "frame")

@@ -57,6 +57,7 @@ def test_embeddings_get_noise_and_nothing_else_is_left(run, heard, tmp_path):
     assert "left out, since nothing is promised for them: f0" in done.err
     assert "noise of scale 4 on every number" in done.err
     assert "20 frames of ann (60 s of speech) together: epsilon 10 by basic" in done.err
+    assert "by optimal (delta 0.0001); advanced is no better than basic" in done.err
     assert "no attacker has more than 14.4 bits of evidence" in done.err
     assert "from 46 frames on the promise would be empty" in done.err
     source = FramesFile(noisy / "ann" / "1.npz")

@@ -1,4 +1,4 @@
-"""Vowels of known pitch and formants, and how to find both in a sound."""
+"""Vowels of known pitch and formants, and how to find pitch, formants and loudness in a sound."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from scipy.signal import lfilter
 
 from monitor.features.f0 import F0, LOWEST_LAG
 from monitor.features.f0 import RATE as F0_RATE
+from monitor.protectors.vocoder import moved
+from monitor.types import Track
 from tests.sounds import RATE
 
 FORMANTS = (600.0, 1500.0, 2500.0, 3500.0)
@@ -41,5 +43,41 @@ def peaks(sound: np.ndarray, rate: int = RATE, pitch: int = 100) -> np.ndarray:
 
 def pitches(sound: np.ndarray, rate: int = RATE) -> np.ndarray:
     """Of every voiced 10 ms, Hz, as the monitor hears them."""
-    heard = F0().process(soxr.resample(sound, rate, F0_RATE))
-    return np.asarray(F0_RATE / (heard.values + LOWEST_LAG))
+    return F0_RATE / (_heard(sound, rate).values + LOWEST_LAG)
+
+
+def semitones_moved(before: np.ndarray, after: np.ndarray, rate: int = RATE) -> float:
+    """The median over the 10 ms in which both are voiced; NaN where there is none."""
+    one, other = _heard(before, rate), _heard(after, rate)
+    _, here, there = np.intersect1d(one.ticks, other.ticks, return_indices=True)
+    lags = (one.values[here] + LOWEST_LAG) / (other.values[there] + LOWEST_LAG)
+    return float(12 * np.log2(np.median(lags))) if lags.size else np.nan
+
+
+def _heard(sound: np.ndarray, rate: int) -> Track:
+    return F0().process(soxr.resample(sound, rate, F0_RATE))
+
+
+def formant_ratio(before: np.ndarray, after: np.ndarray) -> float:
+    """By which the one's long-term envelope has to be stretched to look like the other's."""
+    rows = np.stack([envelope(sound) for sound in (before, after)])
+    inner = slice(25, 400)  # 400 Hz to 6.2 kHz
+    rows -= rows[:, inner].mean(axis=1, keepdims=True)
+    ratios = np.arange(0.7, 1.4, 0.01)
+    stretched = (np.log(moved(np.exp(rows[:1]), ratio))[0] for ratio in ratios)
+    errors = [np.std((row - rows[1])[inner]) for row in stretched]
+    return float(ratios[np.argmin(errors)])
+
+
+def envelope(sound: np.ndarray) -> np.ndarray:
+    """Mean log power of the loud frames, 513 bins, smoothed over 200 Hz."""
+    frames = np.lib.stride_tricks.sliding_window_view(sound.astype(float), 1024)[::256]
+    loud = frames[frames.std(axis=1) > 0.3 * frames.std()]
+    power = np.abs(np.fft.rfft(loud * np.hanning(1024), axis=1)) ** 2
+    smooth = np.apply_along_axis(np.convolve, 1, power, np.hanning(27), "same")
+    return np.asarray(np.log(smooth + 1e-12).mean(axis=0))
+
+
+def level(sound: np.ndarray) -> float:
+    """In dB."""
+    return float(10 * np.log10(np.mean(sound.astype(float) ** 2)))
