@@ -15,9 +15,16 @@ _MANY_UNHEARD = 0.05
 
 
 def method_name(method: str) -> str:
-    """A method for people."""
-    kind, _, setting = method.partition(":")
-    return f"`{setting}`" if kind == "command" else method
+    """A method for people; of a command the programs, not where they lie.
+
+    Example:
+        >>> method_name("command:/opt/mine --strong")
+        '`mine --strong`'
+    """
+    kind, _, command = method.partition(":")
+    if kind != "command":
+        return method
+    return f"`{' '.join(word.rpartition('/')[2] or word for word in command.split())}`"
 
 
 def said_bits(row: AttackRow) -> str:

@@ -1,0 +1,100 @@
+from __future__ import annotations
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from monitor.attacks.attackers import ATTACKERS
+from monitor.attacks.results import AttackResults
+from monitor.attacks.trying import Wishes, prepare, try_methods
+from monitor.errors import UsageError
+from tests.attacks.conftest import AMOUNTS
+
+WISHES = Wishes(
+    ("noise:20", "none", "noise:20"),
+    ("ignorant", "lazy-informed"),
+    ("f0", "phones"),
+    AMOUNTS,
+    (1, 2),
+    replicates=20,
+)
+
+
+@pytest.fixture(scope="module")
+def learnt(corpora, tmp_path_factory) -> AttackResults:
+    kept = tmp_path_factory.mktemp("kept")
+    apart = corpora(readers=10, first=20)
+    return try_methods(prepare(corpora(), WISHES, folder=kept, background=[apart]))
+
+
+@pytest.mark.slow
+def test_each_method_is_tried_once_and_the_baseline_first(learnt):
+    assert learnt.settings.methods == ("none", "noise:20")
+    assert list(dict.fromkeys(row.method for row in learnt.rows)) == ["none", "noise:20"]
+    assert (learnt.settings.readers, learnt.settings.background) == (6, 10)
+
+
+@pytest.mark.slow
+def test_laws_of_the_joint_are_learnt_of_speech_as_the_attacker_has_it(learnt):
+    laws = {(row.method, row.attacker): row.law for row in learnt.rows if row.feature == "joint"}
+    assert laws == {
+        ("none", "ignorant"): "learnt on 10 readers apart, clear speech",
+        ("noise:20", "ignorant"): "learnt on 10 readers apart, clear speech",
+        ("noise:20", "lazy-informed"): "learnt on 10 readers apart, noise:20 speech",
+    }
+    (joint,) = [r for r in learnt.rows if r.feature == "joint" and r.method == "none"]
+    assert joint.bits > 2.0
+
+
+@pytest.mark.slow
+def test_the_strongest_is_whoever_learns_most_by_any_way(learnt):
+    strongest = learnt.strongest("noise:20")
+    assert strongest.bits == max(r.bits for r in learnt.rows if r.method == "noise:20")
+    assert learnt.ranking() == sorted(learnt.ranking(), key=lambda row: -row.bits)
+    assert learnt.strongest("noise:20", "ignorant").attacker == "ignorant"
+    assert learnt.strongest("whisper") is None
+
+
+@pytest.mark.slow
+def test_use_is_measured_beside(learnt):
+    error = {
+        method: next(f.value for f in figures if f.key == "utility.phone_error")
+        for method, figures in learnt.measured.items()
+    }
+    assert error["none"] == 0.0 < error["noise:20"]
+
+
+@pytest.mark.slow
+def test_without_a_background_the_shipped_law_weighs_and_it_is_said(corpora, tmp_path):
+    found = try_methods(prepare(corpora(), replace(WISHES, methods=()), folder=tmp_path))
+    (joint,) = [row for row in found.rows if row.feature == "joint"]
+    assert joint.law == "shipped, of clear speech: there is no background"
+
+
+@pytest.mark.slow
+def test_whoever_is_judged_is_left_out_of_the_background(corpora, tmp_path):
+    root = corpora()
+    shutil.copytree(root, tmp_path / "apart")
+    (tmp_path / "apart" / "r0").rename(tmp_path / "apart" / "somebody")  # the same recordings
+    prepared = prepare(root, WISHES, folder=tmp_path / "kept", background=[tmp_path / "apart"])
+    background = prepared.bench.background
+    assert background is not None
+    assert background.readers is None
+    assert any("6 readers of the background are judged and left out" in p
+               for p in prepared.problems)  # fmt: skip
+
+
+def test_who_cannot_do_without_a_background_says_so(corpora, tmp_path):
+    needing = [name for name, each in ATTACKERS.items() if each.needs_background]
+    for name in needing:
+        wishes = replace(WISHES, attackers=(name,))
+        with pytest.raises(UsageError, match="--background"):
+            prepare(corpora(), wishes, folder=tmp_path)
+    assert needing
+
+
+def test_attributes_want_an_embedding(corpora, tmp_path: Path):
+    with pytest.raises(UsageError, match="add voice to --features"):
+        prepare(corpora(), replace(WISHES, attributes=("gender",)), folder=tmp_path)

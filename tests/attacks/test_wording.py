@@ -1,0 +1,56 @@
+from __future__ import annotations
+
+import pytest
+
+from monitor.attacks.wording import caveats, headline, method_name
+from tests.attacks.made import METHODS, results, row
+
+
+def test_the_headline_is_the_strongest_attackers_worst_method_first():
+    lines = headline(results())
+    assert lines == [
+        "mcadams:0.8: 3.10 bits (2.60 to 3.60) of 4.00 to the strongest attacker tried "
+        "(lazy-informed, voice, 3 segments enrolled, max scoring).",
+        "`mine --strong`: 0.05 bits (-0.45 to 0.55) of 4.00 to the strongest attacker tried "
+        "(lazy-informed, voice, 5 segments enrolled): no more than chance reads (0.10 bits).",
+        "Unprotected: 3.50 bits (3.00 to 4.00) (ignorant, voice, 5 segments enrolled).",
+    ]
+
+
+def test_unprotected_speech_alone_has_a_headline():
+    (line,) = headline(results([row("none", "ignorant", 3.5)], methods=("none",)))
+    assert line.startswith("none: 3.50 bits")
+
+
+@pytest.mark.parametrize(
+    ("method", "name"),
+    [
+        ("mcadams:0.8", "mcadams:0.8"),
+        (METHODS[2], "`mine --strong`"),
+        ("command:/venv/bin/python /home/me/x.py", "`python x.py`"),
+        ("command:'unclosed", "`'unclosed`"),
+    ],
+)
+def test_a_program_is_called_by_its_name_and_not_its_place(method, name):
+    assert method_name(method) == name
+
+
+@pytest.mark.parametrize(
+    ("rows", "more", "told"),
+    [
+        ([], {"session": "same"}, "parts of one session"),
+        ([], {}, "Not tried: semi-informed"),
+        ([row("none", "ignorant", 3.0, law="shipped, of clear speech")], {}, "weighed by the shi"),
+        ([row("none", "ignorant", 3.0, unheard=9)], {}, "nothing was heard of voice under none"),
+        ([row("none", "ignorant", 3.0, complete=9)], {}, "Not all readers have 5 segments"),
+        ([], {}, "with 16 readers a difference within the limits is none"),
+    ],
+)
+def test_what_a_reader_has_to_know_is_said(rows, more, told):
+    assert any(told in line for line in caveats(results(rows, **more)))
+
+
+def test_nothing_is_said_that_is_not_so():
+    said = " ".join(caveats(results(attackers=("ignorant", "lazy-informed", "semi-informed"))))
+    for wrong in ("one session", "Not tried", "shipped", "nothing was heard", "Not all"):
+        assert wrong not in said
