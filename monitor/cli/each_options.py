@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from monitor.protocols import Source
     from monitor.run import Run
     from monitor.run.each import SummaryRow
+    from monitor.run.files import Unfinished
 
 __all__ = ["Each", "OneOfMany", "each_options"]
 
@@ -54,7 +55,7 @@ class OneOfMany:
     allow_overlap: bool
     top: int
 
-    def __call__(self, path: Path) -> Run:
+    def __call__(self, path: Path, unfinished: Unfinished | None) -> Run:
         """The run of a recording, not yet entered."""
         from monitor.cli.inputs import open_all
         from monitor.sources.chain import Chain
@@ -64,7 +65,12 @@ class OneOfMany:
             self.options.check_channel(sources[0])
             return Chain(sources)
 
-        return self._run(opened, allow_overlap=self.allow_overlap)
+        return self._run(opened, unfinished, allow_overlap=self.allow_overlap)
+
+    def part_of(self, seconds: float) -> float:
+        """How much is heard of a recording of that length."""
+        end = seconds if self.end is None else min(seconds, self.end)
+        return max(0.0, end - self.start)
 
     def elsewhere(self) -> OneOfMany:
         """As it is sent to workers of a cluster, which have another working folder.
@@ -114,7 +120,9 @@ class OneOfMany:
                 continue
         return []
 
-    def _run(self, opened: object, *, allow_overlap: bool) -> Run:
+    def _run(
+        self, opened: object, unfinished: Unfinished | None = None, *, allow_overlap: bool
+    ) -> Run:
         from monitor.run import Run
 
         class InOptions(Run):
@@ -136,6 +144,7 @@ class OneOfMany:
             until=alerting.until,
             allow_overlap=allow_overlap,
             protect=self.protecting.protection(None),
+            unfinished=unfinished,
         )
 
     def settings(self) -> str:
@@ -230,13 +239,24 @@ class Each:
         for notice in one.notices(recordings):
             say(f"monitor: note: {notice}")
         known = [seconds_of(path) for path in recordings]
-        lengths = {p: s or UNKNOWN_SECONDS for p, s in zip(recordings, known, strict=True)}
+        lengths = {
+            path: one.part_of(seconds or UNKNOWN_SECONDS)
+            for path, seconds in zip(recordings, known, strict=True)
+        }
         workers, began, rows = processes_for(jobs, known), time.monotonic(), []
         sent = one if isinstance(workers, int) else one.elsewhere()
         with SummaryFile(self.summary, one.settings(), resume=resume, replace=replace) as summary:
             there, left = known_already(recordings, summary)
             minutes = sum(lengths[path] for path in left) / 60
-            heard = hear_each(left, sent, summary, workers, reads=sent.needs(), alike=sent.marks)
+            heard = hear_each(
+                left,
+                sent,
+                summary,
+                workers,
+                unfinished=summary.unfinished if isinstance(workers, int) else None,
+                reads=sent.needs(),
+                alike=sent.marks,
+            )
             try:
                 with progress_over(minutes, "measuring", "min") as step, closing(heard) as done:
                     for count, row in enumerate(done, 1):

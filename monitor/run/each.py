@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Callable, Generator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from monitor.corpus.folders import recordings_below
 from monitor.corpus.gathering import natural
 from monitor.errors import SourceError, UsageError
-from monitor.run.outcome import hear_one
+from monitor.run.outcome import Opened, hear_one
 from monitor.run.summary_file import SummaryFile, row_of
 from monitor.sources.fingerprints import file_hash
 from monitor.workers import Jobs, absolute, each_in_order
-
-if TYPE_CHECKING:
-    from monitor.run.run import Run
 
 __all__ = ["SummaryRow", "hear_each", "known_already", "recordings_of"]
 
@@ -93,23 +90,27 @@ def known_already(
 
 def hear_each(
     recordings: Sequence[Path],
-    opened: Callable[[Path], Run],
+    opened: Opened,
     summary: SummaryFile,
     jobs: Jobs = 1,
     *,
+    unfinished: Path | None = None,
     reads: Sequence[Path] = (),
     alike: Callable[[], object] = lambda: None,
 ) -> Generator[SummaryRow, None, None]:
     """Hear every recording, and write its line; a broken one is a line with its error.
 
-    The processes send their lines here, where each is written as it comes: a kill loses what is
-    just being heard, one recording a process. When all are done the summary is put in order.
+    The processes send their lines here, where each is written as it comes: a kill loses no more
+    than what is just being heard, one recording a process. When all are done the summary is put in
+    order.
 
     Args:
         recordings: those of `known_already` that are left.
         opened: gives the run of a recording, fresh; picklable where there are several processes.
         summary: opened.
         jobs: processes, or a cluster; the summary does not depend on it.
+        unfinished: a folder where processes leave what recordings that take longer than
+            `Unfinished.every_seconds` are gone on from; None heeds none.
         reads: files that a run needs beside the recording.
         alike: as of `monitor.workers.each_in_order`.
 
@@ -120,7 +121,7 @@ def hear_each(
         StoreError: the summary cannot be written.
         MonitorError: a process was ended from outside, or workers elsewhere are lost or unfit.
     """
-    work = partial(_hear, opened, summary.settings)
+    work = partial(_hear, opened, summary.settings, unfinished)
     tasks = [_Task(name_of(path), absolute(path)) for path in recordings]
     made = each_in_order(
         work,
@@ -146,10 +147,14 @@ def name_of(path: Path) -> str:
     return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in path.as_posix())
 
 
-def _hear(opened: Callable[[Path], Run], settings: str, task: _Task) -> dict[str, str]:
+def _hear(opened: Opened, settings: str, unfinished: Path | None, task: _Task) -> dict[str, str]:
     """The line of a recording; made in any process, on any machine that has the file."""
     fingerprint = _fingerprint(task.path)
-    return row_of(task.name, hear_one(task.path, opened), fingerprint, settings)
+    state = None
+    if unfinished is not None and fingerprint:
+        mark = hashlib.sha256(f"{settings} {fingerprint} {task.name}".encode()).hexdigest()
+        state = unfinished / f"{mark[:32]}.state"
+    return row_of(task.name, hear_one(task.path, opened, state), fingerprint, settings)
 
 
 def _fingerprint(path: Path) -> str:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from monitor.errors import StoreError, UsageError
+from monitor.protocols import Stateful
 from monitor.sinks.jsonl import JsonLines
 from monitor.sinks.standing import spare, standing
 from monitor.stream.checkpoint import state_path
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from monitor.ledger import LedgerSession
     from monitor.sources.provenance import Provenance
 
-__all__ = ["LedgerFile", "LogFile"]
+__all__ = ["LedgerFile", "LogFile", "Unfinished"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,3 +113,18 @@ class LedgerFile:
         except BaseException:
             ledger.close()
             raise
+
+
+@dataclass(frozen=True, slots=True)
+class Unfinished:
+    """Where a run without a log leaves what it goes on from, should it be killed.
+
+    Attributes:
+        path: of its checkpoint: taken up where there is one, removed when the run has ended.
+        kept: what goes on with the run, beside what is its own.
+        every_seconds: wall seconds between checkpoints, of which the first is as late.
+    """
+
+    path: Path
+    kept: Sequence[Stateful] = ()
+    every_seconds: float = 10.0

@@ -6,17 +6,21 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from monitor.alerts.crossings import as_text
 from monitor.errors import MonitorError
+from monitor.run.files import Unfinished
 from monitor.run.status import FAILED, status_of, status_of_error
 from monitor.safe_text import printable
 
 if TYPE_CHECKING:
     from monitor.run.run import Run
 
-__all__ = ["RecordingOutcome", "hear_one"]
+__all__ = ["Opened", "RecordingOutcome", "hear_one"]
+
+Opened: TypeAlias = "Callable[[Path, Unfinished | None], Run]"
+"""Gives the run of a recording, fresh, not yet entered, and able to go on from what was left."""
 
 _LIMITED = (
     *("bits", "bits_low", "bits_high"),
@@ -75,43 +79,38 @@ class RecordingOutcome:
     crossings: str = ""
 
 
-def hear_one(path: Path, opened: Callable[[Path], Run]) -> RecordingOutcome:
+def hear_one(path: Path, opened: Opened, state: Path | None = None) -> RecordingOutcome:
     """Hear a recording to its end; what goes wrong with it is part of the outcome.
 
     Args:
         path: the recording.
         opened: gives its run, fresh, not yet entered.
+        state: where to leave what it is gone on from, should this process be killed; one that is
+            there is taken up, or removed where it is damaged.
     """
-    last: Mapping[str, Any] = {}
-    bought: Sequence[Mapping[str, Any]] = ()
-    first_alert = None
+    tally = _Tally()
+    taken_up = state is not None and state.exists()
     try:
-        with opened(path) as run:
+        with opened(path, None if state is None else Unfinished(state, (tally,))) as run:
             for record in run:
-                if record["type"] == "reading":
-                    last = record
-                elif record["type"] == "end":
-                    bought = record.get("bought", ())
-                elif first_alert is None and _is_raised(record):
-                    first_alert = record["seconds"]
+                tally.take(record)
     except MonitorError as error:
+        if state is not None and taken_up:
+            state.unlink(missing_ok=True)
+            return hear_one(path, opened, state)
         return RecordingOutcome(exit_status=status_of_error(error), error=_line(str(error)))
     except Exception as error:  # one recording of thousands must not end the others
         said = f"unexpected {type(error).__name__}: {error}"
         return RecordingOutcome(exit_status=FAILED, error=_line(said))
-    figures: dict[str, Any] = {name: last.get(name) for name in _FIGURES}
     return RecordingOutcome(
-        seconds=last.get("seconds", 0.0),
-        speech=last.get("speech", 0.0),
-        **figures,
-        first_alert_seconds=first_alert,
+        **tally.figures,
+        first_alert_seconds=tally.first_alert,
         alerts=run.totals.alerts,
         gaps=run.totals.gaps,
         changes=run.totals.changes,
         exit_status=status_of(run),
         error=_line("; ".join(run.totals.failures)),
-        **_protected(last),
-        crossings=as_text(bought),
+        crossings=as_text(tally.bought),
     )
 
 
@@ -122,6 +121,36 @@ def _protected(last: Mapping[str, Any]) -> dict[str, Any]:
         **{f"protected_{name}": side.get(name) for name in _LIMITED},
         **{f"protected_{name}": side.get(name) or "" for name in ("bits_by", "evidence_by")},
     }
+
+
+class _Tally:
+    """What the records of a run come to; goes on with a run that is gone on with."""
+
+    def __init__(self) -> None:
+        self.figures: dict[str, Any] = {"seconds": 0.0, "speech": 0.0}
+        self.first_alert: float | None = None
+        self.bought: Sequence[Mapping[str, Any]] = ()
+
+    def take(self, record: Mapping[str, Any]) -> None:
+        if record["type"] == "reading":
+            plain = {name: record.get(name) for name in ("seconds", "speech", *_FIGURES)}
+            self.figures = {**plain, **_protected(record)}
+        elif record["type"] == "end":
+            self.bought = record.get("bought", ())
+        elif self.first_alert is None and _is_raised(record):
+            self.first_alert = record["seconds"]
+
+    def state(self) -> dict[str, Any]:
+        return {"figures": self.figures, "first_alert": self.first_alert}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        figures, first = state["figures"], state["first_alert"]
+        RecordingOutcome(**figures)  # refuses what is none of its figures
+        if not all(
+            isinstance(each, float | int | str | None) for each in (*figures.values(), first)
+        ):
+            raise TypeError("figures are numbers, and texts say whose they are")
+        self.figures, self.first_alert = dict(figures), first
 
 
 def _is_raised(record: Mapping[str, Any]) -> bool:

@@ -6,15 +6,16 @@ import math
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 from monitor.alerts.crossings import Crossings
-from monitor.errors import UsageError
+from monitor.errors import StoreError, UsageError
 from monitor.managed import Managed
 from monitor.protocols import AlertAction, AlertRule, LiveSource, Sink, Source, Stateful
-from monitor.run.files import LedgerFile, LogFile
+from monitor.run.files import LedgerFile, LogFile, Unfinished
 from monitor.run.pace import heard_ahead, shedding_load
 from monitor.run.protection import ProtectedSide, Protection
 from monitor.run.resuming import configuration_of
@@ -83,6 +84,7 @@ class Run(Managed):
         jobs: processes that compute features of recordings, ahead of the readings; the records do
             not depend on it. None for as many as are worth it. With more than one a script must
             begin under ``if __name__ == "__main__":``. With a protector it is one.
+        unfinished: without a log, where the run leaves what it goes on from.
         clock: wall seconds.
 
     Attributes:
@@ -123,6 +125,7 @@ class Run(Managed):
         allow_overlap: bool = False,
         protect: str | Protection | None = None,
         jobs: int | None = 1,
+        unfinished: Unfinished | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._given = source, monitor, rules, actions, sinks
@@ -132,6 +135,7 @@ class Run(Managed):
         )
         self._protect = Protection(protect) if isinstance(protect, str) else protect
         self._until, self._jobs, self._clock = until, jobs, clock
+        self._unfinished = unfinished
         self._allow_overlap = allow_overlap
         self._stack = ExitStack()
         self._log: JsonLines | None = None
@@ -139,7 +143,7 @@ class Run(Managed):
         self._checkpoint: Checkpoint | None = None
         self._side: ProtectedSide | None = None
         self._crossings: Crossings | None = None
-        self._stopped = False
+        self._stopped = self._goes_on = False
         self.actions: list[AlertAction] = []
         self.sinks: list[Sink] = []
         self.rules: list[AlertRule] = []
@@ -196,6 +200,8 @@ class Run(Managed):
             self.actions.append(self._session)
         if self._log is not None and self._log.plain:
             self._open_checkpoint(start)
+        elif self._unfinished is not None:
+            self._open_unfinished(self._unfinished, start)
         self.start = start if self._session is None else self._session.begin(start)
 
     def _open_checkpoint(self, start: Mapping[str, Any]) -> None:
@@ -206,18 +212,36 @@ class Run(Managed):
             parts = self._parts = stated_provenance(self.source)
         if self._resumed and parts is None:
             raise UsageError(f"{self.source.label} cannot be heard again: leave out resume=True")
-        configuration = {}
-        if parts is not None:
-            configuration = configuration_of(
-                self.monitor, parts, start, self.rules, ledger=self._session is not None
-            )
-            if self._protect is not None:  # as it was given: records do not tell a command
-                configuration["protect"] = [self._protect.method, self._protect.speaker]
+        configuration = {} if parts is None else self._configuration(parts, start)
         self._checkpoint = Checkpoint(state_path(Path(self._log_file.path)), configuration)
         self._checkpoint.check()
         if self._resumed:
-            kept = [*self.rules, *self._stateful]
-            self._log.go_on_at(self._checkpoint.load(self._hearing, self.totals, kept))
+            self._log.go_on_at(self._take_up(self._checkpoint))
+
+    def _open_unfinished(self, unfinished: Unfinished, start: Mapping[str, Any]) -> None:
+        if isinstance(self.source, LiveSource):
+            return
+        parts = self._parts = stated_provenance(self.source)
+        if parts is None:
+            return
+        self._checkpoint = Checkpoint(unfinished.path, self._configuration(parts, start))
+        self._checkpoint.check()
+        if unfinished.path.exists():
+            self._take_up(self._checkpoint)
+
+    def _configuration(
+        self, parts: Sequence[Provenance], start: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        configuration = configuration_of(
+            self.monitor, parts, start, self.rules, ledger=self._session is not None
+        )
+        if self._protect is not None:  # as it was given: records do not tell a command
+            configuration["protect"] = [self._protect.method, self._protect.speaker]
+        return configuration
+
+    def _take_up(self, checkpoint: Checkpoint) -> int:
+        self._goes_on = True
+        return checkpoint.load(self._hearing, self.totals, [*self.rules, *self._stateful])
 
     @property
     def _resumed(self) -> bool:
@@ -231,8 +255,9 @@ class Run(Managed):
     @property
     def _stateful(self) -> list[Stateful]:
         protector = None if self._side is None else self._side.protector
-        kept = (self._session, protector, self._crossings)
-        return [each for each in kept if each is not None]
+        own = (self._session, protector, self._crossings)
+        kept = () if self._unfinished is None else self._unfinished.kept
+        return [*(each for each in own if each is not None), *kept]
 
     def _heard(self) -> list[Provenance]:
         """The recordings, each once, that can be known again."""
@@ -274,9 +299,9 @@ class Run(Managed):
     def __iter__(self) -> Iterator[dict[str, Any]]:
         if not self.start:
             raise UsageError("a Run is opened by a with statement: with Run(...) as run")
-        if self._checkpoint is not None and not self._resumed:
+        if self._checkpoint is not None and not self._goes_on:
             self._checkpoint.remove()  # of the run that is overwritten now
-        if self._resumed:
+        if self._goes_on:
             # people see where they are; the log has it already
             for sink in (*self.sinks, *self.actions):
                 sink.write(self.start)
@@ -284,7 +309,9 @@ class Run(Managed):
             yield from self._give(self.start)
         live = self.source if isinstance(self.source, LiveSource) else None
         ended_by = None
-        saved = -math.inf  # the first reading can be resumed from
+        saved, every = -math.inf, CHECKPOINT_SECONDS  # the first reading can be resumed from
+        if self._unfinished is not None:
+            saved, every = self._clock(), self._unfinished.every_seconds
         for event in self._hearing.hear(self._prepared()):
             record = record_of(event, self._labels, self.monitor.on_change)
             if live is not None and isinstance(event, Reading):
@@ -295,7 +322,7 @@ class Run(Managed):
                 yield each
             if ended_by is not None or self._stopped:
                 break
-            if isinstance(event, Reading) and self._clock() - saved >= CHECKPOINT_SECONDS:
+            if isinstance(event, Reading) and self._clock() - saved >= every:
                 self._save()
                 saved = self._clock()
         yield from self._end(ended_by)
@@ -327,10 +354,15 @@ class Run(Managed):
             yield each
 
     def _save(self) -> None:
-        if self._saves is not None and self._log is not None:
+        if self._saves is None:
+            return
+        save = partial(self._saves.save, self._hearing, self.totals, [*self.rules, *self._stateful])
+        if self._log is not None:
             self._log.flush()
-            kept = [*self.rules, *self._stateful]
-            self._saves.save(self._hearing, self.totals, kept, self._log.offset)
+            save(self._log.offset)
+        else:
+            with suppress(StoreError):  # nobody asked for it: a full disk shall end no run
+                save(0)
 
     @property
     def _saves(self) -> Checkpoint | None:

@@ -7,6 +7,7 @@ import io
 import os
 import stat
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import asdict, fields
 from pathlib import Path
 
@@ -47,6 +48,10 @@ class SummaryFile(Managed):
     A Parquet file cannot grow by a line: until `finish` makes it at once, lines go to a CSV file
     beside it, ``NAME.parquet.unfinished.csv``, which is then removed.
 
+    Beside it lies a folder ``NAME.unfinished`` (mode 0700) as well, for what recordings that take
+    long are gone on from; it goes when the summary is finished, and what is in it when one is begun
+    anew. Nothing else may be kept there.
+
     Args:
         path: the file, ``.parquet`` or CSV.
         settings: a mark of everything but the recording that a line depends on.
@@ -55,6 +60,7 @@ class SummaryFile(Managed):
 
     Attributes:
         rows: what the file held when it was opened, by name of the recording.
+        unfinished: the folder.
 
     Raises:
         UsageError: it holds something that is to be kept, or lines made with other settings; or
@@ -72,6 +78,7 @@ class SummaryFile(Managed):
         if self._parquet:
             need("pyarrow.parquet")
             self._lines = path.with_name(f"{path.name}.unfinished.csv")
+        self.unfinished = path.with_name(f"{path.name}.unfinished")
         try:
             flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0)
             self._handle = os.open(self._lines, flags, 0o600)
@@ -111,8 +118,24 @@ class SummaryFile(Managed):
             self._read_parquet()
         os.ftruncate(self._handle, len(whole))
         self._lines.chmod(0o600)
+        self._make_folder(empty=not resume)
         if not whole:
             self._write([COLUMNS, *(row.values() for row in self.rows.values())])
+
+    def _make_folder(self, *, empty: bool) -> None:
+        with suppress(FileExistsError):
+            self.unfinished.mkdir(0o700)
+        found, owner = self.unfinished.lstat(), os.fstat(self._handle).st_uid
+        if not stat.S_ISDIR(found.st_mode) or found.st_uid != owner:
+            raise StoreError(
+                f"{self.unfinished} lies where unfinished recordings are kept; move it away"
+            )
+        if empty:
+            self._empty_folder()
+
+    def _empty_folder(self) -> None:
+        for state in (*self.unfinished.glob("*.state"), *self.unfinished.glob(".*.unfinished")):
+            state.unlink(missing_ok=True)
 
     def _read(self, text: bytes) -> None:
         try:
@@ -175,6 +198,7 @@ class SummaryFile(Managed):
         Raises:
             StoreError: it cannot be written; what was there stays.
         """
+        self._empty_folder()
         rows = [self.rows[name] for name in sorted(self.rows, key=natural)]
         if not self._parquet:
             write(self.path, _TYPED, rows)
@@ -188,6 +212,8 @@ class SummaryFile(Managed):
         if handle >= 0:
             if not os.fstat(handle).st_size:  # made for nothing: what it was for was refused
                 self._lines.unlink(missing_ok=True)
+            with suppress(OSError):  # something is in it to go on from, or there is none
+                self.unfinished.rmdir()
             os.close(handle)
 
 
