@@ -2,9 +2,8 @@
 
 The network as it was is the teacher, and hears each voice in the clear; the loss is the one that
 it was itself made by (`monitor.adapting.loss`). In the end the last layer is turned so that what
-the protector's draws change of a voice counts less (`monitor.adapting.within`). On readers apart
-that was worth more than a margin softmax over the voices (docs/attacks.md). Needs torch; what comes
-out runs without, by `monitor.networks.voice`.
+the protector's draws change of a voice counts less (`monitor.adapting.within`); docs/method.md
+section 9. Needs torch; what comes out runs without, by `monitor.networks.voice`.
 """
 
 from __future__ import annotations

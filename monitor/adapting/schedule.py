@@ -10,7 +10,7 @@ from monitor.errors import UsageError
 __all__ = ["FINE_TUNING_STEPS", "Length", "rate"]
 
 FINE_TUNING_STEPS = 200
-"""Of a network that has learnt already, where nobody says (docs/attacks.md)."""
+"""Of a network that has learnt already, where nobody says."""
 _WARM_UP = 0.05
 
 

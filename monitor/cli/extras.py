@@ -13,7 +13,7 @@ __all__ = ["EXTRAS", "Extra", "extra", "install", "offered_extras"]
 _NAME = "speaker-disclosure-monitor"
 EXTRAS = {
     "identity": "the feature identity, a larger speaker embedding than voice, which tells people "
-    "apart best",
+    "apart best; and the attacker of `monitor attack` who trains a network",
     "onnx": "the feature identity 2.6 times as fast, and without torch once it was exported",
     "web": "the page in a browser (--web, monitor view)",
     "notify": "alerts to desktop, mail, chat (--notify)",
