@@ -23,6 +23,7 @@ Verdict: TypeAlias = Literal["yes", "no", "undecided", "full"]
 
 FEW = 10
 """Tested speakers below whom nothing is decided."""
+_AGREED = 1e-9
 UNDECIDED = "cannot be decided with so few speakers"
 
 
@@ -97,5 +98,7 @@ def change_text(change: Contrast) -> str:
         '+1.00 (0.50 to 1.50)'
     """
     sign = "+" if change.value >= 0.005 else ""
+    if change.high - change.low < _AGREED:
+        return f"{sign}{bits_text(change.value)} (all resamples agree)"
     limits = f"{bits_text(change.low)} to {bits_text(change.high)}"
     return f"{sign}{bits_text(change.value)} ({limits})"

@@ -33,10 +33,11 @@ class Question:
 QUESTIONS = (
     Question("rises", "Does disclosure rise with the length of the test, T?",
              "yes, of the fundamental frequency (fig. 8)"),
-    Question("saturates_t", "Does it saturate with T?", "yes (fig. 8)"),
+    Question("saturates_t", "Does it saturate with T: does the last doubling bring less than half "
+             "of the first?", "yes (fig. 8)"),
     Question("falls", "Does it fall again at long T?",
              "slightly, but for templates of 30 and 60 min (fig. 8)"),
-    Question("saturates_d", "Does it saturate with the length of the templates, D?",
+    Question("saturates_d", "Does it saturate so with the length of the templates, D?",
              "yes, test and template have one role (fig. 8)"),
     Question("bounded", "Is it bounded by the length of the templates?", "yes (abstract, fig. 8)"),
     Question("guide_linear", "Is basic composition ten times the measured, or more, at the longest "

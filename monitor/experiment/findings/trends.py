@@ -78,7 +78,7 @@ def falls_again(surface: Surface) -> CorpusAnswer | None:
 
 
 def saturates(surface: Surface, of: str) -> CorpusAnswer | None:
-    """Does the last doubling of T, or of D, bring less than the first, at the longest other?
+    """Does the last doubling of T, or of D, bring less than half of the first?
 
     Args:
         surface: of a system.
@@ -101,8 +101,9 @@ def saturates(surface: Surface, of: str) -> CorpusAnswer | None:
 
     start, end = gain(along[0], along[1]), gain(along[-2], along[-1])
     first, last = surface.contrast(start), surface.contrast(end)
+    # the last less half of the first
     less = surface.contrast(
-        {key: end.get(key, 0.0) - start.get(key, 0.0) for key in {**start, **end}}
+        {key: end.get(key, 0.0) - start.get(key, 0.0) / 2 for key in {**start, **end}}
     )
     if first is None or last is None or less is None:
         return None
@@ -111,17 +112,18 @@ def saturates(surface: Surface, of: str) -> CorpusAnswer | None:
         verdict = "full"
     elif less.high < 0:
         verdict = "yes"
-    elif less.low > -SMALL:
+    elif less.low > 0:
         verdict = "no"
     name, fixed = ("T", "D") if of == "T" else ("D", "T")
     text = (
         f"{fixed} = {format_seconds(other)}: a doubling of {name} brings {change_text(first)} bits "
         f"from {format_seconds(along[0])} to {format_seconds(along[1])}, and {change_text(last)} "
-        f"from {format_seconds(along[-2])} to {format_seconds(along[-1])}, "
-        f"{change_text(less)} in difference{_full(surface, verdict)}"
+        f"from {format_seconds(along[-2])} to {format_seconds(along[-1])}: against half of the "
+        f"first {change_text(less)}{_full(surface, verdict)}"
     )
-    return answer(f"saturates_{of.lower()}", surface, verdict, text, first=first, last=last,
-                   difference=less)  # fmt: skip
+    return answer(
+        f"saturates_{of.lower()}", surface, verdict, text, first=first, last=last, against=less
+    )
 
 
 def bounded_by_template(surface: Surface) -> CorpusAnswer | None:

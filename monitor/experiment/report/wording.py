@@ -85,6 +85,11 @@ def caveats(found: Experiment) -> Iterator[str]:
         "Of several lengths the one with the highest MeanD is the highest by chance as well: where "
         "one is picked by what it shows, limits hold for all that it was picked from."
     )
+    if any(panel.session == "same" for panel in found.panels):
+        yield (
+            "Within one session the longer test and template are, the nearer they lie to each "
+            "other: what longer speech adds there is in part that."
+        )
     if all(panel.session == "same" for panel in found.panels):
         yield "Nobody was recorded twice: all figures are of one session, and flatter the attacker."
     yield (
