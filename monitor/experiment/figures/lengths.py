@@ -51,23 +51,30 @@ def lengths_figure(surfaces: Sequence[Surface]) -> Drawn | None:
         return None
     systems = list(dict.fromkeys(each.system for each in some))
     sessions = list(dict.fromkeys(each.panel.session for each in some))
+    # a row of each system; of one kind of session, two systems in a row
+    rows = len(systems) if len(sessions) > 1 else -(-len(systems) // 2)
+
+    def place(surface: Surface) -> int:
+        system = systems.index(surface.system)
+        return system * len(sessions) + sessions.index(surface.panel.session)
 
     def paint(figure: Figure, palette: Palette) -> None:
-        panels = figure.subplots(len(systems), len(sessions), squeeze=False, sharex=True,
-                                 sharey=True)  # fmt: skip
+        panels = figure.subplots(rows, 2, squeeze=False, sharex=True, sharey=True)
         for surface in some:
-            axes = panels[systems.index(surface.system), sessions.index(surface.panel.session)]
+            axes = panels.flat[place(surface)]
             _panel(axes, surface, palette)
+            axes.set_title(f"{surface.system}, {surface.panel.session} session", loc="left",
+                           weight="bold", fontsize=10)  # fmt: skip
+        for axes in panels.flat[len(systems) * len(sessions) :]:
+            axes.set_visible(False)
         least = min(each for surface in some for each in _bits(surface))
         panels[0, 0].set_ylim(0.7 * least, 5.0 * max(surface.ceiling for surface in some))
-        for axes, system in zip(panels[:, 0], systems, strict=True):
-            axes.set_ylabel(f"{system}: MeanD, bits")
-        for axes, session in zip(panels[0], sessions, strict=True):
-            axes.set_title(f"{session} session", loc="left", weight="bold", fontsize=10)
+        for axes in panels[:, 0]:
+            axes.set_ylabel("MeanD, bits")
         for axes in panels[-1]:
             axes.set_xlabel("speech heard, T")
         handles: dict[str, Any] = {}
-        for axes in panels.flat:
+        for axes in panels.flat[: len(systems) * len(sessions)]:
             for handle, name in zip(*axes.get_legend_handles_labels(), strict=True):
                 handles.setdefault(name, handle)
         figure.legend(handles.values(), handles.keys(), loc="outside upper left", ncols=6)
@@ -89,7 +96,7 @@ def lengths_figure(surfaces: Sequence[Surface]) -> Drawn | None:
          *(f"guide_{name}" for name in GUIDES)),
         list(_rows(surfaces)),
         paint,
-        (4.6 * max(len(sessions), 1) + 0.4, 2.3 * len(systems) + 0.8),
+        (9.0, 2.3 * rows + 0.8),
     )  # fmt: skip
 
 

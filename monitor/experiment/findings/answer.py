@@ -8,6 +8,7 @@ from typing import Any, Literal, TypeAlias
 from monitor.experiment.findings.contrasts import Contrast, Surface
 
 __all__ = [
+    "AGREED",
     "FEW",
     "UNDECIDED",
     "CorpusAnswer",
@@ -23,7 +24,8 @@ Verdict: TypeAlias = Literal["yes", "no", "undecided", "full"]
 
 FEW = 10
 """Tested speakers below whom nothing is decided."""
-_AGREED = 1e-9
+AGREED = 1e-9
+"""Limits nearer to each other are none: every resample says the same."""
 UNDECIDED = "cannot be decided with so few speakers"
 
 
@@ -98,7 +100,7 @@ def change_text(change: Contrast) -> str:
         '+1.00 (0.50 to 1.50)'
     """
     sign = "+" if change.value >= 0.005 else ""
-    if change.high - change.low < _AGREED:
+    if change.high - change.low < AGREED:
         return f"{sign}{bits_text(change.value)} (all resamples agree)"
     limits = f"{bits_text(change.low)} to {bits_text(change.high)}"
     return f"{sign}{bits_text(change.value)} ({limits})"

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from monitor.experiment.findings.answer import CorpusAnswer, Verdict, answer, bits_text
+from monitor.experiment.findings.answer import (
+    AGREED,
+    CorpusAnswer,
+    Verdict,
+    answer,
+    bits_text,
+)
 from monitor.experiment.findings.contrasts import Contrast, Surface
 from monitor.plots.canvas import format_seconds
 
@@ -81,4 +87,6 @@ def _within(surface: Surface, first: float, power: float) -> str:
 
 
 def _times(times: Contrast) -> str:
+    if times.high - times.low < AGREED:
+        return f"{times.value:.3g} times as many (all resamples agree)"
     return f"{times.value:.3g} times as many ({times.low:.3g} to {times.high:.3g})"
