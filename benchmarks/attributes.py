@@ -2,7 +2,7 @@
 
     OPENBLAS_NUM_THREADS=1 python -m benchmarks.attributes CORPUS --attributes gender,age<16
         [--background CORPUS]... [--groups manifest.csv] [--methods none,mcadams:0.8,...]
-        [--feature voice] [--seconds 10] [--jobs 1] [--keep FOLDER]
+        [--feature voice] [--seconds 10] [--trials 10] [--jobs 1] [--keep FOLDER]
 
 As ``monitor attack --attributes`` does it, whose tables take longer. Prints a line for each value
 of each attribute: readers and excerpts, equal error rate, and for each false positive rate the
@@ -35,6 +35,7 @@ def main() -> None:
     words.add_argument("--methods", default="none,mcadams:0.8,mcadams:random")
     words.add_argument("--feature", default="voice")
     words.add_argument("--seconds", type=float, default=10.0)
+    words.add_argument("--trials", type=int, default=10)
     words.add_argument("--jobs", type=int, default=1)
     words.add_argument("--keep", type=Path)
     asked = words.parse_args()
@@ -44,8 +45,8 @@ def main() -> None:
             asked.corpus,
             [(find(each), each) for each in asked.background],
             asked.attributes.split(","),
-            seconds=asked.seconds,
-            table=asked.groups,
+            Amounts(asked.seconds, asked.trials),
+            asked.groups,
         )
         hearing = Hearing(ResultCache(asked.keep or Path(folder)), asked.jobs)
         bench = Bench(which.judged, None, (asked.feature,), (), Amounts(), hearing, 0, Path(folder))

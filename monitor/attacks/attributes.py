@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +26,7 @@ from monitor.attributes.labels import AskedAttribute, attribute
 from monitor.attributes.matching import matched
 from monitor.corpus.recordings import Corpus
 from monitor.corpus.tables import said_of_speakers
-from monitor.errors import CorpusError, UsageError
+from monitor.errors import CorpusError
 from monitor.features.registry import make
 from monitor.kinds import EMBEDDING, FeatureSpec
 from monitor.maths.bootstrap import REPLICATES
@@ -37,8 +37,9 @@ __all__ = ["Attributed", "attribute_rows", "attributed"]
 
 LEARNT_SECONDS = 5.0
 """Speech seconds of an excerpt of a background: its readers may say little."""
-EXCERPTS = 10
-"""Of one reader, at most."""
+LEARNT_EXCERPTS = 4
+"""Of each of them, at most."""
+_LEARNT = Amounts(LEARNT_SECONDS, LEARNT_EXCERPTS, 0, 0)
 
 
 @dataclass(frozen=True)
@@ -50,17 +51,20 @@ class Attributed:
         judged: readers whose attributes are to be told.
         learnt: readers apart that the attacker learns from; None where it learns from some of the
             judged and is judged on the others.
-        seconds: speech seconds of an excerpt that is judged.
+        amounts: speech seconds of an excerpt that is judged, and excerpts of each reader.
     """
 
     asked: tuple[AskedAttribute, ...]
     judged: Readers
     learnt: Readers | None
-    seconds: float
+    amounts: Amounts
 
-    def pieces(self) -> list[Piece]:
-        """Everything that is heard of the readers judged."""
-        return self.judged.pieces("trials")
+    @property
+    def seconds(self) -> float:
+        """Audio seconds that one attacker hears of one method."""
+        apart = self.learnt or self.judged
+        both = (*self.judged.pieces("trials"), *apart.pieces("trials"))
+        return sum(piece.seconds for piece in both)
 
 
 def attributed(
@@ -68,8 +72,7 @@ def attributed(
     root: Path,
     background: Sequence[tuple[Corpus, Path]],
     asked: Sequence[str],
-    *,
-    seconds: float = 10.0,
+    amounts: Amounts,
     table: Path | None = None,
 ) -> Attributed:
     """Find the attributes of readers, before anything is heard.
@@ -79,7 +82,7 @@ def attributed(
         root: its folder or manifest.
         background: corpora of readers apart, with the folder of each.
         asked: attributes, see `monitor.attributes.labels.attribute`.
-        seconds: speech seconds of an excerpt.
+        amounts: seconds of an excerpt, and how many of each reader, as of trials.
         table: that says what is known of all readers; None for the manifest of each corpus.
 
     Raises:
@@ -92,7 +95,7 @@ def attributed(
             said.setdefault(column.lower(), {}).update(of)
     speakers = [name for each in (corpus, *(c for c, _ in background)) for name in each.speakers]
     wanted = tuple(attribute(one, said, speakers) for one in asked)
-    amounts = Amounts(seconds, EXCERPTS, 0, 0)
+    amounts = replace(amounts, least_segments=0, most_segments=0)
     judged_ones = readers_of(corpus, root, amounts, session="same")
     known = {file_hash(piece.path) for piece in judged_ones.pieces("trials")}
     apart: list[Reader] = []
@@ -103,11 +106,9 @@ def attributed(
             if one.speaker not in corpus.speakers and file_hash(one.path) not in known
         )
         with suppress(CorpusError):  # nobody of it says enough
-            apart += readers_of(
-                Corpus(others, ()), folder, Amounts(LEARNT_SECONDS, EXCERPTS, 0, 0), session="same"
-            ).everybody
+            apart += readers_of(Corpus(others, ()), folder, _LEARNT, session="same").everybody
     learnt = Readers(tuple(apart), "same") if apart else None
-    return Attributed(wanted, judged_ones, learnt, seconds)
+    return Attributed(wanted, judged_ones, learnt, amounts)
 
 
 def attribute_rows(
@@ -125,31 +126,27 @@ def attribute_rows(
     is where there is no other.
 
     Returns:
-        the attribute's name, and a row that goes into JSON.
+        the attribute's name, and a row that goes into JSON; what cannot be told of so few readers
+        is left out and noted.
 
     Raises:
-        UsageError: too few readers with or without it, or no embedding is heard.
+        CorpusError: nobody could be heard.
     """
     heard_with: Mapping[str, str | Feature] = dict(zip(bench.features, bench.features, strict=True))
     if attacker.features is not None:
         heard_with = attacker.features(bench, method)
     made = [(name, make((each,))[0].spec) for name, each in heard_with.items()]
-    embeddings = {name: spec for name, spec in made if spec.kind is EMBEDDING}
-    if not embeddings:
-        raise UsageError("attributes are told by an embedding: add voice to --features")
-    for name, spec in embeddings.items():
+    for name, spec in made:
+        if spec.kind is not EMBEDDING:
+            continue
         features = (heard_with[name],)
-        of = _excerpts(
-            which.judged, bench.hearing.hear(which.pieces(), method, bench.seed, features),
-            spec, which.seconds,
-        )  # fmt: skip
+        pieces = which.judged.pieces("trials")
+        heard = bench.hearing.hear(pieces, method, bench.seed, features)
+        of = _excerpts(which.judged, heard, spec, which.amounts)
         used = method if attacker.protects else CLEAR
         apart = which.learnt or which.judged
-        pieces = apart.pieces("trials")
-        learnt = _excerpts(
-            apart, bench.hearing.hear(pieces, used, bench.attacker_seed, features),
-            spec, which.seconds if which.learnt is None else LEARNT_SECONDS,
-        )  # fmt: skip
+        heard = bench.hearing.hear(apart.pieces("trials"), used, bench.attacker_seed, features)
+        learnt = _excerpts(apart, heard, spec, which.amounts if apart is which.judged else _LEARNT)
         for asked in which.asked:
             others = [other.of for other in which.asked if other is not asked]
             for value in asked.values:
@@ -166,7 +163,7 @@ def attribute_rows(
                             "value": value,
                             "version": version,
                             "readers_apart": which.learnt is not None,
-                            "seconds": which.seconds,
+                            "seconds": which.amounts.seconds,
                             **row,
                         },
                     )
@@ -196,9 +193,8 @@ def _row(
 
 
 def _excerpts(
-    readers: Readers, heard: Mapping[Piece, HeardPiece], spec: FeatureSpec, seconds: float
+    readers: Readers, heard: Mapping[Piece, HeardPiece], spec: FeatureSpec, amounts: Amounts
 ) -> Excerpts:
-    amounts = Amounts(seconds, EXCERPTS, 0, 0)
     rows, whose = [], []
     for reader in readers.everybody:
         trials = trials_of(reader, heard, {spec.name: spec}, amounts)

@@ -29,7 +29,9 @@ _FOOT = (
 _TOLD = (
     "As in VoxGuard's section 3.2: a logistic regression on embeddings, learnt from readers apart, "
     "or from some of the judged and tried on the others. Strict: of readers matched in the other "
-    "attributes. Epsilon: nats."
+    "attributes; what they say cannot be held fixed. Epsilon: nats, and what it is at least by "
+    "Clopper and Pearson's limits over readers. An asterisk: too few excerpts or readers to tell "
+    "of that rate."
 )
 
 

@@ -19,6 +19,7 @@ __all__ = [
     "enrolment_table",
     "main_table",
     "measured_table",
+    "told_attributes",
 ]
 
 _COLUMNS = (
@@ -130,13 +131,36 @@ def attribute_table(rows: Sequence[Mapping[str, Any]]) -> tuple[list[str], list[
         for at in row["at"]:
             value = at["epsilon_nats"]
             line += [
-                _share(at["tpr"], at["tpr_low"], at["tpr_high"]),
+                ("* " if at["note"] else "") + _share(at["tpr"], at["tpr_low"], at["tpr_high"]),
                 f"{'inf' if value is None else format_value(value, 'nats')}\n"
                 f"\N{GREATER-THAN OR EQUAL TO} {format_value(at['epsilon_low_nats'], 'nats')}",
                 format_value(at["realised"], "share"),
             ]
-        lines.append([*line, f"{row['readers_with']} / {row['readers_without']}"])
-    return [*head, "readers with / without"], lines
+        lines.append([*line, *(_counted(row, what) for what in ("readers", "excerpts", "learnt"))])
+    counted = ("readers with / without", "excerpts", "readers learnt from")
+    return [*head, *counted], lines
+
+
+def told_attributes(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """A line for each row of one attribute, for a terminal."""
+    lines = []
+    for row in rows:
+        at = row["at"][0]
+        told, low, high, wrong, eer = (
+            format_value(value, "share")
+            for value in (at["tpr"], at["tpr_low"], at["tpr_high"], at["realised"], row["eer"])
+        )
+        lines.append(
+            f"{method_name(row['method'])}, {row['attacker']}, {row['feature']}: {row['value']} "
+            f"({row['version']}) told in {told} ({low} to {high}) of excerpts, by mistake in "
+            f"{wrong} of the others; EER {eer}; readers {_counted(row, 'readers')}"
+            f"{'; too few to resolve it' if at['note'] else ''}"
+        )
+    return lines
+
+
+def _counted(row: Mapping[str, Any], what: str) -> str:
+    return f"{row[f'{what}_with']} / {row[f'{what}_without']}"
 
 
 def _share(value: float, low: float, high: float) -> str:

@@ -181,8 +181,8 @@ def prepare(
             corpus,
             behind.corpora if behind else (),
             wishes.attributes,
-            seconds=wishes.amounts.seconds,
-            table=wishes.attribute_table,
+            wishes.amounts,
+            wishes.attribute_table,
         )
     return Preparation(corpus.resolve().name, wishes, bench, attackers, which, problems)
 

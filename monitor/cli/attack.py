@@ -115,8 +115,9 @@ _DIR = click.Path(path_type=Path)
     "--attributes",
     type=Names(),
     metavar="NAME[,NAME]",
-    help="What else of a reader may be told by a voice: columns of the manifest such as gender, or "
-    "age<16.",
+    help="What else the voice may tell, learnt from --background, else from some of DIR's readers "
+    "and judged on the others: columns of manifest.csv, such as gender, or two groups of numbers, "
+    "such as 'age<16'.",
 )
 @click.option(
     "--groups",
@@ -183,6 +184,8 @@ def command(
     from monitor.errors import UsageError
     from monitor.run.status import INCOMPLETE
 
+    if groups is not None and not attributes:
+        raise UsageError("--groups goes with --attributes")
     count = template / SEGMENT_SECONDS
     if abs(count - round(count)) > 1e-9:
         raise UsageError(f"--template {template:g} is no multiple of {SEGMENT_SECONDS:g} s")

@@ -20,6 +20,7 @@ def print_attacks(results: AttackResults) -> None:
     from rich.table import Table
     from rich.text import Text
 
+    from monitor.attacks.tables import told_attributes
     from monitor.attacks.wording import caveats, headline
 
     console = made_console(_WIDE)
@@ -34,6 +35,11 @@ def print_attacks(results: AttackResults) -> None:
             made.add_row(*map(Text, _cells(row)))
     console.print(made)
     console.print()
+    for name, rows in results.attributes.items():
+        console.print(Text(f"Attribute: {name}", style="bold"))
+        for line in told_attributes(rows):
+            console.print(Text(line))
+        console.print()
     settings = results.settings
     told = f"Templates of {settings.template_seconds:g} s of speech, trials of "
     told += f"{settings.seconds:g} s, bits (MeanD) with 95 % limits. All figures: the page."

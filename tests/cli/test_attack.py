@@ -53,6 +53,27 @@ def test_one_command_tests_a_protector(run, voices, tmp_path):
 
 
 @pytest.mark.slow
+def test_attributes_are_told_beside(run, voices, tmp_path):
+    table = tmp_path / "people.csv"
+    lines = [f"r{i},{'low' if i < 3 else 'high'}\n" for i in range(6)]
+    table.write_text("speaker,height\n" + "".join(lines))
+    done = run("attack", voices, "-o", tmp_path / "out", "--attackers", "ignorant", *TINY,
+               "--features", "voice", "--seconds", 4, "--attributes", "height",
+               "--groups", table)  # fmt: skip
+    assert done.code == 0, done.err
+    assert "none, ignorant, voice: low (relaxed) told in" in done.out
+    found = json.loads((tmp_path / "out" / "results.json").read_text())
+    high, low = found["attributes"]["height"]
+    assert (high["value"], low["value"]) == ("high", "low")
+    assert high["readers_with"] == high["readers_without"] == 3
+    assert high["eer"] == 0.0  # a buzz is high or low
+    assert "cannot resolve" in high["at"][1]["note"]
+    page = (tmp_path / "out" / "index.html").read_text()
+    assert "Told of a reader: height" in page
+    assert "phone error" in page
+
+
+@pytest.mark.slow
 def test_again_it_goes_on_from_what_was_heard(run, voices, tmp_path):
     first = run("attack", voices, "-o", tmp_path / "out", *TINY)
     before = (tmp_path / "out" / "results.json").read_bytes()
@@ -87,6 +108,9 @@ def test_a_program_is_tested_like_any_method(run, voices, tmp_path):
         (("--template", 10), "--template 10 is no multiple of 6 s"),
         (("--segments", "1,x"), "give whole numbers such as 1,3,30"),
         (("--features", "f1"), "unknown feature 'f1'"),
+        (("--attributes", "gender"), "attributes are told by an embedding: add voice"),
+        (("--features", "voice", "--attributes", "gender"), "no table says the gender"),
+        (("--groups", "people.csv"), "--groups goes with --attributes"),
         (("--seconds", 500), "fewer than two readers have"),
     ],
 )

@@ -27,7 +27,8 @@ def clear(voice):
 
 def test_what_is_not_changed_keeps_all(voice, clear):
     found = compare(clear, understand(voice, RATE))
-    assert (found.phone_edits, found.pitch_correlation, found.why) == (0, 1.0, "")
+    assert (found.phone_edits, found.why) == (0, "")
+    assert found.pitch_correlation == pytest.approx(1.0)
     assert found.voiced == found.voiced_in_both > 100
     assert (found.lag_seconds, found.louder_db, found.longer) == (0.0, 0.0, 1.0)
 

@@ -1,0 +1,113 @@
+"""What trackers hear of the pitch that a protector left as it was.
+
+    OPENBLAS_NUM_THREADS=1 python -m benchmarks.pitch ../shared/speech/dev-clean
+        [--readers 20] [--methods mcadams:1,mcadams:0.8,...]
+
+The readers and recordings of `benchmarks.protectors`. Of each tracker (f0, f0_robust, and DIO with
+StoneMask of the WORLD vocoder, where pyworld is installed) and method: the share of the clear
+recording's voiced frames that are voiced still, of these the share that is half an octave off or
+more, Pearson's correlation, and the share of speech decisions that stay. Means over recordings.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import soundfile
+
+from benchmarks.protectors import excerpts
+from monitor.corpus.finding import find
+from monitor.features.f0 import F0, LOWEST_LAG, RATE
+from monitor.features.f0_robust import RobustF0
+from monitor.features.resampling import Resampler
+from monitor.features.vad import VoiceActivity
+from monitor.protectors import Utterance, make
+from monitor.types import BoolArray, FloatArray
+
+Tracker = Callable[[FloatArray, int], FloatArray]
+VAD_RATE = 16_000
+
+
+def main() -> None:
+    words = argparse.ArgumentParser(description="Pitch through protectors.")
+    words.add_argument("speech", type=Path)
+    words.add_argument("--readers", type=int, default=20)
+    words.add_argument(
+        "--methods", default="mcadams:1,mcadams:0.9,mcadams:0.8,mcadams:0.5,mcadams:random"
+    )
+    asked = words.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        excerpts(find(asked.speech), Path(folder), asked.readers)
+        paths = sorted(Path(folder).rglob("*.flac"))
+        for method in asked.methods.split(","):
+            found = [row(path, path.relative_to(folder).as_posix(), method) for path in paths]
+            for place, name in enumerate(trackers()):
+                kept, off, correlation = np.nanmean([each[0][place] for each in found], axis=0)
+                print(
+                    f"{method:15} {name:10} voiced still {kept:.2f}  half an octave off {off:.2f}  "
+                    f"correlation {correlation:.2f}",
+                    flush=True,
+                )
+            print(f"{method:15} speech decisions that stay {np.mean([f[1] for f in found]):.2f}")
+
+
+def trackers() -> dict[str, Tracker]:
+    found: dict[str, Tracker] = {"f0": of(F0), "f0_robust": of(RobustF0)}
+    try:
+        import pyworld  # type: ignore[import-untyped]
+    except ImportError:
+        return found
+
+    def dio(samples: FloatArray, rate: int) -> FloatArray:
+        wave = samples.astype(np.float64)
+        pitch, at = pyworld.dio(wave, rate, frame_period=10.0, f0_floor=65.0, f0_ceil=421.0)
+        return np.asarray(pyworld.stonemask(wave, pitch, at, rate))
+
+    return {**found, "DIO": dio}
+
+
+def of(feature: type[F0]) -> Tracker:
+    def track(samples: FloatArray, rate: int) -> FloatArray:
+        resampler = Resampler(rate, RATE)
+        heard = np.concatenate([resampler.process(samples), resampler.flush()])
+        found = feature().process(heard)
+        pitch = np.zeros(len(heard) * 100 // RATE + 8)
+        pitch[found.ticks] = RATE / (found.values + LOWEST_LAG)
+        return pitch
+
+    return track
+
+
+def row(path: Path, name: str, method: str) -> tuple[list[tuple[float, float, float]], float]:
+    clear, rate = soundfile.read(path, dtype="float32")
+    protector = make(method, Utterance(rate, name, path.parent.name))
+    safe = np.concatenate([protector.process(clear), protector.flush()])
+    decisions = [speech(each, rate) for each in (clear, safe)]
+    rows = []
+    for track in trackers().values():
+        here, there = track(clear, rate), track(safe, rate)
+        both = (here > 0) & (there > 0)
+        off = np.abs(np.log2(there[both] / here[both])) > 0.4
+        enough = np.count_nonzero(both) > 30
+        rows.append(
+            (
+                float(np.count_nonzero(both) / np.count_nonzero(here)),
+                float(off.mean()) if enough else np.nan,
+                float(np.corrcoef(here[both], there[both])[0, 1]) if enough else np.nan,
+            )
+        )
+    return rows, float(np.mean(decisions[0] == decisions[1]))
+
+
+def speech(samples: FloatArray, rate: int) -> BoolArray:
+    resampler = Resampler(rate, VAD_RATE)
+    heard = np.concatenate([resampler.process(samples), resampler.flush()])
+    return VoiceActivity(VAD_RATE, ticks=1).process(heard)
+
+
+if __name__ == "__main__":
+    main()
