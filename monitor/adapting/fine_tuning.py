@@ -24,6 +24,7 @@ from monitor.adapting.network import Student, folded, unfolded
 from monitor.adapting.protected_speech import ProtectedSpeech
 from monitor.adapting.schedule import Length, rate
 from monitor.adapting.within import turned, within
+from monitor.errors import CorpusError
 from monitor.types import AnyArray, FloatArray, IntArray
 
 __all__ = ["FineTuning", "KeptTraining", "fine_tune"]
@@ -87,6 +88,9 @@ def fine_tune(
 
     Returns:
         the folded weights, float32, for `monitor.networks.voice.VoiceNetwork`.
+
+    Raises:
+        CorpusError: the loss is no number any more.
     """
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
@@ -127,6 +131,8 @@ def _trained(
             group["lr"] = rate(done, how.highest, how.lowest)
         bands, voices = batches.at(step, how.batch)
         loss, _ = away(student(torch.from_numpy(bands)), said[voices], corpora[voices])
+        if not torch.isfinite(loss):
+            raise CorpusError("the training came to nothing: its loss is no number")
         optimizer.zero_grad(set_to_none=True)
         loss.backward()
         nn.utils.clip_grad_norm_(student.parameters(), _MOST_GRADIENT)

@@ -39,8 +39,9 @@ class Protect(Protocol):
         Args:
             samples: one channel.
             rate: samples per second.
-            name: what is drawn at random depends on it.
-            speaker: likewise, of what is drawn by speaker.
+            name: what is drawn at random depends on it; of each stretch another.
+            speaker: likewise, of what is drawn by speaker: whoever trains can draw for one as often
+                as for many.
         """
 
 
@@ -156,7 +157,7 @@ def _of_speaker(
         if speed != 1:
             clear = soxr.resample(clear, rate * speed, rate)
         try:
-            made = protect(clear, rate, f"{name} {file} {draw}", name)
+            made = protect(clear, rate, f"{name} {file} {draw}", f"{name} {draw}")
         except SourceError as error:
             problems.append(str(error))
             continue

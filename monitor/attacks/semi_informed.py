@@ -15,14 +15,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from monitor.adapting.adapted import adapted, check_torch
-from monitor.attacks.attackers import ThreatModel, attacker_named
+from monitor.attacks.attackers import attacker_named
 from monitor.attacks.attacking import heard_speech
 from monitor.attacks.bench import Background, Bench, apart
 from monitor.attacks.hearing import program_of
 from monitor.attacks.readers import Readers
 from monitor.attacks.results import BITS
 from monitor.attacks.templates import scores
-from monitor.errors import SourceError, UsageError
+from monitor.errors import CorpusError, SourceError, UsageError
 from monitor.evaluation.evaluating import evaluate
 from monitor.evaluation.scores.matrix import ScoreMatrix
 from monitor.features.voice import Voice
@@ -97,16 +97,27 @@ def check_background(background: Background) -> None:
 def semi_informed(bench: Bench, method: str) -> Mapping[str, str | Feature]:
     """What this attacker hears with: what was asked for, and ``voice`` by the network it picked.
 
+    Where no network can be made or chosen, such as of a protector that leaves no speech, it is the
+    one that ships, and a note says so.
+
     Raises:
         UsageError: the background is too small, or torch is not installed.
-        CorpusError: too few of the readers apart could be heard.
     """
-    attacker = attacker_named("semi-informed")
     features: dict[str, str | Feature] = {name: name for name in bench.features}
     if bench.background is None:
         raise UsageError("semi-informed needs speech of readers apart: give --background")
     check_background(bench.background)
-    held, training = apart(bench.background)
+    try:
+        return {**features, "voice": _picked(bench, bench.background, method)}
+    except CorpusError as error:
+        bench.notes.append(f"{method}: semi-informed uses the shipped voice network: {error}")
+        return {**features, "voice": "voice"}
+
+
+def _picked(bench: Bench, background: Background, method: str) -> Feature:
+    """Of the networks that it has the one that tells most of readers apart."""
+    held, training = apart(background)
+    assert held is not None
     network, problems = adapted(
         training,
         ProtectStretch(method, bench.attacker_seed),
@@ -121,28 +132,24 @@ def semi_informed(bench: Bench, method: str) -> Mapping[str, str | Feature]:
         "adapted": Voice(network, "voice_adapted"),
         "both": Voice(BothNetworks(shipped(), network), "voice_both"),
     }
-    assert held is not None
-    bits = _bits(bench, attacker, method, held, found)
+    bits = _bits(bench, method, held, found)
     picked = max(bits, key=lambda name: bits[name])
     said = ", ".join(f"{name} {each:.2f}" for name, each in bits.items())
+    networks = "networks" if picked == "both" else "network"
     bench.notes.append(
-        f"{method}: {attacker.name} uses the {picked} voice network"
-        f"{'s' if picked == 'both' else ''}: MeanD of {len(held)} readers apart, in bits: {said}"
+        f"{method}: semi-informed uses the {picked} voice {networks}: MeanD of "
+        f"{len(held)} readers apart, in bits: {said}"
     )
     for problem in problems:
         bench.notes.append(f"{method}: not trained on: {problem}")
-    return {**features, "voice": found[picked]}
+    return found[picked]
 
 
 def _bits(
-    bench: Bench,
-    attacker: ThreatModel,
-    method: str,
-    held: Readers,
-    candidates: Mapping[str, Feature],
+    bench: Bench, method: str, held: Readers, candidates: Mapping[str, Feature]
 ) -> dict[str, float]:
     """What each candidate discloses of readers apart, who trained none: MeanD in bits."""
-    trial = replace(bench, judged=held)
+    trial, attacker = replace(bench, judged=held), attacker_named("semi-informed")
     specs = {each.spec.name: each.spec for each in candidates.values()}
     features = tuple(candidates.values())
     enrolled, trials = heard_speech(

@@ -12,6 +12,7 @@ import torch
 from monitor.adapting.fine_tuning import Batches, FineTuning, fine_tune
 from monitor.adapting.protected_speech import ProtectedSpeech, SpeechDraws, draw_speech
 from monitor.adapting.schedule import Length
+from monitor.errors import CorpusError
 from monitor.networks.voice import VoiceNetwork, shipped
 from tests.adapting.conftest import TRAINING, played
 
@@ -117,3 +118,9 @@ def test_a_step_draws_the_same_batch_whatever_came_before(few):
     assert np.array_equal(one, other)
     assert one.shape[::2] == (4, 40)
     assert not np.array_equal(voices, Batches(few, 2).at(7, 4)[1])
+
+
+def test_a_training_that_comes_to_nothing_is_told(few):
+    broken = {**shipped().weights, "embed.bias": np.full(192, np.nan, np.float32)}
+    with pytest.raises(CorpusError, match="no number"):
+        fine_tune(few, broken, Length(steps=2), SMALL)

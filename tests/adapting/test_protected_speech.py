@@ -51,7 +51,7 @@ def test_each_stretch_has_a_draw_of_its_own(voices):
 
     draw_speech([voices[:2]], noting, HOW)
     assert len({name for name, _ in names}) == len(names) == 8
-    assert {speaker for _, speaker in names} == {"00", "01"}
+    assert len({speaker for _, speaker in names}) == 8  # what is drawn by speaker, too
 
 
 def test_the_protector_is_heard_and_pauses_are_not(voices, tmp_path):

@@ -186,3 +186,21 @@ def test_a_network_that_learnt_nothing_good_is_not_used(bench, monkeypatch):
     assert "uses the shipped voice network" in bench.notes[0]
     bits = {name: float(each) for name, each in re.findall(r"(\w+) (\d\.\d\d)", bench.notes[0])}
     assert bits["shipped"] > max(bits["adapted"], bits["both"])
+
+
+class Silence(Played):
+    """Leaves nothing."""
+
+    def flush(self):
+        return np.zeros_like(np.concatenate(self._heard))
+
+
+def test_where_nothing_can_be_learnt_it_is_no_weaker_than_one_who_did_not_try(bench):
+    pytest.importorskip("torch", reason="needs the extra identity")
+    register("silence", lambda _, utterance: Silence(utterance))
+    try:
+        assert semi_informed(bench, "silence") == {"f0": "f0", "voice": "voice"}
+    finally:
+        del PROTECTORS["silence"]
+    (note,) = bench.notes
+    assert note.startswith("silence: semi-informed uses the shipped voice network: fewer than two")
