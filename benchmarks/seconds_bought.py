@@ -19,6 +19,7 @@ protected, and the seconds bought on average within it, with 95 % limits over re
 from __future__ import annotations
 
 import argparse
+import sys
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -41,6 +42,8 @@ from monitor.training.voices import collect
 FOLDS = 4
 TEMPLATE_SECONDS = 45.0
 LENGTHS = (1.0, 2.0, 3.0, 5.0, 10.0, 30.0)
+REPLICATES = 20
+"""Of the laws: they make limits of readings, of which nothing is asked here."""
 FEATURES = ("f0", "phones", "voice")
 
 
@@ -57,6 +60,7 @@ def main() -> None:
     for fold in range(FOLDS):
         judged = names[fold::FOLDS]
         populations = [side.population(judged) for side in sides]
+        print(f"fold {fold + 1} of {FOLDS}", file=sys.stderr, flush=True)
         for name in judged:
             for attackers, table in watched(name, clear, safe, populations, asked.seconds):
                 for row in table:
@@ -90,7 +94,12 @@ class Side:
         others = [each for each in self.corpus.recordings if each.speaker not in judged]
         voices, specs, _ = collect(Corpus(tuple(others), ()), features=FEATURES)
         law = calibrate(
-            voices, specs, lengths=LENGTHS, template_lengths=[TEMPLATE_SECONDS], prior=None
+            voices,
+            specs,
+            lengths=LENGTHS,
+            template_lengths=[TEMPLATE_SECONDS],
+            replicates=REPLICATES,
+            prior=None,
         )
         return people.population.calibrated(law)
 

@@ -44,8 +44,11 @@ class RecordingOutcome:
         alerts, gaps, changes: how many.
         exit_status: what `monitor replay` of this recording alone leaves with.
         error: why it could not be heard to its end; empty where it could.
-        protected_bits and so on: the same of the protected side (``--protect``).
-        protected_bits_by, protected_evidence_by: the attacker whose they are; else empty.
+        protected_bits, protected_bits_low, protected_bits_high: of the protected side, where there
+            is one (``--protect``).
+        protected_evidence_bits, protected_evidence_bits_low, protected_evidence_bits_high: likewise.
+        protected_at_least: likewise.
+        protected_bits_by, protected_evidence_by: the attackers whose these are; else empty.
         crossings: when either side reached which bits (`monitor.alerts.crossings.as_text`).
 
     Figures are None where nothing was heard, or where they are withheld.
