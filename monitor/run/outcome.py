@@ -46,8 +46,8 @@ class RecordingOutcome:
         error: why it could not be heard to its end; empty where it could.
         protected_bits, protected_bits_low, protected_bits_high: of the protected side, where there
             is one (``--protect``).
-        protected_evidence_bits, protected_evidence_bits_low, protected_evidence_bits_high: likewise.
-        protected_at_least: likewise.
+        protected_evidence_bits, protected_evidence_bits_low: likewise.
+        protected_evidence_bits_high, protected_at_least: likewise.
         protected_bits_by, protected_evidence_by: the attackers whose these are; else empty.
         crossings: when either side reached which bits (`monitor.alerts.crossings.as_text`).
 

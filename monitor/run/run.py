@@ -236,7 +236,8 @@ class Run(Managed):
             self.monitor, parts, start, self.rules, ledger=self._session is not None
         )
         if self._protect is not None:  # as it was given: records do not tell a command
-            configuration["protect"] = [self._protect.method, self._protect.speaker]
+            known = start["protected"]["attackers"]
+            configuration["protect"] = [self._protect.method, self._protect.speaker, known]
         return configuration
 
     def _take_up(self, checkpoint: Checkpoint) -> int:

@@ -23,6 +23,7 @@ def attackers(record: dict[str, Any]) -> list[str]:
     return list(record["protected"]["attackers"])
 
 
+@pytest.mark.slow
 def test_a_replay_tells_both_sides_and_of_whom(run, wav, tmp_path):
     picture = tmp_path / "both.png"
     found = run("replay", wav, *METHOD, "--plot", picture)
@@ -80,6 +81,7 @@ def test_what_does_not_go_together_is_refused(run, wav, tmp_path, monkeypatch, o
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_each_recording_has_both_sides_in_its_line(run, wav, tmp_path, voice):
     folder, table = tmp_path / "talks", tmp_path / "out.csv"
     folder.mkdir()
@@ -127,6 +129,7 @@ def test_an_alert_may_stand_on_the_protected_voice(run, wav):
     assert alert["value"] == there["protected"]["bits"]
 
 
+@pytest.mark.slow
 def test_an_interrupted_replay_goes_on_with_the_same_draws(run, wav, tmp_path):
     """Nobody gave a seed, so that only the checkpoint knows what was drawn."""
     path = tmp_path / "run.jsonl"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from monitor.alerts import Threshold
@@ -118,6 +118,7 @@ def test_censored_streams_give_the_truth_back():
     assert np.mean([c.seconds for c in sides[1]]) < bought.protected_seconds - 1
 
 
+@pytest.mark.slow
 def test_limits_hold_the_truth_as_often_as_they_say():
     held = 0
     for seed in range(100):
@@ -143,6 +144,7 @@ def test_streams_of_one_speaker_count_as_one():
     assert seconds_bought(clear[:2], safe[:2], 20.0).low is None
 
 
+@settings(max_examples=20)
 @given(TIMES)
 def test_the_protector_that_does_nothing_buys_nothing(times):
     heard = [Crossing(t, True) for t in times]
