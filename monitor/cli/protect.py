@@ -87,10 +87,8 @@ def command(
     monitor protect talk.wav -o safe.wav --protector-command my-anonymiser
     monitor protect frames -o noisy --method laplace:15      embeddings of monitor hear
 
-    WAV and FLAC stay what they are, others become WAV. What a protector is worth is for you to
-    measure: enroll and calibrate on clear speech, replay the protected; then enroll protected
-    speech, as an attacker does who knows the method. A broken file is named and skipped (exit
-    status 4).
+    WAV and FLAC stay what they are, others become WAV. What a protector is worth `monitor attack`
+    measures, against those who know it too. A broken file is named and skipped (exit status 4).
 
     Of a folder that was interrupted or killed half-way, the same command again does what is
     missing, with the same draws; until then OUT has a file .unfinished-protect, which is secret.
