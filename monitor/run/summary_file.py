@@ -156,6 +156,12 @@ class SummaryFile(Managed):
             self._take({name: _cell(value) for name, value in row.items()})
 
     def _take(self, row: Mapping[str, str]) -> None:
+        try:
+            values = {column.name: _value(column, row[column.name]) for column in _TYPED}
+        except ValueError:
+            raise self._is_something_else() from None
+        if values["exit_status"] is None:
+            raise self._is_something_else()
         if row["settings"] != self.settings:
             raise UsageError(
                 f"{self.path} was made with other options, people or laws: give the same, name "

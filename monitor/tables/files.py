@@ -98,8 +98,11 @@ def read_parquet(path: Path, columns: Sequence[Column]) -> list[dict[str, Any]]:
         ValueError: it is none, or has others.
         OSError: it cannot be read.
     """
-    with path.open("rb") as file:
-        table = need("pyarrow.parquet").ParquetFile(file).read()
+    content = io.BytesIO(path.read_bytes())
+    try:
+        table = need("pyarrow.parquet").ParquetFile(content).read()
+    except (OSError, need("pyarrow").ArrowException) as error:
+        raise ValueError(f"no Parquet: {error}") from None
     kinds = [(field.name, field.type) for field in table.schema]
     if kinds != [(each.name, _type(each)) for each in columns]:
         raise ValueError("other columns")

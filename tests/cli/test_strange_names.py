@@ -88,8 +88,8 @@ def test_no_name_reaches_a_table_raw():
 
 
 def test_lines_for_people_are_said_in_one_place():
-    """`click.echo` is for data alone: JSON, CSV, LaTeX."""
-    data = {"dumps", "line_of", "pairs_csv", "latex_table", "latex_pairs", "figures_csv"}
+    """`click.echo` is for data alone: JSON, CSV, LaTeX, a script."""
+    data = {"dumps", "line_of", "pairs_csv", "latex_table", "latex_pairs", "figures_csv", "script"}
     for path in Path(monitor.cli.__file__).parent.glob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Call) and ast.unparse(node.func) == "click.echo":

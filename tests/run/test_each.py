@@ -7,6 +7,7 @@ import csv
 import json
 import math
 import os
+import random
 import stat
 from collections.abc import Mapping
 from dataclasses import replace
@@ -136,7 +137,11 @@ def test_what_a_summary_may_not_be_written_over_is_untouched(tmp_path):
         with pytest.raises(StoreError, match="another run is writing"):
             SummaryFile(path, "one", resume=True)
     assert path.read_bytes() == before
-    for text in (b"dear diary", b"dear diary\n", b"a,b\n1,2\n", b"\xff\xfe\n"):
+    for text in (
+        *(b"dear diary", b"dear diary\n", b"a,b\n1,2\n", b"\xff\xfe\n"),
+        before.replace(b",1.25,", b",much,"),
+        before.replace(b",0,0,0,0,", b",0,0,0,,"),
+    ):
         path.write_bytes(text)
         with pytest.raises(UsageError, match="is no summary"):
             SummaryFile(path, "one", resume=True)
@@ -205,6 +210,32 @@ def test_a_parquet_that_is_no_summary_is_untouched(tmp_path):
         summary.finish()
     with pytest.raises(UsageError, match="was made with other options"):
         SummaryFile(path, "two", resume=True)
+
+
+def test_a_damaged_parquet_is_refused_or_read(tmp_path):
+    path = tmp_path / "out.parquet"
+    with SummaryFile(path, "one") as summary:
+        for name in ("a.wav", "b.wav"):
+            row = row_of(name, RecordingOutcome(bits=1.5, error=name), f"file:{name}", "one")
+            summary.append(row)
+        summary.finish()
+    whole, draw = path.read_bytes(), random.Random(0)
+    read = refused = 0
+    for _ in range(300):
+        damaged = bytearray(whole)
+        for _ in range(draw.randint(1, 8)):
+            damaged[draw.randrange(len(whole))] = draw.randrange(256)
+        path.write_bytes(damaged[: draw.choice([len(whole), draw.randrange(len(whole))])])
+        try:
+            with SummaryFile(path, "one", resume=True) as summary:
+                read += len(summary.rows) > 0
+        except UsageError:
+            refused += 1
+        for journal in tmp_path.glob("*.csv"):
+            journal.unlink()
+    assert read > 0
+    assert refused > 0
+    assert [each.name for each in tmp_path.iterdir()] == ["out.parquet"]
 
 
 def test_a_recording_with_a_strange_name_is_known_again(tmp_path):
