@@ -133,7 +133,8 @@ def command(
         if recordings.is_dir():
             journal = stack.enter_context(Journal(output, (method, speaker), seed))
             seed = journal.seed
-        manner = Manner(method, secrets.randbits(128) if seed is None else seed, command_timeout)
+        seed = secrets.randbits(128) if seed is None else seed
+        manner = Manner(method, seed, command_timeout, journal.path if journal else None)
         minutes = sum(lengths.values()) / 60
         step = stack.enter_context(progress_over(minutes, "protecting", "min"))
         made = journal.made if journal else {}
@@ -144,8 +145,6 @@ def command(
                 problems += [done.problem] if done.problem else []
                 seconds, clipped = seconds + done.seconds, clipped + done.clipped
                 there += done.there
-                if journal and done.hashes and not done.there:
-                    journal.note(done.order.name, done.hashes)
                 step(done.order.name, lengths[done.order] / 60)
         except KeyboardInterrupt:
             if journal:

@@ -6,8 +6,10 @@ from collections.abc import Generator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 
 from monitor.errors import SourceError
+from monitor.protectors.journal import note
 from monitor.protectors.recording import protect
 from monitor.protectors.targets import Order
 from monitor.sources.fingerprints import file_hash
@@ -24,11 +26,13 @@ class Manner:
         method: of `monitor.protectors.registry`.
         seed: of what is drawn at random.
         timeout_seconds: that a program may take for a channel; None for what `Program` gives.
+        journal: where each that is made is noted at once; None for nowhere.
     """
 
     method: str
     seed: int
     timeout_seconds: float | None = None
+    journal: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +41,6 @@ class Done:
 
     Attributes:
         order: which one.
-        hashes: of the source and of what was made of it; empty where there was a problem.
         there: whether an earlier run had made it.
         seconds: of audio written now.
         clipped: samples that were louder than the file can hold.
@@ -45,7 +48,6 @@ class Done:
     """
 
     order: Order
-    hashes: tuple[str, str] | tuple[()] = ()
     there: bool = False
     seconds: float = 0.0
     clipped: int = 0
@@ -82,13 +84,14 @@ def _protected(manner: Manner, task: tuple[Order, tuple[str, str] | None]) -> Do
     try:
         source = file_hash(order.source)
         if before == (source, _hash_of_target(order)):
-            return Done(order, before, there=True)
+            return Done(order, there=True)
         made = protect(
             order.source, order.target, manner.method, name=order.name, speaker=order.speaker,
             seed=manner.seed, timeout_seconds=manner.timeout_seconds,
         )  # fmt: skip
-        hashes = (source, file_hash(order.target))
-        return Done(order, hashes, seconds=made.seconds, clipped=made.clipped)
+        if manner.journal is not None:
+            note(manner.journal, order.name, (source, file_hash(order.target)))
+        return Done(order, seconds=made.seconds, clipped=made.clipped)
     except SourceError as error:
         return Done(order, problem=str(error))
 

@@ -15,7 +15,7 @@ from monitor.managed import Managed
 from monitor.safe_text import file_name
 from monitor.version import __version__
 
-__all__ = ["NAME", "Journal"]
+__all__ = ["NAME", "Journal", "note"]
 
 NAME = ".unfinished-protect"
 """The file, within the folder that is written."""
@@ -33,6 +33,7 @@ class Journal(Managed):
         seed: that was asked for; None draws one, or takes that of the run that is gone on with.
 
     Attributes:
+        path: of the file.
         seed: what the run draws by.
         made: of each target, by its name within the folder: hashes of the source and the target.
 
@@ -44,7 +45,7 @@ class Journal(Managed):
         >>> import tempfile
         >>> with tempfile.TemporaryDirectory() as place:
         ...     with Journal(Path(place), ("noise:10",), None) as first:
-        ...         first.note("a.wav", ("1", "2"))
+        ...         note(first.path, "a.wav", ("1", "2"))
         ...     with Journal(Path(place), ("noise:10",), None) as second:
         ...         second.finish()
         ...     second.made, second.seed == first.seed, list(Path(place).iterdir())
@@ -52,14 +53,14 @@ class Journal(Managed):
     """
 
     def __init__(self, folder: Path, what: tuple[object, ...], seed: int | None) -> None:
-        self._path = folder / NAME
+        self.path = folder / NAME
         asked = hashlib.sha256(repr((__version__, what, seed)).encode("utf-8", "replace"))
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_NOFOLLOW", 0)
-            self._file = os.fdopen(os.open(self._path, flags, 0o600), "r+", encoding="utf-8")
+            flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
+            self._file = os.fdopen(os.open(self.path, flags, 0o600), "r+", encoding="utf-8")
         except OSError as error:
-            raise not_written(self._path, error) from None
+            raise not_written(self.path, error) from None
         try:
             self._take(asked.hexdigest(), seed)
         except BaseException:
@@ -68,7 +69,7 @@ class Journal(Managed):
 
     def _take(self, asked: str, seed: int | None) -> None:
         """Read what is there, or begin."""
-        folder = file_name(self._path.parent)
+        folder = file_name(self.path.parent)
         try:
             lock(self._file.fileno())
         except BlockingIOError:
@@ -84,7 +85,7 @@ class Journal(Managed):
             raise StoreError(f"{folder}/{NAME} is damaged; remove it to begin anew") from None
         if known is None:
             self.seed = secrets.randbits(128) if seed is None else seed
-            self._write({"asked": asked, "seed": f"{self.seed:x}"})
+            _append(self.path, {"asked": asked, "seed": f"{self.seed:x}"})
         elif known[0] != asked:
             raise UsageError(
                 f"{folder} holds an unfinished run of other settings: finish it with those, or "
@@ -93,29 +94,36 @@ class Journal(Managed):
         else:
             self.seed = known[1]
 
-    def note(self, target: str, hashes: tuple[str, str]) -> None:
-        """One more is made.
-
-        Args:
-            target: its name within the folder.
-            hashes: of the source and of the target.
-
-        Raises:
-            StoreError: it cannot be written.
-        """
-        self._write({"target": target, "source": hashes[0], "made": hashes[1]})
-
     def finish(self) -> None:
         """All is made: nothing is left to go on with."""
-        self._path.unlink(missing_ok=True)
+        self.path.unlink(missing_ok=True)
 
     def close(self) -> None:
         """Let the next run at it."""
         self._file.close()
 
-    def _write(self, line: dict[str, str]) -> None:
+
+def note(journal: Path, target: str, hashes: tuple[str, str]) -> None:
+    """Write down that one more is made; any process of the run may.
+
+    Args:
+        journal: the file of a `Journal` that is open.
+        target: what was made, by its name within the folder.
+        hashes: of the source and of the target.
+
+    Raises:
+        StoreError: it cannot be written.
+    """
+    _append(journal, {"target": target, "source": hashes[0], "made": hashes[1]})
+
+
+def _append(journal: Path, line: dict[str, str]) -> None:
+    """A line at one go, so that lines of several processes do not mix."""
+    try:
+        handle = os.open(journal, os.O_WRONLY | os.O_APPEND | getattr(os, "O_NOFOLLOW", 0))
         try:
-            self._file.write(json.dumps(line) + "\n")
-            self._file.flush()
-        except OSError as error:
-            raise not_written(self._path, error) from None
+            os.write(handle, f"{json.dumps(line)}\n".encode())
+        finally:
+            os.close(handle)
+    except OSError as error:
+        raise not_written(journal, error) from None

@@ -7,15 +7,15 @@ from pathlib import Path
 import pytest
 
 from monitor.errors import StoreError, UsageError
-from monitor.protectors.journal import NAME, Journal
+from monitor.protectors.journal import NAME, Journal, note
 
 WHAT = ("mcadams:speaker", None)
 
 
 def begun(folder: Path, seed: int | None = None) -> Journal:
     with Journal(folder, WHAT, seed) as journal:
-        journal.note("a.wav", ("file:1", "file:2"))
-        journal.note("b/c.wav", ("file:3", "file:4"))
+        note(journal.path, "a.wav", ("file:1", "file:2"))
+        note(journal.path, "b/c.wav", ("file:3", "file:4"))
     return journal
 
 
@@ -36,7 +36,7 @@ def test_a_line_that_a_kill_has_torn_is_dropped(tmp_path):
         file.write('{"target": "d.wav", "sour')
     with Journal(tmp_path, WHAT, None) as journal:
         assert set(journal.made) == {"a.wav", "b/c.wav"}
-        journal.note("d.wav", ("file:5", "file:6"))
+        note(journal.path, "d.wav", ("file:5", "file:6"))
     with Journal(tmp_path, WHAT, None) as journal:
         assert set(journal.made) == {"a.wav", "b/c.wav", "d.wav"}
 
