@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,8 @@ from tests.protectors.vowels import (
 )
 from tests.sounds import RATE, synthetic
 
-pytest.importorskip("pyworld", reason="needs the extra vocoder")
+if find_spec("pyworld") is None:  # to import it would import pkg_resources
+    pytest.skip("needs pyworld (extra vocoder)", allow_module_level=True)
 
 
 def protected(sound: np.ndarray, method: str, rate: int = RATE, **more: Any) -> np.ndarray:
