@@ -7,7 +7,8 @@ population and under its laws and cohort, so that every reading says all that it
 a process of its own, on one thread, whose memory is looked at; times are of the processor.
 The public peer is numpy's product of the same matrices, in the same process. Prints JSON.
 
-``calibrate`` learns a law of pitch on simulated speech (benchmarks/simulation.py), which is slow.
+``shortlist`` scores embeddings alone, as one would among millions. ``calibrate`` learns a law of
+pitch on simulated speech (benchmarks/simulation.py), which takes minutes to make.
 """
 
 from __future__ import annotations
@@ -206,11 +207,37 @@ def calibrated(speakers: int) -> dict[str, float]:
     return row | {"speech_hours": round(hours, 1)}
 
 
+def shortlisted(speakers: int) -> dict[str, float]:
+    """The thousand nearest of so many embeddings, kept in half precision, scored in blocks."""
+    row: dict[str, float] = {}
+    spec = Population.reference().specs["voice"]
+    generator = np.random.default_rng(0)
+    half = np.empty((speakers, spec.size), np.float16)
+    for first in range(0, speakers, 10_000):
+        block = generator.standard_normal((min(10_000, speakers - first), spec.size))
+        half[first : first + len(block)] = block / np.linalg.norm(block, axis=1, keepdims=True)
+    stream = generator.standard_normal(spec.size)
+    stream = stream / np.linalg.norm(stream) + half[7].astype(float)
+    row["templates_mb"] = round(half.nbytes / 1e6, 1)
+    with measured(row, "shortlist"):
+        near = np.empty(speakers, np.float32)
+        for first in range(0, speakers, 10_000):
+            block = half[first : first + 10_000].astype(np.float32)
+            near[first : first + len(block)] = block @ stream.astype(np.float32)
+        kept = np.argpartition(-near, 1000)[:1000]
+    exact = np.concatenate(
+        [half[i : i + 10_000].astype(float) @ stream for i in range(0, speakers, 10_000)]
+    )
+    best = np.argsort(-exact)[:100]
+    return row | {"of_the_hundred_nearest": float(np.isin(best, kept).mean())}
+
+
 WHAT: dict[str, Callable[[int], dict[str, float]]] = {
     "reading": reading,
     "store": store,
     "evaluate": evaluated,
     "calibrate": calibrated,
+    "shortlist": shortlisted,
 }
 
 

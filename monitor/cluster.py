@@ -186,6 +186,11 @@ class Cluster(Managed):
             raise UsageError(
                 f"{self._where!r} is no scheduler: give tcp://HOST:PORT, tls://HOST:PORT, or local"
             )
+        if scheme == "tls" and not dask.config.get("distributed.comm.tls.client.cert"):
+            raise UsageError(
+                f"{self._where}: tls takes certificates, which dask's configuration names "
+                "(DASK_DISTRIBUTED__COMM__TLS__CA_FILE, ...__CLIENT__CERT, ...__CLIENT__KEY)"
+            )
         try:
             client = Client(self._where, timeout=CONNECT_SECONDS, set_as_default=False)
         except (OSError, ValueError, TypeError, RuntimeError) as error:

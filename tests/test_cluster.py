@@ -108,7 +108,8 @@ def test_a_worker_with_another_version_of_the_program_is_refused(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "place", ["tcp:127.0.0.1", "http://127.0.0.1:1", "local:0", "local:many", ""]
+    "place",
+    ["tcp:127.0.0.1", "http://127.0.0.1:1", "local:0", "local:many", "", "tls://127.0.0.1:1"],
 )
 def test_what_is_no_scheduler_is_refused(place):
     with pytest.raises(UsageError):

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from monitor.cli.jobs import jobs_option, processes
+from monitor.cli.jobs import for_workers, jobs_option, processes, scheduler_option
 from monitor.cli.options import Features, Names, ecapa_option, speaker_model_option
 from monitor.cli.saying import say
 
@@ -126,6 +126,7 @@ _DIR = click.Path(path_type=Path)
     help="The table that says them, of all readers. [default: manifest.csv of each DIR]",
 )
 @jobs_option
+@scheduler_option
 @click.option(
     "--seed",
     type=click.IntRange(min=0),
@@ -196,6 +197,7 @@ def command(
     if training_minutes is not None:
         training = Length(seconds=60 * training_minutes)
     check_folder(output)
+    corpus, background = for_workers(corpus), tuple(map(for_workers, background))
     corpora = [find(place) for place in (corpus, *background)]
     files = [recording.path for recording in corpora[0]]
     load_identity(features, files)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from monitor.cli.jobs import processes
+from monitor.cli.jobs import processes, scheduler_option
 from monitor.cli.options import (
     MOST_REPLICATES,
     Features,
@@ -89,6 +89,7 @@ __all__ = ["command"]
     metavar="N",
     help="Processes; the results do not depend on it. [default: one a core]",
 )
+@scheduler_option
 def command(
     corpus: Path,
     output: Path,

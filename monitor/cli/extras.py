@@ -19,6 +19,7 @@ EXTRAS = {
     "notify": "alerts to desktop, mail, chat (--notify)",
     "vocoder": "protectors that move pitch and formants, or whisper (monitor protect)",
     "tables": "runs and summaries as Parquet, readings as data frames (monitor export)",
+    "cluster": "many recordings over several machines (--scheduler)",
     "peers": "the public tools that tests and benchmarks compare with",
     "dev": "what the tests need",
 }

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 __all__ = [
     "UNKNOWN_SECONDS",
     "check_not_scheduled",
+    "for_workers",
     "jobs_option",
     "processes",
     "processes_for",
@@ -51,7 +52,7 @@ scheduler_option = click.option(
     metavar="tcp://HOST:PORT|local",
     expose_value=False,
     callback=_note,
-    help="Let the workers of a dask scheduler listen, or those of a local "
+    help="Let the workers of a dask scheduler listen (docs/cluster.md), or those of a local "
     "cluster, local:K of K processes; the result does not depend on it. Needs the extra 'cluster'.",
 )
 """For commands that map over recordings: `processes`, `processes_for` and `scheduled` heed it."""
@@ -78,6 +79,14 @@ def scheduled(jobs: int | None) -> Jobs | None:
         context.meta[_OPENED] = context.with_resource(cluster)
     opened: Jobs = context.meta[_OPENED]
     return opened
+
+
+def for_workers(path: Path) -> Path:
+    """A path as the workers of ``--scheduler`` can use it, who have other working folders."""
+    from monitor.workers import absolute
+
+    asked = click.get_current_context().meta.get(_ASKED) is not None
+    return absolute(path) if asked else path
 
 
 def check_not_scheduled(cure: str) -> None:
