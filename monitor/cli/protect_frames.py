@@ -57,9 +57,12 @@ def protect_frames(
         SourceError: nothing could be read.
     """
     mechanism = Laplace.of(setting)
+    wrong = UsageError("laplace is for embeddings: give a folder of monitor hear, not recordings")
+    if frames.is_file() and not is_frames(frames) and frames.suffix.lower() not in (".csv", ".tsv"):
+        raise wrong
     found = find(frames) if speaker is None else find(frames, speaker=speaker)
     if not all(is_frames(recording.path) for recording in found.recordings):
-        raise UsageError("laplace is for embeddings: give a folder of monitor hear, not recordings")
+        raise wrong
     wanted = orders(found, frames, output)
     if (output / MANIFEST).exists() and not replace:
         raise StoreError(f"{output} holds frames already; give --replace")

@@ -121,9 +121,10 @@ def test_recordings_are_refused_and_frames_for_what_changes_sound(run, heard, tm
     soundfile.write(tmp_path / "a.wav", synthetic(0.2), RATE)
     (tmp_path / "voices" / "ann").mkdir(parents=True)
     soundfile.write(tmp_path / "voices" / "ann" / "a.wav", synthetic(0.2), RATE)
-    done = run("protect", tmp_path / "voices", "-o", tmp_path / "x", "--method", "laplace:9")
-    assert done.code == 2
-    assert "laplace is for embeddings" in done.complaint
+    for given in (tmp_path / "voices", tmp_path / "a.wav"):
+        done = run("protect", given, "-o", tmp_path / "x", "--method", "laplace:9")
+        assert done.code == 2
+        assert "laplace is for embeddings" in done.complaint
     done = run("protect", heard, "-o", tmp_path / "x", "--method", "mcadams:0.8")
     assert done.code == 2
     assert "holds frames, no sound" in done.complaint

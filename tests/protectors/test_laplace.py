@@ -101,6 +101,14 @@ def test_composition_is_the_accounts(count):
     assert promise.most_bits == pytest.approx(0.1 * count / math.log(2))
 
 
+def test_composition_is_that_of_public_tools(golden):
+    for row in golden.json("composition")["rows"]:
+        (promise,) = promises({"ann": (row["k"], 1.0)}, row["eps0"], row["delta"])
+        assert promise.spent.basic_nats == pytest.approx(row["basic"])
+        assert promise.spent.advanced_nats == pytest.approx(row["advanced_DRV"])
+        assert promise.spent.optimal_nats == pytest.approx(row["dp_accounting_PLD"], rel=1e-6)
+
+
 @pytest.mark.parametrize("epsilon", [0.01, 1.0, 15.0, 22.9])
 def test_a_promise_is_empty_from_where_it_is_said(epsilon):
     last = empty_after(epsilon)
