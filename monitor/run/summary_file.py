@@ -73,6 +73,7 @@ class SummaryFile(Managed):
     ) -> None:
         self.path, self.settings = path, settings
         self.rows: dict[str, Mapping[str, str]] = {}
+        self._ours = False  # alone at it
         self._parquet = path.suffix.lower() == ".parquet"
         self._lines = path
         if self._parquet:
@@ -102,6 +103,7 @@ class SummaryFile(Managed):
             raise StoreError(
                 f"{self.path}: another run is writing to it; wait for its end, or name another file"
             ) from None
+        self._ours = True
         held = b"" if replace else self._lines.read_bytes()
         made = not held and not replace and self._parquet and self.path.exists()
         if (held or made) and not resume:
@@ -216,10 +218,11 @@ class SummaryFile(Managed):
         """Let go of the file; may be called twice."""
         handle, self._handle = self._handle, -1
         if handle >= 0:
-            if not os.fstat(handle).st_size:  # made for nothing: what it was for was refused
+            if self._ours and self._parquet and not os.fstat(handle).st_size:  # made for nothing
                 self._lines.unlink(missing_ok=True)
-            with suppress(OSError):  # something is in it to go on from, or there is none
-                self.unfinished.rmdir()
+            if self._ours:
+                with suppress(OSError):  # something is in it to go on from, or there is none
+                    self.unfinished.rmdir()
             os.close(handle)
 
 

@@ -52,12 +52,13 @@ def flat(reading: Mapping[str, Any]) -> dict[str, Any]:
             for feature, figures in value.items():
                 row |= {f"{feature}.{part}": each for part, each in figures.items()}
         elif name == "among":
-            for each in value or ():
+            for each in _with("people", value):
                 row |= _of_crowd(each)
         elif name == "top":
             row |= {f"posterior.{who}": each for who, each in value}
         elif name == "bystanders":
-            row |= {f"bystander.{each['name']}": each["probability"] for each in value}
+            named = _with("name", value)
+            row |= {f"bystander.{each['name']}": each.get("probability") for each in named}
         elif isinstance(value, Mapping):
             row |= _under(name, value)
         elif name != "type":
@@ -98,11 +99,13 @@ def columns_of(
             attacker holds for the most probable.
     """
     features = _each(name for reading in readings for name in reading.get("features", ()))
-    crowds = sorted({each["people"] for reading in readings for each in reading.get("among") or ()})
+    among = (each for reading in readings for each in _with("people", reading.get("among")))
+    crowds = sorted({each["people"] for each in among})
     named = _each(who for reading in readings for who, _ in reading.get("top", ()))
     sides = [reading["protected"] for reading in readings if "protected" in reading]
-    attackers = _each(who for side in sides for who in side["attackers"])
-    others = _each(each["name"] for reading in readings for each in reading.get("bystanders", ()))
+    attackers = _each(who for side in sides for who in side.get("attackers", ()))
+    beside = (each for reading in readings for each in _with("name", reading.get("bystanders")))
+    others = _each(each["name"] for each in beside)
     found: list[Column] = []
     for key in READING.keys:
         schema = next(iter(key.properties.values()))
@@ -132,6 +135,11 @@ def columns_of(
         else:
             found += _columns(key, key.properties, "")
     return tuple(found)
+
+
+def _with(name: str, objects: Iterable[Any] | None) -> list[Mapping[str, Any]]:
+    """Those that have it; a run that somebody has edited may lack what it is called by."""
+    return [each for each in objects or () if name in each]
 
 
 def _columns(key: Key, parts: Mapping[str, Any], under: str) -> Iterator[Column]:

@@ -10,6 +10,7 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import accumulate
+from numbers import Real
 from typing import Any, NamedTuple
 
 import orjson
@@ -91,7 +92,8 @@ class Hub:
         kind = str(record["type"])
         with self._lock:
             self._last += 1
-            seconds = float(record.get("seconds") or 0.0)
+            at = record.get("seconds")  # of a type of a later version anything
+            seconds = float(at) if isinstance(at, Real) else 0.0
             self._entries.append(NumberedRecord(self._last, kind, seconds, data))
             if len(self._entries) > MOST:
                 self._entries = thinned(self._entries)

@@ -43,6 +43,7 @@ def test_a_row_a_reading_on_standard_output_and_in_files(run, recorded, tmp_path
     assert any(name.startswith("posterior.") for name in held.column_names)
 
 
+@pytest.mark.slow
 def test_parquet_goes_through_a_pipe_and_not_to_a_terminal(command, terminal, recorded, tmp_path):
     piped = subprocess.run(
         [*command, "export", recorded, "--parquet"], capture_output=True, check=True

@@ -168,6 +168,7 @@ def _make_run(path: Path) -> None:
 
 
 def _use_run(path: Path) -> None:
+    from monitor import Readings
     from monitor.plots.curve import plot_run
     from monitor.web.hub import Hub
     from monitor.web.metrics import exposition
@@ -178,6 +179,7 @@ def _use_run(path: Path) -> None:
         hub.write(record)
     exposition(hub)
     plot_run(found, path.with_suffix(".svg"))
+    Readings.read(path).write(path.with_suffix(".csv"), posterior=True)
 
 
 def _make_frames(path: Path) -> None:

@@ -150,6 +150,7 @@ def test_what_a_summary_may_not_be_written_over_is_untouched(tmp_path):
         assert path.read_text() == ",".join(COLUMNS) + "\n"
 
 
+@pytest.mark.slow
 def test_a_summary_as_parquet_is_typed_and_gone_on_with(talks, tmp_path):
     table, text = tmp_path / "out.parquet", tmp_path / "out.csv"
     found, journal = recordings_of([str(talks)]), tmp_path / "out.parquet.unfinished.csv"
@@ -212,6 +213,22 @@ def test_a_parquet_that_is_no_summary_is_untouched(tmp_path):
         SummaryFile(path, "two", resume=True)
 
 
+def test_what_another_run_holds_stays(tmp_path):
+    table = tmp_path / "out.parquet"
+    with SummaryFile(table, "one") as first:
+        before = sorted(tmp_path.iterdir())
+        assert before == [first.unfinished, tmp_path / "out.parquet.unfinished.csv"]
+        for how in ({"resume": True}, {"replace": True}, {}):
+            with pytest.raises(StoreError, match="another run is writing"):
+                SummaryFile(table, "one", **how)
+        assert sorted(tmp_path.iterdir()) == before
+    os.mkfifo(tmp_path / "pipe.csv")
+    with pytest.raises(UsageError, match="is no plain file"):
+        SummaryFile(tmp_path / "pipe.csv", "one")
+    assert (tmp_path / "pipe.csv").is_fifo()
+
+
+@pytest.mark.slow
 def test_a_damaged_parquet_is_refused_or_read(tmp_path):
     path = tmp_path / "out.parquet"
     with SummaryFile(path, "one") as summary:
@@ -278,6 +295,7 @@ def hearing(sink: Stops) -> Opened:
     return opened
 
 
+@pytest.mark.slow
 def test_a_recording_that_takes_long_is_gone_on_with_where_it_was_killed(talks, tmp_path):
     soundfile.write(talks / "long.wav", synthetic(12.0), RATE)
     whole = hear_one(talks / "long.wav", opened)
@@ -312,6 +330,7 @@ def test_the_checkpoint_of_another_recording_is_not_taken_up(talks, tmp_path):
     assert heard.seen[0] == 1.0
 
 
+@pytest.mark.slow
 def test_what_is_left_unfinished_is_gone_on_with_or_begun_anew(talks, tmp_path):
     table, found = tmp_path / "out.csv", [talks / "a9.wav", talks / "a10.wav"]
 

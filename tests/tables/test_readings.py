@@ -190,6 +190,13 @@ def test_whom_a_reading_names_is_in_the_table_where_that_is_asked_for():
     assert (row["among.50.favourite"], row["among.50.favourite_probability"]) == ("ann", 0.125)
 
 
+def test_what_lacks_its_name_has_no_column():
+    lacks = {"among": [{"bits": 1.0}], "bystanders": [{"probability": 0.5}], "protected": {}}
+    (row,) = Readings([{"type": "reading", "bits": 1.5, **lacks}]).to_pandas().to_dict("records")
+    assert row["bits"] == 1.5
+    assert not any(name.startswith(("among", "bystander")) for name in row)
+
+
 def test_columns_do_not_depend_on_what_happened():
     plain = columns_of([{"features": {"f0": {}}, "among": [{"people": 50}]}])
     noted = columns_of([

@@ -34,6 +34,13 @@ def test_ids_count_from_one_and_nothing_is_lost():
     assert hub.last == 22
 
 
+def test_a_record_of_a_later_version_may_hold_anything():
+    hub = Hub()
+    hub.write({"type": "mood", "seconds": "soon"})
+    hub.write({"type": "mood", "seconds": np.int64(3)})
+    assert [entry.seconds for entry in hub.after(0)] == [0.0, 3.0]
+
+
 def test_figures_that_are_no_numbers_become_null():
     hub = Hub()
     hub.write({"type": "reading", "seconds": np.float64(1), "bits": float("nan")})
