@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from monitor.atomic import sweep
 from monitor.errors import MonitorError, StoreError
@@ -15,9 +15,12 @@ from monitor.protocols import Stateful
 from monitor.safe_text import printable
 from monitor.stream.records import RunTotals
 from monitor.stream.remembered import check_state
-from monitor.types import AnyArray
 
-__all__ = ["Checkpoint", "Resumable", "state_path"]
+if TYPE_CHECKING:
+    from monitor.stream.monitor import Monitor
+    from monitor.stream.pair import MonitorPair
+
+__all__ = ["Checkpoint", "state_path"]
 
 _KIND = "checkpoint"
 _ARCHIVE = b"PK"
@@ -26,16 +29,6 @@ _ARCHIVE = b"PK"
 def state_path(run: Path) -> Path:
     """Where the checkpoint of a run lies: beside its JSON lines."""
     return run.with_name(run.name + ".state")
-
-
-class Resumable(Protocol):
-    """What hears a stream and can go on where it stopped: a monitor, or a pair of them."""
-
-    def state(self) -> tuple[dict[str, Any], dict[str, AnyArray]]:
-        """Plain values and arrays."""
-
-    def restore(self, plain: Mapping[str, Any], arrays: Mapping[str, AnyArray]) -> None:
-        """Take them up again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +47,7 @@ class Checkpoint:
 
     def save(
         self,
-        monitor: Resumable,
+        monitor: Monitor | MonitorPair,
         tally: RunTotals,
         rules: Sequence[Stateful],
         offset: int,
@@ -70,7 +63,9 @@ class Checkpoint:
         }
         write_store(self.path, _KIND, header, arrays, tidy=False)  # once a second
 
-    def load(self, monitor: Resumable, tally: RunTotals, rules: Sequence[Stateful]) -> int:
+    def load(
+        self, monitor: Monitor | MonitorPair, tally: RunTotals, rules: Sequence[Stateful]
+    ) -> int:
         """Take the run up again.
 
         Returns:
