@@ -15,7 +15,7 @@ from monitor.networks.mel import RATE
 from monitor.protectors.utterance import Utterance
 from monitor.types import FloatArray
 
-TRAINING, UNSEEN = 48, 16
+TRAINING, UNSEEN = 40, 16
 
 
 def voice(number: int, seconds: float = 10.0) -> FloatArray:

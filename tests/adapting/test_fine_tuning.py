@@ -32,7 +32,7 @@ class Kept:
 
 @pytest.fixture(scope="module")
 def training(voices) -> ProtectedSpeech:
-    return draw_speech([voices[:TRAINING]], played, SpeechDraws(8, 3.0, (1.0,)))
+    return draw_speech([voices[:TRAINING]], played, SpeechDraws(6, 3.0, (1.0,)))
 
 
 @pytest.fixture(scope="module")
@@ -54,9 +54,9 @@ def first_ranks(network: VoiceNetwork, speech: ProtectedSpeech, enrolled: int = 
 def test_voices_it_never_met_are_told_apart_better_under_draws_it_never_met(voices, training):
     unseen = draw_speech([voices[TRAINING:]], played, SpeechDraws(9, 3.0, (1.0,), seed=9))
     before = first_ranks(shipped(), unseen)
-    adapted = VoiceNetwork(fine_tune(training, shipped().weights, Length(steps=60), SMALL))
+    adapted = VoiceNetwork(fine_tune(training, shipped().weights, Length(steps=25), SMALL))
     assert len(unseen.bands) == 16 * 9
-    assert first_ranks(adapted, unseen) > before + 0.08
+    assert first_ranks(adapted, unseen) > before + 0.1
     assert before < 0.7  # there is something to learn
 
 
