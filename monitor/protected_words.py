@@ -116,7 +116,7 @@ def crossing_in_words(record: Mapping[str, Any]) -> str:
     level = level_in_words(str(record.get("field")), record.get("bits") or 0.0)
     through = " through the protector" if record.get("side") == "protected" else ""
     bought = record.get("bought_seconds")
-    more = "" if bought is None else f": {_seconds(bought)}{' bought' if bought >= 0 else ''}"
+    more = "" if bought is None else f": {bought:.3g} s bought"
     was = "was" if record.get("bits") == 1 else "were"
     at = clock_time(record.get("since_seconds") or 0.0)
     return f"{level} {was} reached{through} at {at}{more}"
@@ -130,7 +130,7 @@ def bought_in_words(row: Mapping[str, Any]) -> str:
         >>> bought_in_words(row), bought_in_words({**row, "at_least": True})
         ('15 s', 'at least 15 s')
         >>> bought_in_words({**row, "bought_seconds": -2.0})
-        '2 s sooner'
+        '-2 s'
         >>> missed = {"clear": {"crossed": False}, "bought_seconds": None, "at_least": False}
         >>> bought_in_words({**missed, "protected": {"crossed": False}})
         'not known'
@@ -138,7 +138,7 @@ def bought_in_words(row: Mapping[str, Any]) -> str:
     bought = row.get("bought_seconds")
     if bought is None:
         return "not known"
-    return f"{'at least ' if row.get('at_least') else ''}{_seconds(bought)}"
+    return f"{'at least ' if row.get('at_least') else ''}{bought:.3g} s"
 
 
 def bought_cells(row: Mapping[str, Any]) -> tuple[str, str, str, str]:
@@ -158,7 +158,3 @@ def bought_cells(row: Mapping[str, Any]) -> tuple[str, str, str, str]:
 def _when(crossing: Mapping[str, Any]) -> str:
     at = clock_time(crossing.get("seconds") or 0.0)
     return at if crossing.get("crossed") else f"not by {at}"
-
-
-def _seconds(bought: float) -> str:
-    return f"{abs(bought):.3g} s{'' if bought >= 0 else ' sooner'}"

@@ -139,6 +139,18 @@ def test_ids_of_another_run_mean_nothing():
         assert since_of(hub, text) == 0, text
 
 
+def test_each_attacker_of_a_protected_side_is_a_metric():
+    hub = Hub()
+    hub.write(records.reading(3, bits=2.0))
+    assert b"monitor_protected_disclosure_bits{" not in exposition(hub)
+    hub.write(records.reading(4, bits=2.0, **records.protected(0.5, also=1.5)))
+    shown = exposition(hub)
+    for who, bits in ((b"ignorant", b"0.5"), (b"lazy-informed", b"1.5")):
+        for name in (b"disclosure", b"evidence"):
+            line = b'monitor_protected_%s_bits{attacker="%s",stream="1"} %s\n'
+            assert line % (name, who, bits) in shown
+
+
 def test_an_open_change_is_a_metric():
     hub = Hub()
     open_one: dict[str, Any] = {"change": {"since_seconds": 1.0, "features": []}}

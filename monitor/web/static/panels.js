@@ -371,7 +371,7 @@ const WORDS = {
     : ["warn", "Audio lost", [e.reason, known(e.lost_seconds) ? length(e.lost_seconds) : ""].filter(Boolean).join(", ")]),
   crossing: (e) => ["", capital(levelInWords(e.field, e.bits)),
     `reached ${e.side === "protected" ? "through the protector " : ""}at ${clock(e.since_seconds)}` +
-    (known(e.bought_seconds) ? `: ${boughtInWords(e.bought_seconds)}${e.bought_seconds >= 0 ? " bought" : ""}` : "")],
+    (known(e.bought_seconds) ? `: ${boughtInWords(e.bought_seconds)} bought` : "")],
   change: (e) => ["change", capital(voiceSince(e)), e.back ? "Alerts go on."
     : ACTIONS.get(e.action) || "What both say is heard as one."],
 };

@@ -33,7 +33,7 @@ export const levelInWords = (field, bits) =>
   `${levelAlone(bits)} ${field === "evidence_bits" ? "of evidence" : "among the enrolled"}`;
 
 export const boughtInWords = (seconds) =>
-  `${Number(Math.abs(seconds).toPrecision(3))} s${seconds >= 0 ? "" : " sooner"}`;
+  `${Number(seconds.toPrecision(3))} s`.replace("-", "−");
 
 export function protectedSide(run, reading) {
   const side = run.start.protected;
