@@ -14,6 +14,7 @@ import threading
 from asyncio import CancelledError
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
+from concurrent import futures
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import cache
@@ -285,7 +286,7 @@ class Cluster(Managed):
         """A scheduler that is no longer there is one line."""
         try:
             yield
-        except (OSError, CancelledError, RuntimeError) as error:
+        except (OSError, CancelledError, futures.CancelledError, RuntimeError) as error:
             raise MonitorError(
                 f"the scheduler {self._where} has gone in the midst of the work "
                 f"({type(error).__name__}); start it again, and run the same command"

@@ -124,12 +124,31 @@ def test_a_wrong_address_is_one_line_within_seconds():
     assert "\n" not in str(no.value)
 
 
-def test_a_scheduler_that_vanishes_is_one_line(tmp_path):
+def fatal(number: int) -> int:
+    if number == 2:
+        os._exit(1)
+    return number
+
+
+def test_work_that_kills_its_workers_is_one_line(tmp_path, monkeypatch):
+    monkeypatch.setenv("DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES", "0")  # dask's own: 3
     with DaskCluster(tmp_path / "dask") as dask:
         dask.add_worker()
         with (
             Cluster(dask.address) as cluster,
-            closing(each_in_order(where, range(99), cluster)) as r,
+            pytest.raises(MonitorError, match="have ended in the midst of the same work") as no,
+        ):
+            list(each_in_order(fatal, range(4), cluster))
+    assert "\n" not in str(no.value)
+
+
+@pytest.mark.parametrize("count", [3, 99])  # nothing is left to hand out, or much
+def test_a_scheduler_that_vanishes_is_one_line(tmp_path, count):
+    with DaskCluster(tmp_path / "dask") as dask:
+        dask.add_worker()
+        with (
+            Cluster(dask.address) as cluster,
+            closing(each_in_order(time.sleep, [0.0] + [0.3] * count, cluster)) as r,
         ):
             next(r)
             dask.scheduler.send_signal(signal.SIGKILL)
