@@ -85,10 +85,10 @@ protecting_options = grouped(
             metavar="METHOD",
             help="Hear the voice through a protector as well (mcadams:0.8, noise:10, ... of "
             "`monitor protect`; command:CMD in a replay), and tell the bits of both, and how many "
-            "seconds it buys before 1, 2, 3 and 10 bits are out. Nothing protected is stored or "
-            "played. An --alert stands on the clear voice (bits>3), which no weak attacker makes "
-            "look safe, unless it names the protected one, that which you send "
-            "(protected.bits>3).",
+            "seconds it buys before 1, 2, 3 and 10 bits are out (of a watched speaker), by one "
+            "process a recording. Nothing protected is stored or played. An --alert stands on the "
+            "clear voice (bits>3), which no weak attacker makes look safe, unless it names the "
+            "protected one, that which you send (protected.bits>3).",
         ),
         click.option(
             "--protected-population",

@@ -29,6 +29,18 @@ class Protection:
             enrolled protected speech: others learn more.
         seed: of what the method draws at random; None for new draws.
         speaker: who speaks, for what is drawn by speaker; None for the watched one.
+
+    Example:
+        >>> from monitor import Monitor
+        >>> from monitor.run import Run
+        >>> from monitor.sources import Pipe
+        >>> import io
+        >>> pipe = Pipe(io.BytesIO(bytes(2 * 48_000)), raw=(16_000, 1, "s16le"))
+        >>> monitor = Monitor(Population.reference(), ["f0"], watch="19")
+        >>> with Run(pipe, monitor, protect=Protection("noise:10", seed=1)) as run:
+        ...     readings = [record for record in run if record["type"] == "reading"]
+        >>> [reading["protected"]["bits_by"] for reading in readings]
+        ['ignorant', 'ignorant', 'ignorant']
     """
 
     method: str

@@ -60,7 +60,10 @@ class MonitorPair:
         made = {IGNORANT: clear.twin()}
         if population is not None:
             _check_people(clear.population, population)
-            made[INFORMED] = clear.twin(population)
+            try:
+                made[INFORMED] = clear.twin(population)
+            except UsageError as error:
+                raise UsageError(f"the protected population does not fit: {error}") from None
         self.attackers: Mapping[str, Monitor] = {name: each for name, (each, _) in made.items()}
         self._turns = [turns for _, turns in made.values()]
         self._features: Sequence[Feature] = make(clear.features)

@@ -53,6 +53,11 @@ def test_a_population_of_protected_speech_adds_who_knows_the_protector(run, wav,
     refused = run("replay", wav, *METHOD, "--protected-population", tmp_path / "other.npz")
     assert refused.code == 2
     assert "holds other people than the clear one" in refused.complaint
+    both = (wav, "--features", "f0,phones", *METHOD[2:], "--protected-population", known)
+    refused = run("replay", *both)
+    assert "the protected population does not fit: the population has no templates of phones" in (
+        refused.complaint
+    )
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from monitor.errors import UsageError
 from monitor.features.f0 import F0
 from monitor.features.phones import Phones
 from monitor.managed import Managed
-from monitor.stream.shedding import LATE_SECONDS, LoadShedding, Timed, timed
+from monitor.stream.shedding import LATE_SECONDS, LoadShedding, OnBothSides, Timed, timed
 from monitor.types import Block, Gap, Track
 from tests.contracts import babble, heard, voice
 from tests.stream.streams import reference, told
@@ -183,3 +183,20 @@ def test_a_monitor_computes_with_what_it_is_given():
     wide.spec = replace(F0.spec, size=F0.spec.size + 1)
     with pytest.raises(UsageError, match="this feature"):
         other.front_end.use([Timed(wide)])
+
+
+def test_a_feature_of_two_sides_is_thinned_on_both():
+    """The protected side lags a little: each leaves out as much of its own."""
+    now = [0.0]
+    sides = [Timed(Slow(now, cost, "f0"), lambda: now[0]) for cost in (0.2, 0.3)]
+    both = OnBothSides(*sides)
+    for side, samples in zip(sides, (24_000, 23_500), strict=True):
+        side.process(np.zeros(samples, np.float32))
+    assert both.cost == pytest.approx(sum(side.cost for side in sides))
+    assert not both.thinned
+    both.thin(2.0)
+    assert all(side.thinned for side in sides)
+    for side in sides:
+        side.process(np.zeros(24_001, np.float32))
+    assert not any(side.thinned for side in sides)
+    assert not both.thinned
