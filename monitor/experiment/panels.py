@@ -92,7 +92,7 @@ def choose_panels(
         >>> tables.lengths, tables.speakers, sweep.lengths[-1], sweep.speakers
         ((30.0,), ('bob', 'cid'), 30.0, ('bob', 'cid'))
     """
-    panels = []
+    panels, tables = [], tables_at is None
     for session in sessions:
         corners = _corners(lengths or offered[0], template_lengths or offered[1])
         tested = {corner: len(fills(session, *corner)[1]) for corner in corners}
@@ -104,6 +104,7 @@ def choose_panels(
         if tables_at is None and sum(at) > sum(widest):
             at = widest
         if len(fills(session, *at)[1]) >= _FEWEST:
+            tables = True
             panels.append(_panel(fills, "tables", session, at, (at[0],), (at[1],)))
         panels.append(
             _panel(
@@ -115,10 +116,12 @@ def choose_panels(
                 tuple(d for d in template_lengths or offered[1] if d <= widest[1]),
             )
         )
-    if not panels:
+    if not panels or not tables:
+        kinds = " or ".join(f"{session} session" for session in sessions)
+        lengths_of = "--tables-at" if panels else "--lengths and --template-lengths"
         raise CorpusError(
-            "fewer than two speakers have enough speech for a test and a template: give more "
-            "speech, or shorter --lengths and --template-lengths"
+            f"fewer than two speakers have enough speech for a test and a template ({kinds}): "
+            f"give more speech, or shorter {lengths_of}"
         )
     return panels
 

@@ -18,7 +18,7 @@ from monitor.experiment.figures.ranks import ranks_figure
 from monitor.experiment.figures.speakers import speakers_figure
 from monitor.experiment.findings.contrasts import surfaces
 from monitor.experiment.findings.questions import findings_of
-from monitor.experiment.material.hearing import hear_corpus, scores_at, speech_of
+from monitor.experiment.material.hearing import hear_corpus, make_private, scores_at, speech_of
 from monitor.experiment.material.protocol import Material
 from monitor.experiment.panels import Panel, choose_panels
 from monitor.experiment.report.page import page_of
@@ -115,6 +115,7 @@ def run_experiment(
     Raises:
         StoreError: the folder cannot be written.
     """
+    make_private(folder)
     cache = ResultCache(folder / "cache", fresh=fresh)
     orders = orders_of(panels, material, settings)
     cells = make_cells(orders, material, settings, cache, jobs, progress)
@@ -132,17 +133,18 @@ def check_folder(folder: Path, corpus: Path) -> None:
 
     Raises:
         UsageError: it holds something else, is a file, or lies in the corpus.
-        StoreError: it cannot be made.
+        StoreError: it cannot be written.
     """
     if folder.exists() and not folder.is_dir():
         raise UsageError(f"-o {folder} is a file; name a folder")
     if corpus.is_dir() and folder.resolve().is_relative_to(corpus.resolve()):
         raise UsageError(f"{folder} lies in the corpus itself; choose a folder outside")
-    try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    place = next(each for each in (folder, *folder.resolve().parents) if each.exists())
+    if not os.access(place, os.W_OK | os.X_OK):
+        raise StoreError(f"cannot write {folder}: permission denied; choose another place")
+    names = set()
+    if folder.exists():
         names = {each.name for each in folder.iterdir() if not each.name.startswith(".")}
-    except OSError as error:
-        raise StoreError(f"cannot write {folder}: {error.strerror}; choose another place") from None
     if names and not names <= {"cache", "frames"} and not _ours(folder / "results.json"):
         raise UsageError(
             f"{folder} holds something else; name an empty folder, or one of an experiment"

@@ -59,6 +59,7 @@ def test_audio_is_heard_once_and_a_broken_file_is_skipped(run, tmp_path):
     assert "b.flac" in done.err
     frames = {path: path.stat().st_mtime_ns for path in (out / "frames").rglob("*.npz")}
     assert len(frames) == 3
+    assert out.stat().st_mode & 0o777 == 0o700
     assert run("experiment", tmp_path / "voices", "-o", out, *QUICK, *options).code == 4
     assert {path: path.stat().st_mtime_ns for path in (out / "frames").rglob("*.npz")} == frames
     page = (out / "index.html").read_text()
@@ -69,7 +70,7 @@ def test_audio_is_heard_once_and_a_broken_file_is_skipped(run, tmp_path):
 @pytest.mark.slow
 def test_killed_it_goes_on(command, people, tmp_path):
     out = tmp_path / "out"
-    whole = [*command, "experiment", str(people), "-o", str(out), "--session", "same"]
+    whole = [*command, "experiment", str(people), "-o", str(out), *map(str, LENGTHS)]
     running = subprocess.Popen(whole, stderr=subprocess.DEVNULL)
     until = time.monotonic() + 60
     while not list((out / "cache").glob("*.result")) and time.monotonic() < until:
@@ -93,6 +94,7 @@ def test_killed_it_goes_on(command, people, tmp_path):
         (("{people}", "-o", "{}/other"), "holds something else"),
         (("{people}", "-o", "{}/out", "--lengths", "4000"), "fewer than two speakers"),
         (("{people}", "-o", "{}/out", "--lengths", "1.23"), "multiple of 0.1"),
+        (("{people}", "-o", "{}/out", "--tables-at", 99, 99), "shorter --tables-at"),
         (("{people}", "-o", "{}/out", "--features", "voice"), "holds no frames of voice"),
         (("{people}", "-o", "{}/out", "--trained", "f0={}/empty"), "cannot be read"),
         (("{people}", "-o", "{}/out", "--trained", "voice={}/names"), "--trained voice"),
@@ -113,6 +115,7 @@ def test_what_cannot_be_done_is_one_line(run, people, tmp_path, options, says):
     assert says in done.err.splitlines()[-1]
     assert "Traceback" not in done.err
     assert (tmp_path / "other" / "index.html").read_text() == "mine"
+    assert not (tmp_path / "out").exists()
 
 
 def test_a_folder_within_the_corpus_is_refused(run, people, tmp_path):

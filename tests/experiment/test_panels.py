@@ -52,3 +52,9 @@ def test_lengths_that_are_given_are_kept():
 def test_too_little_speech_is_refused(spoken):
     with pytest.raises(CorpusError, match="fewer than two speakers have enough speech"):
         choose_panels(fills_of(spoken), OFFERED, ("same", "cross"))
+
+
+def test_tables_that_nobody_can_fill_are_refused():
+    spoken = {f"a{i}": 50 for i in range(20)}
+    with pytest.raises(CorpusError, match="shorter --tables-at"):
+        choose_panels(fills_of(spoken), OFFERED, ("same",), tables_at=(30.0, 30.0))

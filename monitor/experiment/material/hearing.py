@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from contextlib import closing
 from pathlib import Path
 
+from monitor.atomic import not_written
 from monitor.corpus.finding import find
 from monitor.corpus.recordings import Corpus, Recording
 from monitor.errors import SourceError, UsageError
@@ -18,7 +19,7 @@ from monitor.sources.registry import is_frames
 from monitor.training.frames_folder import HearingOptions, keep, orders, write_manifest
 from monitor.workers import Jobs
 
-__all__ = ["hear_corpus", "scores_at", "speech_of"]
+__all__ = ["hear_corpus", "make_private", "scores_at", "speech_of"]
 
 
 def scores_at(path: Path, settings: ExperimentSettings) -> ScoresAtLengths | None:
@@ -68,6 +69,7 @@ def hear_corpus(
     wanted = orders(found, path, folder)
     manner = HearingOptions(tuple(features or defaults()))
     problems, heard = list(found.problems), []
+    make_private(folder.parent)
     by_source = {recording.path: recording for recording in found.recordings}
     with closing(keep(wanted, manner, jobs)) as results:
         for kept in results:
@@ -79,6 +81,18 @@ def hear_corpus(
     write_manifest(folder, heard)
     made = [Recording(order.speaker, order.session, order.target) for order in heard]
     return Corpus(tuple(made), (), found.told_by), tuple(problems)
+
+
+def make_private(folder: Path) -> None:
+    """Make a folder that only its owner can look into, where there is none.
+
+    Raises:
+        StoreError: it cannot be made.
+    """
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise not_written(folder, error) from error
 
 
 def speech_of(corpus: Corpus, settings: ExperimentSettings) -> Speech:

@@ -19,7 +19,7 @@ from monitor.kinds import FeatureSpec
 from monitor.population.law import Laws
 from monitor.training.cells import Plan, plans
 from monitor.training.score_grid import ScoreGrid
-from monitor.training.voices import SpeakerSpeech, collect
+from monitor.training.voices import SpeakerSpeech, collect, units_of
 
 __all__ = ["MOST_BYTES", "Speech"]
 
@@ -75,7 +75,12 @@ class Speech:
     def fills(
         self, session: str, test: float, template: float
     ) -> tuple[Sequence[str], Sequence[str]]:
-        """Who has a template of D, and who of them has tests of T."""
+        """Who has a template of D, and who of them has tests of T.
+
+        Raises:
+            UsageError: a length is no multiple of 0.1 s.
+        """
+        _ = units_of(test), units_of(template)
         names, voices = list(self.voices), list(self.voices.values())
         plan = _plan(voices, session, test, template, 1)
         speakers = [names[i] for i in plan.candidates]
