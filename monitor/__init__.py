@@ -56,6 +56,13 @@ Alert: a run asks rules of every reading, and gives actions what they say:
 >>> said[0]["state"], run.totals.alerts
 ('raised', 1)
 
+Tables: what a monitor or a run says as a data frame, CSV or Parquet (extra ``tables``):
+
+>>> from monitor import Readings
+>>> readings = Readings(Monitor(people, ["f0"], step_seconds=10).stream("talk.npz"))
+>>> readings.to_pandas()[["seconds", "f0.gain_bits"]].shape[1]
+2
+
 Write a feature: say what its frames look like, and give frames, or make them of audio or of timed
 words as `protocols.Feature` says (examples/12_a_feature_of_your_own.py does, in one file):
 

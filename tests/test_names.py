@@ -234,6 +234,7 @@ TASKS = (
     "Calibrate",
     "Evaluate an anonymiser",
     "Alert",
+    "Tables",
     "Write a feature",
 )
 MODULES = [
