@@ -3,8 +3,8 @@
     OPENBLAS_NUM_THREADS=1 python -m benchmarks.pitch ../shared/speech/dev-clean
         [--readers 20] [--methods mcadams:1,mcadams:0.8,...]
 
-The readers and recordings of `benchmarks.protectors`. Of each tracker (f0, f0_robust, and DIO with
-StoneMask of the WORLD vocoder, where pyworld is installed) and method: the share of the clear
+Of each reader with two chapters the first 45 s of both. Of each tracker (f0, f0_robust, and DIO
+with StoneMask of the WORLD vocoder, where pyworld is installed) and method: the share of the clear
 recording's voiced frames that are voiced still, of these the share that is half an octave off or
 more, Pearson's correlation, and the share of speech decisions that stay. Means over recordings.
 """
@@ -19,16 +19,18 @@ from pathlib import Path
 import numpy as np
 import soundfile
 
-from benchmarks.protectors import excerpts
 from monitor.corpus.finding import find
+from monitor.corpus.recordings import Corpus
 from monitor.features.f0 import F0, LOWEST_LAG, RATE
 from monitor.features.f0_robust import RobustF0
 from monitor.features.resampling import Resampler
 from monitor.features.vad import VoiceActivity
 from monitor.protectors import Utterance, make
-from monitor.types import BoolArray, FloatArray
+from monitor.sources import File
+from monitor.types import Block, BoolArray, FloatArray
 
 Tracker = Callable[[FloatArray, int], FloatArray]
+AUDIO_SECONDS = 45.0
 VAD_RATE = 16_000
 
 
@@ -53,6 +55,18 @@ def main() -> None:
                     flush=True,
                 )
             print(f"{method:15} speech decisions that stay {np.mean([f[1] for f in found]):.2f}")
+
+
+def excerpts(corpus: Corpus, folder: Path, readers: int) -> None:
+    """The beginnings of two chapters of each reader."""
+    several = [name for name in corpus.speakers if len(corpus.sessions(name)) > 1]
+    for name in several[:readers]:
+        for session, (path, *_) in list(corpus.sessions(name).items())[:2]:
+            with File(path, end_seconds=AUDIO_SECONDS) as source:
+                samples = np.concatenate([b.samples for b in source if isinstance(b, Block)])
+            target = folder / name / f"{session}.flac"
+            target.parent.mkdir(parents=True, exist_ok=True)
+            soundfile.write(target, samples, source.rate)
 
 
 def trackers() -> dict[str, Tracker]:

@@ -31,6 +31,7 @@ from monitor.protocols import Feature
 from monitor.result_cache import ResultCache, code_mark, result_key
 from monitor.sources.file import File
 from monitor.sources.fingerprints import file_hash
+from monitor.threads import one_thread
 from monitor.types import Block, FloatArray, Frames
 from monitor.workers import Jobs, each_in_order
 
@@ -166,7 +167,8 @@ def hear_protected(
     measured: dict[str, Mapping[str, Any]] = {}
     if measures:
         both = np.concatenate(clear), np.concatenate(protected)
-        measured = {name: MEASURES[name]().measure(*both, source.rate) for name in measures}
+        with one_thread():
+            measured = {name: MEASURES[name]().measure(*both, source.rate) for name in measures}
     return HeardPiece(on_clock(frames, speech), measured)
 
 

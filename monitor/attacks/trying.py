@@ -15,9 +15,9 @@ from monitor.attacks.attackers import ATTACKERS, ThreatModel, attacker_named
 from monitor.attacks.attacking import attack, worth_trying
 from monitor.attacks.attributes import Attributed, attribute_rows, attributed
 from monitor.attacks.bench import Background, Bench
-from monitor.attacks.hearing import CLEAR, Hearing
+from monitor.attacks.hearing import CLEAR, Hearing, hear_protected
 from monitor.attacks.measures import MEASURES
-from monitor.attacks.readers import PARTS, Amounts, Reader, Readers, readers_of
+from monitor.attacks.readers import PARTS, Amounts, Piece, Reader, Readers, readers_of
 from monitor.attacks.results import AttackResults, AttackRow, Settings
 from monitor.attacks.semi_informed import NETWORKS, check_background
 from monitor.corpus.finding import find
@@ -135,6 +135,7 @@ def prepare(
     Raises:
         UsageError: a method, an attacker or a feature makes no sense.
         CorpusError: there is too little speech.
+        SourceError: a program does not work.
         StoreError: the folder cannot be written.
     """
     chosen = [attacker_named(name) for name in dict.fromkeys(wishes.attackers)]
@@ -174,6 +175,8 @@ def prepare(
         wishes.training,
     )
     problems = (*judged.problems, *(behind.problems if behind else ()), *unable)
+    for method in wishes.methods:
+        _probe(method, judged.everybody[0].trials[0], wishes.seed)
     which = None
     if wishes.attributes:
         which = attributed(
@@ -229,9 +232,9 @@ def try_methods(
             measured[method] = _measured(quiet, method)
         except CorpusError as error:
             problems.append(f"{method}: {error}")
-    if not rows:
-        raise CorpusError(f"no method could be tried: {'; '.join(problems[-3:])}")
     problems += [f"left out: {why}" for why in dict.fromkeys(bench.hearing.missing.values())]
+    if {row.method for row in rows} <= {CLEAR} != set(wishes.methods):
+        raise CorpusError(f"no method could be tried: {'; '.join(problems[-3:])}")
     behind = bench.background
     settings = Settings(
         prepared.corpus,
@@ -255,6 +258,17 @@ def try_methods(
         notes=tuple(dict.fromkeys(notes)),
         problems=tuple(problems),
     )
+
+
+def _probe(method: str, piece: Piece, seed: int) -> None:
+    """Find out that a program works before hours are spent on what needs none.
+
+    Raises:
+        SourceError: it does not.
+    """
+    if method.startswith("command:"):
+        few = replace(piece, end_seconds=min(piece.end_seconds, piece.start_seconds + 1.0))
+        hear_protected(few, method, seed, [])
 
 
 def _able(

@@ -102,12 +102,16 @@ class _Ratio:
             return Figure(key, label, None, unit, note=note or "there is nothing to compare")
         value = float(own[0].sum() / own[1].sum())
         heard = own[1] > 0
-        with np.errstate(invalid="ignore", divide="ignore"):
-            drawn = (self._weights @ own[0]) / (self._weights @ own[1])
-            left = ((own[0].sum() - own[0]) / (own[1].sum() - own[1]))[heard]
+        drawn = _over(self._weights @ own[0], self._weights @ own[1])
+        left = _over(own[0].sum() - own[0], own[1].sum() - own[1])[heard]
         units = int(heard.sum())
         estimate = Estimate(value, drawn, left, units, units)
         if not estimate.exists:
             return Figure(key, label, value, unit, note=f"{note} No limits: one speaker.".strip())
         low, high = np.clip(estimate.t_limits(), least, most).tolist()
         return Figure(key, label, value, unit, drawn, note=note, low=low, high=high)
+
+
+def _over(top: FloatArray, bottom: FloatArray) -> FloatArray:
+    """One over the other, NaN where there is nothing to divide by."""
+    return np.asarray(np.divide(top, bottom, out=np.full(bottom.shape, np.nan), where=bottom > 0))

@@ -9,7 +9,7 @@ import pytest
 from monitor.attacks.attackers import ATTACKERS
 from monitor.attacks.results import AttackResults
 from monitor.attacks.trying import Wishes, prepare, try_methods
-from monitor.errors import UsageError
+from monitor.errors import CorpusError, UsageError
 from tests.attacks.conftest import AMOUNTS
 
 WISHES = Wishes(
@@ -84,6 +84,17 @@ def test_whoever_is_judged_is_left_out_of_the_background(corpora, tmp_path):
     assert background.readers is None
     assert any("6 readers of the background are judged and left out" in p
                for p in prepared.problems)  # fmt: skip
+
+
+def test_a_program_that_fails_on_everything_is_no_result(corpora, tmp_path):
+    program = tmp_path / "once.sh"  # well for a second, to see whether it is there
+    program.write_text('#!/bin/sh\ntest -e "$0.there" && exit 1; touch "$0.there"; cat\n')
+    program.chmod(0o700)
+    wishes = replace(WISHES, methods=(f"command:{program}",), attackers=("ignorant",),
+                     segments=(1,), features=("f0",))  # fmt: skip
+    prepared = prepare(corpora(), wishes, folder=tmp_path / "kept")
+    with pytest.raises(CorpusError, match=r"once.sh.* could be protected.*exit status 1"):
+        try_methods(prepared)
 
 
 def test_who_cannot_do_without_a_background_says_so(corpora, tmp_path):

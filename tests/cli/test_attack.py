@@ -106,6 +106,7 @@ def test_a_program_is_tested_like_any_method(run, voices, tmp_path):
         (("--method", "mcadams:9"), "McAdams coefficient of 9"),
         (("--attackers", "psychic"), "no attacker is called 'psychic'"),
         (("--template", 10), "--template 10 is no multiple of 6 s"),
+        (("--protector-command", "nosuchprogram"), "nosuchprogram cannot be started"),
         (("--segments", "1,x"), "give whole numbers such as 1,3,30"),
         (("--features", "f1"), "unknown feature 'f1'"),
         (("--attributes", "gender"), "attributes are told by an embedding: add voice"),
