@@ -61,7 +61,7 @@ def main() -> None:
 def told(row: Mapping[str, Any]) -> str:
     rates = "  ".join(
         f"@{at['asked']:g} {at['tpr']:.3f} [{at['tpr_low']:.3f}, {at['tpr_high']:.3f}] "
-        f"(FPR {at['realised']:.4f}), eps "
+        f"(FPR {at['realised']:.4f} <= {at['realised_high']:.3f}), eps "
         f"{'inf' if at['epsilon_nats'] is None else format(at['epsilon_nats'], '.2f')} "
         f">= {at['epsilon_low_nats']:.2f}{' *' if at['note'] else ''}"
         for at in row["at"]

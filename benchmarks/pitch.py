@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import tempfile
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -96,14 +97,20 @@ def of(feature: type[F0]) -> Tracker:
     return track
 
 
+@cache
+def heard_clear(path: Path) -> tuple[FloatArray, int, list[FloatArray]]:
+    samples, rate = soundfile.read(path, dtype="float32")
+    return samples, rate, [track(samples, rate) for track in trackers().values()]
+
+
 def row(path: Path, name: str, method: str) -> tuple[list[tuple[float, float, float]], float]:
-    clear, rate = soundfile.read(path, dtype="float32")
+    clear, rate, tracks = heard_clear(path)
     protector = make(method, Utterance(rate, name, path.parent.name))
     safe = np.concatenate([protector.process(clear), protector.flush()])
     decisions = [speech(each, rate) for each in (clear, safe)]
     rows = []
-    for track in trackers().values():
-        here, there = track(clear, rate), track(safe, rate)
+    for here, track in zip(tracks, trackers().values(), strict=True):
+        there = track(safe, rate)
         both = (here > 0) & (there > 0)
         off = np.abs(np.log2(there[both] / here[both])) > 0.4
         enough = np.count_nonzero(both) > 30

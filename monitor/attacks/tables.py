@@ -134,7 +134,8 @@ def attribute_table(rows: Sequence[Mapping[str, Any]]) -> tuple[list[str], list[
                 ("* " if at["note"] else "") + _share(at["tpr"], at["tpr_low"], at["tpr_high"]),
                 f"{'inf' if value is None else format_value(value, 'nats')}\n"
                 f"\N{GREATER-THAN OR EQUAL TO} {format_value(at['epsilon_low_nats'], 'nats')}",
-                format_value(at["realised"], "share"),
+                f"{format_value(at['realised'], 'share')}\n"
+                f"\N{LESS-THAN OR EQUAL TO} {format_value(at['realised_high'], 'share')}",
             ]
         lines.append([*line, *(_counted(row, what) for what in ("readers", "excerpts", "learnt"))])
     counted = ("readers with / without", "excerpts", "readers learnt from")

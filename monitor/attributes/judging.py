@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,7 +11,7 @@ from monitor.errors import UsageError
 from monitor.evaluation.membership.operating import (
     OperatingPoint,
     allowed_alarms,
-    operating_points,
+    operating_point,
 )
 from monitor.evaluation.verification.error_rates import eer
 from monitor.maths.bootstrap import REPLICATES, speaker_weights
@@ -33,8 +33,9 @@ class AtRate:
     Attributes:
         asked: the rate that is allowed.
         realised: the rate that was reached, at most the former.
-        tpr, tpr_low, tpr_high: share of the excerpts with the attribute that are told, with 95 %
-            limits over speakers.
+        realised_high: what it may be among other readers, the upper 95 % limit.
+        tpr, tpr_low, tpr_high: share of the excerpts with the attribute that are told at this very
+            threshold, with 95 % limits over readers.
         epsilon_nats: VoxGuard eq. (5), at least 0; None where it is infinite.
         epsilon_low_nats: what the mechanism's epsilon is at least, with 95 % confidence.
         note: what the numbers cannot show; mostly empty.
@@ -42,6 +43,7 @@ class AtRate:
 
     asked: float
     realised: float
+    realised_high: float
     tpr: float
     tpr_low: float
     tpr_high: float
@@ -85,10 +87,11 @@ def judged(
 
     A threshold is strict, and stands where the non-mated scores allow it (as in
     `monitor.evaluation.membership`). Excerpts of one reader are alike, so limits come of readers
-    drawn anew, of either group by itself. The bound on epsilon is Clopper and Pearson's, one-sided
-    at 0.025 for each rate, of as many independent trials as the readers' agreement leaves (Korn and
-    Graubard, see `monitor.maths.intervals.share_limits`): with one excerpt a reader it is the plain
-    one.
+    drawn anew, of either group by itself; those of the rates are at that very threshold, since few
+    readers cannot say where another one would stand. The bound on epsilon is Clopper and Pearson's,
+    one-sided at 0.025 for each rate, of as many independent trials as the readers' agreement leaves
+    (Korn and Graubard, see `monitor.maths.intervals.share_limits`): with one excerpt a reader it is
+    the plain one.
 
     Args:
         scores: shape (n,), higher where the attribute is more probable.
@@ -118,18 +121,16 @@ def judged(
         rate, drawn[:replicates], drawn[replicates:], min(counts), min(excerpts)
     ).share_limits(0.0, 0.5)
     at = []
-    points = operating_points(pool, rates, weights)
-    for asked, (point, moved, _) in zip(rates, points, strict=True):
-        assert moved is not None
-        tpr = Estimate(
-            point.tpr, moved.tpr[:replicates], moved.tpr[replicates:], counts[0], excerpts[0]
-        ).share_limits(0.0, 1.0)
+    for asked in rates:
+        point = operating_point(pool.mated, pool.other, asked)
+        told = _limits(pool.mated, pool.owner, point.threshold, weights, replicates)
+        _, mistaken = _limits(pool.other, pool.other_owner, point.threshold, weights, replicates)
         loss = float(epsilon_nats(point.tpr, point.fpr))
         at.append(
             AtRate(
-                asked, point.fpr, point.tpr, *tpr,
+                asked, point.fpr, mistaken, point.tpr, *told,
                 max(loss, 0.0) if np.isfinite(loss) else None,
-                _epsilon_low(pool, point, weights, replicates, delta),
+                _epsilon_low(told[0], mistaken, delta),
                 _note(asked, point, counts[1]),
             )
         )  # fmt: skip
@@ -137,19 +138,12 @@ def judged(
 
 
 class _Pool:
-    """Scores as `monitor.protocols.ScoredComparisons`: mated where the reader has the attribute."""
-
-    name = "attribute"
+    """Scores by whether their reader has the attribute, and whose they are."""
 
     def __init__(self, scores: FloatArray, reader: IntArray, having: BoolArray) -> None:
         has = having[reader]
-        self.having = having
         self.mated, self.owner = np.asarray(scores[has], np.float64), reader[has]
         self.other, self.other_owner = np.asarray(scores[~has], np.float64), reader[~has]
-        self.non_mated_counts = np.bincount(self.other_owner, minlength=having.size)
-
-    def non_mated_blocks(self) -> Iterator[tuple[IntArray, FloatArray]]:
-        yield self.other_owner, self.other[:, None]
 
 
 def _drawn(having: BoolArray, replicates: int, seed: int) -> FloatArray:
@@ -173,12 +167,8 @@ def _eers(pool: _Pool, weights: FloatArray) -> FloatArray:
     )
 
 
-def _epsilon_low(
-    pool: _Pool, point: OperatingPoint, weights: FloatArray, replicates: int, delta: float
-) -> float:
-    """Each rate at its limit against the attacker, at this very threshold."""
-    accepted, _ = _limits(pool.mated, pool.owner, point.threshold, weights, replicates)
-    _, mistaken = _limits(pool.other, pool.other_owner, point.threshold, weights, replicates)
+def _epsilon_low(accepted: float, mistaken: float, delta: float) -> float:
+    """Of each rate at its limit against the attacker."""
     ratios = (accepted - delta) / mistaken, (1 - mistaken - delta) / (1 - accepted)
     return float(np.log(max(1.0, *ratios)))
 

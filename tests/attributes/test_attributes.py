@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.stats import norm
 
 from monitor.attributes.attacker import Excerpts, log_odds
 from monitor.attributes.judging import judged
@@ -83,6 +84,25 @@ def test_the_bound_is_the_plain_one_with_one_excerpt_a_reader():
     assert at.epsilon_low_nats == pytest.approx(plain, rel=0.15)
     thrice = judged(np.repeat(scores, 3), np.repeat(whose, 3).tolist(), has).at[0]
     assert thrice.epsilon_low_nats == pytest.approx(at.epsilon_low_nats, rel=0.05)
+
+
+@pytest.mark.slow
+def test_limits_hold_where_excerpts_of_a_reader_are_alike():
+    """Readers scatter by 1, their excerpts by 0.5: rates at any threshold are known."""
+    generator = np.random.default_rng(1)
+    has = {f"r{i}": i < 30 for i in range(60)}
+    whose = np.repeat(list(has), 5).tolist()
+    held, too_high = 0, 0
+    for _ in range(40):
+        own = generator.standard_normal(60) + 2.0 * np.array(list(has.values()))
+        scores = np.repeat(own, 5) + 0.5 * generator.standard_normal(300)
+        (at,) = judged(scores, whose, has, rates=(0.05,), replicates=100).at
+        edge = np.sort(scores[150:])[::-1][7]  # seven of 150 lie above
+        tpr, fpr = norm.sf((edge - 2) / np.hypot(1, 0.5)), norm.sf(edge / np.hypot(1, 0.5))
+        held += at.tpr_low <= tpr <= at.tpr_high and fpr <= at.realised_high
+        too_high += at.epsilon_low_nats > np.log(tpr / fpr)
+    assert held >= 35
+    assert too_high <= 2
 
 
 def test_what_cannot_be_resolved_is_said():
