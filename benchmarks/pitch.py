@@ -49,7 +49,10 @@ def main() -> None:
         for method in asked.methods.split(","):
             found = [row(path, path.relative_to(folder).as_posix(), method) for path in paths]
             for place, name in enumerate(trackers()):
-                kept, off, correlation = np.nanmean([each[0][place] for each in found], axis=0)
+                rows = np.array([each[0][place] for each in found])
+                seen = np.isfinite(rows)
+                with np.errstate(invalid="ignore"):  # nothing was heard
+                    kept, off, correlation = np.where(seen, rows, 0).sum(0) / seen.sum(0)
                 print(
                     f"{method:15} {name:10} voiced still {kept:.2f}  half an octave off {off:.2f}  "
                     f"correlation {correlation:.2f}",

@@ -142,22 +142,25 @@ def attribute_table(rows: Sequence[Mapping[str, Any]]) -> tuple[list[str], list[
     return [*head, *counted], lines
 
 
-def told_attributes(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """A line for each row of one attribute, for a terminal."""
+def told_attributes(rows: Sequence[Mapping[str, Any]]) -> tuple[list[str], list[list[str]]]:
+    """The same for a terminal, at the highest of the rates."""
+    rate = f"at FPR {rows[0]['at'][0]['asked']:g}"
+    head = ["method", "attacker", "feature", "told", "version", "EER", rate, "limits", "readers"]
     lines = []
     for row in rows:
         at = row["at"][0]
-        told, low, high, wrong, eer = (
+        eer, tpr, low, high = (
             format_value(value, "share")
-            for value in (at["tpr"], at["tpr_low"], at["tpr_high"], at["realised"], row["eer"])
+            for value in (row["eer"], at["tpr"], at["tpr_low"], at["tpr_high"])
         )
         lines.append(
-            f"{method_name(row['method'])}, {row['attacker']}, {row['feature']}: {row['value']} "
-            f"({row['version']}) told in {told} ({low} to {high}) of excerpts, by mistake in "
-            f"{wrong} of the others; EER {eer}; readers {_counted(row, 'readers')}"
-            f"{'; too few to resolve it' if at['note'] else ''}"
+            [
+                *(method_name(row["method"]), row["attacker"], row["feature"], row["value"]),
+                *(row["version"], eer, tpr + ("*" if at["note"] else ""), f"{low} to {high}"),
+                _counted(row, "readers"),
+            ]
         )
-    return lines
+    return head, lines
 
 
 def _counted(row: Mapping[str, Any], what: str) -> str:

@@ -61,7 +61,7 @@ def test_attributes_are_told_beside(run, voices, tmp_path):
                "--features", "voice", "--seconds", 4, "--attributes", "height",
                "--groups", table)  # fmt: skip
     assert done.code == 0, done.err
-    assert "none, ignorant, voice: low (relaxed) told in" in done.out
+    assert "Told of a reader: height" in done.out
     found = json.loads((tmp_path / "out" / "results.json").read_text())
     high, low = found["attributes"]["height"]
     assert (high["value"], low["value"]) == ("high", "low")
