@@ -21,10 +21,10 @@ from monitor.training.cells import Plan, plans
 from monitor.training.score_grid import ScoreGrid
 from monitor.training.voices import SpeakerSpeech, collect, units_of
 
-__all__ = ["MOST_BYTES", "Speech"]
+__all__ = ["ENOUGH_BYTES", "MOST_BYTES", "Speech"]
 
-MOST_BYTES = 1 << 30
-"""Of the scores of one feature in one cell."""
+ENOUGH_BYTES, MOST_BYTES = 1 << 30, 4 << 30
+"""Of the scores of one feature in one cell: beyond the first trials are fewer, at least one each."""
 
 
 @dataclass(frozen=True)
@@ -106,13 +106,13 @@ class Speech:
 
     def trials_of(self, panel: Panel) -> int:
         """How many trials each speaker has: fewer than asked for where speakers are many."""
-        room = MOST_BYTES // (8 * len(panel.speakers) * len(panel.tested))
-        if room < 1:
+        once = 8 * len(panel.speakers) * len(panel.tested)
+        if once > MOST_BYTES:
             raise UsageError(
                 f"{len(panel.speakers)} speakers against each other are more than "
                 f"{MOST_BYTES >> 30} GB a feature: give a manifest of fewer speakers"
             )
-        return min(self.trials, room)
+        return min(self.trials, max(ENOUGH_BYTES // once, 1))
 
     def content(self, panel: Panel) -> Any:
         """The voices, and what their features are."""

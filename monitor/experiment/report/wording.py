@@ -92,8 +92,14 @@ def caveats(found: Experiment) -> Iterator[str]:
         )
     if all(panel.session == "same" for panel in found.panels):
         yield "Nobody was recorded twice: all figures are of one session, and flatter the attacker."
+    said: dict[str, None] = {}
     yield (
         "The equal error rate pools scores of all trials without normalising them; the joint is "
         "weighed by other people in each part of the speakers, which it mixes."
     )
+    for cell in found.cells:
+        for system, measured in cell.systems.items():
+            for warning in measured["warnings"]:
+                said.setdefault(f"{system}: {warning}")
+    yield from said
     yield from found.problems

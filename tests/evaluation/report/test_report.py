@@ -202,3 +202,16 @@ def test_small_and_odd_matrices_are_reported_as_far_as_they_go():
     json.dumps(report.to_json(), allow_nan=False)
     with pytest.raises(UsageError, match="give 0 or more"):
         evaluate(flat, replicates=-1)
+
+
+def test_some_families_alone_say_what_they_say_among_all():
+    generator = np.random.default_rng(0)
+    target = np.arange(60) % 12
+    scores = generator.normal(size=(60, 12)) + 2 * np.eye(12)[target]
+    whole = evaluate(ScoreMatrix(scores, target), replicates=20)
+    some = evaluate(ScoreMatrix(scores, target), replicates=20, only=("srd", "verification"))
+    assert {key.split(".")[0] for key in some.figures} == {"srd", "verification"}
+    for key, figure in some.figures.items():
+        assert figure_json(figure) == figure_json(whole[key])
+    with pytest.raises(UsageError, match="no such family"):
+        evaluate(ScoreMatrix(scores, target), only=("srd", "style"))
