@@ -9,7 +9,7 @@ from pathlib import Path
 from monitor.atomic import atomic_write, not_written
 from monitor.version import __version__
 
-__all__ = ["document", "paragraphs", "picture", "save_document", "section"]
+__all__ = ["document", "paragraphs", "picture", "save_document", "section", "warning"]
 
 
 def document(title: str, facts: Iterable[str], parts: Iterable[str], foot: str = "") -> str:
@@ -62,6 +62,11 @@ def save_document(text: str, path: Path) -> None:
 def section(heading: str, *parts: str) -> str:
     """A card of the document: a heading (plain text) over some markup."""
     return f'<section class="card"><h2>{escape(heading)}</h2>{"".join(parts)}</section>'
+
+
+def warning(text: str) -> str:
+    """Plain text that has to be read first."""
+    return f'<p class="card warning" role="alert">{escape(text)}</p>'
 
 
 def paragraphs(*texts: str) -> str:

@@ -4,7 +4,7 @@ import stat
 
 import pytest
 
-from monitor.documents.shell import document, paragraphs, picture, save_document, section
+from monitor.documents.shell import document, paragraphs, picture, save_document, section, warning
 from monitor.errors import StoreError
 
 EVIL = "</title><script>alert(1)</script>"
@@ -12,10 +12,13 @@ EVIL = "</title><script>alert(1)</script>"
 
 def test_text_stays_text():
     made = document(
-        EVIL, [EVIL], [section(EVIL, paragraphs(EVIL)), picture(EVIL, "<svg></svg>", EVIL)], EVIL
+        EVIL,
+        [EVIL],
+        [warning(EVIL), section(EVIL, paragraphs(EVIL)), picture(EVIL, "<svg></svg>", EVIL)],
+        EVIL,
     )
     assert "<script" not in made
-    assert made.count("&lt;script&gt;") == 8
+    assert made.count("&lt;script&gt;") == 9
 
 
 def test_it_fetches_nothing_and_knows_dark():

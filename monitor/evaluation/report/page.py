@@ -7,7 +7,13 @@ from dataclasses import replace
 from html import escape
 from pathlib import Path
 
-from monitor.documents.shell import document, paragraphs, picture, save_document
+from monitor.documents.shell import (
+    document,
+    paragraphs,
+    picture,
+    save_document,
+    warning,
+)
 from monitor.documents.tables import bullet_list
 from monitor.errors import UsageError
 from monitor.evaluation.families import families, family_of
@@ -102,8 +108,7 @@ def _facts(reports: Sequence[Report]) -> list[str]:
 
 
 def _warnings(reports: Sequence[Report]) -> str:
-    said = [text for report in reports for text in report.warnings]
-    return "".join(f'<p class="card warning" role="alert">{escape(text)}</p>' for text in said)
+    return "".join(warning(text) for report in reports for text in report.warnings)
 
 
 def _meaning(reports: Sequence[Report]) -> str:

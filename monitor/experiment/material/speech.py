@@ -24,7 +24,7 @@ from monitor.training.voices import SpeakerSpeech, collect, units_of
 __all__ = ["ENOUGH_BYTES", "MOST_BYTES", "Speech"]
 
 ENOUGH_BYTES, MOST_BYTES = 1 << 30, 4 << 30
-"""Of the scores of one feature in one cell: beyond the first trials are fewer, at least one each."""
+"""Of the scores of one feature in one cell: beyond the first trials are fewer, one at least."""
 
 
 @dataclass(frozen=True)

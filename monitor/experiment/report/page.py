@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from monitor.documents.shell import document, paragraphs, picture, section
+from monitor.documents.shell import document, paragraphs, picture, section, warning
 from monitor.documents.tables import bullet_list, table
 from monitor.experiment.cells.making import MeasuredCell
 from monitor.experiment.figures.drawn import Drawn
@@ -35,6 +35,7 @@ def page_of(found: Experiment, figures: Sequence[Drawn], pictures: Mapping[str, 
         pictures: an ``<svg>`` element of each, by name.
     """
     parts = [
+        *map(warning, found.warnings),
         _short(found),
         section("What was done", paragraphs(*method(found))),
         *(_tables(cell) for cell in found.tables),

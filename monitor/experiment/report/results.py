@@ -56,6 +56,17 @@ class Experiment:
         """All systems, in the order of their colours."""
         return list(dict.fromkeys(name for cell in self.cells for name in cell.systems))
 
+    @property
+    def warnings(self) -> list[str]:
+        """What makes the figures of a system doubtful, each once."""
+        every = (
+            f"{name}: {warning}"
+            for cell in self.cells
+            for name, found in cell.systems.items()
+            for warning in found["warnings"]
+        )
+        return list(dict.fromkeys(every))
+
     def about(self, question: str) -> list[CorpusAnswer]:
         """The findings about a question."""
         return [each for each in self.findings if each.question == question]
@@ -68,6 +79,7 @@ class Experiment:
             "program": __version__,
             "corpus": self.name,
             "problems": list(self.problems),
+            "warnings": self.warnings,
             "settings": self.settings.plain(),
             "panels": [panel.plain() for panel in self.panels],
             "answers": {
