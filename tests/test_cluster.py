@@ -56,6 +56,14 @@ def test_results_come_in_order_from_workers_with_folders_of_their_own(dask, monk
     assert {network for *_, network in made} == {"/somewhere"}
 
 
+def test_what_is_done_is_told_of_once(dask):
+    told: list[int] = []
+    with Cluster(dask.address) as cluster:
+        made = each_in_order(where, range(12), cluster, arrived=lambda each: told.append(each[0]))
+        assert [number for number, _, _ in made] == list(range(12))
+    assert sorted(told) == list(range(12))
+
+
 def test_what_the_work_raises_is_raised_here_and_names_the_worker(dask):
     with Cluster(dask.address) as cluster:
         with closing(each_in_order(refused, range(9), cluster)) as results:
