@@ -17,7 +17,7 @@ import numpy as np
 
 from monitor.atomic import atomic_write, not_written, sweep
 from monitor.corpus.recordings import Corpus
-from monitor.errors import SourceError, UsageError
+from monitor.errors import MonitorError, SourceError, UsageError
 from monitor.features.extractor import Extractor
 from monitor.features.registry import FEATURES, make, marks_of
 from monitor.features.tracks import join_runs
@@ -205,6 +205,11 @@ def keep(
     )
     with closing(made) as results:
         for order, outcome in zip(wanted, results, strict=True):
+            if outcome.whole and not order.target.exists():
+                raise MonitorError(
+                    f"{order.target} was written where it cannot be seen from here: name a folder "
+                    "on a file system that all workers share"
+                )
             yield replace(outcome, order=order)
 
 

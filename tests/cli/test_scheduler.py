@@ -16,6 +16,9 @@ import pytest
 import soundfile
 
 from benchmarks.dask_cluster import DaskCluster
+from monitor.cluster import Cluster
+from monitor.errors import MonitorError
+from monitor.training.frames_folder import HearingOptions, HearingOrder, keep
 from tests.sounds import RATE, synthetic
 
 pytest.importorskip("distributed", reason="needs the extra cluster")
@@ -140,6 +143,16 @@ def test_an_output_that_workers_do_not_share_is_refused(run, dask, voices, tmp_p
     done = run("hear", voices, "-o", "/proc/self/cwd/f", "--scheduler", dask.address)
     assert done.code == 1
     assert "f/manifest.csv cannot be read on worker tcp://127.0.0.1:" in done.err.splitlines()[-1]
+
+
+def test_frames_that_a_worker_wrote_elsewhere_are_missed(dask, voices, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    order = HearingOrder(voices / "ann" / "0.wav", Path("/proc/self/cwd/0.npz"), "ann", "1")
+    with (
+        Cluster(dask.address) as workers,
+        pytest.raises(MonitorError, match=r"0.npz was written where it cannot be seen from here"),
+    ):
+        list(keep([order], HearingOptions(("f0",)), workers))
 
 
 def test_without_the_extra_it_says_how_to_have_it(run, voices, tmp_path, monkeypatch):
