@@ -19,18 +19,14 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-import soundfile
 
+from benchmarks.pitch import excerpts
 from monitor.corpus.finding import find
-from monitor.corpus.recordings import Corpus
 from monitor.evaluation import ScoreMatrix, evaluate
 from monitor.kinds import FeatureSpec
 from monitor.protectors import protect
-from monitor.sources import File
 from monitor.training.voices import UNITS_PER_SECOND, SpeakerSpeech, collect
-from monitor.types import Block
 
-AUDIO_SECONDS = 45.0
 TEMPLATE = 30 * UNITS_PER_SECOND
 TRIAL = 10 * UNITS_PER_SECOND
 FIGURES = ("srd.mean_bits_model", "srd.idr")
@@ -56,18 +52,6 @@ def main() -> None:
             for attacker, enrolled in (("ignorant", ours), ("lazy-informed", theirs)):
                 for name, spec in specs.items():
                     print(row(attacker, name, matrix(enrolled, theirs, spec)), flush=True)
-
-
-def excerpts(corpus: Corpus, folder: Path, readers: int) -> None:
-    """The beginnings of two chapters of each reader."""
-    several = [name for name in corpus.speakers if len(corpus.sessions(name)) > 1]
-    for name in several[:readers]:
-        for session, (path, *_) in list(corpus.sessions(name).items())[:2]:
-            with File(path, end_seconds=AUDIO_SECONDS) as source:
-                samples = np.concatenate([b.samples for b in source if isinstance(b, Block)])
-            target = folder / name / f"{session}.flac"
-            target.parent.mkdir(parents=True, exist_ok=True)
-            soundfile.write(target, samples, source.rate)
 
 
 def protect_all(clear: Path, protected: Path, method: str) -> float:
