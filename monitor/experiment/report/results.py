@@ -36,6 +36,7 @@ class Experiment:
         findings: what it says in words.
         frame_counts: by feature how often each bin was heard.
         problems: a line for what could not be used.
+        heard: speech was compared here; else the scores are somebody's.
     """
 
     name: str
@@ -45,6 +46,7 @@ class Experiment:
     findings: Sequence[CorpusAnswer]
     frame_counts: Mapping[str, Sequence[int]]
     problems: tuple[str, ...] = ()
+    heard: bool = True
 
     @property
     def tables(self) -> list[MeasuredCell]:

@@ -16,6 +16,15 @@ _SESSION = {
     "same": "test and template are parts of one recording, which flatters the attacker: room and "
     "microphone are the same",
 }
+_HEARD = (
+    "The attacker has templates of everybody, of the same kind of speech as the tests (protected "
+    "alike, where this corpus is protected speech), and compares counts by log-likelihood, "
+    "embeddings by cosine."
+)
+_SCORED = (
+    "Scores are those of the file: whoever made them knows what the attacker has, how it compares, "
+    "and whether tests and templates overlap."
+)
 
 
 def method(found: Experiment) -> Iterator[str]:
@@ -25,20 +34,24 @@ def method(found: Experiment) -> Iterator[str]:
         f"{', '.join(found.systems)}, as in T. Bäckström et al., “Privacy Disclosure of "
         "Similarity Rank in Speech and Language Processing” (SRD). A test of T speech seconds is "
         "compared with a template of D speech seconds of each of N people; the rank of the right "
-        "one is all that counts. The attacker has templates of everybody, of clear speech, and "
-        "compares counts by log-likelihood, embeddings by cosine."
+        "one is all that counts."
     )
+    yield _HEARD if found.heard else _SCORED
     for panel in found.panels:
         yield _panel(panel)
     yield (
-        f"Tests are spread over the speech by eq. (6), {found.settings.trials} a speaker at most, "
-        "never overlapping their template and as far from it as they can be. The same people take "
-        "part in all cells of a sweep, so that lengths alone differ. What is fitted is the "
+        "The same people take part in all cells of a sweep, so that lengths alone differ. What is "
+        "fitted is the "
         "beta-binomial law by log-likelihood (LL) unless it says otherwise; limits are 95 %, over "
         f"{plural(found.settings.replicates, 'resample')} of speakers, and differences are between "
         "the same speakers."
     )
-    if "joint" in found.systems:
+    if found.heard:
+        yield (
+            f"Tests are spread over the speech by eq. (6), {found.settings.trials} a speaker at "
+            "most, never overlapping their template and as far from it as they can be."
+        )
+    if found.heard and "joint" in found.systems:
         yield (
             "The joint adds all features up, each weighed as tests of the other speakers teach: "
             "nobody’s own tests weigh the features for them."
@@ -74,8 +87,8 @@ def caveats(found: Experiment) -> Iterator[str]:
     """What has to be known to read the figures."""
     most = max(len(panel.speakers) for panel in found.panels)
     yield (
-        f"N is {most} at most; SRD had 11 696 (F0, phones, style) and 1251 (identity), and 64 for "
-        "its figure 8. Bits of MeanD stop at log2 N: figures of other N are not compared."
+        f"N is {most} at most; SRD had 11 696 (F0, phones, style) and 1251 (identity), and 64 in "
+        "its long recordings. Bits of MeanD stop at log2 N: figures of other N are not compared."
     )
     yield (
         "MeanD counted from ranks is above zero even where nothing is disclosed (see “No "
@@ -91,7 +104,7 @@ def caveats(found: Experiment) -> Iterator[str]:
             "other: what longer speech adds there is in part that."
         )
     if all(panel.session == "same" for panel in found.panels):
-        yield "Nobody was recorded twice: all figures are of one session, and flatter the attacker."
+        yield "All figures are of one session each: they flatter the attacker."
     yield (
         "The equal error rate pools scores of all trials without normalising them; the joint is "
         "weighed by other people in each part of the speakers, which it mixes."
