@@ -100,16 +100,23 @@ def test_both_sides_of_a_voice_are_heard_live(start, speaking):
     assert "an attacker who has not enrolled protected speech" in err.splitlines()[-1]
 
 
-def test_a_device_that_comes_back_goes_on_with_both_sides(start, virtual_microphone, shared):
+def test_a_device_that_comes_back_goes_on_with_both_sides(
+    start, virtual_microphone, shared, tmp_path
+):
     virtual_microphone.play_file(shared / "speech" / READER, 120.0)
+    log = tmp_path / "run.jsonl"
     options = ("--watch", "1272", "--features", "f0", "--protect", "mcadams:random")
-    process = start("listen", "--for", "8", *options, "--reconnect", "60")
-    time.sleep(5)
+    process = start("listen", "--for", "10", *options, "--jsonl", log, "--reconnect", "60")
+    until = time.monotonic() + 60
+    while not log.exists() or log.read_text().count('"reading"') < 2:
+        assert time.monotonic() < until
+        time.sleep(0.1)
     virtual_microphone.stop()
+    time.sleep(1)
     virtual_microphone.start()
     virtual_microphone.play_file(shared / "speech" / READER, 60.0, 20.0)
-    out, err = process.communicate(timeout=180)
-    found = records(out)
+    _, err = process.communicate(timeout=180)
+    found = records(log.read_text())
     lost = [r for r in found if r["type"] == "gap" and r["reason"] == "device lost"]
     assert len(lost) == 1, err
     after = [r for r in found if r["type"] == "reading" and r["seconds"] > lost[0]["seconds"]]
