@@ -20,6 +20,7 @@ from monitor.attacks.measures import MEASURES
 from monitor.attacks.readers import PARTS, Amounts, Piece, Reader, Readers, readers_of
 from monitor.attacks.results import AttackResults, AttackRow, Settings
 from monitor.attacks.semi_informed import NETWORKS, check_background
+from monitor.attacks.wording import method_name
 from monitor.corpus.finding import find
 from monitor.corpus.recordings import Corpus
 from monitor.errors import CorpusError, UsageError
@@ -231,7 +232,7 @@ def try_methods(
                     told_of.setdefault(name, []).append(row)
             measured[method] = _measured(quiet, method)
         except CorpusError as error:
-            problems.append(f"{method}: {error}")
+            problems.append(f"{method_name(method)}: {error}")
     problems += [f"left out: {why}" for why in dict.fromkeys(bench.hearing.missing.values())]
     if {row.method for row in rows} <= {CLEAR} != set(wishes.methods):
         raise CorpusError(f"no method could be tried: {'; '.join(problems[-3:])}")

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from monitor.attacks.attackers import ThreatModel
 from monitor.attacks.bench import Bench
 from monitor.attacks.templates import speech
+from monitor.attacks.wording import method_name
 from monitor.errors import CalibrationError, StoreError
 from monitor.kinds import FeatureSpec
 from monitor.population.law import Laws
@@ -61,7 +62,7 @@ def weighing(
             except CalibrationError as error:
                 why = str(error)
             else:
-                how = method if attacker.protects else "clear"
+                how = method_name(method) if attacker.protects else "clear"
                 said = f"learnt on {len(voices)} readers apart, {how} speech"
                 return _found(bench, laws, specs, said)
         else:
