@@ -29,6 +29,7 @@ from distributed import Client
 from benchmarks.dask_cluster import DaskCluster
 
 FEATURES = "f0,phones,voice"
+IDLE_SECONDS = 10.0
 
 
 def choose(corpus: Path, minutes: float, folder: Path) -> float:
@@ -65,9 +66,12 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 
 def with_cluster(
-    workers: int, folder: Path, run: Callable[[str, list[psutil.Process]], None]
+    workers: int, folder: Path, run: Callable[[str, list[psutil.Process]], None], idle: list[float]
 ) -> None:
-    """Call it with a cluster's address and processes, once all of them wait for work."""
+    """Call it with a cluster's address and processes, once all of them wait for work.
+
+    What they take of a core while they wait goes to ``idle``.
+    """
     folder.mkdir()
     with DaskCluster(folder) as cluster:
         for _ in range(workers):
@@ -75,6 +79,10 @@ def with_cluster(
         others = [psutil.Process(p.pid) for p in (cluster.scheduler, *cluster.workers)]
         with Client(cluster.address, set_as_default=False) as client:
             client.wait_for_workers(workers)
+        time.sleep(3.0)
+        before = processor_seconds(others)
+        time.sleep(IDLE_SECONDS)
+        idle.append((processor_seconds(others) - before) / IDLE_SECONDS)
         run(cluster.address, others)
 
 
@@ -85,6 +93,7 @@ def main() -> None:
     parser.add_argument("--turns", type=int, default=3)
     given = parser.parse_args()
     took: dict[str, list[list[float]]] = {"one process": [], "1 worker": [], "2 workers": []}
+    idle: dict[str, list[float]] = {way: [] for way in took}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         corpus = folder / "corpus"
@@ -99,7 +108,7 @@ def main() -> None:
                     how = ["--scheduler", address]
                     took[way].append(hear(corpus, frames, how, others))  # noqa: B023
 
-                with_cluster(count, folder / f"dask{turn}-{count}", run)
+                with_cluster(count, folder / f"dask{turn}-{count}", run, idle[way])
                 if contents(frames) != contents(one):
                     raise SystemExit(f"{way}: not what one process hears")
     first = took["one process"]
@@ -115,6 +124,7 @@ def main() -> None:
                         "hours_an_hour_of_processor": round(seconds / min(t[1] for t in turns), 1),
                         "times_one_process_by_wall": ratio(first, turns, 0),
                         "processor_against_one_process": ratio(turns, first, 1),
+                        "idle_share_of_a_core": round(min(idle[way], default=0.0), 3),
                     }
                     for way, turns in took.items()
                 },
