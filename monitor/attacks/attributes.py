@@ -26,14 +26,15 @@ from monitor.attributes.labels import AskedAttribute, attribute
 from monitor.attributes.matching import matched
 from monitor.corpus.recordings import Corpus
 from monitor.corpus.tables import said_of_speakers
-from monitor.errors import CorpusError
+from monitor.errors import CorpusError, UsageError
 from monitor.features.registry import make
 from monitor.kinds import EMBEDDING, FeatureSpec
 from monitor.maths.bootstrap import REPLICATES
 from monitor.protocols import Feature
+from monitor.safe_text import file_name
 from monitor.sources.fingerprints import file_hash
 
-__all__ = ["Attributed", "attribute_rows", "attributed"]
+__all__ = ["Attributed", "attribute_rows", "attributed", "check_attributes"]
 
 LEARNT_SECONDS = 5.0
 """Speech seconds of an excerpt of a background: its readers may say little."""
@@ -89,10 +90,7 @@ def attributed(
         UsageError: an attribute is unknown, or all are alike.
         CorpusError: nobody says enough.
     """
-    said: dict[str, dict[str, str]] = {}
-    for place in [table] if table else [root, *(folder for _, folder in background)]:
-        for column, of in said_of_speakers(place).items():
-            said.setdefault(column.lower(), {}).update(of)
+    said = _said(root, [folder for _, folder in background], table)
     speakers = [name for each in (corpus, *(c for c, _ in background)) for name in each.speakers]
     wanted = tuple(attribute(one, said, speakers) for one in asked)
     amounts = replace(amounts, least_segments=0, most_segments=0)
@@ -109,6 +107,28 @@ def attributed(
             apart += readers_of(Corpus(others, ()), folder, _LEARNT, session="same").everybody
     learnt = Readers(tuple(apart), "same") if apart else None
     return Attributed(wanted, judged_ones, learnt, amounts)
+
+
+def check_attributes(
+    corpus: Corpus, root: Path, background: Sequence[Path], asked: Sequence[str], table: Path | None
+) -> None:
+    """See to it that attributes are known of the readers judged, before anything is heard.
+
+    Raises:
+        UsageError: one is unknown, or all are alike.
+    """
+    for one in asked:
+        attribute(one, _said(root, background, table), corpus.speakers)
+
+
+def _said(root: Path, background: Sequence[Path], table: Path | None) -> dict[str, dict[str, str]]:
+    if table is not None and not table.is_file():
+        raise UsageError(f"{file_name(table)} does not exist; check the name")
+    said: dict[str, dict[str, str]] = {}
+    for place in [table] if table else [root, *background]:
+        for column, of in said_of_speakers(place).items():
+            said.setdefault(column.lower(), {}).update(of)
+    return said
 
 
 def attribute_rows(

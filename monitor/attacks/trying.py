@@ -13,7 +13,7 @@ from monitor.adapting.schedule import FINE_TUNING_STEPS, Length
 from monitor.atomic import not_written
 from monitor.attacks.attackers import ATTACKERS, ThreatModel, attacker_named
 from monitor.attacks.attacking import attack, worth_trying
-from monitor.attacks.attributes import Attributed, attribute_rows, attributed
+from monitor.attacks.attributes import Attributed, attribute_rows, attributed, check_attributes
 from monitor.attacks.bench import Background, Bench
 from monitor.attacks.hearing import CLEAR, Hearing, hear_protected
 from monitor.attacks.measures import MEASURES
@@ -152,6 +152,7 @@ def prepare(
     if wishes.attributes and not any(e.spec.kind is EMBEDDING for e in make_features(features)):
         raise UsageError("attributes are told by an embedding: add voice to --features")
     found = find(corpus)
+    check_attributes(found, corpus, background, wishes.attributes, wishes.attribute_table)
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:

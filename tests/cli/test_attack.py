@@ -112,6 +112,7 @@ def test_a_program_is_tested_like_any_method(run, voices, tmp_path):
         (("--attributes", "gender"), "attributes are told by an embedding: add voice"),
         (("--features", "voice", "--attributes", "gender"), "no table says the gender"),
         (("--groups", "people.csv"), "--groups goes with --attributes"),
+        (("--features", "voice", "--attributes", "age", "--groups", "no.csv"), "no.csv does not"),
         (("--seconds", 500), "fewer than two readers have"),
     ],
 )
