@@ -22,6 +22,7 @@ from monitor.plots.attacks import MethodBits, attacks_svg
 
 __all__ = ["page", "pictured"]
 
+_LONGEST_NAME = 20
 _FOOT = (
     "Limits are 95 %, over resampled readers. This page holds no voice, no score and no template."
 )
@@ -114,12 +115,17 @@ def pictured(results: AttackResults) -> tuple[list[MethodBits], tuple[str, ...],
     ceiling = math.log2(max(row.speakers for row in results.rows))
     methods = [
         MethodBits(
-            method_name(method).strip("`"),
+            _short(method_name(method).strip("`")),
             [_bits(results.strongest(method, attacker)) for attacker in attackers],
         )
         for method in results.settings.methods
     ]
     return methods, attackers, ceiling
+
+
+def _short(name: str) -> str:
+    """A name that leaves room for the picture."""
+    return name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 1]}…"
 
 
 def _bits(row: AttackRow | None) -> tuple[float, float, float] | None:
