@@ -172,8 +172,12 @@ def attribute_rows(
             for value in asked.values:
                 has = {who: said == value for who, said in asked.of.items()}
                 for version in ("relaxed", "strict") if others else ("relaxed",):
-                    row = _row(learnt, of, has, others if version == "strict" else None,
-                               bench.seed, replicates)  # fmt: skip
+                    held = others if version == "strict" else None
+                    try:
+                        row = _row(learnt, of, has, held, bench.seed, replicates)
+                    except UsageError as error:  # so few are no reason to lose all else
+                        bench.notes.append(f"{value}, {version}, is not told: {error}")
+                        continue
                     yield (
                         asked.name,
                         {

@@ -55,15 +55,16 @@ def test_one_command_tests_a_protector(run, voices, tmp_path):
 @pytest.mark.slow
 def test_attributes_are_told_beside(run, voices, tmp_path):
     table = tmp_path / "people.csv"
-    lines = [f"r{i},{'low' if i < 3 else 'high'}\n" for i in range(6)]
-    table.write_text("speaker,height\n" + "".join(lines))
+    lines = [f"r{i},{'low' if i < 3 else 'high'},{'ab'[i == 0]}\n" for i in range(6)]
+    table.write_text("speaker,height,hand\n" + "".join(lines))
     done = run("attack", voices, "-o", tmp_path / "out", "--attackers", "ignorant", *TINY,
-               "--features", "voice", "--seconds", 4, "--attributes", "height",
+               "--features", "voice", "--seconds", 4, "--attributes", "height,hand",
                "--groups", table)  # fmt: skip
     assert done.code == 0, done.err
     assert "Told of a reader: height" in done.out
     found = json.loads((tmp_path / "out" / "results.json").read_text())
-    high, low = found["attributes"]["height"]
+    assert any(note.startswith("b, relaxed, is not told: ") for note in found["notes"])
+    high, low = (row for row in found["attributes"]["height"] if row["version"] == "relaxed")
     assert (high["value"], low["value"]) == ("high", "low")
     assert high["readers_with"] == high["readers_without"] == 3
     assert high["eer"] == 0.0  # a buzz is high or low
