@@ -49,6 +49,7 @@ NETWORKS = "networks"
 """The folder in which they are kept, private."""
 _TELL_SECONDS = 5.0
 _REPLICATES = 20
+_LEAST_SPREAD = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,8 +133,8 @@ def _picked(bench: Bench, background: Background, method: str) -> Feature:
         "adapted": Voice(network, "voice_adapted"),
         "both": Voice(BothNetworks(shipped(), network), "voice_both"),
     }
-    bits = _bits(bench, method, held, found)
-    picked = max(bits, key=lambda name: bits[name])
+    bits, apartness = _told(bench, method, held, found)
+    picked = max(bits, key=lambda name: (round(bits[name], 2), round(apartness[name], 2)))
     said = ", ".join(f"{name} {each:.2f}" for name, each in bits.items())
     networks = "networks" if picked == "both" else "network"
     bench.notes.append(
@@ -145,10 +146,15 @@ def _picked(bench: Bench, background: Background, method: str) -> Feature:
     return found[picked]
 
 
-def _bits(
+def _told(
     bench: Bench, method: str, held: Readers, candidates: Mapping[str, Feature]
-) -> dict[str, float]:
-    """What each candidate discloses of readers apart, who trained none: MeanD in bits."""
+) -> tuple[dict[str, float], dict[str, float]]:
+    """What each candidate discloses of readers apart, who trained none.
+
+    Returns:
+        MeanD in bits; and, since of few readers all of them may be told, by how many standard
+        deviations the own score lies above the best of the others, in the mean.
+    """
     trial, attacker = replace(bench, judged=held), attacker_named("semi-informed")
     specs = {each.spec.name: each.spec for each in candidates.values()}
     features = tuple(candidates.values())
@@ -158,7 +164,8 @@ def _bits(
         bench.own(held.pieces("enrolment"), attacker, method, features),
         bench.own(held.pieces("trials"), attacker, method, features),
     )
-    bits = {}
+    bits, apartness = {}, {}
+    rows = np.arange(len(trials.target))
     for name, each in candidates.items():
         spec = each.spec
         made = scores(
@@ -170,7 +177,12 @@ def _bits(
         found = ScoreMatrix(made, trials.target, enrolled.names, name, trials.names)
         report = evaluate(found, replicates=_REPLICATES, seed=bench.seed)
         bits[name] = report.figures[BITS].value or 0.0
-    return bits
+        others = made.copy()
+        others[rows, trials.target] = -np.inf
+        ahead = made[rows, trials.target] - others.max(axis=1)
+        spread = np.ma.masked_invalid(others).std(axis=1).filled(0.0)
+        apartness[name] = float(np.mean(ahead / np.maximum(spread, _LEAST_SPREAD)))
+    return bits, apartness
 
 
 class _Telling:

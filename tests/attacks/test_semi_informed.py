@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -28,6 +28,7 @@ from monitor.networks.mel import RATE
 from monitor.networks.voice import VoiceNetwork, shipped
 from monitor.protectors import register
 from monitor.protectors.registry import PROTECTORS
+from monitor.protocols import Feature
 from monitor.result_cache import ResultCache
 from tests.adapting.conftest import played, voice
 
@@ -204,3 +205,24 @@ def test_where_nothing_can_be_learnt_it_is_no_weaker_than_one_who_did_not_try(be
         del PROTECTORS["silence"]
     (note,) = bench.notes
     assert note.startswith("silence: semi-informed uses the shipped voice network: fewer than two")
+
+
+def test_where_all_networks_tell_everybody_the_one_that_parts_voices_furthest_is_used(
+    bench, monkeypatch
+):
+    network = VoiceNetwork(shipped().weights, "ab" * 32)
+    monkeypatch.setattr(module, "check_torch", lambda: None)
+    monkeypatch.setattr(module, "adapted", lambda *_, **__: (network, ()))
+    assert used(semi_informed(bench, "played")) == "voice"  # all are one network
+    told = (
+        {"shipped": 3.321, "adapted": 3.322, "both": 3.32},
+        {"shipped": 1, "adapted": 2, "both": 1.5},
+    )
+    monkeypatch.setattr(module, "_told", lambda *_: told)
+    assert used(semi_informed(bench, "played")) == "voice_adapted"
+
+
+def used(heard_with: Mapping[str, str | Feature]) -> str:
+    feature = heard_with["voice"]
+    assert isinstance(feature, Voice)
+    return feature.spec.name
