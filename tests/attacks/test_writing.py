@@ -4,12 +4,15 @@ import csv
 import io
 import json
 import stat
+from dataclasses import asdict
 
+import numpy as np
 import pytest
 
 from monitor.attacks.page import page
 from monitor.attacks.tables import enrolment_table, main_table, measured_table
 from monitor.attacks.writing import FILES, check_folder, results_csv, results_json, write_results
+from monitor.attributes.judging import judged
 from monitor.errors import UsageError
 from monitor.evaluation.figure import Figure
 from tests.attacks.made import METHODS, results, row
@@ -76,11 +79,10 @@ def test_the_page_begins_with_the_worst_and_escapes_what_it_is_given():
 
 
 def test_attributes_are_a_table_of_the_page():
-    at = {"asked": 0.01, "realised": 0.0, "tpr": 0.5, "tpr_low": 0.4, "tpr_high": 0.6,
-          "epsilon_nats": None, "epsilon_low_nats": 1.25, "note": ""}  # fmt: skip
+    has = {f"r{i}": i < 8 for i in range(17)}
+    row = asdict(judged(np.arange(17.0), list(has), has, replicates=20))
     told = {"method": "none", "attacker": "ignorant", "feature": "voice", "value": "F",
-            "version": "relaxed", "eer": 0.1, "eer_low": 0.0, "eer_high": 0.2, "at": [at],
-            "readers_with": 8, "readers_without": 9}  # fmt: skip
+            "version": "relaxed", "learnt_with": 5, "learnt_without": 6, **row}  # fmt: skip
     found = results()
     text = page(type(found)(found.settings, found.rows, attributes={"gender": [told]}))
     assert "Told of a reader: gender" in text
