@@ -25,7 +25,7 @@ from typing import Any, TypeVar
 from monitor.errors import MonitorError, UsageError
 from monitor.managed import Managed
 from monitor.threads import one_thread
-from monitor.workers import AHEAD, cores, no_interrupt, one_torch_thread
+from monitor.workers import AHEAD, Workers, cores, no_interrupt, one_torch_thread
 
 __all__ = ["Cluster"]
 
@@ -94,7 +94,7 @@ class _Failed:
     error: Exception
 
 
-class Cluster(Managed):
+class Cluster(Managed, Workers):
     """The workers of a dask scheduler, for `monitor.workers.each_in_order`.
 
     Results do not depend on how many workers there are, nor on which does what. What a worker that

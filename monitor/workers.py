@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from _thread import interrupt_main
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sized
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
@@ -16,7 +17,7 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from multiprocessing import connection, get_context, parent_process
 from pathlib import Path
-from typing import Any, Protocol, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from monitor.errors import MonitorError
 
@@ -43,9 +44,10 @@ _Task = TypeVar("_Task")
 _Result = TypeVar("_Result")
 
 
-class Workers(Protocol):
+class Workers(ABC):
     """Who does the work elsewhere than in this process and its children: `monitor.cluster`."""
 
+    @abstractmethod
     def each_in_order(
         self,
         work: Callable[[_Task], _Result],
@@ -55,7 +57,6 @@ class Workers(Protocol):
         arrived: Callable[[_Result], None] | None,
     ) -> Generator[_Result, None, None]:
         """As `each_in_order`."""
-        ...
 
 
 Jobs: TypeAlias = int | Workers

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from monitor.adapting.protected_speech import Protect, SpeechDraws, draw_speech
-from monitor.adapting.schedule import Length
+from monitor.adapting.schedule import KeptTraining, Length
 from monitor.corpus.recordings import Recording
 from monitor.errors import CorpusError, UsageError
 from monitor.networks.voice import VoiceNetwork, shipped
@@ -141,7 +141,7 @@ def _made(
     return made.getvalue()
 
 
-class _Unfinished:
+class _Unfinished(KeptTraining):
     """The state of a training, beside what it will make."""
 
     def __init__(self, cache: ResultCache, key: str) -> None:

@@ -12,7 +12,7 @@ import io
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import torch
@@ -22,12 +22,12 @@ from monitor.adapting.loss import TeacherLoss
 from monitor.adapting.masking import floored, masked
 from monitor.adapting.network import Student, folded, unfolded
 from monitor.adapting.protected_speech import ProtectedSpeech
-from monitor.adapting.schedule import Length, rate
+from monitor.adapting.schedule import KeptTraining, Length, rate
 from monitor.adapting.within import turned, within
 from monitor.errors import CorpusError
 from monitor.types import AnyArray, FloatArray, IntArray
 
-__all__ = ["FineTuning", "KeptTraining", "fine_tune"]
+__all__ = ["FineTuning", "fine_tune"]
 
 _SHORTEST, _LONGEST = 150, 298
 """Frames of a crop: one and a half to three seconds."""
@@ -50,16 +50,6 @@ class FineTuning:
     lowest: float = 1e-5
     decay: float = 1e-4
     seed: int = 1
-
-
-class KeptTraining(Protocol):
-    """Keeps the state of a training that may be interrupted."""
-
-    def read(self) -> bytes | None:
-        """What was written last; None where nothing was."""
-
-    def write(self, state: bytes) -> None:
-        """Keep a state in the place of the one before."""
 
 
 def fine_tune(

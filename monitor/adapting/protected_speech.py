@@ -8,7 +8,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Protocol, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import soxr
@@ -30,19 +30,10 @@ Interspeech 2019)."""
 _TICK = RATE // TICKS_PER_SECOND
 
 
-class Protect(Protocol):
-    """Protects one stretch of speech."""
-
-    def __call__(self, samples: FloatArray, rate: int, name: str, speaker: str) -> FloatArray:
-        """What becomes of samples, shape (n,): of the same rate.
-
-        Args:
-            samples: one channel.
-            rate: samples per second.
-            name: what is drawn at random depends on it; of each stretch another.
-            speaker: likewise, of what is drawn by speaker: whoever trains can draw for one as often
-                as for many.
-        """
+Protect: TypeAlias = Callable[[FloatArray, int, str, str], FloatArray]
+"""Protects one stretch of speech: from samples of one channel, shape (n,), their rate, the name of
+the stretch, on which depends what is drawn at random, and its speaker's, likewise, to samples of
+the same rate. Whoever trains can draw for one as often as for many."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,13 +1,14 @@
-"""How long a training is, and how fast it learns at each moment of it."""
+"""How long a training is, how fast it learns at each moment of it, and what keeps its state."""
 
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 from monitor.errors import UsageError
 
-__all__ = ["FINE_TUNING_STEPS", "Length", "rate"]
+__all__ = ["FINE_TUNING_STEPS", "KeptTraining", "Length", "rate"]
 
 FINE_TUNING_STEPS = 200
 """Of a network that has learnt already, where nobody says."""
@@ -37,6 +38,18 @@ class Length:
         if self.seconds is None:
             raise UsageError("a training has --steps or --minutes")
         return min(1.0, seconds / self.seconds)
+
+
+class KeptTraining(ABC):
+    """Keeps the state of a training that may be interrupted."""
+
+    @abstractmethod
+    def read(self) -> bytes | None:
+        """What was written last; None where nothing was."""
+
+    @abstractmethod
+    def write(self, state: bytes) -> None:
+        """Keep a state in the place of the one before."""
 
 
 def rate(done: float, highest: float, lowest: float) -> float:

@@ -6,8 +6,9 @@ nothing is decoded or protected again.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 from monitor.evaluation.figure import Figure
 from monitor.types import FloatArray
@@ -15,7 +16,7 @@ from monitor.types import FloatArray
 __all__ = ["MEASURES", "Measure"]
 
 
-class Measure(Protocol):
+class Measure(ABC):
     """Compares clear with protected audio, piece by piece.
 
     Attributes:
@@ -26,6 +27,7 @@ class Measure(Protocol):
     name: str
     version: str
 
+    @abstractmethod
     def measure(self, clear: FloatArray, protected: FloatArray, rate: int) -> Mapping[str, Any]:
         """What is to be kept of one piece; anything that goes into JSON.
 
@@ -34,15 +36,14 @@ class Measure(Protocol):
             protected: shape (m,), likewise.
             rate: samples per second of both.
         """
-        ...
 
+    @abstractmethod
     def figures(self, noted: Mapping[str, Sequence[Mapping[str, Any]]]) -> Sequence[Figure]:
         """What all pieces say together, with limits over readers where they can be had.
 
         Args:
             noted: by reader, what `measure` kept of each piece.
         """
-        ...
 
 
 def _utility() -> Measure:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from monitor.attacks.measures import Measure
 from monitor.evaluation.figure import Figure
 from monitor.result_cache import code_mark
 from monitor.types import FloatArray
@@ -14,7 +15,7 @@ from monitor.utility import Utility, compare, figures, understand
 __all__ = ["Usefulness"]
 
 
-class Usefulness:
+class Usefulness(Measure):
     """Phone error, pitch correlation, voiced frames, loudness and length of protected pieces.
 
     Attributes:

@@ -11,7 +11,7 @@ import torch
 
 from monitor.adapting.fine_tuning import Batches, FineTuning, fine_tune
 from monitor.adapting.protected_speech import ProtectedSpeech, SpeechDraws, draw_speech
-from monitor.adapting.schedule import Length
+from monitor.adapting.schedule import KeptTraining, Length
 from monitor.errors import CorpusError
 from monitor.networks.voice import VoiceNetwork, shipped
 from tests.adapting.conftest import TRAINING, played
@@ -19,7 +19,7 @@ from tests.adapting.conftest import TRAINING, played
 SMALL = FineTuning(batch=16)
 
 
-class Kept:
+class Kept(KeptTraining):
     def __init__(self) -> None:
         self.state: bytes | None = None
 
