@@ -36,7 +36,7 @@ from monitor.result_cache import ResultCache
 from monitor.sources.fingerprints import file_hash
 from monitor.workers import Jobs
 
-__all__ = ["Preparation", "Wishes", "prepare", "try_methods"]
+__all__ = ["Preparation", "Wishes", "prepare", "try_methods", "usual_features"]
 
 _ANY_RATE = 16_000
 MOST_READERS = 30
@@ -52,7 +52,7 @@ class Wishes:
     Attributes:
         methods: of protection; ``none`` is tried first in any case.
         attackers: names; empty for all who can be tried with this background and installation.
-        features: names; empty for those that are ready.
+        features: names; empty for `usual_features`.
         amounts: how much speech.
         segments: L, of the table of enrolments.
         session: ``"cross"``, ``"same"`` or None.
@@ -114,6 +114,17 @@ class Preparation:
         return total
 
 
+def usual_features() -> tuple[str, ...]:
+    """Those that are ready, and the pitch behind filters, where a protector keeps it from ``f0``.
+
+    Example:
+        >>> usual_features()[:2]
+        ('f0', 'f0_robust')
+    """
+    first, *others = defaults()
+    return (first, "f0_robust", *others)
+
+
 def prepare(
     corpus: Path,
     wishes: Wishes,
@@ -147,7 +158,7 @@ def prepare(
         raise UsageError(f"{lacking[0]} needs speech of readers apart: give --background")
     if any(each.trains for each in chosen):
         check_torch()
-    features = wishes.features or defaults()
+    features = wishes.features or usual_features()
     make_features(features)
     if wishes.attributes and not any(e.spec.kind is EMBEDDING for e in make_features(features)):
         raise UsageError("attributes are told by an embedding: add voice to --features")

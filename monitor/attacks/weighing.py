@@ -17,6 +17,7 @@ from monitor.protocols import Feature
 from monitor.training.calibrating import FEWEST_SPEAKERS, calibrate
 from monitor.training.joint import JointScores
 from monitor.training.score_grid import scored_by
+from monitor.training.scoring import largest
 from monitor.training.voices import SpeakerSpeech
 
 __all__ = ["Weighing", "weighing"]
@@ -71,9 +72,14 @@ def weighing(
 
 
 def _found(bench: Bench, laws: Laws, specs: Mapping[str, FeatureSpec], said: str) -> Weighing:
-    ways = scored_by(specs, "average")
+    known = {name: specs[name] for name in largest(laws, specs)}
+    if len(known) < 2:
+        return Weighing(None, f"there is no law for any two of {', '.join(specs)}")
+    if len(known) < len(specs):
+        said = f"{said}; of {', '.join(known)}, since it knows no more"
+    ways = scored_by(known, "average")
     try:
-        joint = JointScores(laws, specs, ways, "cross", bench.amounts.template_seconds)
+        joint = JointScores(laws, known, ways, "cross", bench.amounts.template_seconds)
     except StoreError as error:
         return Weighing(None, str(error))
     return Weighing(joint, said)

@@ -48,7 +48,8 @@ _DIR = click.Path(path_type=Path)
 @click.option(
     "--features",
     type=Features(),
-    help="By what they recognise a voice. [default: f0, phones and the best speaker embedding]",
+    help="By what they recognise a voice. [default: f0, f0_robust, which finds the pitch behind "
+    "filters too, phones and the best speaker embedding]",
 )
 @ecapa_option
 @speaker_model_option
