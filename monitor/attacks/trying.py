@@ -164,29 +164,11 @@ def prepare(
         raise UsageError("attributes are told by an embedding: add voice to --features")
     found = find(corpus)
     check_attributes(found, corpus, background, wishes.attributes, wishes.attribute_table)
-    try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    except OSError as error:
-        raise not_written(folder, error) from error
-    cache = ResultCache(folder / "heard", fresh=fresh)
-    if fresh:
-        ResultCache(folder / NETWORKS, fresh=True)
     judged = readers_of(
         found, corpus, wishes.amounts, session=wishes.session, jobs=wishes.jobs, progress=progress
     )
     behind = _background(background, judged, wishes, progress) if background else None
     attackers, unable = _able(chosen, behind)
-    bench = Bench(
-        judged,
-        behind,
-        features,
-        tuple(MEASURES),
-        wishes.amounts,
-        Hearing(cache, wishes.jobs),
-        wishes.seed,
-        folder,
-        wishes.training,
-    )
     problems = (*judged.problems, *(behind.problems if behind else ()), *unable)
     for method in wishes.methods:
         _probe(method, judged.everybody[0].trials[0], wishes.seed)
@@ -200,7 +182,34 @@ def prepare(
             wishes.amounts,
             wishes.attribute_table,
         )
+    bench = Bench(
+        judged,
+        behind,
+        features,
+        tuple(MEASURES),
+        wishes.amounts,
+        Hearing(_kept(folder, fresh), wishes.jobs),
+        wishes.seed,
+        folder,
+        wishes.training,
+    )
     return Preparation(corpus.resolve().name, wishes, bench, attackers, which, problems)
+
+
+def _kept(folder: Path, fresh: bool) -> ResultCache:
+    """What was heard; the folder is made, private, once nothing is left to refuse.
+
+    Raises:
+        StoreError: it cannot be written.
+    """
+    try:
+        for each in (folder.parent, folder):
+            each.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise not_written(folder, error) from error
+    if fresh:
+        ResultCache(folder / NETWORKS, fresh=True)
+    return ResultCache(folder / "heard", fresh=fresh)
 
 
 def try_methods(

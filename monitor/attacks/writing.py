@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -15,7 +16,7 @@ from monitor.attacks.page import page, pictured
 from monitor.attacks.results import FIGURES, AttackResults, AttackRow
 from monitor.attacks.wording import caveats, headline
 from monitor.documents.shell import save_document
-from monitor.errors import UsageError
+from monitor.errors import StoreError, UsageError
 from monitor.evaluation.figure import Figure
 from monitor.evaluation.report.report import figure_json
 from monitor.plots.attacks import plot_attacks
@@ -34,9 +35,14 @@ def check_folder(folder: Path) -> None:
 
     Raises:
         UsageError: it is a file, or holds something else.
+        StoreError: it cannot be written.
     """
     if folder.exists() and not folder.is_dir():
         raise UsageError(f"-o {file_name(folder)} is a file; name a folder")
+    place = next(each for each in (folder, *folder.resolve().parents) if each.exists())
+    if not place.is_dir() or not os.access(place, os.W_OK | os.X_OK):
+        why = "permission denied" if place.is_dir() else f"{file_name(place)} is no folder"
+        raise StoreError(f"cannot write {file_name(folder)}: {why}; choose another place")
     others = [
         each.name
         for each in (folder.iterdir() if folder.exists() else ())

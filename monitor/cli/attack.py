@@ -176,7 +176,6 @@ def command(
     something could not be used.
     """
     from monitor.adapting.schedule import FINE_TUNING_STEPS, Length
-    from monitor.atomic import not_written
     from monitor.attacks.readers import SEGMENT_SECONDS, Amounts
     from monitor.attacks.trying import Wishes, prepare, try_methods
     from monitor.attacks.writing import KEPT, check_folder, write_results
@@ -199,10 +198,6 @@ def command(
     if training_minutes is not None:
         training = Length(seconds=60 * training_minutes)
     check_folder(output)
-    try:
-        output.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise not_written(output, error) from error
     corpus, background = for_workers(corpus), tuple(map(for_workers, background))
     corpora = [find(place) for place in (corpus, *background)]
     files = [recording.path for recording in corpora[0]]

@@ -27,7 +27,7 @@ def test_one_command_tests_a_protector(run, voices, tmp_path):
     assert done.code == 0, done.err
     names = {path.name for path in (tmp_path / "out").iterdir()}
     assert names == {"index.html", "results.json", "results.csv", "bits.svg", "bits.png", "kept"}
-    for path in (tmp_path / "out").rglob("*"):
+    for path in (tmp_path / "out", *(tmp_path / "out").rglob("*")):
         assert stat.S_IMODE(path.stat().st_mode) & 0o077 == 0, path
     found = json.loads((tmp_path / "out" / "results.json").read_text())
     rows = found["rows"]
@@ -128,7 +128,21 @@ def test_what_makes_no_sense_is_refused_in_one_line(run, voices, tmp_path, more,
     assert done.code in (1, 2)
     assert told in done.err
     assert len([line for line in done.err.splitlines() if "looking" not in line]) == 1
-    assert not (tmp_path / "out" / "index.html").exists()
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_corpus_of_nothing_leaves_no_folder_behind(run, tmp_path):
+    (tmp_path / "empty").mkdir()
+    assert run("attack", tmp_path / "empty", "-o", tmp_path / "out", *TINY).code == 1
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_place_below_a_file_is_refused_before_anything_is_heard(run, voices, tmp_path):
+    (tmp_path / "file").write_text("")
+    done = run("attack", voices, "-o", tmp_path / "file" / "out", *TINY)
+    assert done.code == 1
+    assert "file is no folder" in done.err
+    assert "looking" not in done.err
 
 
 def test_a_folder_of_something_else_is_left_alone(run, voices, tmp_path):
