@@ -163,6 +163,8 @@ def command(
         raise
     for problem in problems:
         say(f"monitor: skipped: {problem}")
+    if found.noise:
+        say(f"monitor: {found.noisy}")
     for answer in found.plain()["answers"].values():
         say(f"{answer['question']} {answer['corpus'] or 'Not asked here.'}")
     say(f"{output / 'index.html'} tells it all; {output} is private")

@@ -87,8 +87,10 @@ def command(
     monitor protect talk.wav -o safe.wav --protector-command my-anonymiser
     monitor protect frames -o noisy --method laplace:15      embeddings of monitor hear
 
-    WAV and FLAC stay what they are, others become WAV. What a protector is worth `monitor attack`
-    measures, against those who know it too. A broken file is named and skipped (exit status 4).
+    WAV and FLAC stay what they are, others become WAV. What a protector of sound is worth `monitor
+    attack` measures, against those who know it too; of laplace, `monitor score NOISY -p CLEAR.npz`
+    and `monitor experiment` do, with clear templates: noisy ones tell less (docs/protectors.md). A
+    broken file is named and skipped (exit status 4).
 
     Of a folder that was interrupted or killed half-way, the same command again does what is
     missing, with the same draws; until then OUT has a file .unfinished-protect, which is secret.

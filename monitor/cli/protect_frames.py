@@ -94,6 +94,7 @@ def protect_frames(
                 {name: spec.size for name, spec in kept.items()},
                 {name: spec.frame_seconds for name, spec in kept.items()},
                 networks={name: spec.network for name, spec in kept.items()},
+                noise=f"laplace:{setting}",
             )  # no hashes: they would say which recording it was
             count, seconds = counts.get(order.speaker, (0, 0.0))
             of_each = {name: len(made.tracks[name].ticks) for name in kept}

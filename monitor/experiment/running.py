@@ -122,7 +122,7 @@ def run_experiment(
     everybody = list(dict.fromkeys(who for panel in panels for who in panel.speakers))
     found = Experiment(
         name, settings, panels, cells, findings_of(cells), material.frame_counts(everybody),
-        problems, material.joins,
+        problems, material.joins, material.noise,
     )  # fmt: skip
     _write(found, folder, len(everybody))
     return found

@@ -67,8 +67,8 @@ class FramesFile(Managed):
     ticks may be left out where there is one frame a tick. ``NAME_spans``, (k, 2) integers, may say
     which ticks [begin, end) each frame was made of. ``header`` is an optional JSON string
     ``{"schema": 1, "sizes": {"f0": 107}, "frame_seconds": {"f0": 0.01}}``; ``networks`` in it say
-    which network made a feature, by its sha256, and ``hashes`` (of `recording_hashes`) which
-    recording was heard.
+    which network made a feature, by its sha256, ``hashes`` (of `recording_hashes`) which recording
+    was heard, and ``noise`` (``"laplace:15"``) what was added to its embeddings.
 
     JSON lines hold one object a line, in order: ``{"seconds": 0.01, "speech": true, "f0": 57}``.
     ``seconds`` is when the frame is complete, ``speech`` (default true) is of the time since the
@@ -186,6 +186,7 @@ def write_frames(
     networks: Mapping[str, str | None] | None = None,
     hashes: Sequence[str] = (),
     heard: Mapping[str, Any] | None = None,
+    noise: str = "",
 ) -> None:
     """Write frames as an ``.npz`` that `FramesFile` reads; whole or not at all, mode 0600.
 
@@ -198,6 +199,7 @@ def write_frames(
         networks: sha256 of the network that made a feature; None, or left out, where none did.
         hashes: fingerprints of the recording (`recording_hashes`), so that it is known again.
         heard: how it was heard; anything that goes into JSON.
+        noise: what was added to the embeddings, as ``"laplace:15"``: whoever reads them is told.
 
     Raises:
         UsageError: the frames do not fit together.
@@ -217,6 +219,7 @@ def write_frames(
         **({"networks": marks} if marks else {}),
         **({"hashes": list(hashes)} if hashes else {}),
         **({"heard": dict(heard)} if heard else {}),
+        **({"noise": noise} if noise else {}),
     }
     try:
         PrecomputedFrames(path.name, read_header(header, path.name), speech, tracks)

@@ -28,6 +28,8 @@ __all__ = [
 
 SCHEMA = 1
 MOST_TICKS = 7 * 24 * 3600 * 100
+MOST_NOISE = 80
+"""Characters of what is said of the noise."""
 RESERVED = frozenset(
     {"header", "speech", "seconds", "schema", "sizes", "frame_seconds", "networks"}
 )
@@ -46,6 +48,7 @@ class Header:
         networks: sha256 of the network that made a feature, where stated.
         hashes: fingerprints of the recording that was heard.
         heard: how it was heard, in words and numbers of whoever did.
+        noise: what noise was added to embeddings, as ``"laplace:15"``; empty where none was.
     """
 
     sizes: Mapping[str, int] = field(default_factory=dict)
@@ -53,6 +56,7 @@ class Header:
     networks: Mapping[str, str] = field(default_factory=dict)
     hashes: tuple[str, ...] = ()
     heard: Mapping[str, Any] = field(default_factory=dict)
+    noise: str = ""
 
 
 def read_header(value: Any, label: str) -> Header:
@@ -83,8 +87,11 @@ def read_header(value: Any, label: str) -> Header:
         raise SourceError(f"{label}: hashes must be those of recording_hashes")
     if not isinstance(heard, dict):
         raise SourceError(f"{label}: heard must be an object")
+    noise = value.get("noise", "")
+    if not isinstance(noise, str) or not (noise.isprintable() and len(noise) <= MOST_NOISE):
+        raise SourceError(f"{label}: noise must be a short text, such as laplace:15")
     lengths = {name: float(length) for name, length in seconds.items()}
-    return Header(dict(sizes), lengths, dict(networks), tuple(hashes), heard)
+    return Header(dict(sizes), lengths, dict(networks), tuple(hashes), heard, noise)
 
 
 def _is_hash(value: Any) -> bool:

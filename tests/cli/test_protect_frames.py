@@ -64,6 +64,7 @@ def test_embeddings_get_noise_and_nothing_else_is_left(run, heard, tmp_path):
     assert list(source.brings.tracks) == ["voice"]
     assert source.brings.tracks["voice"].network == MARK
     assert not source.header.hashes
+    assert source.header.noise == "laplace:0.5"
     assert not source.header.heard
     assert values(noisy / "ann" / "1.npz").std() == pytest.approx(4 * 2**0.5, rel=0.25)
     assert (noisy / "manifest.csv").read_bytes() == (heard / "manifest.csv").read_bytes()
@@ -129,6 +130,21 @@ def test_recordings_are_refused_and_frames_for_what_changes_sound(run, heard, tm
     assert done.code == 2
     assert "holds frames, no sound" in done.complaint
     assert not (tmp_path / "x").exists()
+
+
+def test_an_experiment_tells_that_noisy_templates_understate(run, heard, tmp_path):
+    noisy = tmp_path / "noisy"
+    assert run("protect", heard, "-o", noisy, "--method", "laplace:9").code == 0
+    lengths = ("--lengths", 3, "--template-lengths", 3, "--tables-at", 3, 3)
+    options = (*lengths, "--session", "same", "--replicates", 20, "--jobs", 1)
+    for folder, told in ((noisy, True), (heard, False)):
+        out = tmp_path / f"out-{folder.name}"
+        done = run("experiment", folder, "-o", out, "--features", "voice", *options)
+        assert done.code == 0, done.err
+        page = (out / "index.html").read_text()
+        for text in (done.err, page, (out / "results.json").read_text()):
+            assert ("clear templates learn more" in " ".join(text.split())) == told
+            assert ("monitor score NOISY_FRAMES -p clear.npz" in " ".join(text.split())) == told
 
 
 @pytest.mark.parametrize("setting", ["laplace", "laplace:0", "laplace:1,0", "laplace:x"])

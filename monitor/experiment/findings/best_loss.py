@@ -50,8 +50,9 @@ def _of(cell: MeasuredCell, system: str, found: dict[str, Any]) -> CorpusAnswer:
         parts.append(f"on speakers left out {_each(rows, better)} cost less than LL")
     if same:
         parts.append(f"{', '.join(same)} cost the same there, to {SMALL:g} bits a trial")
-    if open_:
-        parts.append(f"{_each(rows, open_)} cannot be told from LL there")
+    bounded = {row["loss"] for row in rows if row["left_out_low"] is not None}
+    if told := [loss for loss in open_ if loss in bounded]:
+        parts.append(f"{_each(rows, told)} cannot be told from LL there")
     if rows[-1]["fitted"] == "LL":
         parts.append("CLL is refused (rank 1 never seen, or fewer trials than ranks)")
     parts += _at_rank_one(rows, found)

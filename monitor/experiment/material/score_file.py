@@ -30,6 +30,7 @@ class ScoresAtLengths:
     path: Path
     features: tuple[str, ...] | None = None
     joins: bool = False
+    noise: str = ""
 
     @property
     def entries(self) -> tuple[ScoreEntry, ...]:

@@ -17,6 +17,7 @@ from monitor.experiment.cells.rows import of_rows
 from monitor.experiment.panels import LENGTHS, TEMPLATE_LENGTHS, Panel
 from monitor.kinds import FeatureSpec
 from monitor.population.law import Laws
+from monitor.sources.frames import header_of
 from monitor.training.cells import Plan, plans
 from monitor.training.score_grid import ScoreGrid
 from monitor.training.voices import SpeakerSpeech, collect, units_of
@@ -56,6 +57,12 @@ class Speech:
     def problems(self) -> tuple[str, ...]:
         """A line for each file that could not be used."""
         return _heard(self.recordings, self.features)[2]
+
+    @property
+    def noise(self) -> str:
+        """What was added to embeddings, as the first file says that tells of any; else empty."""
+        told = (header_of(recording.path).noise for recording in self.recordings)
+        return next(filter(None, told), "")
 
     @property
     def systems(self) -> Sequence[str]:

@@ -37,6 +37,7 @@ class Experiment:
         frame_counts: by feature how often each bin was heard.
         problems: a line for what could not be used.
         heard: speech was compared here; else the scores are somebody's.
+        noise: what had been added to the embeddings of tests and templates; mostly empty.
     """
 
     name: str
@@ -47,6 +48,7 @@ class Experiment:
     frame_counts: Mapping[str, Sequence[int]]
     problems: tuple[str, ...] = ()
     heard: bool = True
+    noise: str = ""
 
     @property
     def tables(self) -> list[MeasuredCell]:
@@ -60,14 +62,25 @@ class Experiment:
 
     @property
     def warnings(self) -> list[str]:
-        """What makes the figures of a system doubtful, each once."""
+        """What makes the figures doubtful, all or those of a system, each once."""
         every = (
             f"{name}: {warning}"
             for cell in self.cells
             for name, found in cell.systems.items()
             for warning in found["warnings"]
         )
-        return list(dict.fromkeys(every))
+        return [*([self.noisy] if self.noise else []), *dict.fromkeys(every)]
+
+    @property
+    def noisy(self) -> str:
+        """That templates with noise understate what an attacker learns, and what to do instead."""
+        return (
+            f"These frames have noise ({self.noise}), and so have the templates here: clear "
+            "templates learn more, up to many times as much. For an attacker who has clear speech "
+            "of everybody: monitor enroll CLEAR_FRAMES -o clear.npz; monitor score NOISY_FRAMES "
+            "-p clear.npz -o scores.npz; monitor experiment scores.npz -o DIR. One who weighs by "
+            "the law of the noise learns still more."
+        )
 
     def about(self, question: str) -> list[CorpusAnswer]:
         """The findings about a question."""

@@ -138,7 +138,9 @@ def _loss(row: dict[str, Any], key: str, best: bool) -> str:
         return f"{_power(row[key])}{mark}"
     if row["loss"] == "LL":
         return f"0{mark}"
-    made = f"{row[key]:+.4f}{mark}\n{row['left_out_low']:+.4f} to {row['left_out_high']:+.4f}"
+    made = f"{row[key]:+.4f}{mark}"
+    if row["left_out_low"] is not None:  # too few speakers have none
+        made += f"\n{row['left_out_low']:+.4f} to {row['left_out_high']:+.4f}"
     return made.replace("-", "\N{MINUS SIGN}")
 
 
