@@ -146,14 +146,20 @@ class MonitorOptions:
             MonitorError: a file cannot be read, or something in it does not fit the options.
         """
         from monitor.cli.inputs import check_model
+        from monitor.features.registry import superseded
+        from monitor.stream.choosing import choose_features
         from monitor.stream.monitor import Monitor
 
         files = self.store, self.law_file
         population, laws = _once(*files, *map(mark_of, self.files)) if again else _read(*files)
         check_model(population, self.store)
-        return Monitor(
+        there = () if self.features or source.brings.audio else _offered(source, population)
+        chosen = self.features
+        if there:
+            chosen = choose_features(population.laws if laws is None else laws, there)
+        made = Monitor(
             population,
-            self.features or _offered(source, population),
+            chosen,
             self.watch,
             among=self.among,
             enrolled_prior=self.enrolled_prior,
@@ -165,6 +171,10 @@ class MonitorOptions:
             on_change=self.on_change,
             top=top,
         )
+        if there:
+            rest = [name for name in there if name not in made.features]
+            made.unheard = tuple(name for name in rest if not superseded(name, made.features))
+        return made
 
     def check_channel(self, source: Source) -> None:
         """Refuse a channel that a recording does not have."""
@@ -205,11 +215,9 @@ def mark_of(name: str) -> object:
     return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
 
 
-def _offered(source: Source, population: Population) -> tuple[str, ...] | None:
-    """The features that ready-made frames bring and the population has; None for audio."""
-    if source.brings.audio:
-        return None
-    return tuple(n for n in population.features if n in source.brings.tracks) or None
+def _offered(source: Source, population: Population) -> tuple[str, ...]:
+    """The features that ready-made frames bring and the population has."""
+    return tuple(name for name in population.features if name in source.brings.tracks)
 
 
 hearing_options = grouped("options", MonitorOptions, _OPTIONS)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 import numpy as np
 
@@ -16,14 +16,25 @@ from monitor.types import BoolArray, IntArray
 __all__ = ["check_networks", "choose_features", "choose_law", "rows_by_features"]
 
 
-def choose_features(laws: Laws) -> tuple[str, ...]:
-    """The largest set of features that there is a law for and that can be computed here.
+def choose_features(laws: Laws, there: Collection[str] | None = None) -> tuple[str, ...]:
+    """The largest set of features that there is a law for and that can be had.
+
+    Of two as large the one without what another feature does better.
+
+    Args:
+        laws: what a rank means.
+        there: what ready-made frames bring; None for audio, of which all is computed here.
 
     Raises:
-        StoreError: there is no law.
+        StoreError: there is no law, or none for features that are there.
+
+    Example:
+        >>> laws = Population.reference().laws
+        >>> choose_features(laws, ["f0", "phones", "voice", "identity"])
+        ('f0', 'phones', 'identity')
     """
     sets = [law.features for law in laws]
-    if not sets:
+    if not sets and there is None:
         raise StoreError(
             "the population has no rank law; learn one with: "
             "monitor calibrate CORPUS -o POPULATION.npz"
@@ -33,7 +44,12 @@ def choose_features(laws: Laws) -> tuple[str, ...]:
         weak = [name for name in names if superseded(name, names)]
         return len(names) - len(weak), -len(weak), "voice" not in names
 
-    return max([names for names in sets if all(map(ready, names))] or sets, key=worth)
+    if there is None:
+        return max([names for names in sets if all(map(ready, names))] or sets, key=worth)
+    had = [names for names in sets if set(names) <= set(there)]
+    if not had:
+        raise _no_law(there)
+    return max(had, key=worth)
 
 
 def choose_law(laws: Laws, features: tuple[str, ...], session: str) -> tuple[RankLaw, str, bool]:
@@ -49,7 +65,11 @@ def choose_law(laws: Laws, features: tuple[str, ...], session: str) -> tuple[Ran
     law = laws.find(features, other)
     if law is not None:
         return law, other, other == "same"
-    raise StoreError(
+    raise _no_law(features)
+
+
+def _no_law(features: Collection[str]) -> StoreError:
+    return StoreError(
         f"the population has no rank law for {'+'.join(features)}; "
         "learn one with: monitor calibrate CORPUS -o POPULATION.npz"
     )

@@ -501,3 +501,25 @@ def test_several_people_in_one_stream_are_warned_of(run, clips, tmp_path):
         assert f"monitor: note: {notice}\n" in result.err
     same = run("replay", man, clips / "1272/128104.npz", "--features", "f0")
     assert same.records[-1]["notices"] == []
+
+
+def test_frames_with_both_networks_are_heard_by_the_stronger_one(run, tmp_path):
+    """There is no law for two embeddings of one voice: the weaker is left out, as for audio."""
+    path, draws = tmp_path / "all.npz", np.random.default_rng(1)
+    ticks = np.arange(300, 1201, 300)
+    tracks = {"f0": Track(np.arange(1, 1201), draws.integers(0, 104, 1200))}
+    for name in ("voice", "identity"):
+        tracks[name] = Track(ticks, draws.standard_normal((len(ticks), 192)))
+    known = {name: Population.reference().specs[name] for name in tracks}
+    write_frames(
+        path,
+        np.ones(1200, bool),
+        tracks,
+        {name: spec.size for name, spec in known.items()},
+        {name: spec.frame_seconds for name, spec in known.items()},
+        networks={name: spec.network for name, spec in known.items()},
+    )
+    result = run("replay", path)
+    assert result.code == 0, result.err
+    assert result.records[0]["features"] == ["f0", "identity"]
+    assert not any("not used" in notice for notice in result.records[0]["notices"])
