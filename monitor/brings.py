@@ -21,6 +21,7 @@ class Brings:
         words: timed words.
         channels: of the audio; None where there is none, or nobody knows yet.
         live: whether it goes on while nobody listens.
+        noise: what was added to ready-made embeddings, as ``"laplace:15"``; empty where none is.
 
     Example:
         >>> Brings(channels=2).audio, Brings(channels=2).words
@@ -32,3 +33,4 @@ class Brings:
     words: bool = False
     channels: int | None = None
     live: bool = False
+    noise: str = ""

@@ -59,14 +59,18 @@ class Beside(Managed):
         start_seconds: float = 0.0,
     ) -> None:
         own = recording.brings
-        tracks = {} if frames is None else FramesFile(frames).brings.tracks
+        timed = None if frames is None else FramesFile(frames).brings
+        tracks = {} if timed is None else timed.tracks
         if words is None and not tracks:
             raise UsageError(f"nothing lies beside {recording.label}: give words or frames")
         if (own.words and words is not None) or own.tracks.keys() & tracks.keys():
             raise UsageError(f"{recording.label} brings the same itself; leave it out beside it")
         self.label = recording.label
         self.brings = replace(
-            own, words=own.words or words is not None, tracks={**own.tracks, **tracks}
+            own,
+            words=own.words or words is not None,
+            tracks={**own.tracks, **tracks},
+            noise=own.noise or (timed.noise if timed is not None else ""),
         )
         self._source = recording
         first = round(start_seconds * TICKS_PER_SECOND)

@@ -104,6 +104,7 @@ def _common(sources: Sequence[Source]) -> Brings:
         sources[0].brings,
         tracks=_common_features(sources),
         channels=None if None in channels else min(each for each in channels if each is not None),
+        noise=next(filter(None, (source.brings.noise for source in sources)), ""),
     )
 
 

@@ -119,7 +119,7 @@ class FramesFile(Managed):
                 "write it with write_frames"
             ) from None
         self._frames = PrecomputedFrames(self.label, header, speech, tracks)
-        self.brings = Brings(audio=False, tracks=self._frames.features)
+        self.brings = Brings(audio=False, tracks=self._frames.features, noise=header.noise)
         self.header = header
 
     @property

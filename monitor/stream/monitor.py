@@ -80,6 +80,7 @@ class Monitor:
     Attributes:
         unheard: features of the population that could be listened for, and are not, since nobody
             chose and they cannot be computed here.
+        noise: what the source says was added to its embeddings; empty where nothing was.
         session (str): which law is asked for, ``"cross"`` or ``"same"``.
         recordings (Recordings): those of the stream: which is being heard, and what is to be said
             of them.
@@ -120,6 +121,7 @@ class Monitor:
         self.population = population
         self.on_change = on_change
         self.unheard: tuple[str, ...] = ()
+        self.noise = ""
         if features is None:
             features = choose_features(population.laws if laws is None else laws)
             rest = [name for name in population.features if name not in features]
@@ -194,6 +196,7 @@ class Monitor:
 
     def reset(self) -> None:
         """Forget the stream; the next block starts a new one."""
+        self.noise = ""
         if self._by_source and self.session != "cross":
             self._weigh_in("cross")
         self._begin()
@@ -205,7 +208,7 @@ class Monitor:
         self._read = 0  # tick of the last reading
         self._maker = ReadingMaker(self.attacker, self.watch is not None, self.bystanders)
         detector = None
-        if follow and self._told is None:
+        if follow and self._told is None and not self.noise:
             detector = change_detector(
                 self.population, self.attacker, self.on_change, self.front_end.followed()
             )
@@ -327,7 +330,8 @@ class Monitor:
 
         Audio that was enrolled is refused; for another part of an enrolled recording the
         same-session law is taken (docs/method.md section 4), unless the monitor was made for one
-        kind of session. Only a source with a ``provenance`` can be known again.
+        kind of session. Only a source with a ``provenance`` can be known again. In frames with
+        noise no change of speaker is looked for.
 
         Raises:
             OverlapError: audio that is to be heard was enrolled, and that is not allowed.
@@ -348,6 +352,9 @@ class Monitor:
             if carried is not None:
                 self.begin_with(carried, peak)
         self.front_end.check(source)
+        self.noise = source.brings.noise
+        if self.noise:  # no two frames fit each other: each would seem to be another voice
+            self._turns.rest()
 
     def hear(self, source: Iterable[Block | Frames | Gap | Words | Tracks]) -> Iterator[Event]:
         """As ``events``, of a source that `fit_to` was asked about."""

@@ -109,7 +109,13 @@ def _notices(monitor: Monitor) -> list[str]:
     if monitor.bystanders is not None and attacker.support_bits is not None:
         notice = monitor.bystanders.notice(attacker.support_bits)
         notices += [notice] if notice else []
-    if monitor.on_change != "ignore":
+    if monitor.noise:
+        notices.append(
+            f"these frames have noise ({monitor.noise}): whoever knows its law may learn more than "
+            "this attacker, who takes them for clear speech; changes of the voice are not looked "
+            "for"
+        )
+    elif monitor.on_change != "ignore":
         followed = monitor.front_end.followed()
         mute = ", ".join(name for name in monitor.features if name not in followed)
         told = f"no change of the voice is told by {mute}: it states no settings"

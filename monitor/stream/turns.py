@@ -47,6 +47,11 @@ class SpeakerTurns:
         """Whether the evidence begins afresh at a change."""
         return self._on_change in ("reset", "split")
 
+    def rest(self) -> None:
+        """Look for no changes any more."""
+        self._detector = None
+        self._step = []
+
     def follow(self, moments: Moments, r: int) -> None:
         """Keep the frames that moment r brings, for the next reading."""
         if self._detector is not None:

@@ -14,10 +14,11 @@ from monitor.errors import UsageError
 from monitor.kinds.following import adwin
 from monitor.records.schema import SCHEMA
 from monitor.sinks.run_buffer import RunBuffer
+from monitor.sources import Chain, FramesFile, write_frames
 from monitor.stream.change import Change
 from monitor.stream.monitor import Monitor
 from monitor.stream.reading import Reading
-from monitor.stream.records import record_of
+from monitor.stream.records import record_of, start_record
 from monitor.types import Frames, Track
 from tests.stream.streams import Listed, reference, run_through
 
@@ -54,6 +55,20 @@ def cut(every: int, *turns: str) -> Listed:
 
 def events(on_change: str, every: int = 1000) -> list[Any]:
     return list(Monitor(reference(), watch=SECOND, on_change=on_change).events(cut(every)))
+
+
+@pytest.mark.parametrize("noise", ["", "laplace:30"])
+def test_in_frames_with_noise_no_change_is_looked_for_and_that_is_said(tmp_path, noise):
+    whole = conversation(FIRST, SECOND)
+    path = tmp_path / "a.npz"
+    write_frames(path, whole.speech, whole.tracks, {"f0": 104}, {"f0": 0.01}, noise=noise)
+    source = Chain([FramesFile(path)])
+    one = Monitor(reference(), watch=SECOND, on_change="note")
+    one.fit_to(source)
+    told = " ".join(start_record(one, ["a"])["notices"])
+    assert ("these frames have noise (laplace:30)" in told) == bool(noise)
+    assert any(isinstance(event, Change) for event in one.hear(source)) == (not noise)
+    one.restore(*one.state())  # rests there as well
 
 
 def readings(found: list[Any]) -> list[Reading]:
