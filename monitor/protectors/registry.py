@@ -60,7 +60,11 @@ def make(method: str, utterance: Utterance) -> Protector:
             "laplace is for embeddings, not for audio: monitor protect FRAMES --method laplace:15"
         )
     if name not in PROTECTORS:
-        raise UsageError(f"no protector is called {name!r}; there are {', '.join(PROTECTORS)}")
+        known = ", ".join(repr(each) for each in PROTECTORS if each != "command")
+        raise UsageError(
+            f"no protector is called {name!r}; those for audio are {known}, those "
+            "for embeddings 'laplace'"
+        )
     return PROTECTORS[name](setting, utterance)
 
 
@@ -103,8 +107,10 @@ def _voice(setting: str, utterance: Utterance, *, name: str = "voice") -> Protec
         semitones = up * draws.uniform(*DRAWN_SEMITONES)
         ratio = draws.uniform(*DRAWN_RATIOS) ** wider
     elif name == "voice":
-        first, _, second = setting.partition(",")
-        semitones, ratio = _number(first, words), _number(second, words)
+        numbers = setting.split(",")
+        if len(numbers) != 2:
+            raise UsageError(f"{setting!r} is not a setting such as {words}")
+        semitones, ratio = (_number(each, words, of=setting) for each in numbers)
     elif name == "pitch":
         semitones = _number(setting, words)
     else:
@@ -140,10 +146,12 @@ def _draws(name: str, setting: str, utterance: Utterance) -> np.random.Generator
     return utterance.random(name, setting, whose)
 
 
-def _number(setting: str, example: str) -> float:
+def _number(text: str, example: str, *, of: str | None = None) -> float:
+    """A number, the whole setting or a part of one."""
     try:
-        return float(setting)
+        return float(text)
     except ValueError:
+        setting = text if of is None else of
         raise UsageError(f"{setting!r} is not a setting such as {example}") from None
 
 

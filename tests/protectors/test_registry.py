@@ -30,8 +30,14 @@ def test_a_name_that_could_not_be_asked_for_is_refused(name):
 
 
 def test_a_name_that_nobody_registered_is_refused_with_those_there_are():
-    with pytest.raises(UsageError, match=r"there are none, mcadams, .*command$"):
+    with pytest.raises(UsageError, match=r"are 'none', 'mcadams', .*'noise', those f"):
         make("identity", Utterance(RATE))
+
+
+@pytest.mark.parametrize("setting", ["4", "4,", "4,1,1", "a,1.15"])
+def test_a_setting_that_is_refused_is_quoted_whole(setting):
+    with pytest.raises(UsageError, match=f"'{setting}' is not a setting such as voice:4,1.15"):
+        make(f"voice:{setting}", Utterance(RATE))
 
 
 def test_the_one_that_does_nothing_takes_no_setting():
