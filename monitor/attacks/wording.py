@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from monitor.attacks.attackers import ATTACKERS
 from monitor.attacks.hearing import CLEAR
@@ -12,6 +13,9 @@ from monitor.phrases import plural
 __all__ = ["caveats", "headline", "method_name", "said_bits", "way_of"]
 
 _MANY_UNHEARD = 0.05
+# Of log2 N; as the experiments' (monitor.experiment.findings.contrasts).
+_FULL = 0.95
+_ENOUGH = 10
 
 
 def method_name(method: str) -> str:
@@ -41,7 +45,7 @@ def way_of(row: AttackRow) -> str:
 
 
 def headline(results: AttackResults) -> list[str]:
-    """One sentence a method, the method that discloses most first; then the baseline.
+    """One sentence a method, the method that discloses most first; the baseline; the ceiling.
 
     Every figure is that of the strongest attack that was tried, whatever it took.
     """
@@ -55,7 +59,22 @@ def headline(results: AttackResults) -> list[str]:
         lines.append(said + _no_evidence(row) + ".")
     if baseline is not None and len(results.settings.methods) > 1:
         lines.append(f"Unprotected: {said_bits(baseline)} ({way_of(baseline)}).")
-    return lines
+    return lines + _at_the_ceiling(results.ranking())
+
+
+def _at_the_ceiling(strongest: Sequence[AttackRow]) -> list[str]:
+    """That some figures are as high as they can be: of more readers they would be higher."""
+    full = [row for row in strongest if row.bits >= _FULL * math.log2(row.speakers)]
+    if not full:
+        return []
+    names = ", ".join(method_name(row.method) for row in full)
+    readers = min(row.speakers for row in full)
+    wanted = "ten readers or more" if readers < _ENOUGH else "more readers"
+    return [
+        f"At the ceiling: {names}. Among {plural(readers, 'reader')} no more than "
+        f"{math.log2(readers):.2f} bits can be shown, and methods that stand there cannot be told "
+        f"apart; test with {wanted}."
+    ]
 
 
 def _no_evidence(row: AttackRow) -> str:

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from monitor.attacks.wording import caveats, headline, method_name
@@ -20,6 +22,20 @@ def test_the_headline_is_the_strongest_attackers_worst_method_first():
 def test_unprotected_speech_alone_has_a_headline():
     (line,) = headline(results([row("none", "ignorant", 3.5)], methods=("none",)))
     assert line.startswith("none: 3.50 bits")
+
+
+def test_what_stands_at_the_ceiling_is_said_to():
+    few = [row("none", "ignorant", 2.0), row("mcadams:0.8", "ignorant", 1.5),
+           row("whisper", "ignorant", 1.95)]  # fmt: skip
+    few = [replace(each, speakers=4) for each in few]
+    last = headline(results(few, methods=("none", "mcadams:0.8", "whisper")))[-1]
+    assert last == (
+        "At the ceiling: none, whisper. Among 4 readers no more than 2.00 bits can be shown, and "
+        "methods that stand there cannot be told apart; test with ten readers or more."
+    )
+    (_, last) = headline(results([row("none", "ignorant", 3.9)], methods=("none",)))
+    assert last.endswith("test with more readers.")  # of 16
+    assert not any("ceiling" in line for line in headline(results()))
 
 
 @pytest.mark.parametrize(
