@@ -32,6 +32,8 @@ __all__ = ["Each", "OneOfMany", "each_options"]
 SUFFIXES = (".csv", ".parquet")
 MOST_NAMED = 20
 """Recordings with an alert that are named; the summary has all."""
+MOST_TOLD = 5
+"""Recordings that a note names; the summary has all."""
 LAST = (("evidence_bits", "bits of evidence at its end"), ("bits", "bits at its end"))
 """What is said of their last reading: the first that there is."""
 
@@ -105,17 +107,20 @@ class OneOfMany:
     def notices(self, recordings: Sequence[Path]) -> list[str]:
         """What is to be said before any is heard, from opening one that can be opened.
 
+        What holds of that one alone is left out: `tell` says it of those that were heard.
+
         Raises:
             MonitorError: the options do not fit together, or a file that they name cannot be used.
         """
         from monitor.errors import SourceError
         from monitor.sources.registry import open_source
+        from monitor.stream.law_notices import ENROLLED_TOO
 
         for path in recordings:
             try:
                 with self._run(lambda: open_source(path), allow_overlap=True) as run:  # noqa: B023
                     notices: list[str] = run.start["notices"]
-                    return notices
+                    return [each for each in notices if not each.startswith(ENROLLED_TOO)]
             except SourceError:  # it will be a line of the summary
                 continue
         return []
@@ -293,6 +298,8 @@ def tell(there: Sequence[SummaryRow], heard: Sequence[SummaryRow], took: float) 
     for cells in every:
         if cells["error"]:
             say(f"monitor: {cells['recording']}: {cells['error']}")
+    for line in _enrolled_too(every):
+        say(f"monitor: note: {line}")
     over = [cells for cells in every if cells["first_alert_seconds"]]
     for cells in over[:MOST_NAMED]:
         at = clock_time(float(cells["first_alert_seconds"]))
@@ -303,12 +310,36 @@ def tell(there: Sequence[SummaryRow], heard: Sequence[SummaryRow], took: float) 
     seconds = sum(float(row.cells["seconds"] or 0.0) for row in heard)
     speed = f", {seconds / took:.0f} times real time" if seconds and took else ""
     known = f"; {len(there)} there already" if there else ""
+    lost = sum(not row.cells["seconds"] for row in heard)
+    failed = f"; {lost} could not be measured" if lost else ""
     say(
-        f"measured {plural(len(heard), 'recording')} ({seconds / 60:.1f} min{speed}){known}; "
+        f"measured {plural(len(heard) - lost, 'recording')} ({seconds / 60:.1f} min{speed})"
+        f"{failed}{known}; "
         f"an alert was raised in {len(over)}"
     )
     for line in bought_over(every):
         say(line)
+
+
+def _enrolled_too(every: Sequence[Mapping[str, str]]) -> list[str]:
+    """Of recordings of which another part was enrolled, by the law that weighs them."""
+    from monitor.phrases import plural
+
+    lines = []
+    for session, told in (
+        ("same", "the same-session law is used; another day's recording discloses less"),
+        (
+            "cross",
+            "there is no same-session law: the cross-session law used here makes light of what "
+            "they disclose",
+        ),
+    ):
+        found = [c for c in every if c["enrolled_too"] == "true" and c["session"] == session]
+        if found:
+            names = ", ".join(cells["recording"] for cells in found[:MOST_TOLD])
+            rest = f", ... ({plural(len(found), 'recording')})" if len(found) > MOST_TOLD else ""
+            lines.append(f"enrolled too: {names}{rest}: {told}")
+    return lines
 
 
 each_options = grouped(

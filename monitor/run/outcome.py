@@ -43,6 +43,8 @@ class RecordingOutcome:
         first_alert_seconds: where in the audio the first alert was raised; None without one.
         alerts, gaps, changes: how many.
         exit_status: what `monitor replay` of this recording alone leaves with.
+        session: the kind of session that the law is of, ``"cross"`` or ``"same"``; else empty.
+        enrolled_too: whether another part of the recording was enrolled; None where unheard.
         error: why it could not be heard to its end; empty where it could.
         protected_bits, protected_bits_low, protected_bits_high: of the protected side, where there
             is one (``--protect``).
@@ -70,6 +72,8 @@ class RecordingOutcome:
     changes: int = 0
     exit_status: int = 0
     error: str = ""
+    session: str = ""
+    enrolled_too: bool | None = None
     protected_bits: float | None = None
     protected_bits_low: float | None = None
     protected_bits_high: float | None = None
@@ -113,6 +117,8 @@ def hear_one(path: Path, opened: Opened, state: Path | None = None) -> Recording
         changes=run.totals.changes,
         exit_status=status_of(run),
         error=_line("; ".join(run.totals.failures)),
+        session=run.start["law_session"],
+        enrolled_too=run.monitor.session == "same",
         crossings=as_text(tally.bought),
     )
 

@@ -6,7 +6,10 @@ from monitor.phrases import plural
 from monitor.population.flattering import flattery
 from monitor.stream.monitor import Monitor
 
-__all__ = ["law_notices"]
+__all__ = ["ENROLLED_TOO", "law_notices"]
+
+ENROLLED_TOO = "this recording was enrolled too"
+"""How a notice begins that is of one recording alone."""
 
 _WORTH_SAYING = 0.05
 
@@ -27,12 +30,12 @@ def law_notices(monitor: Monitor) -> list[str]:
         )
     elif attacker.session == "same":
         notices.append(
-            "this recording was enrolled too: the same-session law is used; another day's "
+            f"{ENROLLED_TOO}: the same-session law is used; another day's "
             f"recording discloses less, {told()}"
         )
     if monitor.session == "same" and attacker.session == "cross":
         notices.append(
-            "this recording was enrolled too, but there is no same-session law: the cross-session "
+            f"{ENROLLED_TOO}, but there is no same-session law: the cross-session "
             "law used here makes light of what it discloses"
         )
     if law.origin == "shipped":

@@ -60,7 +60,7 @@ def test_the_status_is_the_worst_of_all_and_a_broken_file_no_end(run, talks, tmp
     done = run("replay", talks, *plain, "--resume")
     assert done.code == 1
     assert "bad.wav is no recording" in done.err
-    assert "measured 1 recording (0.0 min); 5 there already" in done.err
+    assert "measured 0 recordings (0.0 min); 1 could not be measured; 5 there already" in done.err
     assert [row["exit_status"] for row in rows(table)] == ["1", "0", "0", "0", "0", "4"]
 
 
@@ -124,3 +124,24 @@ def test_an_enrolled_recording_is_refused_in_words_of_the_command(
     assert refused
     assert all(error.endswith("or insist with --allow-overlap") for error in refused)
     assert all("(--start " in error for error in refused)
+
+
+def test_the_law_of_a_line_is_told_of_what_was_heard_alone(run, people, population, tmp_path):
+    table, first = tmp_path / "out.csv", people / "000003" / "s0.npz"
+    other = people / "000003" / "s1.npz"
+    asked = ("--each", "--summary", table, "-p", population, "--features", "f0", "--replace")
+    refused = run("replay", first, other, *asked)
+    assert "enrolled too" not in refused.err
+    assert "measured 1 recording (" in refused.err
+    assert "; 1 could not be measured; " in refused.err
+    of = {Path(row["recording"]).name: row for row in rows(table)}
+    told = {name: (row["session"], row["enrolled_too"]) for name, row in of.items()}
+    assert told == {"s0.npz": ("", ""), "s1.npz": ("cross", "false")}
+    heard = run("replay", first, other, *asked, "--allow-overlap")
+    [line] = [line for line in heard.err.splitlines() if "enrolled too" in line]
+    assert line.startswith(f"monitor: note: enrolled too: {first}: ")
+    assert "s1.npz" not in line
+    line = next(row for row in rows(table) if row["recording"].endswith("s0.npz"))
+    assert line["enrolled_too"] == "true"
+    law = "the same-session law is used" if line["session"] == "same" else "makes light of"
+    assert law in heard.err
