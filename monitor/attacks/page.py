@@ -51,6 +51,7 @@ def page(results: AttackResults) -> str:
     parts = [
         section("What is left for an attacker", paragraphs(*headline(results))),
         f'<div class="pictures">{"".join(_beside(results))}</div>',
+        *_use(results),
         section(
             "Every attacker and feature",
             paragraphs(
@@ -60,7 +61,7 @@ def page(results: AttackResults) -> str:
                 "protected, its singling out where it is clear; of the median reader and of the "
                 "most exposed 1 %. TPR, and epsilon (nats) with what it is at least, at FPR 1e-2."
             ),
-            table(MAIN_HEAD, main_table(results), names=3),
+            table(MAIN_HEAD, main_table(results), names=3, wide=True),
             bullet_list(_laws(results)),
         ),
     ]
@@ -75,13 +76,13 @@ def page(results: AttackResults) -> str:
                     "FPR 1e-2 | TPR (%) at FPR 1e-3. A segment is 6 s of speech; average scoring "
                     "compares with the mean of all, max scoring with the nearest."
                 ),
-                table(head, lines, names=4),
+                table(head, lines, names=4, wide=True),
             )
         )
     for name, rows in results.attributes.items():
         if rows:
             head, lines = attribute_table(rows)
-            made = table(head, lines, names=5)
+            made = table(head, lines, names=5, wide=True)
             parts.append(section(f"Told of a reader: {name}", paragraphs(_TOLD), made))
     parts.append(
         section("What this does not say", bullet_list([*results.notes, *caveats(results)]))
@@ -92,17 +93,20 @@ def page(results: AttackResults) -> str:
 
 
 def _beside(results: AttackResults) -> list[str]:
-    """The picture, and beside it who attacks and what is left of use."""
+    """The picture, and beside it who attacks."""
     shown = picture(
         "Bits by method and attacker",
         attacks_svg(*pictured(results)),
         "Of each attacker what it learnt by the best of its ways. 0 is no disclosure; the dashed "
         "line is everything. A method is as good as its rightmost mark.",
     )
+    return [shown, section("Who attacks", bullet_list(_attackers(results)))]
+
+
+def _use(results: AttackResults) -> list[str]:
+    """What is left of use, where it was measured."""
     head, lines = measured_table(results)
-    use = [table(head, lines)] if lines else []
-    heading = "Who attacks, and what is left of use" if lines else "Who attacks"
-    return [shown, section(heading, bullet_list(_attackers(results)), *use)]
+    return [section("What is left of use", table(head, lines, wide=True))] if lines else []
 
 
 def _learnt(readers: int) -> str:

@@ -95,9 +95,10 @@ def _paint(
         for y, (_, low, high) in points:
             axes.plot([low, high], [y, y], color=colour, linewidth=1.6)
     axes.axvline(ceiling, color=muted, linewidth=1, linestyle="--")
-    axes.text(
-        ceiling, -0.62, f"log2 N = {ceiling:.1f} ", ha="right", va="center", color=muted, fontsize=8
-    )
+    axes.annotate(
+        f"log2 N = {ceiling:.1f}", (ceiling, -0.62), (-5, 0), textcoords="offset points",
+        ha="right", va="center", color=muted, fontsize=8,
+    )  # fmt: skip
     axes.set_yticks(range(len(methods)), [each.name for each in methods])
     axes.tick_params(axis="y", length=0)
     axes.set_ylim(len(methods) - 0.5, -0.85)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from monitor.attacks.page import page
-from monitor.attacks.tables import enrolment_table, main_table, measured_table
+from monitor.attacks.tables import MAIN_HEAD, enrolment_table, main_table, measured_table
 from monitor.attacks.writing import FILES, check_folder, results_csv, results_json, write_results
 from monitor.attributes.judging import judged
 from monitor.errors import UsageError
@@ -67,6 +67,17 @@ def test_use_stands_beside_the_strongest_attackers_bits():
     assert lines[1] == ["mcadams:0.8", "3.100\n2.600 to 3.600", "50.0 %\n40.0 to 60.0 %"]
     assert lines[0][-1] == "-"
     assert measured_table(found)[1] == []
+
+
+def test_no_column_of_the_page_is_cut_off_on_a_narrow_screen_or_paper():
+    found = results()
+    error = Figure("utility.phone_error", "phone error", 0.5, "share", low=0.4, high=0.6)
+    text = page(type(found)(found.settings, found.rows, {"mcadams:0.8": [error]}))
+    assert text.count("<table class=wide>") == text.count("<table") == 3
+    for name in ("phone error", *MAIN_HEAD[3:], "L = 3"):
+        assert f'data-name="{name}"' in text  # each number says in its block what it is
+    beside = text.index("What is left of use")
+    assert text.rindex("</div>", 0, beside) > text.index('class="pictures"')  # not half a page
 
 
 def test_the_page_begins_with_the_worst_and_escapes_what_it_is_given():
