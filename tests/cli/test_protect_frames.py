@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 import stat
 from pathlib import Path
 
@@ -145,6 +146,22 @@ def test_an_experiment_tells_that_noisy_templates_understate(run, heard, tmp_pat
         for text in (done.err, page, (out / "results.json").read_text()):
             assert ("clear templates learn more" in " ".join(text.split())) == told
             assert ("monitor score NOISY_FRAMES -p clear.npz" in " ".join(text.split())) == told
+
+
+def test_lengths_below_the_first_frame_are_not_heard_instead_of_nothing_disclosed(
+    run, heard, tmp_path
+):
+    out = tmp_path / "out"
+    lengths = ("--lengths", "1,3,6", "--template-lengths", "1,6", "--tables-at", 3, 6)
+    done = run("experiment", heard, "-o", out, "--features", "voice", *lengths, "--session",
+               "same", "--replicates", 20, "--jobs", 1)  # fmt: skip
+    assert done.code == 0, done.err
+    found = json.loads((out / "results.json").read_text())
+    measured = {(c["T"], c["D"]) for c in found["cells"] if c["systems"]}
+    assert measured == {(3.0, 6.0), (6.0, 6.0)}
+    assert "not heard" in (out / "index.html").read_text()
+    rises = next(each for each in found["findings"] if each["question"] == "rises")
+    assert "at T = 3 s" in rises["text"]
 
 
 @pytest.mark.parametrize("setting", ["laplace", "laplace:0", "laplace:1,0", "laplace:x"])

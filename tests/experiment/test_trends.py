@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from monitor.experiment.cells.making import MeasuredCell
+from monitor.experiment.figures.lengths import lengths_figure
 from monitor.experiment.findings.contrasts import Surface, surfaces
 from monitor.experiment.findings.guides import guides
 from monitor.experiment.findings.trends import bounded_by_template, falls_again, rises, saturates
 from monitor.experiment.panels import Panel
+from monitor.plots.palette import PRINT, styled
 
 LENGTHS, TEMPLATES = (1.0, 2.0, 4.0, 8.0, 16.0), (3.0, 30.0)
 GROWING, FLAT = [0.5, 1.1, 1.7, 2.3, 2.9], [1.0] * 5
@@ -97,3 +101,19 @@ def test_what_tells_nothing_has_no_guides():
 def test_nine_speakers_decide_nothing():
     found = said(surface(GROWING, tested=9))
     assert set(found.values()) == {"undecided"}
+
+
+def test_figure_8_cuts_nothing_off_where_sessions_reach_differently_far():
+    long = surface(GROWING)
+    found = {place: each for place, each in long.found.items() if place[0] < 8.0}
+    panel = replace(long.panel, session="cross", lengths=LENGTHS[:3])
+    short = replace(long, panel=panel, lengths=LENGTHS[:3], found=found)
+    for order in ([short, long], [long, short]):
+        drawn = lengths_figure(order)
+        assert drawn is not None
+        with styled(PRINT, drawn.inches) as figure:
+            drawn.paint(figure, PRINT)
+            for axes in figure.axes:
+                left, right = axes.get_xlim()
+                assert left < LENGTHS[0]
+                assert right > LENGTHS[-1]

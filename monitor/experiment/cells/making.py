@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from monitor.evaluation.scores.matrix import ScoreMatrix
 from monitor.experiment.cells.joint import joint_of
 from monitor.experiment.cells.measuring import measure
@@ -144,11 +146,15 @@ def _make(
 def _judged(
     matrices: dict[str, ScoreMatrix], material: Material, settings: ExperimentSettings
 ) -> Iterator[tuple[str, ScoreMatrix]]:
-    """Each system with the trials of those who trained none of its networks, and the joint."""
+    """Each system with the trials of those who trained none of its networks, and the joint.
+
+    A system is left out of cells in which it heard nothing yet, such as an embedding of 3 s windows
+    in tests of 1 s: there it has no scores, which are not scores that tell nothing.
+    """
     features = tuple(matrices)
     for name, matrix in matrices.items():
         some = without(matrix, settings.knowing(name, features))
-        if some is not None:
+        if some is not None and _heard(some):
             yield name, some
     if not material.joins:
         return
@@ -158,6 +164,11 @@ def _judged(
     joint = joint_of(kept) if kept else None
     if joint is not None:
         yield "joint", joint
+
+
+def _heard(matrix: ScoreMatrix) -> bool:
+    """Whether any trial has a score: without a frame, it is zero for everybody."""
+    return bool(np.any(matrix.scores))
 
 
 def _read(cache: ResultCache, key: str) -> dict[str, Any] | None:

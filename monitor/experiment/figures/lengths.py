@@ -69,6 +69,14 @@ def lengths_figure(surfaces: Sequence[Surface]) -> Drawn | None:
             axes.set_visible(False)
         least = min(each for surface in some for each in _bits(surface))
         panels[0, 0].set_ylim(0.7 * least, 5.0 * max(surface.ceiling for surface in some))
+        # axes are shared: the last to be set would cut what others have
+        first = min(surface.lengths[0] for surface in some)
+        last = max(surface.lengths[-1] for surface in some)
+        panels[0, 0].set_xlim(first / 1.3, last * 1.3)
+        ticks = nice_seconds(first, last)
+        for axes in panels.flat:
+            axes.set_xticks(ticks, [format_seconds(tick) for tick in ticks])
+            axes.set_xticks([], minor=True)
         for axes in panels[:, 0]:
             axes.set_ylabel("MeanD, bits")
         for axes in panels[-1]:
@@ -129,10 +137,6 @@ def _panel(axes: Axes, surface: Surface, palette: Palette) -> None:
             axes.plot(*zip(*seen, strict=True), linestyle=dashes, color=palette.muted,
                       linewidth=1.0, label=f"guide {name}")  # fmt: skip
     axes.axhline(surface.ceiling, color=palette.muted, linestyle=(0, (1, 2)), linewidth=1.0)
-    axes.set_xlim(left / 1.3, right * 1.3)
-    ticks = nice_seconds(left, right)
-    axes.set_xticks(ticks, [format_seconds(tick) for tick in ticks])
-    axes.set_xticks([], minor=True)
     numbers(axes.yaxis)
 
 

@@ -141,10 +141,8 @@ def surfaces(cells: Sequence[MeasuredCell]) -> list[Surface]:
                 for cell in mine
                 if system in cell.systems
             }
-            lengths = tuple(
-                t for t in panel.lengths if all((t, d) in found for d in panel.template_lengths)
-            )
+            templates = tuple(d for d in panel.template_lengths if any(d == at for _, at in found))
+            lengths = tuple(t for t in panel.lengths if all((t, d) in found for d in templates))
             if lengths:
-                templates = panel.template_lengths
                 made.append(Surface(system, panel, lengths, templates, found))
     return made

@@ -25,6 +25,11 @@ _TABLE3 = (
     "measure asks people whom the law was not fitted to."
 )
 
+_NOT_HEARD = (
+    "Not heard: the speech is shorter than what the feature needs for its first frame (3 s for "
+    "voice), so that there is nothing to compare; for the joint, of each of its features."
+)
+
 
 def page_of(found: Experiment, figures: Sequence[Drawn], pictures: Mapping[str, str]) -> str:
     """The page as HTML.
@@ -96,13 +101,16 @@ def _findings(found: Experiment) -> str:
 def _sweeps(found: Experiment) -> list[str]:
     made = []
     for panel in found.panels:
-        some = [cell for cell in found.cells if cell.panel == panel and cell.systems]
-        if panel.purpose != "sweep" or not some:
+        some = [cell for cell in found.cells if cell.panel == panel]
+        systems = [name for name in found.systems if any(name in cell.systems for cell in some)]
+        if panel.purpose != "sweep" or not systems:
             continue
-        systems = max((list(cell.systems) for cell in some), key=len)
         head = ["T", "D", *(f"{s}: {what}" for s in systems for what in ("MeanD", "IdR %"))]
-        rows = [lengths_table(cell) for cell in some if list(cell.systems) == systems]
-        made.append(section(f"Every length, {panel.session} session", table(head, rows, names=2)))
+        rows = [lengths_table(cell, systems) for cell in some]
+        note = paragraphs(_NOT_HEARD) if any("not heard" in row for row in rows) else ""
+        made.append(
+            section(f"Every length, {panel.session} session", table(head, rows, names=2), note)
+        )
     return made
 
 

@@ -88,10 +88,14 @@ def table_rows(cells: Sequence[MeasuredCell]) -> Iterator[tuple[Any, ...]]:
                        row["left_out_bits"], row["left_out_low"], row["left_out_high"])  # fmt: skip
 
 
-def lengths_table(cell: MeasuredCell) -> list[str]:
-    """A row for a cell of the sweep: T, D, and MeanD and IdR of each system."""
+def lengths_table(cell: MeasuredCell, systems: Sequence[str]) -> list[str]:
+    """A row for a cell of the sweep: T, D, and MeanD and IdR of each system that heard anything."""
     made = [f"{cell.test_seconds:g} s", f"{cell.template_seconds:g} s"]
-    for found in cell.systems.values():
+    for system in systems:
+        if system not in cell.systems:
+            made += ["not heard", ""]
+            continue
+        found = cell.systems[system]
         mean, idr = found["figures"][MEAN], found["figures"]["srd.idr"]
         made.append(f"{mean['value']:.2f}{_limits(mean, 1.0, 2)}")
         made.append(f"{100 * idr['value']:.1f}{_limits(idr, 100.0, 1)}")
