@@ -13,6 +13,7 @@ from monitor.sources.fingerprints import recording_hashes
 from monitor.sources.frames import write_frames
 from monitor.training.enrolling import enrol
 from monitor.types import Track
+from tests.sounds import RATE, synthetic
 
 
 def slices_of(frames, count: int) -> np.ndarray:
@@ -201,3 +202,19 @@ def test_a_real_reader(clips):
     slices = population.features["f0"].slices
     assert (slices.sum(axis=1) > 75).all()  # a fifth of read speech and more is voiced
     assert 30 < population.speakers[0].sources[0].end_seconds < 60
+
+
+def test_copies_that_are_known_again_and_those_that_are_not(tmp_path):
+    """What docs/own-people.md says of copies of what was enrolled."""
+    samples = synthetic(4.0)
+    copies = {"wav": samples, "flac": samples, "cut": samples[: len(samples) // 2]}
+    for name, each in copies.items():
+        file = "FLAC" if name == "flac" else "WAV"
+        soundfile.write(tmp_path / name, each, RATE, format=file)
+    soundfile.write(tmp_path / "resampled", np.repeat(samples, 2), 2 * RATE, format="WAV")
+    wav, flac, cut, resampled = (
+        set(recording_hashes(tmp_path / name)) for name in (*copies, "resampled")
+    )
+    assert len(wav & flac) == 1
+    assert not wav & cut
+    assert not wav & resampled
