@@ -15,6 +15,7 @@ from monitor.experiment.material.score_file import ScoresAtLengths
 from monitor.experiment.material.speech import Speech
 from monitor.experiment.settings import ExperimentSettings
 from monitor.features.registry import defaults
+from monitor.sources.frames import header_of
 from monitor.sources.registry import is_frames
 from monitor.training.frames_folder import HearingOptions, keep, orders, write_manifest
 from monitor.workers import Jobs
@@ -95,12 +96,30 @@ def make_private(folder: Path) -> None:
         raise not_written(folder, error) from error
 
 
+def _check_features(corpus: Corpus, features: Sequence[str]) -> None:
+    """Refuse a feature that no file holds, once, and not for every file."""
+    lacking, held = set(features), set[str]()
+    for recording in corpus.recordings:
+        if not lacking:
+            return
+        sizes = header_of(recording.path).sizes
+        if not sizes:  # broken, or without a header: reading it tells
+            return
+        held |= sizes.keys()
+        lacking -= sizes.keys()
+    if lacking:
+        strange = next(name for name in features if name in lacking)
+        raise UsageError(f"no frames of {strange}: there are those of {', '.join(sorted(held))}")
+
+
 def speech_of(corpus: Corpus, settings: ExperimentSettings) -> Speech:
     """The frames of a corpus as material.
 
     Raises:
-        UsageError: none of its features can be scored.
+        UsageError: no feature can be scored, or no file holds one that is asked for.
+        SourceError: no file can be read.
     """
+    _check_features(corpus, settings.features or ())
     made = Speech(corpus.recordings, settings.features, settings.trials)
     if not made.voices:
         raise SourceError("nothing could be used: " + "; ".join(made.problems[:3]))
