@@ -206,7 +206,7 @@ def test_a_real_reader(clips):
 
 def test_copies_that_are_known_again_and_those_that_are_not(tmp_path):
     """What docs/own-people.md says of copies of what was enrolled."""
-    samples = synthetic(4.0)
+    samples = np.rint(9000 * synthetic(4.0)).astype(np.int16)
     copies = {"wav": samples, "flac": samples, "cut": samples[: len(samples) // 2]}
     for name, each in copies.items():
         file = "FLAC" if name == "flac" else "WAV"
