@@ -133,9 +133,7 @@ def test_a_wrong_address_is_one_line_within_seconds():
 
 
 def fatal(number: int) -> int:
-    if number == 2:
-        os._exit(1)
-    return number
+    os._exit(number)
 
 
 def test_work_that_kills_its_workers_is_one_line(tmp_path, monkeypatch):
@@ -146,7 +144,7 @@ def test_work_that_kills_its_workers_is_one_line(tmp_path, monkeypatch):
             Cluster(dask.address) as cluster,
             pytest.raises(MonitorError, match="have ended in the midst of the same work") as no,
         ):
-            list(each_in_order(fatal, range(4), cluster))
+            list(each_in_order(fatal, [1], cluster))  # what others made would be lost with it
     assert "\n" not in str(no.value)
 
 
