@@ -28,7 +28,7 @@ from monitor.corpus.recordings import Corpus
 from monitor.corpus.tables import said_of_speakers
 from monitor.errors import CorpusError, UsageError
 from monitor.features.registry import make
-from monitor.kinds import EMBEDDING, FeatureSpec
+from monitor.kinds import FeatureSpec
 from monitor.maths.bootstrap import REPLICATES
 from monitor.protocols import Feature
 from monitor.safe_text import file_name
@@ -157,7 +157,7 @@ def attribute_rows(
         heard_with = attacker.features(bench, method)
     made = [(name, make((each,))[0].spec) for name, each in heard_with.items()]
     for name, spec in made:
-        if spec.kind is not EMBEDDING:
+        if not spec.kind.pointed:
             continue
         features = (heard_with[name],)
         pieces = which.judged.pieces("trials")

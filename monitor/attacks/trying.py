@@ -27,7 +27,6 @@ from monitor.errors import CorpusError, UsageError
 from monitor.evaluation.figure import Figure
 from monitor.features.registry import defaults
 from monitor.features.registry import make as make_features
-from monitor.kinds import EMBEDDING
 from monitor.maths.bootstrap import REPLICATES
 from monitor.phrases import plural
 from monitor.protectors.registry import make
@@ -160,7 +159,7 @@ def prepare(
         check_torch()
     features = wishes.features or usual_features()
     make_features(features)
-    if wishes.attributes and not any(e.spec.kind is EMBEDDING for e in make_features(features)):
+    if wishes.attributes and not any(e.spec.kind.pointed for e in make_features(features)):
         raise UsageError("attributes are told by an embedding: add voice to --features")
     found = find(corpus)
     check_attributes(found, corpus, background, wishes.attributes, wishes.attribute_table)

@@ -14,7 +14,6 @@ from monitor.cli.saying import say
 from monitor.corpus.finding import find
 from monitor.errors import SourceError, StoreError, UsageError
 from monitor.features.tracks import join_runs
-from monitor.kinds import EMBEDDING
 from monitor.phrases import plural
 from monitor.protectors.laplace import Laplace
 from monitor.protectors.promise import EVERYBODY_BITS, empty_after, promises
@@ -76,7 +75,7 @@ def protect_frames(
             try:
                 source = FramesFile(order.source)
                 tracks = source.brings.tracks
-                kept = {name: spec for name, spec in tracks.items() if spec.kind is EMBEDDING}
+                kept = {name: spec for name, spec in tracks.items() if spec.kind.pointed}
                 if not kept:
                     raise SourceError(f"{source.label}: holds no embeddings")
                 name = order.target.relative_to(output).as_posix()

@@ -31,6 +31,8 @@ class Kind(ABC):
         beside_discerning: what multiplies its chance of a false change beside a discerning one.
         wants_background: whether other readers may stand in where few are enrolled.
         open_size: whether frames can be of more bins than were seen of them.
+        counted: whether a frame is one more in a bin.
+        pointed: whether a frame is a vector, so that a line can part people by it.
         unusable: why a frame was dropped, in a word or two.
         wide: what its sums are worked out in.
         stored: what a sketch's total is written as, little-endian whatever the machine.
@@ -45,6 +47,8 @@ class Kind(ABC):
     beside_discerning: ClassVar[float] = 1.0
     wants_background: ClassVar[bool] = False
     open_size: ClassVar[bool] = False
+    counted: ClassVar[bool] = False
+    pointed: ClassVar[bool] = False
     unusable: ClassVar[str] = "not finite"
     wide: ClassVar[type[np.int64 | np.float64]] = np.float64
     stored: ClassVar[str] = "<f8"

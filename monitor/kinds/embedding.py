@@ -25,6 +25,7 @@ class _EmbeddingKind(Kind):
 
     name = "embedding"
     discerning = True
+    pointed = True
     wants_background = True
     least = -1e15
     similarities = OF_VECTORS

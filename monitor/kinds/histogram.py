@@ -26,6 +26,7 @@ class _HistogramKind(Kind):
     # an embedding beside them notices all that they do, and they cry wolf
     beside_discerning = 1e-4
     open_size = True
+    counted = True
     unusable = "not a bin"
     wide = np.int64
     stored = "<i8"

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from monitor.errors import UsageError
-from monitor.kinds import EMBEDDING, FeatureSpec
+from monitor.kinds import FeatureSpec
 from monitor.maths.laplace import clipped, laplace, noise_scale
 from monitor.types import FloatArray, Frames
 
@@ -104,7 +104,7 @@ class Laplace:
         kept = {
             feature: replace(track, values=self.noisy(track.values, seed, name, feature))
             for feature, track in frames.tracks.items()
-            if tracks[feature].kind is EMBEDDING
+            if tracks[feature].kind.pointed
         }
         return replace(frames, tracks=kept)
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from monitor.experiment.cells.making import MeasuredCell
 from monitor.experiment.figures.drawn import Drawn
+from monitor.phrases import plural
 from monitor.plots.palette import Palette
 
 if TYPE_CHECKING:
@@ -53,7 +54,8 @@ def one_speaker_figure(cells: Sequence[MeasuredCell]) -> Drawn | None:
         "figure7",
         "One speaker has too few trials for a histogram",
         f"Ranks of the median speaker by {system}, {cell.panel.session} session: MeanD "
-        f"{one['mean_bits']:.2f} bits by LL, {one['trials']} trials among N = {counts.size}."
+        f"{one['mean_bits']:.2f} bits by LL, {plural(one['trials'], 'trial')} "
+        f"among N = {counts.size}."
         f"{'' if 'CLL' in laws else refused}",
         ("rank", "trials", *(f"law_{loss.lower()}" for loss in laws)),
         [

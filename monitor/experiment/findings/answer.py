@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, TypeAlias
 
 from monitor.experiment.findings.contrasts import Contrast, Surface
+from monitor.phrases import plural
 
 __all__ = [
     "AGREED",
@@ -79,7 +80,7 @@ def answer(
 def basis(surface: Surface) -> str:
     """What an answer stands on."""
     of = surface.any
-    return f"N = {of['speakers']}, {of['tested']} tested, {of['trials']} trials a cell"
+    return f"N = {of['speakers']}, {of['tested']} tested, {plural(of['trials'], 'trial')} a cell"
 
 
 def bits_text(value: float) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 from monitor.experiment.cells.making import MeasuredCell
 from monitor.experiment.findings.answer import FEW, UNDECIDED, CorpusAnswer, Verdict
 from monitor.experiment.findings.contrasts import Contrast
+from monitor.phrases import plural
 
 __all__ = ["best_losses"]
 
@@ -58,7 +59,7 @@ def _of(cell: MeasuredCell, system: str, found: dict[str, Any]) -> CorpusAnswer:
     parts += _at_rank_one(rows, found)
     if few:
         parts.append(UNDECIDED)
-    basis = f"N = {found['speakers']}, {found['tested']} tested, {found['trials']} trials"
+    basis = f"N = {found['speakers']}, {found['tested']} tested, {plural(found['trials'], 'trial')}"
     return CorpusAnswer(
         "loss", system, cell.panel.session, verdict, f"{'; '.join(parts)} ({basis}).",
         {"worse": worse, "better": better, "same": same, "open": open_,

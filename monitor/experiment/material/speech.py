@@ -16,6 +16,7 @@ from monitor.evaluation.scores.matrix import ScoreMatrix
 from monitor.experiment.cells.rows import of_rows
 from monitor.experiment.panels import LENGTHS, TEMPLATE_LENGTHS, Panel
 from monitor.kinds import FeatureSpec
+from monitor.phrases import plural
 from monitor.population.law import Laws
 from monitor.sources.frames import header_of
 from monitor.training.cells import Plan, plans
@@ -116,7 +117,7 @@ class Speech:
         once = 8 * len(panel.speakers) * len(panel.tested)
         if once > MOST_BYTES:
             raise UsageError(
-                f"{len(panel.speakers)} speakers against each other are more than "
+                f"{plural(len(panel.speakers), 'speaker')} against each other are more than "
                 f"{MOST_BYTES >> 30} GB a feature: give a manifest of fewer speakers"
             )
         return min(self.trials, max(ENOUGH_BYTES // once, 1))
@@ -131,7 +132,7 @@ class Speech:
         """How often each bin was heard, by feature."""
         found = {}
         for name, spec in self.specs.items():
-            if spec.kind.name == "histogram":
+            if spec.kind.counted:
                 sessions = [s[name] for who in speakers for s in self.voices[who].sessions]
                 totals = [spec.kind.total(s.values, spec.size) for s in sessions]
                 found[name] = np.sum(totals, axis=0).tolist()

@@ -7,6 +7,7 @@ from typing import Any
 
 from monitor.experiment.cells.making import MeasuredCell
 from monitor.experiment.cells.measuring import MEAN
+from monitor.phrases import plural
 
 __all__ = ["TableText", "lengths_table", "table2", "table3", "table_rows"]
 
@@ -47,7 +48,7 @@ def table2(cell: MeasuredCell) -> TableText:
         ["Baseline", "EER (%)", *(_figure(found["figures"]["verification.eer_rocch"], "%")
                                   for found in systems)],
         ["Made of", "trials of tested speakers",
-         *(f"{found['trials']}\n{found['tested']} speakers" for found in systems)],
+         *(f"{found['trials']}\n{plural(found['tested'], 'speaker')}" for found in systems)],
     ]  # fmt: skip
     return ["", f"N = {len(cell.panel.speakers)}", *cell.systems], _once(rows)
 

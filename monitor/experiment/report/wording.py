@@ -66,7 +66,8 @@ def method(found: Experiment) -> Iterator[str]:
 def _panel(panel: Panel) -> str:
     people = (
         f"{panel.session.capitalize()} session ({_SESSION[panel.session]}): "
-        f"{len(panel.speakers)} speakers have templates, {len(panel.tested)} of them tests"
+        f"{plural(len(panel.speakers), 'speaker')} with templates, {len(panel.tested)} of them "
+        "with tests"
     )
     if panel.purpose == "tables":
         return (
