@@ -15,11 +15,12 @@ import soxr
 
 from monitor.corpus.recordings import Recording
 from monitor.errors import SourceError
+from monitor.features.blocks import columns_of
 from monitor.features.embedding_windows import RATE, SHORTEST
 from monitor.features.vad import VoiceActivity
 from monitor.networks.mel import log_mel
 from monitor.sources.file import File
-from monitor.types import TICKS_PER_SECOND, Block, FloatArray, IntArray
+from monitor.types import TICKS_PER_SECOND, FloatArray, IntArray
 from monitor.workers import Jobs, each_in_order
 
 __all__ = ["SPEEDS", "Protect", "ProtectedSpeech", "SpeechDraws", "draw_speech"]
@@ -164,12 +165,8 @@ def decoded(path: Path) -> tuple[FloatArray, int]:
     Raises:
         SourceError: it is damaged.
     """
-    parts = []
     source = File(path)
-    for block in source:
-        if not isinstance(block, Block):
-            raise SourceError(block.detail or f"{source.label} breaks off")
-        parts.append(np.asarray(block.samples, np.float32).reshape(len(block.samples), -1))
+    parts = [np.asarray(columns_of(block, None), np.float32) for block in source.blocks()]
     return np.concatenate(parts).mean(axis=1), source.rate
 
 

@@ -21,6 +21,7 @@ from monitor.attacks.heard import HeardPiece, on_clock, pack, unpack
 from monitor.attacks.measures import MEASURES
 from monitor.attacks.readers import Piece
 from monitor.errors import SourceError, UsageError
+from monitor.features.blocks import columns_of
 from monitor.features.extractor import Extractor
 from monitor.features.registry import make as make_features
 from monitor.features.tracks import join_runs
@@ -150,11 +151,8 @@ def hear_protected(
         runs.append(extractor.process(Block(samples, source.rate)))
         protected.append(samples)
 
-    for block in source:
-        if not isinstance(block, Block):
-            raise SourceError(block.detail or f"{source.label}: {block.reason}")
-        samples = block.samples if block.samples.ndim == 1 else block.samples.mean(axis=1)
-        samples = np.asarray(samples, np.float32)
+    for block in source.blocks():
+        samples = np.asarray(columns_of(block, None).mean(axis=1), np.float32)
         clear_runs.append(clock.process(Block(samples, source.rate)))
         clear.append(samples)
         try:

@@ -19,6 +19,7 @@ from monitor.documents.shell import document, paragraphs, picture, section
 from monitor.documents.tables import bullet_list, table
 from monitor.phrases import plural
 from monitor.plots.attacks import MethodBits, attacks_svg
+from monitor.plots.series import short_name
 
 __all__ = ["page", "pictured"]
 
@@ -119,17 +120,12 @@ def pictured(results: AttackResults) -> tuple[list[MethodBits], tuple[str, ...],
     ceiling = math.log2(max(row.speakers for row in results.rows))
     methods = [
         MethodBits(
-            _short(method_name(method).strip("`")),
+            short_name(method_name(method).strip("`"), _LONGEST_NAME),
             [_bits(results.strongest(method, attacker)) for attacker in attackers],
         )
         for method in results.settings.methods
     ]
     return methods, attackers, ceiling
-
-
-def _short(name: str) -> str:
-    """A name that leaves room for the picture."""
-    return name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 1]}…"
 
 
 def _bits(row: AttackRow | None) -> tuple[float, float, float] | None:

@@ -21,7 +21,7 @@ from monitor.phrases import plural
 from monitor.sources.file import File
 from monitor.sources.registry import is_frames
 from monitor.training.voices import UNITS_PER_SECOND
-from monitor.types import TICKS_PER_SECOND, Block
+from monitor.types import TICKS_PER_SECOND
 from monitor.workers import Jobs, each_in_order
 
 __all__ = ["PARTS", "SEGMENT_SECONDS", "Amounts", "Piece", "Reader", "Readers", "readers_of"]
@@ -232,9 +232,7 @@ def _unit_ends(path: Path, most: int) -> list[float]:
     """When each unit of speech is over, at most so many, in seconds of audio."""
     step = TICKS_PER_SECOND // UNITS_PER_SECOND
     extractor, runs, spoken = Extractor([]), [np.empty(0, np.bool_)], 0
-    for block in File(path):
-        if not isinstance(block, Block):
-            raise SourceError(block.detail or f"{path.name}: {block.reason}")
+    for block in File(path).blocks():
         runs.append(extractor.process(block).speech)
         spoken += int(runs[-1].sum())
         if spoken >= most * step:

@@ -105,6 +105,17 @@ class File(Managed):
         """The recording and the part of it; reads the file."""
         return (provenance_of(self.path, self.start_seconds, self.end_seconds),)
 
+    def blocks(self) -> Iterator[Block]:
+        """The whole recording, where less than that is of no use.
+
+        Raises:
+            SourceError: it breaks off.
+        """
+        for block in self:
+            if not isinstance(block, Block):
+                raise SourceError(block.detail or f"{self.label}: {block.reason}")
+            yield block
+
     def __iter__(self) -> Iterator[Block | Gap]:
         with Decoder(self.path) as decoder:
             position = 0

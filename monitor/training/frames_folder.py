@@ -28,7 +28,7 @@ from monitor.sources.file import File
 from monitor.sources.fingerprints import file_hash, recording_hashes
 from monitor.sources.frames import FramesFile, write_frames
 from monitor.sources.registry import is_frames
-from monitor.types import TICKS_PER_SECOND, Block, Frames
+from monitor.types import TICKS_PER_SECOND, Frames
 from monitor.version import __version__
 from monitor.workers import Jobs, absolute, each_in_order
 
@@ -222,9 +222,7 @@ def hear(path: Path, features: Sequence[Feature], manner: HearingOptions) -> Fra
     channel = None if manner.channel is None else manner.channel - 1
     extractor = Extractor(features, channel)
     runs = []
-    for block in File(path, end_seconds=manner.seconds):
-        if not isinstance(block, Block):
-            raise SourceError(block.detail or f"{file_name(path)}: {block.reason}")
+    for block in File(path, end_seconds=manner.seconds).blocks():
         runs.append(extractor.process(block))
     return join_runs([*runs, extractor.flush()])
 
