@@ -1,4 +1,4 @@
-"""Log mel energies, the input of the networks: the same code in training and in running."""
+"""Log mel energies, what the networks hear and say: the same code in training and in running."""
 
 from __future__ import annotations
 
@@ -11,7 +11,18 @@ from monitor.errors import UsageError
 from monitor.maths.spectra import fft
 from monitor.types import FloatArray
 
-__all__ = ["BANDS", "FLOOR", "HOP", "RATE", "WIDTH", "frames_of", "log_mel"]
+__all__ = [
+    "BANDS",
+    "FFT",
+    "FLOOR",
+    "HOP",
+    "RATE",
+    "WIDTH",
+    "filters",
+    "frames_of",
+    "log_mel",
+    "window",
+]
 
 RATE = 16_000
 BANDS = 40
@@ -19,7 +30,7 @@ WIDTH = 400
 """Samples a frame: 25 ms."""
 HOP = 160
 """Samples from frame to frame: 10 ms."""
-_FFT = 512
+FFT = 512
 _LOWEST_HZ, _HIGHEST_HZ = 20.0, 7600.0
 FLOOR = 1e-6
 """Energy of a band in silence, of samples in -1 to 1: the rounding of 16 bits lies below."""
@@ -30,14 +41,15 @@ def frames_of(samples: int) -> int:
     return 0 if samples < WIDTH else 1 + (samples - WIDTH) // HOP
 
 
-def log_mel(sound: FloatArray) -> FloatArray:
-    """Natural logarithm of the energy in 40 mel bands, 20 to 7600 Hz, without padding.
+def log_mel(sound: FloatArray, bands: int = BANDS) -> FloatArray:
+    """Natural logarithm of the energy in mel bands, 20 to 7600 Hz, without padding.
 
     Args:
         sound: shape (..., n), samples in -1 to 1 at 16 kHz, n of 400 or more.
+        bands: how many.
 
     Returns:
-        shape (..., 1 + (n - 400) // 160, 40), float32. A frame depends on its own 400 samples.
+        shape (..., 1 + (n - 400) // 160, bands), float32. A frame depends on its own 400 samples.
 
     Raises:
         UsageError: shorter than a frame.
@@ -51,24 +63,24 @@ def log_mel(sound: FloatArray) -> FloatArray:
     if sound.shape[-1] < WIDTH:
         raise UsageError(f"a frame has {WIDTH} samples, not {sound.shape[-1]}")
     frames = sliding_window_view(np.asarray(sound, np.float32), WIDTH, axis=-1)[..., ::HOP, :]
-    spectrum = fft.rfft(frames * _window(), _FFT, axis=-1)
+    spectrum = fft.rfft(frames * window(), FFT, axis=-1)
     power = spectrum.real**2 + spectrum.imag**2
-    return np.asarray(np.log(power @ _filters() + np.float32(FLOOR)), np.float32)
+    return np.asarray(np.log(power @ filters(bands) + np.float32(FLOOR)), np.float32)
 
 
 @cache
-def _window() -> FloatArray:
-    """Hann's, over the frame."""
+def window() -> FloatArray:
+    """Hann's, over a frame: shape (400,)."""
     angle = 2 * np.pi * np.arange(WIDTH) / WIDTH
     return np.asarray(0.5 - 0.5 * np.cos(angle), np.float32)
 
 
 @cache
-def _filters() -> FloatArray:
-    """Triangles evenly spaced in mel (O'Shaughnessy, 1987), of height 1; shape (257, 40)."""
+def filters(bands: int = BANDS) -> FloatArray:
+    """Triangles evenly spaced in mel (O'Shaughnessy, 1987), of height 1; shape (257, bands)."""
     lowest, highest = 2595 * np.log10(1 + np.array([_LOWEST_HZ, _HIGHEST_HZ]) / 700)
-    edges = 700 * (10 ** (np.linspace(lowest, highest, BANDS + 2) / 2595) - 1)
-    bins = np.arange(_FFT // 2 + 1)[:, None] * (RATE / _FFT)
+    edges = 700 * (10 ** (np.linspace(lowest, highest, bands + 2) / 2595) - 1)
+    bins = np.arange(FFT // 2 + 1)[:, None] * (RATE / FFT)
     rising = (bins - edges[:-2]) / np.diff(edges)[:-1]
     falling = (edges[2:] - bins) / np.diff(edges)[1:]
     return np.asarray(np.clip(np.minimum(rising, falling), 0, None), np.float32)

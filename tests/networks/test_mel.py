@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from monitor.errors import UsageError
-from monitor.networks.mel import HOP, RATE, WIDTH, frames_of, log_mel
+from monitor.networks.mel import HOP, RATE, WIDTH, filters, frames_of, log_mel
 
 NOISE = np.random.default_rng(0).standard_normal(RATE).astype(np.float32) / 10
 
@@ -42,6 +42,12 @@ def test_a_tone_is_in_its_band(hertz):
 
 def test_silence_has_a_floor():
     np.testing.assert_allclose(log_mel(np.zeros(WIDTH)), np.log(1e-6), rtol=1e-5)
+
+
+@pytest.mark.parametrize("bands", [40, 80])
+def test_no_band_is_deaf_between_the_bins_of_the_spectrum(bands):
+    assert log_mel(NOISE, bands).shape == (98, bands)
+    assert filters(bands).max(axis=0).min() > 0.3
 
 
 def test_too_short_is_said():
