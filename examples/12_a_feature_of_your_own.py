@@ -21,7 +21,8 @@ import soundfile
 from monitor import Monitor, calibrate, collect, corpus, enrol
 from monitor.features import register
 from monitor.kinds import HISTOGRAM, FeatureSpec
-from monitor.sources import Beside, File, read_words
+from monitor.sources import Beside, File
+from monitor.transcripts import read_transcript
 from monitor.types import Track, Words
 
 FUNCTION_WORDS = ("the", "a", "so", "well", "like", "just", "and", "but", "really", "you", "i")
@@ -99,7 +100,8 @@ def main() -> None:
 
         talk = record(Path(folder), person=7, session=3)
         monitor = Monitor(people.calibrated(made), features, "person07", step_seconds=4.0)
-        with Beside(File(talk), words=read_words(talk.with_suffix(".words"))) as source:
+        words = read_transcript(talk.with_suffix(".words")).words()
+        with Beside(File(talk), words=words) as source:
             for reading in monitor.stream(source):
                 ranks = ", ".join(
                     f"{name} {each.usable_seconds:4.1f} s rank {each.rank:g}"

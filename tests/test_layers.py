@@ -31,7 +31,7 @@ LAYERS = [
     {"archives", "crowds", "locks", "maths", "protected_words", "records", "workers"},
     {"kinds"},
     {"atomic", "brings", "cluster", "networks", "processes"},
-    {"documents", "protocols", "result_cache"},
+    {"documents", "protocols", "result_cache", "transcripts"},
     {"features", "population", "sources", "sinks", "plots", "tables"},
     {"corpus", "stream", "alerts", "evaluation"},
     {"adapting", "attributes", "ledger", "protectors", "training", "utility", "web"},

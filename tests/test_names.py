@@ -197,7 +197,6 @@ NAMES = {
         "open_live_source",
         "open_source",
         "read_frames",
-        "read_words",
         "register",
         "write_frames",
     ],
@@ -211,6 +210,7 @@ NAMES = {
         "enrol",
         "score",
     ],
+    "monitor.transcripts": ["SaidWord", "Transcript", "read_transcript"],
     "monitor.types": [
         "AnyArray",
         "Block",

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from monitor.sources.paced import Paced
     from monitor.sources.pipe import Pipe
     from monitor.sources.registry import open_live_source, open_source, register
-    from monitor.sources.timed_words import read_words
 
 __all__ = [
     "AudioQueue",
@@ -30,7 +29,6 @@ __all__ = [
     "open_live_source",
     "open_source",
     "read_frames",
-    "read_words",
     "register",
     "write_frames",
 ]
@@ -47,7 +45,6 @@ _HOMES = {
     "open_live_source": "registry",
     "open_source": "registry",
     "read_frames": "frames",
-    "read_words": "timed_words",
     "register": "registry",
     "write_frames": "frames",
 }

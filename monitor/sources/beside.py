@@ -14,7 +14,7 @@ from monitor.managed import Managed
 from monitor.protocols import Source
 from monitor.sources.frames import FramesFile, read_frames
 from monitor.sources.provenance import Provenance, stated_provenance
-from monitor.sources.timed_words import WORDS_SUFFIX, read_words
+from monitor.transcripts.reading import read_transcript
 from monitor.types import TICKS_PER_SECOND, AnyArray, Block, Frames, Gap, Track, Tracks, Words
 
 __all__ = ["Beside", "with_words"]
@@ -29,7 +29,7 @@ class Beside(Managed):
 
     Args:
         recording: one recording, of audio or of frames.
-        words: timed words, as of `read_words`.
+        words: timed words, as of `monitor.transcripts.read_transcript`.
         frames: a file of ready-made frames; its decisions on speech are not used.
         start_seconds: where the recording begins on the clock of the other two, as the
             ``start_seconds`` of a `File`.
@@ -164,7 +164,7 @@ def with_words(source: Source, path: str | os.PathLike[str], start_seconds: floa
     Raises:
         SourceError: there are none, or they cannot be read.
     """
-    words = read_words(Path(path).with_suffix(WORDS_SUFFIX))
+    words = read_transcript(Path(path).with_suffix(".words")).words()
     return Beside(source, words=words, start_seconds=start_seconds)
 
 

@@ -14,14 +14,14 @@ from hypothesis import strategies as st
 
 from monitor import Monitor
 from monitor.brings import Brings
-from monitor.errors import SourceError, UsageError
+from monitor.errors import UsageError
 from monitor.features import registry
 from monitor.features.f0 import F0
 from monitor.features.registry import register
 from monitor.kinds import HISTOGRAM, FeatureSpec
 from monitor.population.law import Laws
 from monitor.population.population import FeatureTemplates, Population, Speaker
-from monitor.sources import Beside, Chain, File, FramesFile, read_words, write_frames
+from monitor.sources import Beside, Chain, File, FramesFile, write_frames
 from monitor.stream.beside import check_words
 from monitor.stream.checkpoint import Checkpoint
 from monitor.stream.records import RunTotals, start_record
@@ -250,19 +250,6 @@ def test_a_source_that_lacks_something_is_refused_before_it_begins(brings, featu
 def test_words_that_nobody_said(words):
     with pytest.raises(UsageError, match="words"):
         check_words(words)
-
-
-@pytest.mark.parametrize(
-    "line", ["no json", "[]", '{"word": 3}', '{"word": "a", "begin": 2, "end": 1}',
-             '{"word": "a", "begin": 0, "end": 1, "known": 0.5}', '{"word": "a", "begin": "0"}'],
-)  # fmt: skip
-def test_a_file_of_words_that_is_none(tmp_path, line):
-    path = tmp_path / "a.words"
-    path.write_text(f'{{"word": "a", "begin": 0, "end": 0.1}}\n{line}\n')
-    with pytest.raises(SourceError, match=r"a\.words line 2"):
-        read_words(path)
-    with pytest.raises(SourceError, match=r"b\.words: No such file"):
-        read_words(tmp_path / "b.words")
 
 
 def test_a_feature_without_settings_is_followed_by_nobody_s_and_the_run_says_so():

@@ -1,0 +1,53 @@
+"""Reads the transcript of a recording, in any of the formats in which people have them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from monitor.errors import SourceError
+from monitor.safe_text import file_name
+from monitor.transcripts.tables import read_table
+from monitor.transcripts.text import read_text
+from monitor.transcripts.transcript import Transcript
+from monitor.transcripts.word_lines import read_word_lines
+
+__all__ = ["SUFFIXES", "read_transcript"]
+
+_READERS: Mapping[str, Callable[[str, str], Transcript]] = {
+    ".words": read_word_lines,
+    ".tsv": read_table,
+}
+SUFFIXES = tuple(_READERS)
+"""Of transcripts, ``talk.words`` beside ``talk.flac``; the first that lies there is taken."""
+
+
+def read_transcript(path: str | os.PathLike[str], *, speaker: str | None = None) -> Transcript:
+    r"""The words of a recording with their times.
+
+    Args:
+        path: a file of JSON lines (``.words``) or a table (``.tsv``).
+        speaker: take the words of this one alone; None takes all.
+
+    Raises:
+        SourceError: there is no such file, it is no transcript, it is empty, or it does not name
+            the speaker; one line says which.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = Path(folder, "talk.words")
+        ...     _ = path.write_text('{"word": "well", "begin": 0.31, "end": 0.52}\n')
+        ...     words = read_transcript(path).words()
+        >>> words.texts, words.begins, words.known
+        (('well',), array([31]), array([52]))
+    """
+    path = Path(path)
+    reader = _READERS.get(path.suffix.lower())
+    if reader is None:
+        raise SourceError(f"{file_name(path)} is no transcript: it must be {', '.join(SUFFIXES)}")
+    transcript = reader(file_name(path), read_text(path))
+    if not transcript.said:
+        raise SourceError(f"{transcript.label} holds no words")
+    return transcript if speaker is None else transcript.of(speaker)

@@ -1,0 +1,53 @@
+"""The text of a file that somebody says is a transcript."""
+
+from __future__ import annotations
+
+import codecs
+from pathlib import Path
+
+from monitor.errors import SourceError
+from monitor.safe_text import file_name
+
+__all__ = ["read_text"]
+
+_MOST_BYTES = 200_000_000  # a hundred hours of words, with a time each, are a tenth of it
+_MARKS = {
+    codecs.BOM_UTF8: "utf-8-sig",
+    codecs.BOM_UTF16_LE: "utf-16",
+    codecs.BOM_UTF16_BE: "utf-16",
+}
+
+
+def read_text(path: Path) -> str:
+    r"""The text of a file: UTF-8, or UTF-16 that says so by its first bytes.
+
+    Raises:
+        SourceError: there is no such file, it holds no text or nothing, or another encoding.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = Path(folder, "talk.srt")
+        ...     _ = path.write_text("caf\u00e9", encoding="utf-16")
+        ...     read_text(path)
+        'café'
+    """
+    label = file_name(path)
+    try:
+        if path.stat().st_size > _MOST_BYTES:
+            raise SourceError(f"{label} is too large for a transcript")
+        data = path.read_bytes()
+    except OSError as error:
+        raise SourceError(f"cannot read the words of {label}: {error.strerror}") from None
+    encoding = next((name for mark, name in _MARKS.items() if data.startswith(mark)), "utf-8")
+    try:
+        text = data.decode(encoding)
+    except ValueError as error:
+        line = data.count(b"\n", 0, getattr(error, "start", 0)) + 1
+        cure = "iconv -f WINDOWS-1252 -t UTF-8 makes it so where it is older Western text"
+        raise SourceError(f"{label} line {line} is no UTF-8 text: {cure}") from None
+    if "\0" in text:
+        raise SourceError(f"{label} is no text")
+    if not text.strip():
+        raise SourceError(f"{label} is empty: it holds no words")
+    return text
