@@ -12,7 +12,7 @@ from monitor.types import TICKS_PER_SECOND, FloatArray
 from monitor.utility.edits import edits
 from monitor.utility.understanding import Understood
 
-__all__ = ["LONGEST_LAG_SECONDS", "Utility", "compare"]
+__all__ = ["LONGEST_LAG_SECONDS", "Utility", "beside", "best_lag", "compare"]
 
 LONGEST_LAG_SECONDS = 0.5
 """By which a protected recording may come later, or earlier, than the clear one."""
@@ -73,8 +73,8 @@ def compare(clear: Understood, protected: Understood) -> Utility:
         >>> found.phone_error, round(found.pitch_correlation, 6), found.lag_seconds
         (0.5, 1.0, 0.0)
     """
-    lag, voiced, both = _lag(clear.pitch_hertz, protected.pitch_hertz)
-    correlation, why = _correlation(*_beside(clear.pitch_hertz, protected.pitch_hertz, lag))
+    lag, voiced, both = best_lag(clear.pitch_hertz, protected.pitch_hertz)
+    correlation, why = _correlation(*beside(clear.pitch_hertz, protected.pitch_hertz, lag))
     sounding = clear.power > 0 and protected.power > 0
     return Utility(
         phones=len(clear.phones),
@@ -89,19 +89,19 @@ def compare(clear: Understood, protected: Understood) -> Utility:
     )
 
 
-def _lag(clear: FloatArray, protected: FloatArray) -> tuple[int, int, int]:
+def best_lag(clear: FloatArray, protected: FloatArray) -> tuple[int, int, int]:
     """The lag in ticks; frames that are voiced in either, and in both."""
     most = round(LONGEST_LAG_SECONDS * TICKS_PER_SECOND)
     counts = {}
     for lag in sorted(range(-most, most + 1), key=abs):
-        here, there = _beside(clear, protected, lag)
+        here, there = beside(clear, protected, lag)
         counts[lag] = int(np.count_nonzero((here > 0) & (there > 0)))
     lag = max(counts, key=lambda each: counts[each])  # the shortest of equal ones
     total = int(np.count_nonzero(clear) + np.count_nonzero(protected))
     return lag, total - counts[lag], counts[lag]
 
 
-def _beside(clear: FloatArray, protected: FloatArray, lag: int) -> tuple[FloatArray, FloatArray]:
+def beside(clear: FloatArray, protected: FloatArray, lag: int) -> tuple[FloatArray, FloatArray]:
     """Frames of both that belong together."""
     here, there = clear[max(0, -lag) :], protected[max(0, lag) :]
     size = min(here.size, there.size)

@@ -13,7 +13,7 @@ from monitor.features.resampling import Resampler
 from monitor.features.said_phones import said_phones
 from monitor.types import TICKS_PER_SECOND, FloatArray, IntArray
 
-__all__ = ["Understood", "understand"]
+__all__ = ["Understood", "pitch_of", "understand"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,13 +54,24 @@ def understand(samples: FloatArray, rate: int) -> Understood:
     if not samples.size:
         raise UsageError("a recording without samples says nothing")
     phones = tuple(each.phone for each in said_phones(samples, rate))
+    power = float(np.mean(np.square(samples, dtype=np.float64)))
+    return Understood(samples.size / rate, power, phones, pitch_of(samples, rate))
+
+
+def pitch_of(samples: FloatArray, rate: int) -> FloatArray:
+    """The pitch of one channel of a recording, in hertz, as `Understood` has it: shape (ticks,).
+
+    Example:
+        >>> pitch_of(np.sin(2 * np.pi * 100 * np.arange(8000) / 16000), 16000)[20:23].tolist()
+        [100.0, 100.0, 100.0]
+    """
     resampler = Resampler(rate, RATE)
+    samples = np.asarray(samples, np.float32)
     heard = np.concatenate([resampler.process(samples), resampler.flush()])
     track = RobustF0().process(heard)
     pitch = np.zeros(max(-(-heard.size * TICKS_PER_SECOND // RATE), 1 + _last(track.ticks)))
     pitch[track.ticks] = RATE / (track.values + LOWEST_LAG)
-    power = float(np.mean(np.square(samples, dtype=np.float64)))
-    return Understood(samples.size / rate, power, phones, pitch)
+    return pitch
 
 
 def _last(ticks: IntArray) -> int:

@@ -1,0 +1,103 @@
+"""What USC's own privacy test says of this codec, beside other systems, on readers apart.
+
+    export MONITOR_ECAPA=DIR OPENBLAS_NUM_THREADS=1
+    python -m benchmarks.usc_privacy ../shared/speech/dev-clean CACHE
+        [--systems recordings,opus,mcadams:0.8,mcadams:random] [--each 12] [--tests 100] [--jobs 1]
+
+Of every reader some utterances are references and others, of another chapter where there are two,
+queries. Prints for each system: the cosine of ECAPA's embeddings of the same utterance before and
+after (SIM); pocketsphinx's phone error against the transcript; the rank correlation of pitch, as in
+the paper, and Pearson's; bits a second; and for each pair of roles the mean rank of the median
+reader and of the most exposed 1 %, P(rank <= 1), P(rank <= 5) and MeanD in bits, of one reference
+utterance of each reader drawn for each test, as in the paper, and of all of them. Limits are 95 %
+over readers. The attacker of these figures is ECAPA as it was published: it knows nothing of any
+system. ``monitor attack`` has those who know more.
+
+What was heard is kept in CACHE (embeddings: private), so that another system is added to those that
+are there, and a run that was stopped goes on; CACHE/results.json has all figures.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from benchmarks.anonymity.excerpts import Excerpt, excerpts
+from benchmarks.anonymity.figures import BITS, ROLES, figures
+from benchmarks.anonymity.hearing import hear
+from benchmarks.anonymity.systems import RECORDINGS
+from monitor.atomic import atomic_write
+from monitor.cli.progress import progress_over
+from monitor.result_cache import ResultCache
+
+SYSTEMS = "recordings,opus,mcadams:0.8,mcadams:random"
+
+
+def main() -> None:
+    words = argparse.ArgumentParser(description="USC's privacy test.")
+    words.add_argument("speech", type=Path, help="readers apart, with tables of utterances")
+    words.add_argument("cache", type=Path, help="a private folder for what was heard")
+    words.add_argument("--systems", default=SYSTEMS, help=f"(default {SYSTEMS})")
+    words.add_argument("--each", type=int, default=12, help="queries, and references, of a reader")
+    words.add_argument("--tests", type=int, default=100, help="L, of each reader (default 100)")
+    words.add_argument("--jobs", type=int, default=1, help="processes (default 1)")
+    asked = words.parse_args()
+    chosen = excerpts(asked.speech, asked.each)
+    cache = ResultCache(asked.cache / "heard")
+    print(described(chosen), flush=True)
+
+    def heard(system: str) -> dict[Excerpt, Any]:
+        with progress_over(sum(e.seconds for e in chosen), system, "s") as progress:
+            return hear(system, chosen, cache, asked.jobs, progress)
+
+    clear = heard(RECORDINGS)
+    rows: dict[str, Any] = {}
+    for system in asked.systems.split(","):
+        rows[system] = figures(clear, heard(system), asked.tests)
+        print("\n".join(told(system, rows[system])), flush=True)
+        with atomic_write(asked.cache / "results.json") as file:
+            file.write(orjson.dumps(rows, option=orjson.OPT_INDENT_2))
+
+
+def described(chosen: list[Excerpt]) -> str:
+    readers = {each.speaker: each.apart for each in chosen}
+    return (
+        f"N = {len(readers)} readers, {sum(readers.values())} of them with queries of another "
+        f"chapter; {len(chosen)} utterances, {sum(e.seconds for e in chosen) / 60:.1f} min"
+    )
+
+
+def told(system: str, row: dict[str, Any]) -> list[str]:
+    """Lines of one system."""
+    kept = ("similarity", "phone_error", "pitch_rank_correlation", "pitch_correlation")
+    lines = [
+        f"\n{system}: "
+        + ", ".join(f"{name} {limited(row[name])}" for name in (*kept, "bits_per_second"))
+    ]
+    for name in ROLES:
+        for how, ranks in (("one", row[name]), ("all", row[name]["enrolled"])):
+            p50, p1 = (ranks[f"anonymity.mean_rank_{p}"] for p in ("p50", "p1"))
+            lines.append(
+                f"  {name} ({ranks['roles']}), {how} enrolled: "
+                f"p50 {limited(p50)}, p1 {limited(p1)} (chance {p50['floor']:.2f}, "
+                f"{p1['floor']:.2f}), first {limited(ranks['anonymity.share_rank_at_most_1'])}, "
+                f"of five {limited(ranks['anonymity.share_rank_at_most_5'])}, "
+                f"MeanD {limited(ranks[BITS])} bits; {ranks['tests']} tests, N = {ranks['N']}"
+            )
+    return lines
+
+
+def limited(figure: dict[str, Any]) -> str:
+    """A figure with its limits."""
+    if figure["value"] is None:
+        return "none"
+    if figure["low"] is None:
+        return f"{figure['value']:.2f}"
+    return f"{figure['value']:.2f} [{figure['low']:.2f}, {figure['high']:.2f}]"
+
+
+if __name__ == "__main__":
+    main()

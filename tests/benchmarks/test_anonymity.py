@@ -1,0 +1,124 @@
+"""USC's rank test: voices whose truth is known, and utterances of real readers."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from benchmarks.anonymity.excerpts import QUERY, REFERENCE, excerpts
+from benchmarks.anonymity.figures import ROLES, figures, over_readers
+from benchmarks.anonymity.hearing import hear, names_of, said
+from benchmarks.anonymity.ranking import enrolled_matrix, rank_tests
+from benchmarks.anonymity.systems import OPUS, RECORDINGS, change
+from monitor.evaluation import evaluate
+from monitor.features.ecapa import ENVIRONMENT
+from monitor.result_cache import ResultCache
+
+READERS, UTTERANCES, SIZE = 30, 6, 16
+
+
+def voices(spread, seed, centres=None):
+    """Unit embeddings around a centre of each reader; far apart the less they are spread."""
+    generator = np.random.default_rng(seed)
+    if centres is None:
+        centres = np.random.default_rng(0).normal(size=(READERS, SIZE))
+    made = centres[:, None] + spread * generator.normal(size=(READERS, UTTERANCES, SIZE))
+    made /= np.linalg.norm(made, axis=2, keepdims=True)
+    return {f"reader {i}": list(each) for i, each in enumerate(made)}
+
+
+def mean_ranks(queries, references, tests=100):
+    found = evaluate(rank_tests(queries, references, tests), only=("anonymity",), replicates=0)
+    return found.figures["anonymity.mean_rank_p50"], found.figures["anonymity.mean_rank_p1"]
+
+
+def test_voices_that_are_alike_rank_by_chance():
+    nobody = np.zeros((READERS, SIZE))
+    p50, p1 = mean_ranks(voices(1.0, 1, nobody), voices(1.0, 2, nobody))
+    assert p50.value == pytest.approx((READERS + 1) / 2, abs=2.5)
+    assert p50.floor == (READERS + 1) / 2
+    assert p1.value < p50.value
+
+
+def test_voices_far_apart_come_first_whoever_is_changed():
+    p50, p1 = mean_ranks(voices(0.01, 1), voices(0.01, 2))
+    assert (p50.value, p1.value) == (1.0, 1.0)
+
+
+def test_more_spread_hides_more_and_more_enrolled_hides_less():
+    def bits(matrix):
+        return evaluate(matrix, only=("srd",), replicates=0).figures["srd.mean_bits_model"].value
+
+    close, far = (rank_tests(voices(s, 1), voices(s, 2), 50) for s in (0.8, 2.5))
+    assert bits(close) > bits(far) + 0.5
+    assert bits(enrolled_matrix(voices(2.5, 1), voices(2.5, 2))) > bits(far)
+
+
+def test_the_same_draws_for_every_system():
+    one, other = (rank_tests(voices(1.0, 1), voices(1.0, 2), 7) for _ in range(2))
+    assert np.array_equal(one.scores, other.scores)
+    assert one.trial_names[:2] == ("reader 0 1", "reader 0 2")
+
+
+def test_limits_over_readers_hold_the_truth_as_often_as_they_say():
+    generator = np.random.default_rng(3)
+    held = 0
+    for _ in range(200):
+        readers = generator.normal(0.5, 0.1, 20)
+        found = over_readers(
+            (str(who), float(value + generator.normal(0, 0.05)), 1.0)
+            for who, value in enumerate(readers)
+            for _ in range(4)
+        )
+        held += found["low"] <= 0.5 <= found["high"]
+    assert 180 <= held <= 199
+
+
+@pytest.fixture
+def chosen(shared):
+    return excerpts(shared / "speech" / "dev-clean", 4)
+
+
+def test_no_query_is_of_a_chapter_that_is_a_reference(chosen):
+    by = {
+        role: {(e.speaker, e.path) for e in chosen if e.role == role and e.apart}
+        for role in (QUERY, REFERENCE)
+    }
+    assert by[QUERY]
+    assert not by[QUERY] & by[REFERENCE]
+    assert len({each.name for each in chosen}) == len(chosen)
+    assert len({each.speaker for each in chosen}) == 20
+
+
+def test_opus_keeps_the_length_and_sends_some_six_kilobits(chosen):
+    sound = chosen[0].sound()
+    made = change(OPUS, sound, chosen[0].name, chosen[0].speaker)
+    assert made.sound.shape == sound.shape
+    assert 5000 < made.bits / chosen[0].seconds < 8000
+    assert change(RECORDINGS, sound, "", "").sound is sound
+
+
+def test_what_was_heard_is_kept_and_says_what_was_said(chosen, tmp_path, ecapa, monkeypatch):
+    pytest.importorskip("pocketsphinx")
+    monkeypatch.setenv(ENVIRONMENT, ecapa)
+    some = [e for e in chosen if e.speaker in ("1272", "1462")][::2]
+    cache = ResultCache(tmp_path)
+    found = {system: hear(system, some, cache, 1) for system in (RECORDINGS, OPUS)}
+    again = hear(OPUS, some, cache, 1)
+    assert all(np.array_equal(again[e].embedding, found[OPUS][e].embedding) for e in some)
+    row = figures(found[RECORDINGS], found[OPUS], 20)
+    assert 0.4 < row["similarity"]["value"] < 0.95
+    assert row["phone_error"]["value"] < 0.9
+    assert 5000 < row["bits_per_second"]["value"] < 8000
+    assert set(ROLES) < set(row)
+    same = figures(found[RECORDINGS], found[RECORDINGS], 20)
+    assert same["similarity"]["value"] == pytest.approx(1, abs=1e-5)
+    assert same["pitch_rank_correlation"]["value"] == pytest.approx(1)
+    assert same["bits_per_second"]["value"] is None
+
+
+def test_phones_of_a_transcript():
+    pytest.importorskip("pocketsphinx")
+    assert said("SEE TEA") == ("S", "IY", "T", "IY")
+    assert said("QXZZY") is None
+    assert names_of(np.array([1, 2])) == ["AA", "AE"]
