@@ -2,11 +2,11 @@
 
     python examples/12_a_feature_of_your_own.py
 
-What is said gives its owner away as well as how. The feature `style` counts function words from
-timed words (of any recogniser, or a transcript), in the same stream as features of the sound. It
-is defined, registered, enrolled, calibrated and heard here; the sound and the words of twelve toy
-people are made up on the spot. Of real words, write ``talk.words`` beside ``talk.flac``: a line
-``{"word": "well", "begin": 0.31, "end": 0.52}`` each.
+What is said gives its owner away as well as how. The feature `little` counts eleven words of
+timed words (of any recogniser, or a transcript), in the same stream as features of the sound; the
+program's own `style` counts many more. It is defined, registered, enrolled, calibrated and heard
+here; the sound and the words of twelve toy people are made up on the spot. Of real words, write
+``talk.words`` beside ``talk.flac``: a line ``{"word": "well", "begin": 0.31, "end": 0.52}`` each.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ from monitor.sources import Beside, File
 from monitor.transcripts import read_transcript
 from monitor.types import Track, Words
 
-FUNCTION_WORDS = ("the", "a", "so", "well", "like", "just", "and", "but", "really", "you", "i")
+LITTLE = ("the", "a", "so", "well", "like", "just", "and", "but", "really", "you", "i")
 
 
-class Style:
+class LittleWords:
     """Which of the little words: one frame for each, complete when the word is known."""
 
-    spec = FeatureSpec("style", HISTOGRAM, len(FUNCTION_WORDS), frame_seconds=0.2, takes="words")
+    spec = FeatureSpec("little", HISTOGRAM, len(LITTLE), frame_seconds=0.2, takes="words")
     follow = None  # how to notice another person by it nobody has measured: others do that
 
     def process(self, heard: Words) -> Track:
         """Frames of further words."""
-        some = [i for i, text in enumerate(heard.texts) if text.lower() in FUNCTION_WORDS]
-        bins = [FUNCTION_WORDS.index(heard.texts[i].lower()) for i in some]
+        some = [i for i, text in enumerate(heard.texts) if text.lower() in LITTLE]
+        bins = [LITTLE.index(heard.texts[i].lower()) for i in some]
         spans = np.column_stack((heard.begins, heard.ends))[some]
         return Track(heard.known[some], np.array(bins, np.int64), spans)
 
@@ -59,7 +59,7 @@ def record(folder: Path, person: int, session: int) -> Path:
     """A recording of a toy person: a buzz of their pitch, and words of their habits beside it."""
     rng = np.random.default_rng([person, session])
     own, others = np.random.default_rng(person), np.random.default_rng(0)
-    habits = sum(each.dirichlet(np.full(len(FUNCTION_WORDS) + 1, 0.7)) for each in (own, others))
+    habits = sum(each.dirichlet(np.full(len(LITTLE) + 1, 0.7)) for each in (own, others))
     seconds = np.arange(round(SECONDS * RATE)) / RATE
     # people whose pitch is much alike, and moves a little from day to day
     pitch = (110 + 2 * person + rng.normal(0, 3)) * 2 ** (
@@ -73,7 +73,7 @@ def record(folder: Path, person: int, session: int) -> Path:
     noise = 0.002 * rng.standard_normal(seconds.size)
     soundfile.write(path, 0.12 * buzz * syllables + noise, RATE)
     begins = np.arange(0.1, SECONDS - 0.3, 0.4)
-    said = rng.choice([*FUNCTION_WORDS, "moon"], begins.size, p=habits / 2)
+    said = rng.choice([*LITTLE, "moon"], begins.size, p=habits / 2)
     lines = [
         json.dumps({"word": word, "begin": begin, "end": begin + 0.2, "known": begin + 0.5})
         for word, begin in zip(said.tolist(), begins.round(2).tolist(), strict=True)
@@ -83,8 +83,8 @@ def record(folder: Path, person: int, session: int) -> Path:
 
 
 def main() -> None:
-    register(Style)
-    features = ["f0", "style"]
+    register(LittleWords)
+    features = ["f0", "little"]
     with tempfile.TemporaryDirectory() as folder:
         speech = Path(folder, "speech")
         for person in range(PEOPLE):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import gc
 import hashlib
 import io
+import itertools
 import json
 import tracemalloc
 from collections.abc import Callable, Iterable, Sequence
@@ -34,6 +35,7 @@ from monitor.features.f0_robust import RobustF0
 from monitor.features.identity import Identity
 from monitor.features.network import Network
 from monitor.features.phones import Phones
+from monitor.features.style import Style
 from monitor.features.voice import Voice
 from monitor.ledger import Ledger, LedgerSession
 from monitor.maths.sketch import EmbeddingSum, Histogram
@@ -92,6 +94,28 @@ def babble(syllables: int, pause_seconds: float = 0.0, repeats: int = 1) -> Floa
     return (whole + 1e-4 * generator.standard_normal(whole.size)).astype(np.float32)
 
 
+def talk(words: int) -> Words:
+    """Words of people who talk, in no sense, some of them known late."""
+    rng = np.random.default_rng(0)
+    said = "I the a well, um it's don\u2019t so- moon of and -- tree [noise] you You twenty 20"
+    begins = np.cumsum(rng.integers(5, 60, words))
+    ends = begins + rng.integers(4, 40, words)
+    known = np.maximum.accumulate(ends + rng.integers(0, 90, words))
+    return Words(tuple(rng.choice(said.split(), words).tolist()), begins, ends, known)
+
+
+def pieces(sound: Any, cuts: list[int]) -> list[Any]:
+    """Audio, or words, cut at these places."""
+    if not isinstance(sound, Words):
+        return np.split(sound, cuts)
+    edges = [0, *cuts, len(sound.texts)]
+    slices = [slice(a, b) for a, b in itertools.pairwise(edges)]
+    return [
+        Words(sound.texts[each], sound.begins[each], sound.ends[each], sound.known[each])
+        for each in slices
+    ]
+
+
 def growth(steps: int, step: Callable[[int], object]) -> int:
     """Bytes that are held after ``steps`` more calls, beyond those of the first ``steps``."""
     for i in range(steps):
@@ -119,13 +143,13 @@ class FeatureCase:
 
     Attributes:
         make: a fresh one.
-        sound: audio at its rate that it finds many frames in; None where it cannot be computed.
+        sound: audio at its rate, or words, that it finds many frames in.
         tolerance: how far embeddings may differ from one cutting to another.
         marks: of each of its tests.
     """
 
     make: Callable[[], Feature]
-    sound: Callable[[], FloatArray] | None = None
+    sound: Callable[[], Any]
     tolerance: float = 0.0
     marks: tuple[pytest.MarkDecorator, ...] = ()
 
@@ -165,11 +189,12 @@ FEATURES = {
     "voice": FeatureCase(Voice, lambda: voice(9.0)),
     "identity": FeatureCase(identity, lambda: voice(9.0), 1e-5, (pytest.mark.weights,)),
     "speaker model": FeatureCase(speaker_model, lambda: voice(9.0), tolerance=1e-5),
+    "style": FeatureCase(Style, lambda: talk(400)),
     "channel": FeatureCase(Channel, lambda: voice(9.0)),
 }
 
 
-def heard(feature: Feature, parts: Iterable[FloatArray]) -> Track:
+def heard(feature: Feature, parts: Iterable[Any]) -> Track:
     """All frames of a recording."""
     tracks = [*map(feature.process, parts), feature.flush()]
     return Track(

@@ -24,9 +24,9 @@ def test_a_feature_of_ones_own_from_words_is_ranked_beside_one_of_the_sound(tmp_
     lines = done.stdout.splitlines()
     assert len(lines) == 10
     number, each = r"-?[\d.]+", r" +[\d.]+ s rank [\d.]+"
-    line = rf" *{number} s +{number} bits  f0{each}, style{each}"
+    line = rf" *{number} s +{number} bits  f0{each}, little{each}"
     assert all(re.fullmatch(line, said) for said in lines), done.stdout
-    assert float(re.findall(rf"style +({number})", lines[-1])[0]) > 10
+    assert float(re.findall(rf"little +({number})", lines[-1])[0]) > 10
     assert list(tmp_path.iterdir()) == []
 
 

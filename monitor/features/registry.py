@@ -66,6 +66,7 @@ FEATURES: dict[str, Registered] = {
     "voice": Registered(partial(_class_of, "voice", "Voice")),
     "identity": Registered(partial(_class_of, "identity", "Identity")),
     "f0_robust": Registered(partial(_class_of, "f0_robust", "RobustF0"), usual=False),
+    "style": Registered(partial(_class_of, "style", "Style"), takes="words", usual=False),
 }
 """Every feature that can be made by its name."""
 

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.slow
 def _extra():
     onnx_extra()
     yield
-    assert list(FEATURES) == ["f0", "phones", "voice", "identity", "f0_robust"]
+    assert list(FEATURES) == ["f0", "phones", "voice", "identity", "f0_robust", "style"]
 
 
 @pytest.fixture

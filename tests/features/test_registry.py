@@ -4,7 +4,7 @@ import pytest
 
 from monitor.errors import UsageError
 from monitor.features.f0 import F0
-from monitor.features.registry import FEATURES, followed, make
+from monitor.features.registry import FEATURES, followed, make, takes
 from monitor.features.speaker_model import SpeakerModel
 from monitor.kinds.following import Sensitivity
 from monitor.protocols import Feature
@@ -43,7 +43,10 @@ def test_an_unknown_name_is_refused_with_a_hint(name, hint):
 
 @pytest.mark.parametrize("name", sorted(FEATURES))
 def test_every_feature_says_itself_how_it_is_followed(name):
-    assert isinstance(followed(name), Sensitivity)
+    if takes(name) == "words":
+        assert followed(name) is None  # too few a minute
+    else:
+        assert isinstance(followed(name), Sensitivity)
 
 
 def test_what_nobody_registered_inherits_nobody_s_settings():
