@@ -8,7 +8,7 @@ second, in the middle at 25, causal but for a stated look-ahead; CTC (Graves et 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple, Self
@@ -22,6 +22,7 @@ from monitor.networks.centre import Centre
 from monitor.networks.likeliest import Trigram, likeliest
 from monitor.networks.mel import BANDS, HOP, RATE, WIDTH, log_mel
 from monitor.networks.separable import Separable, dense, relu
+from monitor.networks.tape import Tape, Tapes
 from monitor.networks.weights import read_weights, shipped_weights
 from monitor.types import AnyArray, FloatArray
 
@@ -197,21 +198,16 @@ class PhoneStream:
         self._waiting = np.empty(0, np.float32)
         self._samples = self._given = 0
         self._centre, self._begun = Centre(network.usual), False
-        tapes = self._tapes = {"sound": _Tape(_SOUND, 1, 0), "bands": _Tape(_STEM - 1, BANDS, 2)}
-
-        def lay(part: str, blocks: Sequence[Separable], late: int) -> int:
-            """Tapes for some blocks; how many frames of theirs the last lags behind."""
-            for i, block in enumerate(blocks):
-                tapes[f"{part}.{i}"] = _Tape(block.held, block.channels, late)
-                late += block.after
-            return late
-
-        early = lay("early", network.early, 2)
+        self._sound, self._bands = Tape(_SOUND, 1, 0), Tape(_STEM - 1, BANDS, 2)
+        self._early = Tapes(network.early, 2)
+        early = self._early.late
         if early % 2:
             raise ValueError("pairs of frames are torn apart")
-        middle = 2 * lay("middle", network.middle, early // 2)
-        tapes["shortcut"] = _Tape(middle - early, network.early[-1].channels, early)
-        self._unborn = lay("late", network.late, middle)
+        self._middle = Tapes(network.middle, early // 2)
+        middle = 2 * self._middle.late
+        self._shortcut = Tape(middle - early, network.early[-1].channels, early)
+        self._late = Tapes(network.late, middle)
+        self._unborn = self._late.late
 
     def push(self, samples: FloatArray) -> FloatArray:
         """Hear more.
@@ -249,48 +245,21 @@ class PhoneStream:
 
     def _heard(self, block: FloatArray) -> FloatArray:
         """A block's worth of frames, as late as they are; rows are frames throughout."""
-        network, tapes = self._network, self._tapes
-        bands = log_mel(tapes["sound"](block[:, None])[:, 0])
+        network = self._network
+        bands = log_mel(self._sound(block[:, None])[:, 0])
         before = 0 if self._begun else _SOUND // HOP  # frames that are not all of the stream
         self._begun = True
         bands[before:] = self._centre(bands[before:])
-        rows = tapes["bands"](bands)
+        rows = self._bands(bands)
         windows = sliding_window_view(rows.reshape(-1), _STEM * BANDS)[:: 2 * BANDS]
         x = relu(_linear(windows[:_ROWS], network.stem))
-        x = self._through("early", network.early, x)
-        shortcut = tapes["shortcut"](x)[:_ROWS]
+        x = self._early(x)
+        shortcut = self._shortcut(x)[:_ROWS]
         x = relu(_linear(x.reshape(_ROWS // 2, -1), network.down))
-        x = self._through("middle", network.middle, x)
+        x = self._middle(x)
         x = relu(_linear(x, network.up).reshape(_ROWS, -1) + shortcut)
-        x = self._through("late", network.late, x)
+        x = self._late(x)
         return np.asarray(log_softmax(_linear(x, network.head), axis=1))
-
-    def _through(self, part: str, blocks: Sequence[Separable], x: FloatArray) -> FloatArray:
-        for i, block in enumerate(blocks):
-            x = block(self._tapes[f"{part}.{i}"](x))
-        return x
-
-
-class _Tape:
-    """What a layer says, with rows of before that the next layer hears again.
-
-    Args:
-        held: how many.
-        channels: numbers in a row.
-        late: rows at the beginning that are of before the first sample: silence.
-    """
-
-    def __init__(self, held: int, channels: int, late: int) -> None:
-        self._rows, self._late = np.zeros((held, channels), np.float32), late
-
-    def __call__(self, x: FloatArray) -> FloatArray:
-        """Rows of a block, shape (n, channels), with those before them: (held + n, channels)."""
-        if self._late:
-            x[: self._late] = 0
-            self._late = max(0, self._late - len(x))
-        rows = np.concatenate([self._rows, x])
-        self._rows = rows[len(x) :]
-        return rows
 
 
 def _refuse_others(log_posteriors: FloatArray) -> None:

@@ -93,7 +93,7 @@ def product(rows: FloatArray, matrix: FloatArray, together: int | None = None) -
     if together is None:
         return np.asarray(rows @ matrix)
     parts = rows.reshape(-1, together, rows.shape[1])
-    return np.asarray((parts @ matrix).reshape(len(rows), -1))
+    return np.asarray((parts @ matrix).reshape(len(rows), matrix.shape[1]))
 
 
 def relu(x: FloatArray) -> FloatArray:

@@ -1,0 +1,1 @@
+"""The codec whose first codebook is made private: data, training, evaluation."""

@@ -1,0 +1,113 @@
+"""The codec's network, with weights by a seed: the same however a stream is cut."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from monitor.errors import StoreError, UsageError
+from monitor.networks.mel import RATE
+from monitor.networks.usc import UscNetwork
+from monitor.networks.usc_encoder import FRAME
+from monitor.networks.weights import int8, restored
+from tests.sounds import synthetic
+from tests.usc_weights import usc_weights
+
+SOUND = synthetic(2)
+NETWORK = UscNetwork(usc_weights())
+
+
+def through(stream, given_rows: np.ndarray, cuts: list[int]) -> np.ndarray:
+    parts = np.split(given_rows, sorted(cuts))
+    return np.concatenate([*map(stream.push, parts), stream.flush()])
+
+
+LATENTS = through(NETWORK.encoder.stream(), SOUND, [])
+SAID = through(NETWORK.decoder.stream(), LATENTS, [])
+
+
+def test_each_40_ms_has_a_latent_and_four_frames():
+    assert LATENTS.shape == (len(SOUND) // FRAME, NETWORK.books.channels)
+    assert SAID.shape == (4 * len(LATENTS), 80)
+    assert len({row.tobytes() for row in LATENTS}) > len(LATENTS) // 2
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.lists(st.integers(0, len(SOUND)), max_size=12))
+def test_how_samples_are_cut_changes_no_bit(cuts):
+    assert np.array_equal(through(NETWORK.encoder.stream(), SOUND, cuts), LATENTS)
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.lists(st.integers(0, len(LATENTS)), max_size=12))
+def test_how_latents_are_cut_changes_no_bit(cuts):
+    assert np.array_equal(through(NETWORK.decoder.stream(), LATENTS, cuts), SAID)
+
+
+@given(st.integers(0, len(LATENTS)), st.integers(1, 3))
+@settings(max_examples=15, deadline=None)
+def test_a_latent_has_its_codes_whatever_else_is_coded(cut, books):
+    books_of = NETWORK.books
+    whole = books_of.codes(LATENTS)
+    parts = [books_of.codes(part, books) for part in np.split(LATENTS, [cut])]
+    assert np.array_equal(np.concatenate(parts), whole[:, :books])
+
+
+def test_latents_look_ahead_as_far_as_is_said_and_no_further():
+    latent = 20
+    needed = (latent + 1) * FRAME + round(NETWORK.encoder.look_ahead * RATE)
+    found = []
+    for samples in (len(SOUND), needed, needed - 160):
+        other = SOUND.copy()
+        other[samples:] = 0
+        found.append(through(NETWORK.encoder.stream(), other, [])[latent])
+    assert np.array_equal(found[0], found[1])
+    assert not np.array_equal(found[0], found[2])
+
+
+def test_a_frame_looks_ahead_as_far_as_is_said_and_no_further():
+    latent = 10
+    ahead = round((NETWORK.look_ahead - NETWORK.encoder.look_ahead) / 0.01)
+    needed = latent + 1 + -(-ahead // 4)
+    found = []
+    for first in (len(LATENTS), needed, needed - 1):
+        other = LATENTS.copy()
+        other[first:] += 1
+        found.append(through(NETWORK.decoder.stream(), other, [])[4 * latent + 3])
+    assert np.array_equal(found[0], found[1])
+    assert not np.array_equal(found[0], found[2])
+
+
+def test_a_stream_begins_anew_after_its_end():
+    hears, speaks = NETWORK.encoder.stream(), NETWORK.decoder.stream()
+    for _ in range(2):
+        assert np.array_equal(through(hears, SOUND, []), LATENTS)
+        assert np.array_equal(through(speaks, LATENTS, []), SAID)
+
+
+def test_too_little_to_hear_gives_nothing():
+    assert len(through(NETWORK.encoder.stream(), SOUND[: FRAME - 1], [])) == 0
+    assert len(through(NETWORK.decoder.stream(), LATENTS[:0], [])) == 0
+
+
+def test_weights_in_int8_say_nearly_the_same():
+    coarse = UscNetwork(restored(int8(usc_weights())))
+    other = through(coarse.encoder.stream(), SOUND, [])
+    assert np.corrcoef(other.ravel(), LATENTS.ravel())[0, 1] > 0.999
+
+
+@pytest.mark.parametrize("without", ["stem", "deep.0.pointwise", "book.1.codes", "clip", "usual"])
+def test_weights_of_another_network_are_refused(without):
+    weights = usc_weights()
+    del weights[without]
+    with pytest.raises(StoreError, match="another network than usc's"):
+        UscNetwork(weights)
+
+
+def test_rows_of_another_shape_are_refused():
+    with pytest.raises(UsageError, match="one axis"):
+        NETWORK.encoder.stream().push(SOUND[None])
+    with pytest.raises(UsageError, match="shape"):
+        NETWORK.decoder.stream().push(LATENTS[:, 1:])
