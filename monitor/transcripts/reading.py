@@ -8,26 +8,37 @@ from pathlib import Path
 
 from monitor.errors import SourceError
 from monitor.safe_text import file_name
+from monitor.transcripts.captions import read_captions
+from monitor.transcripts.ctm import read_ctm
 from monitor.transcripts.tables import read_table
 from monitor.transcripts.text import read_text
 from monitor.transcripts.transcript import Transcript
+from monitor.transcripts.whisper import read_whisper
 from monitor.transcripts.word_lines import read_word_lines
 
 __all__ = ["SUFFIXES", "read_transcript"]
 
 _READERS: Mapping[str, Callable[[str, str], Transcript]] = {
     ".words": read_word_lines,
+    ".ctm": read_ctm,
+    ".json": read_whisper,
+    ".vtt": read_captions,
+    ".srt": read_captions,
     ".tsv": read_table,
 }
 SUFFIXES = tuple(_READERS)
-"""Of transcripts, ``talk.words`` beside ``talk.flac``; the first that lies there is taken."""
+"""Of transcripts, ``talk.words`` beside ``talk.flac``; the first that lies there is taken.
+
+What mostly has times of words comes before what mostly has those of captions.
+"""
 
 
 def read_transcript(path: str | os.PathLike[str], *, speaker: str | None = None) -> Transcript:
     r"""The words of a recording with their times.
 
     Args:
-        path: a file of JSON lines (``.words``) or a table (``.tsv``).
+        path: JSON lines (``.words``), CTM (``.ctm``), JSON of Whisper's programs (``.json``),
+            captions (``.vtt``, ``.srt``), or a table (``.tsv``).
         speaker: take the words of this one alone; None takes all.
 
     Raises:
@@ -47,7 +58,7 @@ def read_transcript(path: str | os.PathLike[str], *, speaker: str | None = None)
     reader = _READERS.get(path.suffix.lower())
     if reader is None:
         raise SourceError(f"{file_name(path)} is no transcript: it must be {', '.join(SUFFIXES)}")
-    transcript = reader(file_name(path), read_text(path))
+    transcript = reader(file_name(path), read_text(path, mends=reader is read_whisper))
     if not transcript.said:
         raise SourceError(f"{transcript.label} holds no words")
     return transcript if speaker is None else transcript.of(speaker)

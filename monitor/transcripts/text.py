@@ -8,7 +8,7 @@ from pathlib import Path
 from monitor.errors import SourceError
 from monitor.safe_text import file_name
 
-__all__ = ["read_text"]
+__all__ = ["lines_of", "read_text"]
 
 _MOST_BYTES = 200_000_000  # a hundred hours of words, with a time each, are a tenth of it
 _MARKS = {
@@ -18,8 +18,13 @@ _MARKS = {
 }
 
 
-def read_text(path: Path) -> str:
+def read_text(path: Path, *, mends: bool = False) -> str:
     r"""The text of a file: UTF-8, or UTF-16 that says so by its first bytes.
+
+    Args:
+        path: the file.
+        mends: whether the reader of the text puts letters together that were cut within their
+            bytes; such bytes are then surrogates, as of the error handler ``surrogateescape``.
 
     Raises:
         SourceError: there is no such file, it holds no text or nothing, or another encoding.
@@ -41,7 +46,7 @@ def read_text(path: Path) -> str:
         raise SourceError(f"cannot read the words of {label}: {error.strerror}") from None
     encoding = next((name for mark, name in _MARKS.items() if data.startswith(mark)), "utf-8")
     try:
-        text = data.decode(encoding)
+        text = data.decode(encoding, "surrogateescape" if mends else "strict")
     except ValueError as error:
         line = data.count(b"\n", 0, getattr(error, "start", 0)) + 1
         cure = "iconv -f WINDOWS-1252 -t UTF-8 makes it so where it is older Western text"
@@ -51,3 +56,13 @@ def read_text(path: Path) -> str:
     if not text.strip():
         raise SourceError(f"{label} is empty: it holds no words")
     return text
+
+
+def lines_of(text: str) -> list[str]:
+    r"""The lines of a text, whoever wrote it; what else parts lines in Unicode is part of a line.
+
+    Example:
+        >>> lines_of("so\r\nbe\rit")
+        ['so', 'be', 'it']
+    """
+    return text.replace("\r\n", "\n").replace("\r", "\n").split("\n")

@@ -6,6 +6,8 @@ import json
 from typing import Any
 
 from monitor.errors import SourceError
+from monitor.safe_text import printable
+from monitor.transcripts.text import lines_of
 from monitor.transcripts.transcript import SaidWord, Transcript
 
 __all__ = ["parse_word", "read_word_lines"]
@@ -30,7 +32,7 @@ def read_word_lines(label: str, text: str) -> Transcript:
     """
     said = [
         parse_word(f"{label} line {number}", line)
-        for number, line in enumerate(text.splitlines(), 1)
+        for number, line in enumerate(lines_of(text), 1)
         if line.strip()
     ]
     return Transcript(label, tuple(sorted(said, key=lambda word: (word.begin, word.end))))
@@ -57,4 +59,4 @@ def parse_word(where: str, line: str) -> SaidWord:
     speaker = found.get("speaker") or ""
     if not isinstance(speaker, str):
         raise SourceError(f"{where}: speaker must be a text")
-    return SaidWord(found["word"], begin, end, known, speaker.strip())
+    return SaidWord(found["word"], begin, end, known, printable(speaker.strip()))

@@ -1,0 +1,172 @@
+"""Transcripts as captions: WebVTT and SubRip, by webvtt-py (`.vtt`, `.srt`)."""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby, pairwise
+from typing import TYPE_CHECKING
+
+from monitor.errors import SourceError
+from monitor.transcripts.cues import Cue, spread_words
+from monitor.transcripts.gathering import gather
+from monitor.transcripts.text import lines_of
+from monitor.transcripts.transcript import Transcript
+
+if TYPE_CHECKING:
+    from webvtt import Caption
+
+__all__ = ["read_captions"]
+
+_TIMING = re.compile(r"\s*[\d:.,]+\s*-->")
+_TAG = re.compile(r"(<[^<>]*>)")
+_TIME = re.compile(r"<(?:(\d+):)?(\d\d?):(\d\d?\.\d+)>")
+_OWN_TIME = re.compile(rf"{_TIME.pattern}|<u>")
+_VOICE = re.compile(r"<v(?:\.[^\s>]*)*\s+([^>]+)>")
+_NAMED = re.compile(r"\[([^\[\]]+)\]:\s|\((speaker [^()]+)\)\s*")  # by WhisperX and whisper.cpp
+_BLINK_SECONDS = 0.05  # a caption as short as that only clears the screen
+
+
+def read_captions(label: str, text: str) -> Transcript:
+    r"""The words of captions, WebVTT or SubRip, told by the first line.
+
+    Speakers are those of ``<v NAME>``, and of ``[NAME]: `` where WhisperX wrote the captions. Words
+    have times of their own where a caption has them within (``<00:00:01.500>``, as YouTube's), or
+    underlines one word after the other (as Whisper's ``--highlight_words``). Lines that roll up,
+    and so stand in two captions, are counted once.
+
+    Raises:
+        SourceError: they are no captions, or hold no words.
+
+    Example:
+        >>> cue = "00:01.000 --> 00:02.100\n<v Ann>so it goes"
+        >>> talk = read_captions("talk.vtt", f"WEBVTT\n\n{cue}\n")
+        >>> talk.speakers, [word.text for word in talk.said], talk.said[0].known
+        (('Ann',), ['so', 'it', 'goes'], 2.1)
+    """
+    import webvtt
+
+    text = text.strip()
+    kind = "vtt" if text.startswith("WEBVTT") else "srt"
+    lines = lines_of(text)
+    if kind == "srt" and lines and "-->" in lines[0]:
+        lines.insert(0, "1")  # some number no captions; the reader wants the first to have one
+    try:
+        captions = webvtt.from_buffer(iter(lines), format=kind).captions
+    except webvtt.errors.MalformedFileError:
+        raise SourceError(f"{label} holds no captions, neither WebVTT nor SubRip") from None
+    notices = []
+    lost = sum(_TIMING.match(line) is not None for line in lines) - len(captions)
+    if lost > 0:
+        left = "1 malformed caption is" if lost == 1 else f"{lost} malformed captions are"
+        notices.append(f"{label}: {left} left out")
+    shown = [_shown(caption) for caption in captions]
+    once = _without_repeats(shown)
+    repeated = sum(len(each.lines) for each in shown) - sum(len(each.lines) for each in once)
+    if repeated:
+        notices.append(f"{label}: {repeated} lines stand in two captions; they are counted once")
+    return gather(label, _cues(once), notices)
+
+
+@dataclass(frozen=True, slots=True)
+class _Shown:
+    """One caption: when it is shown, and its lines, with their tags."""
+
+    begin: float
+    end: float
+    lines: tuple[str, ...]
+
+    @property
+    def plain(self) -> tuple[str, ...]:
+        return tuple(_plain(line) for line in self.lines)
+
+
+def _shown(caption: Caption) -> _Shown:
+    begin, end = (time.in_milliseconds() / 1000 for time in (caption.start_time, caption.end_time))
+    return _Shown(begin, end, tuple(line for line in caption.lines if _plain(line)))
+
+
+def _without_repeats(captions: Sequence[_Shown]) -> list[_Shown]:
+    """Captions without the lines that roll up from the one before."""
+    timed = any(_TIME.search(line) for each in captions for line in each.lines)
+    made = list(captions[:1])
+    for before, each in pairwise(captions):
+        old = before.plain
+        new = list(zip(each.plain, each.lines, strict=True))
+        while new and new[0][0] in old and not _OWN_TIME.search(new[0][1]):
+            blinks = each.end - each.begin < _BLINK_SECONDS
+            if not (timed or blinks or (len(each.lines) > 1 and new[0][0] == old[-1])):
+                break
+            old = old[old.index(new[0][0]) + 1 :]
+            del new[0]
+        if new:
+            made.append(replace(each, lines=tuple(line for _, line in new)))
+    return made
+
+
+def _cues(captions: Sequence[_Shown]) -> Iterator[Cue]:
+    for plain, run in groupby(captions, key=lambda each: each.plain):
+        alike = list(run)
+        marked = [" ".join(re.findall(r"<u>(.*?)</u>", " ".join(e.lines))) for e in alike]
+        if len(alike) > 1 and "".join("".join(marked).split()) == _letters(plain):
+            speaker, _ = _voice(" ".join(plain))
+            for each, text in zip(alike, marked, strict=True):
+                yield Cue(_plain(text), each.begin, each.end, speaker)
+        else:
+            for each in alike:
+                yield from _runs(each)
+
+
+def _letters(lines: Sequence[str]) -> str:
+    return "".join(_voice(" ".join(lines))[1].split())
+
+
+def _runs(caption: _Shown) -> Iterator[Cue]:
+    """The stretches of a caption from one time within it to the next; of each voice its own."""
+    begin, voice, spoken = caption.begin, "", list[tuple[str, str]]()
+    for part in _TAG.split("\n".join(caption.lines)):
+        time, named = _TIME.fullmatch(part), _VOICE.fullmatch(part)
+        if time is not None:
+            hours, minutes, seconds = time.groups()
+            at = 3600 * int(hours or 0) + 60 * int(minutes) + float(seconds)
+            yield from _shared(spoken, begin, at)
+            begin, spoken = at, []
+        elif named is not None:
+            voice = html.unescape(named[1]).strip()
+        elif part == "</v>":
+            voice = ""
+        elif not _TAG.fullmatch(part):
+            spoken.append((voice, html.unescape(part)))
+    yield from _shared(spoken, begin, caption.end)
+
+
+def _shared(spoken: Sequence[tuple[str, str]], begin: float, end: float) -> Iterator[Cue]:
+    """What the voices of one stretch say, each with its share of the time."""
+    parts = [
+        (who, "".join(text for _, text in said))
+        for who, said in groupby(spoken, key=lambda each: each[0])
+    ]
+    parts = [(who, text) for who, text in parts if text.strip()]
+    if len(parts) < 2:
+        for who, text in parts:
+            named, rest = _voice(text)
+            yield Cue(rest, begin, end, who or named)
+        return
+    words = iter(list(spread_words(Cue(" ".join(text for _, text in parts), begin, end))))
+    for who, text in parts:
+        own = [next(words) for _ in text.split()]
+        yield Cue(text, own[0].begin, own[-1].end, who, known=end)
+
+
+def _voice(text: str) -> tuple[str, str]:
+    """Who a text says that it is by, and the rest of it."""
+    found = _NAMED.match(text.lstrip())
+    if found is None:
+        return "", text
+    return (found[1] or found[2]).strip(), text.lstrip()[found.end() :]
+
+
+def _plain(line: str) -> str:
+    return html.unescape(_TAG.sub("", line)).strip()

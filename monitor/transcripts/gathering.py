@@ -1,0 +1,79 @@
+"""Makes a transcript of the cues of a file, and says what was wrong with their times."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+
+from monitor.errors import SourceError
+from monitor.transcripts.cues import Cue, spread_words
+from monitor.transcripts.transcript import SaidWord, Transcript
+
+__all__ = ["LATEST_SECONDS", "gather"]
+
+LATEST_SECONDS = 1e6  # eleven days: nobody records longer
+_TOUCHING_SECONDS = 0.1  # by which recognisers let neighbours overlap
+_MOST_A_SECOND = 15  # words; auctioneers say eight, and two may talk at once
+_ENOUGH_WORDS = 20
+
+
+def gather(label: str, found: Iterable[Cue], notices: Sequence[str] = ()) -> Transcript:
+    """A transcript of cues, in the order in which a file has them.
+
+    Args:
+        label: of the file.
+        found: its cues.
+        notices: what is to be told of the file besides.
+
+    Raises:
+        SourceError: it holds no words, or times that cannot be seconds.
+
+    Example:
+        >>> talk = gather("talk.vtt", [Cue("as it is", 2, 3), Cue("so be it", 0, 1)])
+        >>> [word.text for word in talk.said][:2], talk.notices[0]
+        (['so', 'be'], 'talk.vtt: times go back once; its words were put in order')
+    """
+    cues = [cue for cue in found if cue.text.strip()]
+    kept = [cue for cue in cues if 0 <= cue.begin <= cue.end < LATEST_SECONDS]
+    told = list(notices)
+    if len(kept) < len(cues):
+        wrong = f"{len(cues) - len(kept)} of {len(cues)} texts have no time, or end before they"
+        told.append(f"{label}: {wrong} begin; they are left out")
+    back = sum(b.begin < a.begin for a, b in pairwise(kept))
+    if back:
+        times = "once" if back == 1 else f"{back} times"
+        told.append(f"{label}: times go back {times}; its words were put in order")
+    kept.sort(key=lambda cue: (cue.begin, cue.end))
+    over = _overlapping(kept)
+    if over:
+        told.append(f"{label}: {over} of {len(kept)} texts begin before the one before has ended")
+    said = [word for cue in kept for word in spread_words(cue)]
+    if not said:
+        raise SourceError(told[-1] if cues else f"{label} holds no words")
+    _check_rate(label, said)
+    spread = sum(word.spread for word in said)
+    if spread:
+        which = "its words have" if spread == len(said) else f"{spread} of {len(said)} words have"
+        told.append(f"{label}: {which} no times of their own; each has a share of its text's")
+    return Transcript(label, tuple(sorted(said, key=lambda word: word.begin)), tuple(told))
+
+
+def _overlapping(cues: Iterable[Cue]) -> int:
+    """How many begin while another of the same speaker lasts."""
+    over, ends = 0, dict[str, float]()
+    for cue in cues:
+        end = ends.get(cue.speaker, 0.0)
+        over += cue.begin < end - _TOUCHING_SECONDS
+        ends[cue.speaker] = max(end, cue.end)
+    return over
+
+
+def _check_rate(label: str, said: Sequence[SaidWord]) -> None:
+    seconds = max(word.end for word in said) - min(word.begin for word in said)
+    a_second = len(said) / seconds if seconds > 0 else math.inf
+    if len(said) >= _ENOUGH_WORDS and a_second > _MOST_A_SECOND:
+        raise SourceError(
+            f"{label}: {a_second:.3g} words a second are more than anybody says; its times must "
+            "be in another unit"
+        )

@@ -1,0 +1,156 @@
+"""Captions: WebVTT and SubRip, as players, YouTube, Whisper and WhisperX write them."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from monitor.errors import SourceError
+from monitor.transcripts import Transcript
+from monitor.transcripts.captions import read_captions
+from tests.transcripts.reading import check_read_or_refused
+
+YOUTUBE = """\
+WEBVTT
+Kind: captions
+Language: en
+
+00:00:00.000 --> 00:00:02.389 align:start position:0%
+\x20
+hello<00:00:00.320><c> and</c><00:00:00.480><c> welcome</c>
+
+00:00:02.389 --> 00:00:02.399 align:start position:0%
+hello and welcome
+\x20
+
+00:00:02.399 --> 00:00:04.000 align:start position:0%
+hello and welcome
+to<00:00:02.720><c> the</c><00:00:03.000><c> show</c>
+
+00:00:04.000 --> 00:00:04.010 align:start position:0%
+to the show
+\x20
+"""
+ROLLED = """\
+1
+00:00:00,000 --> 00:00:02,389
+hello and welcome
+
+2
+00:00:02,389 --> 00:00:02,399
+hello and welcome
+
+3
+00:00:02,399 --> 00:00:04,000
+hello and welcome
+to the show
+"""
+HIGHLIGHTED = """\
+1
+00:00:00,000 --> 00:00:00,040
+<u>And</u> so, my
+
+2
+00:00:00,040 --> 00:00:00,060
+And so, my
+
+3
+00:00:00,060 --> 00:00:00,080
+And <u>so,</u> my
+
+4
+00:00:00,500 --> 00:00:00,900
+And so, <u>my</u>
+
+5
+00:00:03,000 --> 00:00:04,000
+No.
+
+6
+00:00:04,000 --> 00:00:05,000
+No.
+"""
+
+
+def texts(talk: Transcript) -> list[str]:
+    return [word.text for word in talk.said]
+
+
+def test_voices_tags_and_characters():
+    cue = "<v.loud Ann>So it <i>go</i>es &amp; so</v>\n<v Bob Low>No!</v>"
+    talk = read_captions("a.vtt", f"WEBVTT\n\nname\n00:01.000 --> 01:00:03.000\n{cue}\n")
+    assert texts(talk) == ["So", "it", "goes", "&", "so", "No!"]
+    assert talk.speakers == ("Ann", "Bob Low")
+    assert texts(talk.of("Bob Low")) == ["No!"]
+    assert {word.known for word in talk.said} == {3603.0}
+    assert talk.spread
+    assert talk.said[0].begin == 1.0
+    assert talk.said[-1].end == pytest.approx(3603.0)
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [("[SPEAKER_01]: so be it", "SPEAKER_01"), ("(speaker 0) so be it", "speaker 0"),
+     ("so be it", ""), ("[noise] be it", "")],
+)  # fmt: skip
+def test_speakers_that_stand_before_the_text(text, named):
+    talk = read_captions("a.srt", f"1\n00:00:00,000 --> 00:00:01,000\n{text}\n")
+    assert {word.speaker for word in talk.said} == {named}
+    assert len(talk.said) == 3
+
+
+def test_times_within_a_caption_are_those_of_words_and_lines_that_roll_up_count_once():
+    talk = read_captions("a.vtt", YOUTUBE)
+    assert texts(talk) == ["hello", "and", "welcome", "to", "the", "show"]
+    assert [word.begin for word in talk.said] == [0.0, 0.32, 0.48, 2.399, 2.72, 3.0]
+    assert talk.said[1].known == 0.48
+    assert not talk.spread
+    assert talk.notices == ("a.vtt: 3 lines stand in two captions; they are counted once",)
+
+
+def test_lines_that_roll_up_without_times_count_once_too():
+    talk = read_captions("a.srt", ROLLED)
+    assert texts(talk) == ["hello", "and", "welcome", "to", "the", "show"]
+    assert "2 lines stand in two captions" in talk.notices[0]
+
+
+def test_underlines_that_walk_through_a_caption_are_the_times_of_words():
+    talk = read_captions("a.srt", HIGHLIGHTED)
+    assert texts(talk) == ["And", "so,", "my", "No.", "No."]
+    assert [word.begin for word in talk.said] == [0.0, 0.06, 0.5, 3.0, 4.0]
+    assert not talk.spread
+
+
+def test_one_underlined_word_is_emphasis():
+    talk = read_captions("a.srt", "1\n00:00:00,000 --> 00:00:01,000\nI <u>do</u> not\n")
+    assert texts(talk) == ["I", "do", "not"]
+
+
+def test_malformed_blocks_are_left_out_and_told():
+    good = "00:05.000 --> 00:07.000\nwhat now\n"
+    talk = read_captions("a.vtt", f"WEBVTT\n\nNOTE a --> b\n\n00:04.000 --> oops\nlost\n\n{good}")
+    assert texts(talk) == ["what", "now"]
+    assert talk.notices[0] == "a.vtt: 1 malformed caption is left out"
+
+
+def test_captions_without_numbers_and_with_old_line_ends():
+    talk = read_captions("a.srt", "00:00:00,000 --> 00:00:01,500\r\nwhat\r\nnow\r\n")
+    assert texts(talk) == ["what", "now"]
+    assert talk.said[1].known == 1.5
+
+
+@pytest.mark.parametrize("text", ["just a text", "WEBVTTT\nx", "1\n2\n3", "{}"])
+def test_what_holds_no_captions(text):
+    with pytest.raises(SourceError, match=r"a\.srt holds no (captions|words)") as told:
+        read_captions("a.srt", text)
+    assert "\n" not in str(told.value)
+
+
+@given(st.lists(st.sampled_from([
+    "WEBVTT", "", "1", "00:01.000 --> 00:02.000", "00:00:01,000 --> 00:00:02,000", "<v Ann>so",
+    "it <00:00:01.500>goes", "<u>on</u>", "NOTE", "STYLE", "&#0;", "<", "\u2028", "--> x",
+    "99:99.999 --> 00:00.001", "00:00:00,000 --> 99999999999:00:00,000",
+]), max_size=12))  # fmt: skip
+def test_any_lines_are_read_or_refused_in_a_line(lines):
+    check_read_or_refused(lambda: read_captions("a.vtt", "\n".join(lines)))

@@ -1,0 +1,175 @@
+"""Transcripts of every format: the same words, and what is wrong with a file in a line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from monitor.errors import SourceError
+from monitor.stream.beside import check_words
+from monitor.transcripts import Transcript, read_transcript
+from monitor.transcripts.reading import SUFFIXES
+from monitor.transcripts.tables import read_table
+from tests.transcripts.reading import check_read_or_refused
+
+SAID = [("So", 0.2, 0.4), ("it's", 0.4, 0.7), ("gone.", 1.0, 1.31)]
+
+
+def stamp(seconds: float, comma: str = ".") -> str:
+    return f"00:00:{seconds:06.3f}".replace(".", comma)
+
+
+def written(kind: str) -> str:
+    """Those words, each with its time, in a format."""
+    if kind == "vtt":
+        cues = [f"{stamp(b)} --> {stamp(e)}\n{text}\n" for text, b, e in SAID]
+        return "\n".join(["WEBVTT\n", *cues])
+    if kind == "srt":
+        return "\n".join(
+            f"{i}\n{stamp(b, ',')} --> {stamp(e, ',')}\n{text}\n"
+            for i, (text, b, e) in enumerate(SAID, 1)
+        )
+    if kind == "ctm":
+        return "".join(f"talk 1 {b:.3f} {e - b:.3f} {text} 0.9\n" for text, b, e in SAID)
+    if kind == "tsv":
+        return "start\tend\ttext\n" + "".join(f"{b:.3f}\t{e:.3f}\t{t}\n" for t, b, e in SAID)
+    if kind == "words":
+        rows = [{"word": text, "begin": b, "end": e} for text, b, e in SAID]
+        return "\n".join(map(json.dumps, rows))
+    return json.dumps({"words": [{"word": text, "start": b, "end": e} for text, b, e in SAID]})
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-be"])
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_every_format_and_encoding_gives_the_same_words(tmp_path, suffix, encoding):
+    path = tmp_path / f"talk{suffix.upper()}"
+    mark = "\ufeff" if encoding == "utf-16-be" else ""
+    path.write_text(mark + written(suffix[1:]), encoding=encoding)
+    talk = read_transcript(path)
+    assert talk.label == path.name
+    assert not talk.spread
+    assert talk.notices == ()
+    words = talk.words()
+    check_words(words)
+    assert words.texts == tuple(text for text, *_ in SAID)
+    assert words.begins.tolist() == [20, 40, 100]
+    assert words.ends.tolist() == words.known.tolist() == [40, 70, 131]
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "words"),
+    [
+        ("a.txt", b"so", r"a.txt is no transcript: it must be .words, .ctm, .json, .vtt, .srt, .t"),
+        ("a.srt", b"", "a.srt is empty"),
+        ("a.vtt", b" \n\xef\xbb\xbf", "no captions|is empty"),
+        ("a.tsv", b"start\tend\ttext\n", "a.tsv holds no words"),
+        ("a.ctm", b";; nothing\n", "a.ctm holds no words"),
+        ("a.words", b"\n\n", "is empty"),
+        ("a.srt", "1\n00:00:00,000 --> 00:00:01,000\nd\u00e9j\u00e0".encode("cp1252"),
+         "a.srt line 3 is no UTF-8 text: iconv"),
+        ("a.tsv", "0\t1\tso".encode("utf-16-le"), "a.tsv is no text"),
+        ("a.words", bytes(range(256)), "a.words line 2 is no UTF-8|is no text"),
+        ("none.vtt", None, "cannot read the words of none.vtt: No such file"),
+    ],
+)  # fmt: skip
+def test_what_is_no_transcript_is_refused_in_a_line(tmp_path, name, data, words):
+    if data is not None:
+        (tmp_path / name).write_bytes(data)
+    with pytest.raises(SourceError, match=words) as told:
+        read_transcript(tmp_path / name)
+    assert "\n" not in str(told.value)
+    assert str(tmp_path) not in str(told.value)
+
+
+def test_a_folder_is_no_transcript(tmp_path):
+    (tmp_path / "a.vtt").mkdir()
+    with pytest.raises(SourceError, match=r"cannot read the words of a\.vtt: Is a directory"):
+        read_transcript(tmp_path / "a.vtt")
+
+
+def test_one_speaker_alone(tmp_path):
+    path = tmp_path / "a.tsv"
+    path.write_text("speaker\tstart\tend\ttext\nann\t0\t1.0\tso be it\nbob\t1.0\t2\tno\n")
+    assert read_transcript(path).speakers == ("ann", "bob")
+    assert read_transcript(path, speaker="bob").words().texts == ("no",)
+    with pytest.raises(SourceError, match=r"a\.tsv has no speaker cy; it names ann, bob"):
+        read_transcript(path, speaker="cy")
+
+
+@pytest.mark.parametrize("head", ["", "start\tend\ttext\n"])
+def test_tables_in_seconds_and_as_whisper_writes_them_in_milliseconds(head):
+    seconds = read_table("a.tsv", f"{head}0.5\t1.5\tso be it\n2\t2.5\tno\n")
+    thousandths = read_table("a.tsv", f"{head}500\t1500\tso be it\n2000\t2500\tno\n")
+    assert [w.begin for w in seconds.said] == [w.begin for w in thousandths.said]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("path,speaker\na,b\n", "line 1 must be start, end, text, with tabs"),
+        ("path\tcorpus\tspeaker\na\tb\tc\n", "line 1: start and end must be numbers"),
+        ("start\tend\ttext\n0.0\t1.0\n", "line 2 must be start, end, text"),
+        ("start\tend\ttext\n0\t1\t" + "so " * 40, "words a second are more than anybody says"),
+        ("start\tend\ttext\n1.0\t0.5\tso\n", "1 of 1 texts have no time, or end before"),
+    ],
+)
+def test_a_table_that_is_no_transcript(text, words):
+    with pytest.raises(SourceError, match=words):
+        read_table("a.tsv", text)
+
+
+def test_times_that_are_not_as_they_should_be_are_told():
+    rows = ["1.0\t2.0\tso be it", "0.0\t1.5\tit is", "3\t2.5\tlost", "4.0\t5.0\tno"]
+    talk = read_table("a.tsv", "\n".join(rows))
+    assert [word.text for word in talk.said] == ["it", "is", "so", "be", "it", "no"]
+    assert [line.partition(": ")[2] for line in talk.notices] == [
+        "1 of 4 texts have no time, or end before they begin; they are left out",
+        "times go back once; its words were put in order",
+        "1 of 3 texts begin before the one before has ended",
+        "5 of 6 words have no times of their own; each has a share of its text's",
+    ]
+
+
+CTM = "a 1 0.1 0.2 so 1 lex ann\na 1 0.3 0.2 uh 1 fp ann\na 1 0.5 0.1 [cough] 1 non-lex ann\n"
+
+
+def test_ctm_of_several_recordings_and_channels(tmp_path):
+    path = tmp_path / "a.ctm"
+    path.write_text(CTM + "b 1 0.1 0.2 no\n;; comment\na 1 * * <ALT_BEGIN>\na 1 2 0.1 <eps>\n")
+    assert read_transcript(path).words().texts == ("so", "uh")
+    assert read_transcript(path).speakers == ("ann",)
+    other = path.rename(tmp_path / "c.ctm")
+    with pytest.raises(SourceError, match=r"c\.ctm is of 2 recordings, a, b; none is c"):
+        read_transcript(other)
+    other.write_text("a A 0.1 0.2 so\na B 0.3 0.2 no\n")
+    assert read_transcript(other).speakers == ("A", "B")
+    other.write_text("a A 0.1 0.2 so\na B 0.3\n")
+    with pytest.raises(SourceError, match=r"c\.ctm line 2 must be recording, channel"):
+        read_transcript(other)
+
+
+@given(st.text(max_size=60), st.sampled_from(SUFFIXES))
+def test_any_text_is_read_or_refused_in_a_line(tmp_path_factory, text, suffix):
+    path = tmp_path_factory.getbasetemp() / f"any{suffix}"
+    path.write_text(text, encoding="utf-8", errors="replace", newline="")
+    check_read_or_refused(lambda: read_transcript(path))
+
+
+def test_the_transcripts_of_real_speech(shared):
+    found = sorted((shared / "speech").rglob("*.tsv")) + sorted(shared.glob("nonnative/*.tsv"))
+    assert len(found) > 300
+    for path in found[::20]:
+        talk = read_transcript(path)
+        assert talk.spread
+        check_words(talk.words())
+        assert np.all(np.diff([word.begin for word in talk.said]) >= 0)
+
+
+def test_a_transcript_of_nobody_has_no_words():
+    assert Transcript("a", ()).words().texts == ()
+    assert Path("a.vtt").suffix in SUFFIXES
