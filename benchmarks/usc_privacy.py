@@ -26,9 +26,10 @@ from typing import Any
 import orjson
 
 from benchmarks.anonymity.excerpts import Excerpt, excerpts
-from benchmarks.anonymity.figures import BITS, ROLES, figures
+from benchmarks.anonymity.figures import figures
 from benchmarks.anonymity.hearing import hear
 from benchmarks.anonymity.systems import RECORDINGS
+from benchmarks.anonymity.tables import kept_table, rank_table
 from monitor.atomic import atomic_write
 from monitor.cli.progress import progress_over
 from monitor.result_cache import ResultCache
@@ -56,10 +57,11 @@ def main() -> None:
     clear = heard(RECORDINGS)
     rows: dict[str, Any] = {}
     for system in asked.systems.split(","):
-        rows[system] = figures(clear, heard(system), asked.tests)
-        print("\n".join(told(system, rows[system])), flush=True)
+        rows[system] = figures(clear, clear if system == RECORDINGS else heard(system), asked.tests)
         with atomic_write(asked.cache / "results.json") as file:
             file.write(orjson.dumps(rows, option=orjson.OPT_INDENT_2))
+    for table in (kept_table(rows), rank_table(rows, "one"), rank_table(rows, "all")):
+        print(f"\n{table}")
 
 
 def described(chosen: list[Excerpt]) -> str:
@@ -68,35 +70,6 @@ def described(chosen: list[Excerpt]) -> str:
         f"N = {len(readers)} readers, {sum(readers.values())} of them with queries of another "
         f"chapter; {len(chosen)} utterances, {sum(e.seconds for e in chosen) / 60:.1f} min"
     )
-
-
-def told(system: str, row: dict[str, Any]) -> list[str]:
-    """Lines of one system."""
-    kept = ("similarity", "phone_error", "pitch_rank_correlation", "pitch_correlation")
-    lines = [
-        f"\n{system}: "
-        + ", ".join(f"{name} {limited(row[name])}" for name in (*kept, "bits_per_second"))
-    ]
-    for name in ROLES:
-        for how, ranks in (("one", row[name]), ("all", row[name]["enrolled"])):
-            p50, p1 = (ranks[f"anonymity.mean_rank_{p}"] for p in ("p50", "p1"))
-            lines.append(
-                f"  {name} ({ranks['roles']}), {how} enrolled: "
-                f"p50 {limited(p50)}, p1 {limited(p1)} (chance {p50['floor']:.2f}, "
-                f"{p1['floor']:.2f}), first {limited(ranks['anonymity.share_rank_at_most_1'])}, "
-                f"of five {limited(ranks['anonymity.share_rank_at_most_5'])}, "
-                f"MeanD {limited(ranks[BITS])} bits; {ranks['tests']} tests, N = {ranks['N']}"
-            )
-    return lines
-
-
-def limited(figure: dict[str, Any]) -> str:
-    """A figure with its limits."""
-    if figure["value"] is None:
-        return "none"
-    if figure["low"] is None:
-        return f"{figure['value']:.2f}"
-    return f"{figure['value']:.2f} [{figure['low']:.2f}, {figure['high']:.2f}]"
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ from monitor.types import FloatArray
 from monitor.utility.comparing import beside, best_lag
 from monitor.utility.edits import edits
 
-__all__ = ["BITS", "KEPT", "ROLES", "figures", "over_readers"]
+__all__ = ["BITS", "KEPT", "NOTHING", "ROLES", "figures", "over_readers"]
 
 ROLES = {
     "linkability": Roles("anonymised", "anonymised"),
@@ -26,6 +26,8 @@ ROLES = {
     "singling out, as described": Roles("original", "anonymised"),
 }
 """By the name that USC gives it."""
+NOTHING = {"linkability": Roles("original", "original")}
+"""Of the recordings themselves."""
 BITS = "srd.mean_bits_model"
 KEPT = (
     "anonymity.mean_rank_p50",
@@ -46,13 +48,14 @@ def figures(
 
     Args:
         clear: the recordings.
-        changed: the same excerpts through the system.
+        changed: the same excerpts through the system; the recordings again, where nothing is.
         tests: L, of each reader.
 
     Returns:
         ``similarity``, ``phone_error``, ``pitch_rank_correlation``, ``pitch_correlation`` and
         ``bits_per_second``, each with ``value``, ``low`` and ``high``; and for each of `ROLES`
-        those of `KEPT` of one reference drawn for each test, and ``enrolled``, of all of them.
+        those of `KEPT`, of ``one`` reference drawn for each test and of ``all`` of them; of the
+        recordings themselves, one pair of roles.
     """
     of = {QUERY: _voices(changed, QUERY), REFERENCE: _voices(changed, REFERENCE)}
     plain = {QUERY: _voices(clear, QUERY), REFERENCE: _voices(clear, REFERENCE)}
@@ -68,11 +71,13 @@ def figures(
     pitch = [(e.speaker, *_pitch(clear[e].pitch, changed[e].pitch)) for e in changed]
     for place, name in ((1, "pitch_rank_correlation"), (2, "pitch_correlation")):
         found[name] = over_readers((p[0], p[place], 1.0) for p in pitch if np.isfinite(p[place]))
-    for name, roles in ROLES.items():
+    for name, roles in (NOTHING if changed is clear else ROLES).items():
         queries = (of if roles.query == "anonymised" else plain)[QUERY]
         references = (of if roles.reference == "anonymised" else plain)[REFERENCE]
-        found[name] = _ranks(rank_tests(queries, references, tests), roles)
-        found[name]["enrolled"] = _ranks(enrolled_matrix(queries, references), roles)
+        found[name] = {
+            "one": _ranks(rank_tests(queries, references, tests), roles),
+            "all": _ranks(enrolled_matrix(queries, references), roles),
+        }
     return found
 
 

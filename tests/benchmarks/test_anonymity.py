@@ -10,6 +10,7 @@ from benchmarks.anonymity.figures import ROLES, figures, over_readers
 from benchmarks.anonymity.hearing import hear, names_of, said
 from benchmarks.anonymity.ranking import enrolled_matrix, rank_tests
 from benchmarks.anonymity.systems import OPUS, RECORDINGS, change
+from benchmarks.anonymity.tables import kept_table, rank_table
 from monitor.evaluation import evaluate
 from monitor.features.ecapa import ENVIRONMENT
 from monitor.result_cache import ResultCache
@@ -110,11 +111,15 @@ def test_what_was_heard_is_kept_and_says_what_was_said(chosen, tmp_path, ecapa, 
     assert 0.4 < row["similarity"]["value"] < 0.95
     assert row["phone_error"]["value"] < 0.9
     assert 5000 < row["bits_per_second"]["value"] < 8000
-    assert set(ROLES) < set(row)
+    assert row["singling out"]["one"]["tests"] == 40
+    table = rank_table({OPUS: row}, "all")
+    assert all(f"| {OPUS} | {name} | {roles.query}, " in table for name, roles in ROLES.items())
     same = figures(found[RECORDINGS], found[RECORDINGS], 20)
     assert same["similarity"]["value"] == pytest.approx(1, abs=1e-5)
     assert same["pitch_rank_correlation"]["value"] == pytest.approx(1)
     assert same["bits_per_second"]["value"] is None
+    assert "| original, original |" in rank_table({RECORDINGS: same}, "one")
+    assert f"| {RECORDINGS} |  | 1.00 " in kept_table({RECORDINGS: same})
 
 
 def test_phones_of_a_transcript():

@@ -1,0 +1,78 @@
+"""Figures of systems as Markdown: what is kept, as USC's Table 1; ranks, as its Table 2."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from benchmarks.anonymity.figures import BITS, ROLES
+
+__all__ = ["kept_table", "limited", "rank_table"]
+
+_KEPT = {
+    "similarity": ("SIM", 2),
+    "phone_error": ("phone error", 2),
+    "pitch_rank_correlation": ("pitch, Spearman", 2),
+    "pitch_correlation": ("pitch, Pearson", 2),
+}
+_RANKS = {
+    "anonymity.mean_rank_p50": "rank p50",
+    "anonymity.mean_rank_p1": "rank p1",
+    "anonymity.share_rank_at_most_1": "P(rank ≤ 1)",
+    "anonymity.share_rank_at_most_5": "P(rank ≤ 5)",
+    BITS: "MeanD, bits",
+}
+
+
+def kept_table(rows: Mapping[str, Mapping[str, Any]]) -> str:
+    """What is left of voice, words and melody, by system."""
+    lines = _head("system", "bits a second", *(label for label, _ in _KEPT.values()))
+    for system, row in rows.items():
+        figures = [limited(row[key], digits) for key, (_, digits) in _KEPT.items()]
+        lines.append(_line(system, limited(row["bits_per_second"], 0), *figures))
+    return "\n".join(lines)
+
+
+def rank_table(rows: Mapping[str, Mapping[str, Any]], enrolled: str) -> str:
+    """Ranks by system and roles.
+
+    Args:
+        rows: figures by system.
+        enrolled: ``"one"`` utterance of everybody, drawn for each test, or ``"all"``.
+    """
+    lines = _head("system", "in USC's words", "queries, references", *_RANKS.values())
+    for system, row in rows.items():
+        for name in ROLES:
+            if name in row:
+                ranks = row[name][enrolled]
+                roles = ranks["roles"].replace(" queries against ", ", ")
+                figures = [limited(ranks[key], 2) if key in ranks else "" for key in _RANKS]
+                lines.append(_line(system, name, roles.removesuffix(" references"), *figures))
+    first = next(iter(rows.values()))
+    ranks = next(first[name] for name in ROLES if name in first)[enrolled]
+    floors = [f"{ranks[key]['floor'] or 0:.2f}" if key in ranks else "" for key in _RANKS]
+    lines.append(_line("nothing known", "", "", *floors))
+    return "\n".join([*lines, "", f"N = {ranks['N']}, {ranks['tests']} tests of each row."])
+
+
+def limited(figure: Mapping[str, Any], digits: int) -> str:
+    """A figure with its limits; empty where there is none.
+
+    Example:
+        >>> limited({"value": 0.5, "low": 0.25, "high": 0.75}, 2)
+        '0.50 [0.25, 0.75]'
+    """
+    if figure["value"] is None:
+        return ""
+    if figure["low"] is None:
+        return f"{figure['value']:.{digits}f}"
+    value, low, high = (f"{figure[key]:.{digits}f}" for key in ("value", "low", "high"))
+    return f"{value} [{low}, {high}]"
+
+
+def _head(*names: str) -> list[str]:
+    return [_line(*names), "| " + " | ".join(["---"] * len(names)) + " |"]
+
+
+def _line(*cells: str) -> str:
+    return "| " + " | ".join(cells) + " |"
