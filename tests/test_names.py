@@ -210,7 +210,15 @@ NAMES = {
         "enrol",
         "score",
     ],
-    "monitor.transcripts": ["SaidWord", "Transcript", "read_transcript"],
+    "monitor.transcripts": [
+        "Coverage",
+        "SaidWord",
+        "Transcript",
+        "WordPipe",
+        "coverage_of",
+        "lines_from",
+        "read_transcript",
+    ],
     "monitor.types": [
         "AnyArray",
         "Block",

@@ -7,14 +7,28 @@ from typing import TYPE_CHECKING
 from monitor.lazy import lazily
 
 if TYPE_CHECKING:
+    from monitor.transcripts.coverage import Coverage, coverage_of
+    from monitor.transcripts.live import WordPipe, lines_from
     from monitor.transcripts.reading import read_transcript
     from monitor.transcripts.transcript import SaidWord, Transcript
 
-__all__ = ["SaidWord", "Transcript", "read_transcript"]
+__all__ = [
+    "Coverage",
+    "SaidWord",
+    "Transcript",
+    "WordPipe",
+    "coverage_of",
+    "lines_from",
+    "read_transcript",
+]
 
 _HOMES = {
+    "Coverage": "coverage",
     "SaidWord": "transcript",
     "Transcript": "transcript",
+    "WordPipe": "live",
+    "coverage_of": "coverage",
+    "lines_from": "live",
     "read_transcript": "reading",
 }
 

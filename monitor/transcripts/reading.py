@@ -38,7 +38,8 @@ def read_transcript(path: str | os.PathLike[str], *, speaker: str | None = None)
 
     Args:
         path: JSON lines (``.words``), CTM (``.ctm``), JSON of Whisper's programs (``.json``),
-            captions (``.vtt``, ``.srt``), or a table (``.tsv``).
+            captions (``.vtt``, ``.srt``), or a table (``.tsv``); ``-`` reads JSON lines from
+            standard input, to its end.
         speaker: take the words of this one alone; None takes all.
 
     Raises:
@@ -55,7 +56,7 @@ def read_transcript(path: str | os.PathLike[str], *, speaker: str | None = None)
         (('well',), array([31]), array([52]))
     """
     path = Path(path)
-    reader = _READERS.get(path.suffix.lower())
+    reader = read_word_lines if str(path) == "-" else _READERS.get(path.suffix.lower())
     if reader is None:
         raise SourceError(f"{file_name(path)} is no transcript: it must be {', '.join(SUFFIXES)}")
     transcript = reader(file_name(path), read_text(path, mends=reader is read_whisper))

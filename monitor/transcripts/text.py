@@ -22,7 +22,7 @@ def read_text(path: Path, *, mends: bool = False) -> str:
     r"""The text of a file: UTF-8, or UTF-16 that says so by its first bytes.
 
     Args:
-        path: the file.
+        path: the file; ``-`` is standard input, to its end.
         mends: whether the reader of the text puts letters together that were cut within their
             bytes; such bytes are then surrogates, as of the error handler ``surrogateescape``.
 
@@ -37,13 +37,14 @@ def read_text(path: Path, *, mends: bool = False) -> str:
         ...     read_text(path)
         'café'
     """
-    label = file_name(path)
+    label, piped = file_name(path), str(path) == "-"
     try:
-        if path.stat().st_size > _MOST_BYTES:
-            raise SourceError(f"{label} is too large for a transcript")
-        data = path.read_bytes()
+        with open(0, "rb", closefd=False) if piped else path.open("rb") as file:
+            data = file.read(_MOST_BYTES + 1)
     except OSError as error:
         raise SourceError(f"cannot read the words of {label}: {error.strerror}") from None
+    if len(data) > _MOST_BYTES:
+        raise SourceError(f"{label} is too large for a transcript")
     encoding = next((name for mark, name in _MARKS.items() if data.startswith(mark)), "utf-8")
     try:
         text = data.decode(encoding, "surrogateescape" if mends else "strict")

@@ -79,6 +79,19 @@ class Transcript:
             raise SourceError(f"{self.label} has no speaker {printable(speaker)}; it names {named}")
         return replace(self, said=tuple(word for word in self.said if word.speaker == speaker))
 
+    def beyond(self, seconds: float) -> str:
+        """What lies after the end of a recording of that length, in a line; empty for nothing.
+
+        Example:
+            >>> said = SaidWord("so", 9.0, 9.2, 9.2), SaidWord("no", 70.0, 71.0, 71.0)
+            >>> talk = Transcript("talk.vtt", said)
+            >>> talk.beyond(60.0), talk.beyond(80.0)
+            ('talk.vtt: 1 of 2 words lie after the end of the recording (60 s)', '')
+        """
+        late = sum(word.begin >= seconds for word in self.said)
+        what = f"{late} of {len(self.said)} words lie after the end of the recording"
+        return f"{self.label}: {what} ({seconds:.4g} s)" if late else ""
+
     def words(self) -> Words:
         """The words on the clock of the program, in the order in which they were known."""
         rows = sorted((_ticks(word) for word in self.said), key=lambda row: row[2])

@@ -1,4 +1,4 @@
-"""Transcripts as JSON lines: one word a line (`.words`)."""
+"""Transcripts as JSON lines: one word a line (`.words`), also while they are said."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ from typing import Any
 
 from monitor.errors import SourceError
 from monitor.safe_text import printable
+from monitor.transcripts.cues import spread_words
+from monitor.transcripts.gathering import LATEST_SECONDS
 from monitor.transcripts.text import lines_of
 from monitor.transcripts.transcript import SaidWord, Transcript
+from monitor.transcripts.whisper import segment_cues
 
-__all__ = ["parse_word", "read_word_lines"]
-
-_LATEST = 1e6  # seconds: eleven days
+__all__ = ["parse_line", "read_word_lines"]
 
 
 def read_word_lines(label: str, text: str) -> Transcript:
@@ -20,7 +21,8 @@ def read_word_lines(label: str, text: str) -> Transcript:
 
     A line is ``{"word": "well", "begin": 0.31, "end": 0.52, "known": 1.2, "speaker": "ann"}``,
     seconds from the start of the recording. ``known`` is when whoever recognised the word had it;
-    left out, it was known when it ended. ``speaker`` may be left out too.
+    left out, it was known when it ended. ``speaker`` may be left out too, and ``begin`` may be
+    called ``start``. A line may also be a segment, as Whisper's JSON has it.
 
     Raises:
         SourceError: a line of it is malformed.
@@ -31,27 +33,44 @@ def read_word_lines(label: str, text: str) -> Transcript:
         ('well', 0.52)
     """
     said = [
-        parse_word(f"{label} line {number}", line)
+        word
         for number, line in enumerate(lines_of(text), 1)
-        if line.strip()
+        for word in parse_line(f"{label} line {number}", line)
     ]
     return Transcript(label, tuple(sorted(said, key=lambda word: (word.begin, word.end))))
 
 
-def parse_word(where: str, line: str) -> SaidWord:
-    """One line of such a file.
+def parse_line(where: str, line: str | bytes) -> list[SaidWord]:
+    """The words of one such line; none of an empty one, nor of what a recogniser still revises.
 
     Raises:
         SourceError: it is malformed; the message begins with ``where``.
+
+    Example:
+        >>> found = parse_line("line 1", '{"start": 1, "end": 2, "text": "so it goes"}')
+        >>> [word.text for word in found], found[0].known
+        (['so', 'it', 'goes'], 2.0)
     """
+    if not line.strip():
+        return []
     try:
         found: Any = json.loads(line)
     except (ValueError, RecursionError):
         found = None
-    if not isinstance(found, dict) or not isinstance(found.get("word"), str):
-        raise SourceError(f'{where}: must be {{"word": TEXT, "begin": SECONDS, "end": SECONDS}}')
-    times: list[Any] = [found.get("begin"), found.get("end"), found.get("known", found.get("end"))]
-    if not all(type(each) in (int, float) and 0 <= each < _LATEST for each in times):
+    if isinstance(found, dict):
+        if isinstance(found.get("word"), str):
+            return [_word(where, found)]
+        if found.keys() & {"segments", "words", "result", "text"}:
+            return _segments(where, found)
+        if found.keys() == {"partial"}:  # Vosk's, of what it has not yet made up its mind on
+            return []
+    raise SourceError(f'{where}: must be {{"word": TEXT, "begin": SECONDS, "end": SECONDS}}')
+
+
+def _word(where: str, found: dict[str, Any]) -> SaidWord:
+    begin, end = found.get("begin", found.get("start")), found.get("end")
+    times: list[Any] = [begin, end, found.get("known", end)]
+    if not all(type(each) in (int, float) and 0 <= each < LATEST_SECONDS for each in times):
         raise SourceError(f"{where}: begin, end and known must be seconds")
     begin, end, known = map(float, times)
     if not begin < end <= known:
@@ -60,3 +79,13 @@ def parse_word(where: str, line: str) -> SaidWord:
     if not isinstance(speaker, str):
         raise SourceError(f"{where}: speaker must be a text")
     return SaidWord(found["word"], begin, end, known, printable(speaker.strip()))
+
+
+def _segments(where: str, found: dict[str, Any]) -> list[SaidWord]:
+    rows = found.get("segments", [found])
+    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+        raise SourceError(f"{where}: its segments are no list of texts with times")
+    cues = [cue for cue in segment_cues(rows) if cue.text.strip()]
+    if not all(0 <= cue.begin <= cue.end < LATEST_SECONDS for cue in cues):
+        raise SourceError(f"{where}: its words have no time, or end before they begin")
+    return [word for cue in cues for word in spread_words(cue)]

@@ -1,0 +1,110 @@
+"""Whether a transcript is of the recording that it lies beside: where its words are, is speech."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import fft
+
+from monitor.types import TICKS_PER_SECOND, BoolArray, FloatArray, Words
+
+__all__ = ["Coverage", "coverage_of"]
+
+_BIN_TICKS = 10
+_NEAR_SECONDS = 5.0  # a transcript moved by less is still much the same
+_ENOUGH_PLACES = 100
+_DOUBTFUL = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """How the words of a transcript lie in the speech of a recording.
+
+    Attributes:
+        in_speech: share of the words' time in which there is speech.
+        covered: share of the speech in which there are words.
+        as_well: share of the places to which the transcript could be moved along the recording
+            where it would lie in speech as well as it does; of another recording's transcript it is
+            anything from 0 to 1, of this one's near 0. None where that tells nothing: words or
+            speech without pauses, or less than some twenty seconds.
+    """
+
+    in_speech: float
+    covered: float
+    as_well: float | None
+
+    @property
+    def doubtful(self) -> bool:
+        """Whether the words fit the speech no better than those of another recording might."""
+        return self.as_well is not None and self.as_well > _DOUBTFUL
+
+    def sentence(self, label: str) -> str:
+        """All of it in a line, for people.
+
+        Example:
+            >>> print(Coverage(0.62, 0.7, 0.4).sentence("talk.vtt"))
+            talk.vtt: 62 % of its words' time is speech, and 70 % of the speech has words; moved to
+            another place it would fit as well in 40 % of them: is it of another recording?
+        """
+        shares = f"{self.in_speech:.0%} of its words' time is speech, and {self.covered:.0%} of"
+        line = f"{label}: {shares} the speech has words".replace("%", " %")
+        if self.doubtful:
+            places = f"{self.as_well:.0%}".replace("%", " %")
+            moved = f"moved to another place it would fit as well in {places} of them"
+            return f"{line}; {moved}: is it of another recording?"
+        if self.as_well is None:
+            return f"{line}; by so few pauses nobody can tell whether it is of this recording"
+        return line
+
+
+def coverage_of(words: Words, speech: BoolArray) -> Coverage:
+    """How the words of a transcript lie in the speech of a recording.
+
+    Args:
+        words: their begins and ends, in ticks of the recording.
+        speech: shape (ticks,), the decisions of the voice activity detector.
+
+    Example:
+        >>> begins = np.arange(0, 6000, 200)
+        >>> words = Words(("so",) * 30, begins, begins + 90, begins + 90)
+        >>> speech = np.arange(6000) % 200 < 120
+        >>> found = coverage_of(words, speech)
+        >>> found.in_speech, found.covered
+        (1.0, 0.75)
+    """
+    ticks = max(speech.size, int(words.ends.max(initial=0)))
+    steps = np.zeros(ticks + 1, np.int64)
+    np.add.at(steps, words.begins, 1)
+    np.add.at(steps, words.ends, -1)
+    said = np.cumsum(steps[:-1]) > 0
+    heard = np.zeros(ticks, np.bool_)
+    heard[: speech.size] = speech
+    return Coverage(
+        _share(said & heard, said),
+        _share(said & heard, heard),
+        _as_well(said[: speech.size], speech),
+    )
+
+
+def _as_well(said: BoolArray, speech: BoolArray) -> float | None:
+    """Share of the circular shifts, but for small ones, that overlap speech as much as none."""
+    a, b = _binned(said), _binned(speech)
+    near = round(_NEAR_SECONDS * TICKS_PER_SECOND / _BIN_TICKS)
+    if a.size < 2 * near + _ENOUGH_PLACES or min(np.ptp(a), np.ptp(b)) == 0:
+        return None
+    overlap = fft.irfft(fft.rfft(a) * np.conj(fft.rfft(b)), a.size)
+    far = overlap[near : a.size - near + 1]
+    if np.ptp(far) < 1e-6 * a.size:
+        return None
+    return float(np.mean(far >= overlap[0] - 1e-6))
+
+
+def _share(part: BoolArray, whole: BoolArray) -> float:
+    return float(part.sum()) / max(int(whole.sum()), 1)
+
+
+def _binned(mask: BoolArray) -> FloatArray:
+    whole = mask.size // _BIN_TICKS
+    made: FloatArray = mask[: whole * _BIN_TICKS].reshape(whole, _BIN_TICKS).mean(axis=1)
+    return made

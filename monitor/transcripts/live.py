@@ -1,0 +1,162 @@
+"""Words that come while they are said: JSON lines of a recogniser, through a pipe."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from queue import Empty, Full, Queue
+from threading import Event, Thread
+
+import numpy as np
+
+from monitor.errors import SourceError
+from monitor.managed import Managed
+from monitor.transcripts.transcript import SaidWord, Transcript
+from monitor.transcripts.word_lines import parse_line
+from monitor.types import Words
+
+__all__ = ["WordPipe", "lines_from"]
+
+_MOST_WAITING = 10_000  # lines; then the recogniser has to wait
+_MOST_TOLD = 5  # malformed lines
+_WAIT_SECONDS = 0.1
+_MOST_BYTES = 1_000_000  # of a line
+
+
+class WordPipe(Managed):
+    r"""Reads lines of words on a thread of its own, so that nobody waits for a recogniser.
+
+    A line is a word, as in a `.words` file, or a segment as Whisper's JSON has it. Words may come
+    late: one counts from when it is taken, or from its own ``known`` where that is later still. A
+    malformed line is named and left out.
+
+    Args:
+        lines: texts or UTF-8, as they come; `lines_from` gives those of a file descriptor.
+        speaker: take the words of this one alone; None takes all.
+        label: what to call it in front of a person.
+        told: called with a line for people, by whoever takes words.
+
+    Attributes:
+        label: what it is called.
+        count: words that were taken.
+        malformed: lines that were left out.
+        speakers: those that were named so far.
+
+    Example:
+        >>> with WordPipe(['{"word": "well", "begin": 0.31, "end": 0.52}']) as pipe:
+        ...     pipe.wait()
+        ...     words = pipe.take(300)
+        >>> words.texts, words.ends, words.known
+        (('well',), array([52]), array([300]))
+    """
+
+    def __init__(
+        self,
+        lines: Iterable[bytes | str],
+        *,
+        speaker: str | None = None,
+        label: str = "-",
+        told: Callable[[str], object] = lambda _: None,
+    ) -> None:
+        self.label, self.count, self.malformed = label, 0, 0
+        self.speakers: tuple[str, ...] = ()
+        self._speaker, self._told = speaker, told
+        self._lines = lines
+        self._queue: Queue[list[SaidWord] | str] = Queue(_MOST_WAITING)
+        self._stopped, self._over = Event(), Event()
+        # it may wait for a line for ever, and must not keep the program from ending
+        self._thread = Thread(target=self._read, name="words", daemon=True)
+
+    def __enter__(self) -> WordPipe:
+        self._thread.start()
+        return self
+
+    def close(self) -> None:
+        """Take no more words; what has come and was not taken is dropped."""
+        self._stopped.set()
+
+    @property
+    def over(self) -> bool:
+        """Whether the pipe has ended and all of it was taken."""
+        return self._over.is_set() and self._queue.empty()
+
+    def wait(self, seconds: float | None = None) -> None:
+        """Wait until the pipe has ended, or for so long."""
+        self._over.wait(seconds)
+
+    def take(self, tick: int, recording: int = 0) -> Words | None:
+        """The words that came since the last time; None for none.
+
+        Args:
+            tick: how much of the recording has been heard; what counted before counts now.
+            recording: which recording of the stream.
+        """
+        said: list[SaidWord] = []
+        try:
+            while True:
+                found = self._queue.get_nowait()
+                if isinstance(found, str):
+                    self._tell(found)
+                else:
+                    said += found
+        except Empty:
+            pass
+        named = [word.speaker for word in said if word.speaker]
+        self.speakers = tuple(dict.fromkeys([*self.speakers, *named]))
+        said = [word for word in said if self._speaker in (None, word.speaker)]
+        if not said:
+            return None
+        self.count += len(said)
+        words = Transcript(self.label, tuple(said)).words()
+        return Words(
+            words.texts, words.begins, words.ends, np.maximum(words.known, tick), recording
+        )
+
+    def _tell(self, line: str) -> None:
+        self.malformed += 1
+        if self.malformed <= _MOST_TOLD:
+            self._told(f"{line}; it is left out")
+        elif self.malformed == _MOST_TOLD + 1:
+            self._told(f"{self.label}: more malformed lines are left out")
+
+    def _read(self) -> None:
+        try:
+            for number, line in enumerate(self._lines, 1):
+                found: list[SaidWord] | str
+                try:
+                    found = parse_line(f"{self.label} line {number}", line)
+                except SourceError as error:
+                    found = str(error)
+                if found and not self._waits(found):
+                    return
+        except OSError as error:
+            self._waits(f"{self.label}: no more words can be read ({error.strerror})")
+        finally:
+            self._over.set()
+
+    def _waits(self, found: list[SaidWord] | str) -> bool:
+        """Put it where it waits to be taken; False once nobody takes any."""
+        while not self._stopped.is_set():
+            try:
+                self._queue.put(found, timeout=_WAIT_SECONDS)
+            except Full:
+                continue
+            return True
+        return False
+
+
+def lines_from(descriptor: int) -> Iterator[bytes]:
+    """The lines of a pipe as they come; read without buffers that a dying program would lock.
+
+    Args:
+        descriptor: of the file, such as ``sys.stdin.fileno()``.
+    """
+    kept = b""
+    while data := os.read(descriptor, 65_536):
+        *lines, kept = (kept + data).split(b"\n")
+        yield from lines
+        if len(kept) > _MOST_BYTES:
+            yield kept
+            kept = b""
+    if kept:
+        yield kept

@@ -1,0 +1,159 @@
+"""Words through a pipe while they are said."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import time
+
+import numpy as np
+import pytest
+
+from monitor.errors import SourceError
+from monitor.stream.beside import check_words
+from monitor.transcripts import WordPipe, lines_from
+from monitor.transcripts.word_lines import parse_line, read_word_lines
+
+
+def line(word: str, begin: float, **more: object) -> str:
+    return json.dumps({"word": word, "begin": begin, "end": begin + 0.2, **more})
+
+
+def test_late_words_count_when_they_are_taken_and_early_ones_when_they_are_known():
+    with WordPipe([line("so", 1.0), line("be", 0.5, known=9.0), line("it", 0.1)]) as pipe:
+        pipe.wait()
+        words = pipe.take(300, recording=2)
+        assert words is not None
+        check_words(words)
+        assert words.texts == ("it", "so", "be")
+        assert words.known.tolist() == [300, 300, 900]
+        assert words.recording == 2
+        assert (pipe.count, pipe.over) == (3, True)
+        assert pipe.take(400) is None
+
+
+def test_a_word_that_ends_after_now_is_known_when_it_ends():
+    with WordPipe([line("so", 5.0)]) as pipe:
+        pipe.wait()
+        words = pipe.take(300)
+    assert words is not None
+    check_words(words)
+    assert words.known.tolist() == [520]
+
+
+def test_segments_of_whisper_and_speakers():
+    rows = [
+        json.dumps({"start": 0, "end": 2, "text": "so be it", "speaker": "ann"}),
+        json.dumps({"segments": [{"start": 2, "end": 3, "text": "no", "speaker": "bob"}]}),
+        json.dumps({"result": [{"word": "vosk", "start": 3, "end": 4, "conf": 1}], "text": "vosk"}),
+        json.dumps({"partial": "not y"}),
+        "",
+    ]
+    with WordPipe([*rows, line("yes", 4.0, speaker="ann")], speaker="ann") as pipe:
+        pipe.wait()
+        words = pipe.take(0)
+        assert words is not None
+        assert words.texts == ("so", "be", "it", "yes")
+        assert words.known.tolist() == [200, 200, 200, 420]
+        assert pipe.speakers == ("ann", "bob")
+        assert pipe.malformed == 0
+
+
+def test_malformed_lines_are_named_and_left_out():
+    told: list[str] = []
+    bad: list[bytes | str] = [
+        "no json",
+        "[]",
+        b"\xff\xfe",
+        '{"text": "so"}',
+        '{"word": "a", "begin": 2, "end": 1}',
+    ]
+    with WordPipe([line("so", 1.0), *bad, *bad, line("it", 2.0)], told=told.append) as pipe:
+        pipe.wait()
+        words = pipe.take(500)
+    assert words is not None
+    assert words.texts == ("so", "it")
+    assert pipe.malformed == 10
+    assert len(told) == 6
+    assert told[0] == '- line 2: must be {"word": TEXT, "begin": SECONDS, "end": SECONDS}; it is ' \
+                      "left out"  # fmt: skip
+    assert told[3].startswith("- line 5: its words have no time")
+    assert told[-1] == "-: more malformed lines are left out"
+    assert all("\n" not in each for each in told)
+
+
+def test_a_pipe_of_a_process_is_read_as_it_comes():
+    reads, writes = os.pipe()
+    with WordPipe(lines_from(reads)) as pipe:
+        os.write(writes, line("so", 1.0).encode()[:9])
+        assert pipe.take(100) is None
+        os.write(writes, line("so", 1.0).encode()[9:] + b"\r\n" + line("it", 2.0).encode())
+        words = None
+        for _ in range(200):
+            if (words := pipe.take(200)) is not None:
+                break
+            time.sleep(0.01)
+        assert words is not None
+        assert words.texts == ("so",)
+        assert not pipe.over
+        os.close(writes)  # the last line has no end
+        pipe.wait(5.0)
+        last = pipe.take(300)
+        assert last is not None
+        assert last.texts == ("it",)
+        assert pipe.over
+    os.close(reads)
+
+
+def test_a_line_without_end_is_not_kept_whole():
+    reads, writes = os.pipe()
+
+    def flood() -> None:
+        for _ in range(70):
+            os.write(writes, b"x" * 60_000)
+        os.close(writes)
+
+    thread = threading.Thread(target=flood)
+    thread.start()
+    longest = max(map(len, lines_from(reads)))
+    thread.join()
+    os.close(reads)
+    assert longest < 1_200_000
+
+
+def test_a_recogniser_that_nobody_hears_waits_and_lets_go():
+    made = 0
+
+    def endless():
+        nonlocal made
+        while True:
+            made += 1
+            yield line("so", 1.0)
+
+    pipe = WordPipe(endless())
+    with pipe:
+        pipe.wait(0.3)
+    pipe.wait(5.0)
+    before = made
+    pipe.wait(0.1)
+    assert made == before <= 10_002
+
+
+@pytest.mark.parametrize("late", [0, 130])
+def test_a_word_taken_at_any_tick_can_be_heard(late):
+    with WordPipe([line("a", 0.31 * i) for i in range(50)]) as pipe:
+        pipe.wait()
+        words = pipe.take(late)
+    assert words is not None
+    check_words(words)
+    assert np.all(words.known >= late)
+
+
+def test_a_file_may_hold_segments_too():
+    talk = read_word_lines("a.words", '{"start": 1, "end": 2, "text": "so it goes"}\n')
+    assert talk.spread
+    with pytest.raises(SourceError, match="line 1: its segments are no list"):
+        parse_line("line 1", '{"segments": 3}')
+    with pytest.raises(SourceError, match="speaker must be a text"):
+        parse_line("line 1", line("so", 1.0, speaker=3))
