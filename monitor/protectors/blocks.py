@@ -11,6 +11,7 @@ import numpy as np
 from monitor.errors import SourceError, StoreError
 from monitor.features.bad_samples import BadSamples
 from monitor.features.blocks import columns_of
+from monitor.protectors.declared import Declared
 from monitor.protectors.registry import make
 from monitor.protectors.utterance import Utterance
 from monitor.types import Block, FloatArray
@@ -40,6 +41,9 @@ class ProtectedBlocks:
     Attributes:
         latency_seconds: by how much what comes out may lag behind; None where nothing comes before
             a recording is over.
+        declared: what the method promises of each window (`monitor.protectors.declared`); None
+            where it promises nothing.
+        channels_heard: how many channels are protected, as far as anything was heard.
 
     Raises:
         UsageError: the method makes no sense.
@@ -63,7 +67,10 @@ class ProtectedBlocks:
         self._method, self._labels = method, tuple(labels)
         self._speaker, self._channel = speaker, channel
         self._given, self._seed = seed, secrets.randbits(128) if seed is None else seed
-        latency = make(method, self._utterance(_ANY_RATE, 0, 0)).latency_samples
+        any_rate = make(method, self._utterance(_ANY_RATE, 0, 0))
+        self.declared: Declared | None = getattr(any_rate, "declares", None)
+        self.channels_heard = 1
+        latency = any_rate.latency_samples
         self.latency_seconds = None if latency is None else latency / _ANY_RATE
 
     def __call__(self, items: Iterable[object]) -> Iterator[Block]:
@@ -78,6 +85,7 @@ class ProtectedBlocks:
                 continue
             columns = columns_of(item, None if self._channel is None else self._channel - 1)
             key = item.recording, int(item.rate), columns.shape[1]
+            self.channels_heard = max(self.channels_heard, key[2])
             if current is None or current.key != key:
                 if current is not None:
                     yield current.end()

@@ -10,7 +10,7 @@ from monitor.evaluation.accounting.account import Spent
 from monitor.maths.composition import advanced, basic, optimal
 from monitor.maths.privacyloss import DELTA
 
-__all__ = ["EVERYBODY_BITS", "Promise", "empty_after", "promises"]
+__all__ = ["EVERYBODY_BITS", "Promise", "empty_after", "promises", "spent_on"]
 
 EVERYBODY_BITS = 33.0
 """Enough to tell one person from all others alive: 2 ** 33 is more than 8 billion."""
@@ -61,17 +61,27 @@ def promises(
         (5.0, 7.2, False)
     """
     return [
-        Promise(
-            speaker, epsilon, delta, seconds,
-            Spent(
-                count,
-                basic(epsilon, count),
-                advanced(epsilon, count, delta),
-                optimal(epsilon, count, delta),
-            ),
-        )
+        Promise(speaker, epsilon, delta, seconds, spent_on(epsilon, count, delta))
         for speaker, (count, seconds) in frames.items()
-    ]  # fmt: skip
+    ]
+
+
+def spent_on(epsilon: float, count: int, delta: float, *, optimal_of: int | None = None) -> Spent:
+    """What so many frames spend, by each composition.
+
+    Args:
+        epsilon: of one frame, nats.
+        count: of frames.
+        delta: of the advanced and the optimal composition.
+        optimal_of: as many frames or more, whose optimal composition is a bound for fewer, too.
+
+    Example:
+        >>> spent_on(0.5, 10, 1e-4, optimal_of=12).optimal_nats
+        5.0
+    """
+    least = optimal(epsilon, count if optimal_of is None else optimal_of, delta)
+    whole = basic(epsilon, count)
+    return Spent(count, whole, advanced(epsilon, count, delta), min(whole, least))
 
 
 def empty_after(epsilon: float) -> int:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from monitor.records.declared import DECLARED_READING
 from monitor.records.keys import (
     COUNT,
     FIGURE,
@@ -243,6 +244,19 @@ READING = Record(
             "of whoever learns most (`bits_by`, `evidence_by`), `at_least` where any evidence was "
             "cut, and `speech`, the seconds of it in the protected audio",
             lambda reading: None if reading.protected is None else protected_record(reading),
+            required=False,
+            sparse=True,
+        ),
+        Key(
+            "declared",
+            DECLARED_READING,
+            "only where `start` has `declared`: what is promised of all that was heard so far, "
+            "whoever attacks: `windows` so far, what their epsilons come to by `basic_nats`, "
+            "`advanced_nats` (null where it is no better) and `optimal_nats` composition, "
+            "`most_bits`, the evidence that no attacker exceeds (basic / ln 2), and whether that "
+            "is `empty`: 33 bits or more, which tell one person from all others alive. The other "
+            "figures are measured, with the attackers that were tried",
+            lambda _: None,  # the run knows it, not the reading
             required=False,
             sparse=True,
         ),

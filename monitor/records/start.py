@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from monitor.records.declared import DECLARED_START
 from monitor.records.keys import (
     COUNT,
     FIGURE,
@@ -217,6 +218,15 @@ START = Record(
             "(`latency_seconds`; null: until a recording is over), and by what each of the "
             "`attackers` knows, `support_bits` and the `fingerprint` of population and law: "
             '`"ignorant"` has not enrolled protected speech, `"lazy-informed"` has',
+            required=False,
+        ),
+        Key(
+            "declared",
+            DECLARED_START,
+            "only where a protector, or noise on frames, promises anything: the `mechanism`, its "
+            "`epsilon_nats` for each window of `window_seconds`, the `delta` of the optimal and "
+            "the advanced composition, and after how many windows nothing is promised any more "
+            "(`empty_after`)",
             required=False,
         ),
     ),

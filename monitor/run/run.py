@@ -17,6 +17,7 @@ from monitor.managed import Managed
 from monitor.protocols import AlertAction, AlertRule, LiveSource, Sink, Source, Stateful
 from monitor.run.files import LedgerFile, LogFile, Unfinished
 from monitor.run.pace import heard_ahead, shedding_load
+from monitor.run.promised import Promised
 from monitor.run.protection import ProtectedSide, Protection
 from monitor.run.resuming import configuration_of
 from monitor.run.rules import fit_rules
@@ -143,6 +144,7 @@ class Run(Managed):
         self._checkpoint: Checkpoint | None = None
         self._side: ProtectedSide | None = None
         self._crossings: Crossings | None = None
+        self._promised: Promised | None = None
         self._stopped = self._goes_on = False
         self.actions: list[AlertAction] = []
         self.sinks: list[Sink] = []
@@ -190,6 +192,10 @@ class Run(Managed):
             start["protected"] = self._side.record()
             start["notices"] += self._side.notices()
             self._crossings = Crossings(start)
+        self._promised = Promised.of_run(self.monitor, self._side)
+        if self._promised is not None:
+            start["declared"] = self._promised.record
+            start["notices"].append(self._promised.notice)
         self.rules = list(rules(self.monitor) if callable(rules) else rules)
         fit_rules(self.rules, self.actions, start)
         if self._ledger_file is not None:
@@ -317,6 +323,8 @@ class Run(Managed):
             record = record_of(event, self._labels, self.monitor.on_change)
             if live is not None and isinstance(event, Reading):
                 record["lag"] = live.behind_seconds(event.seconds)
+            if self._promised is not None and isinstance(event, Reading):
+                record["declared"] = self._promised.of(record)
             for each in self._give(record, self.monitor.recordings.number):
                 if self._until is not None and each["type"] == "alert" and self._until(each):
                     ended_by = ended_by or each["rule"]

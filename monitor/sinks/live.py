@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
+from monitor.declared_words import promise_now
 from monitor.phrases import clock_time, enrolment, plural
 from monitor.protected_words import attacker_of, protected_figure
 from monitor.protocols import ThresholdForecast
@@ -126,6 +127,7 @@ class LiveView(TerminalSink):
         if self.protected:
             who = attacker_of(reading, self.field)
             parts.append(protected_now(reading, self.field) + (f", to {who}" if who else ""))
+        parts += [text for text in (promise_now(reading),) if text]
         if self.field != "bits":
             parts.append(f"among the {self.enrolled or 'few'} enrolled {among_enrolled(reading)}")
         if (peak := reading.get("peak_bits")) is not None:
@@ -166,7 +168,7 @@ class LiveView(TerminalSink):
             below.append(Text(f" {self._others}", "yellow"))
         above = [
             *(self._banner(), self._shown_first(), *self._crowd_lines(width)),
-            *(*self._protected_lines(width), self._state()),
+            *(*self._protected_lines(width), *self._promise_lines(), self._state()),
         ]
         room = height - 3 - len(above) - len(below)  # the cursor's line, the axis and the legend
         blank = [Text("")] if room > 8 else []

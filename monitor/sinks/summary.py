@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
+from monitor.declared_words import composed_in_words, promise_now
 from monitor.phrases import another_voice, clock_time, enrolment, plural, voice_since
 from monitor.protected_words import attacker_of, bought_cells, fewer_in_words, protected_figure
 from monitor.sinks.in_words import (
@@ -42,7 +43,10 @@ def print_summary(records: Sequence[Mapping[str, Any]]) -> None:
         return
     start = next((r for r in records if r["type"] == "start"), {})
     table = Table(box=None, show_header=False, pad_edge=False)
-    rows = _bits(last, start, _begun(records)), _protected(last, start), _rest(last, records)
+    rows = (
+        _bits(last, start, _begun(records)), _protected(last, start), _promised(last, start),
+        _rest(last, records),
+    )  # fmt: skip
     for label, value in chain(*rows):
         table.add_row(Text(label, style="dim"), Text(value))
     console.print(table)
@@ -78,6 +82,15 @@ def _protected(last: Mapping[str, Any], start: Mapping[str, Any]) -> list[tuple[
     if len(rows) == 4 and rows[1] == rows[3]:
         del rows[1]
     return rows
+
+
+def _promised(last: Mapping[str, Any], start: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """What is promised of all of it, whoever attacks."""
+    said = promise_now(last)
+    if not said:
+        return []
+    name = clean((start.get("declared") or {}).get("mechanism", ""), 14)
+    return [(name, said), ("that is", composed_in_words(start, last))]
 
 
 def _print_bought(console: Console, records: Sequence[Mapping[str, Any]]) -> None:

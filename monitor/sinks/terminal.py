@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from monitor.declared_words import promise_now
 from monitor.phrases import clock_time, plural
 from monitor.protected_words import attacker_of
 from monitor.sinks.in_words import bits_now, clean, number, protected_now, speed_text
@@ -103,6 +104,8 @@ class ReplayProgress(TerminalSink):
         if self.protected:
             who = attacker_of(self.reading, self.field)
             parts.append(protected_now(self.reading, self.field) + (f", to {who}" if who else ""))
+        if said := promise_now(self.reading):
+            parts.append(said)
         return ", ".join(parts)
 
     def _last_words(self) -> str:

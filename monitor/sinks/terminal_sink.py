@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from monitor.crowds import axis_top
+from monitor.declared_words import promise_now
 from monitor.phrases import (
     another_voice,
     clock_time,
@@ -243,6 +244,15 @@ class TerminalSink:
         if bought := self._bought(width):
             lines.append(Text(f" {bought}"))
         return lines
+
+    def _promise_lines(self) -> list[Text]:
+        """What is promised of all that was heard so far, whoever attacks."""
+        from rich.text import Text
+
+        said = promise_now(self.reading)
+        if not said:
+            return []
+        return [Text(f" {said}", "yellow" if self.reading["declared"]["empty"] else "")]
 
     def _bought(self, width: int) -> str:
         """Seconds bought so far, of the figure that is shown: as many levels as there is room."""

@@ -130,6 +130,8 @@ def columns_of(
                 found += _columns(key, parts, "protected.")
             for attacker in attackers:
                 found += _columns(key, of_attacker, f"protected.{attacker}.")
+        elif key.name == "declared" and not any("declared" in each for each in readings):
+            continue
         elif "properties" in schema:
             found += _columns(key, schema["properties"], f"{key.name}.")
         else:

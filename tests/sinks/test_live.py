@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from monitor.protectors.declared import Declared
+from monitor.records.declared import declared_record
 from monitor.sinks.live import LiveView
 from tests.sinks.test_terminal import Screen, reading
 
@@ -305,4 +307,24 @@ def test_a_line_for_a_file_says_whose_protected_bits_it_tells():
     screen = Screen(False, 80, 24)
     view = view_of(screen, {**START, **PROTECTED}, both(20.0, 4.0, 2.0))
     assert "protected 2.0 bits, 2.0 fewer, to an attacker who has not" in view._line()
+    view.close()
+
+
+def promised(epsilon: float, windows: int) -> dict[str, Any]:
+    return {"declared": declared_record(Declared("usc:1", epsilon, 0.04).after(windows))}
+
+
+def test_what_is_promised_stands_beside_what_is_measured():
+    screen = Screen(True, 80, 24)
+    view = view_of(screen, {**START, **PROTECTED}, {**both(20.0, 4.0, 2.0), **promised(0.01, 500)})
+    kept = "\n".join(shown(view))
+    view.write({**both(21.0, 4.0, 2.0), **promised(1.0, 525)})
+    lines = shown(view)
+    view.close()
+    assert "promised: no attacker has more than 7.2 bits" in kept
+    assert "promise empty: allows 757 bits, and 33 tell one from all alive" in "\n".join(lines)
+    assert len(lines) <= 23
+    screen = Screen(False, 80, 24)
+    view = view_of(screen, START, {**live(20.0, 4.0), **promised(0.01, 500)})
+    assert "promised: no attacker has more than 7.2 bits" in view._line()
     view.close()

@@ -9,7 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
+from monitor.protectors.declared import Declared
 from monitor.protocols import Sink
+from monitor.records.declared import declared_record
 from monitor.sinks.summary import print_summary
 from monitor.sinks.terminal import LiveCurve, ReplayProgress
 from monitor.sinks.terminal_sink import TerminalSink
@@ -430,3 +432,20 @@ def test_the_summary_puts_both_sides_beside_one_another(capsys: pytest.CaptureFi
         "2 bits among the enrolled 0:04 not by 1:39 at least 95 s",
     ):
         assert words in text, words
+
+
+def test_the_summary_says_what_was_promised_beside_what_was_measured(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    declared = {"mechanism": "usc:15", "epsilon_nats": 15.0, "window_seconds": 0.04, "delta": 1e-4}
+    start = {"type": "start", "watch": "ann", "speakers": 50, "declared": declared}
+    whole = {"bits_low": 3.0, "bits_high": 4.0, "expected_bits": 2.0, "expected_bits_low": 1.0,
+             "expected_bits_high": 3.0, "features": {}, "top": [], "assumes_enrolled": False,
+             "beyond_grid": False}  # fmt: skip
+    promise = declared_record(Declared("usc:15", 15.0, 0.04).after(1500))
+    print_summary([start, reading(60.0, 3.5, **whole, declared=promise)])
+    text = " ".join(capsys.readouterr().out.split())
+    assert "usc:15 promise empty: allows 32,461 bits" in text
+    assert "that is 1,500 times epsilon 15 are 22,500 together, 22,500 by optimal" in text
+    print_summary([{**start, "declared": None}, reading(60.0, 3.5, **whole)])
+    assert "promise" not in capsys.readouterr().out

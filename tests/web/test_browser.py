@@ -12,8 +12,11 @@ import pytest
 
 from monitor.alerts.forecast import Forecast
 from monitor.crowds import best_match, found_among, left_of, narrowed_sentence, people, rounded
+from monitor.declared_words import composed_in_words, promise_now
 from monitor.phrases import odds, verdict
 from monitor.protected_words import attacker_in_words, fewer_in_words, level_in_words
+from monitor.protectors.declared import Declared
+from monitor.records.declared import declared_record
 from monitor.web.page import Page
 from tests.web import records
 
@@ -177,6 +180,38 @@ def test_the_page_s_words_for_a_protected_side_are_those_of_the_other_views(page
         [[fewer_in_words(r, field) for field in ("bits", "evidence_bits")] for r in readings],
         [level_in_words(field, bits) for field, bits in levels],
         [attacker_in_words(name) for name in names],
+    ]
+
+
+def test_the_page_shows_what_is_promised_beside_what_is_measured(page, visit):
+    start = {"mechanism": "usc:1", "epsilon_nats": 1.0, "window_seconds": 0.04, "delta": 1e-4,
+             "empty_after": 23}  # fmt: skip
+    promise = declared_record(Declared("usc:1", 1.0, 0.04).after(500))
+    give(page, records.start(), records.reading(20, declared=promise))
+    tab = visit(page.url)
+    assert not tab.is_visible("#promise")
+    give(page, records.start(declared=start), records.reading(20, declared=promise))
+    tab = visit(page.url)
+    reads(tab, "#promise-title", "Promised by usc:1, whoever attacks")
+    reads(tab, "#promise-now", "Promise empty: allows 721 bits, and 33 tell one from all alive.")
+    reads(tab, "#promise-sum", "500 times epsilon 1 are 500 together")
+    assert tab.problems == []
+
+
+def test_the_page_s_words_for_a_promise_are_those_of_the_other_views(page, visit):
+    tab = visit(page.url, ready=False)
+    asked = [
+        ({"epsilon_nats": epsilon, "delta": 1e-4},
+         declared_record(Declared("m", epsilon, 0.04).after(windows)))
+        for epsilon in (0.01, 0.3, 1.0, 15.0) for windows in (0, 1, 2, 23, 500, 123_456)
+    ]  # fmt: skip
+    script = """async (asked) => {
+        const d = await import("/static/declared.js");
+        return asked.map(([s, p]) => [d.promiseNow(p), d.composedInWords(s, p)]);
+    }"""
+    assert tab.evaluate(script, asked) == [
+        [promise_now({"declared": p}), composed_in_words({"declared": s}, {"declared": p})]
+        for s, p in asked
     ]
 
 

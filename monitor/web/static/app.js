@@ -3,6 +3,7 @@ import { $, text } from "./dom.js";
 import { Curve } from "./curve.js";
 import { Run } from "./run.js";
 import * as panels from "./panels.js";
+import { promised } from "./declared.js";
 import { protectedSide } from "./protected.js";
 import { atLeast, leftOf } from "./crowds.js";
 import { clock, fixed, known, odds, voiceSince, whoseBits } from "./words.js";
@@ -73,6 +74,7 @@ function draw() {
   panels.hero(run, reading);
   panels.threshold(run, reading);
   protectedSide(run, reading);
+  promised(run, reading);
   panels.features(run, reading);
   panels.candidates(run, reading);
   panels.log(run, reading);
