@@ -7,6 +7,9 @@ repetitions, words broken off, and how many words a second and how many differen
 from __future__ import annotations
 
 import hashlib
+from bisect import bisect_right
+from collections import deque
+from itertools import pairwise
 
 import numpy as np
 
@@ -17,23 +20,26 @@ from monitor.types import TICKS_PER_SECOND, Track, Words
 
 __all__ = ["Style"]
 
-OTHER, REPEATED, BROKEN_OFF = "(other)", "(repeated)", "(broken off)"
-_RATES = (1.5, 2.0, 2.25, 2.5, 2.75, 3.0, 3.25, 3.5, 4.0)
-_RATE_WORDS = 16
+REPEATED, BROKEN_OFF, AGAIN = range(3)
+_MARKS = ("(repeated)", "(broken off)", "(other, said lately)")
+_LETTERS = (5, 7, 9)
+_RATES = (2.25, 2.5, 2.75, 3.0, 3.25, 3.5)
+# chosen on train-clean readers (benchmarks/style.py)
+_RATE_WORDS = 8
+_LATELY_WORDS = 50
 _LONGEST_GAP = TICKS_PER_SECOND
-_KINDS = (34, 36, 38, 40, 42, 44, 46)
-_KINDS_WORDS = 50
-_WORD_SECONDS = 0.35
+_WORD_SECONDS = 0.3
 
 
 class Style:
     """Histogram feature: little words, disfluencies and rates, of timed words.
 
-    A word of the list counts in its bin, one that repeats the word before it or is broken off in
-    the bin of that, and any other in one bin for all. Every 16 words one more frame says how many
-    were said a second (a pause counts a second at most, so that turns of others do not), and every
-    50 words one says how many different ones there were. How many words there are in a cue of
-    captions is not counted: that is chosen by who made them.
+    A word of the list counts in its bin; one that repeats the word before it, or is broken off, in
+    the bin of that. Any other counts by its number of letters alone, or, where it is among the
+    newest 50 of these, as said lately: that is how many different words somebody uses. Every 8
+    words one more frame says how many were said a second; a pause counts a second at most, so that
+    turns of others do not. How many words there are in a cue of captions is not counted: that is
+    chosen by who made them.
 
     A frame is complete when its word is known. Rates take no usable time of their own: their spans
     begin where their words do and are a tick long.
@@ -51,19 +57,19 @@ class Style:
         >>> heard = Words(("I", "said", "uh,"), ends - 10, ends, known=ends)
         >>> style = Style()
         >>> [style.bins[place] for place in style.process(heard).values]
-        ['i', '(other)', 'uh']
+        ['i', '(other, up to 4 letters)', 'uh']
     """
 
     follow = None  # by so few words a minute nobody else is noticed in time
 
     def __init__(self, words: StyleWords | None = None) -> None:
         self._words = english() if words is None else words
-        rates = [f"({low:g} to {high:g} words a second)" for low, high in _steps(_RATES)]
-        kinds = [f"({low:g} to {high:g} of 50 words differ)" for low, high in _steps(_KINDS)]
-        self.bins = (OTHER, REPEATED, BROKEN_OFF, *rates, *kinds, *self._words.bins)
-        self._kinds = 3 + len(rates)
-        self._listed = self._kinds + len(kinds)
-        rules = repr((1, self.bins, _RATE_WORDS, _LONGEST_GAP, _KINDS_WORDS, self._words.mark))
+        letters = [f"(other, {step} letters)" for step in _steps(_LETTERS, "up to {:.0f}", -1)]
+        rates = [f"({step} words a second)" for step in _steps(_RATES, "below {:g}", 0)]
+        self.bins = (*_MARKS, *letters, *rates, *self._words.bins)
+        self._rate_bins = len(_MARKS) + len(letters)
+        self._listed = self._rate_bins + len(rates)
+        rules = repr((1, self.bins, _RATE_WORDS, _LATELY_WORDS, _LONGEST_GAP, self._words.mark))
         mark = hashlib.sha256(rules.encode()).hexdigest()
         self.spec = FeatureSpec(
             "style", HISTOGRAM, len(self.bins), _WORD_SECONDS, network=mark, takes="words"
@@ -78,9 +84,7 @@ class Style:
         self._begun: int | None = None  # when the last word did
         self._gaps: list[int] = []  # from word to word, in this window
         self._gaps_since = 0
-        self._different: set[str] = set()
-        self._counted = 0  # words, in this window
-        self._counted_since = 0
+        self._lately: deque[str] = deque(maxlen=_LATELY_WORDS)  # words that the list lacks
 
     def skip_to(self, tick: int) -> None:
         """Words are counted in a moment: none is left out."""
@@ -96,16 +100,16 @@ class Style:
         for text, (begin, end, known) in zip(heard.texts, times, strict=True):
             units = [u for token in self._tokens.push(text) for u in self._words.units(token)]
             counted = self._counting(units)
-            for i, (unit, place) in enumerate(counted):  # each has its share of the word's time
+            for i, place in enumerate(counted):  # each has its share of the word's time
                 first = begin + (end - begin) * i // len(counted)
                 last = begin + (end - begin) * (i + 1) // len(counted)
                 rows.append((known, place, first, max(last, first + 1)))
-                rows += [(known, *frame) for frame in self._rates(unit, first)]
+                rows += [(known, *frame) for frame in self._rate(first)]
         made = np.array(rows, np.int64).reshape(-1, 4)
         return Track(made[:, 0], made[:, 1], made[:, 2:])
 
-    def _counting(self, units: list[Unit]) -> list[tuple[Unit, int]]:
-        """Those that count, each with its bin."""
+    def _counting(self, units: list[Unit]) -> list[int]:
+        """The bins of those that count."""
         made = []
         for unit in units:
             last = self._last
@@ -113,41 +117,39 @@ class Style:
                 continue  # the 's of any noun
             if last is not None and self._words.is_number(unit) and self._words.is_number(last):
                 continue  # one number: digits or words, however many
-            if unit.text == CUT_OFF:
-                place = 2
-            elif last is not None and unit.text == last.text:
-                place = 1
-            else:
-                place = 0 if unit.place is None else self._listed + unit.place
-            made.append((unit, place))
             self._last = unit
+            if unit.text == CUT_OFF:
+                made.append(BROKEN_OFF)
+            elif last is not None and unit.text == last.text:
+                made.append(REPEATED)
+            elif unit.place is not None:
+                made.append(self._listed + unit.place)
+            else:
+                made.append(self._other(unit.text))
         return made
 
-    def _rates(self, unit: Unit, begin: int) -> list[tuple[int, int, int]]:
-        """Frames that a further word, begun at a tick, completes: bin, and span."""
-        made = []
+    def _other(self, text: str) -> int:
+        """The bin of a word that the list does not have."""
+        lately = text in self._lately
+        self._lately.append(text)
+        return AGAIN if lately else len(_MARKS) + bisect_right(_LETTERS, len(text))
+
+    def _rate(self, begin: int) -> list[tuple[int, int, int]]:
+        """The frame, bin and span, that a further word begun at this tick completes; or none."""
         if self._begun is not None:
             if not self._gaps:
                 self._gaps_since = self._begun
             self._gaps.append(min(max(begin - self._begun, 0), _LONGEST_GAP))
         self._begun = begin
-        if len(self._gaps) == _RATE_WORDS:
-            a_second = _RATE_WORDS * TICKS_PER_SECOND / max(sum(self._gaps), 1)
-            place = 3 + int(np.searchsorted(_RATES, a_second, side="right"))
-            made.append((place, self._gaps_since, self._gaps_since + 1))
-            self._gaps.clear()
-        if not self._counted:
-            self._counted_since = begin
-        self._counted += 1
-        self._different.add(unit.text)
-        if self._counted == _KINDS_WORDS:
-            place = self._kinds + int(np.searchsorted(_KINDS, len(self._different), side="right"))
-            made.append((place, self._counted_since, self._counted_since + 1))
-            self._counted = 0
-            self._different.clear()
-        return made
+        if len(self._gaps) < _RATE_WORDS:
+            return []
+        a_second = _RATE_WORDS * TICKS_PER_SECOND / max(sum(self._gaps), 1)
+        self._gaps.clear()
+        place = self._rate_bins + bisect_right(_RATES, a_second)
+        return [(place, self._gaps_since, self._gaps_since + 1)]
 
 
-def _steps(edges: tuple[float, ...]) -> list[tuple[float, float]]:
-    """From edge to edge, and below the first and above the last."""
-    return list(zip((0.0, *edges), (*edges, np.inf), strict=True))
+def _steps(edges: tuple[float, ...], first: str, less: int) -> list[str]:
+    """In words: below the first edge, from edge to edge, from the last on."""
+    between = [f"{low:g} to {high + less:g}" for low, high in pairwise(edges)]
+    return [first.format(edges[0] + less), *between, f"from {edges[-1]:g}"]

@@ -26,6 +26,8 @@ _HYPHENS = dict.fromkeys(map(ord, "\u2010\u2011\ufe63\uff0d"), "-")
 _CLOSES = {"[": "]", "(": ")", "<": ">", "{": "}"}
 _TAG = re.compile(r"\[[^][]*\]|\([^()]*\)|<[^<>]*>|\{[^{}]*\}|\*[^\s*][^*]*\*")
 _OPEN = re.compile(r"[\[(<{]")
+_LONGEST_WORD = 1000
+"""Letters: the rest of a longer text is no word of anybody."""
 _LONGEST_TAG = 8
 """Words: a bracket that nobody closes by then was none."""
 
@@ -53,7 +55,8 @@ class StyleTokens:
 
     def push(self, text: str) -> list[str]:
         """The tokens of a further word; none where it is only a mark or a tag."""
-        text = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
+        text = unicodedata.normalize("NFKC", text[:_LONGEST_WORD]).casefold()
+        text = unicodedata.normalize("NFKC", text)
         text = text.translate(_APOSTROPHES).translate(_HYPHENS)
         text = "".join(c for c in text if unicodedata.category(c) != "Cf")
         found: list[str] = []

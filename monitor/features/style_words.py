@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+from collections.abc import Iterable
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -22,6 +23,8 @@ __all__ = ["NUMBERS", "StyleWords", "english", "read_style_words"]
 NUMBERS = "number"
 """The class of numbers: those in digits count in it, and neighbours count once."""
 _RUN = re.compile(r"(.)\1{2,}")
+_LONGEST = 64
+"""Letters of a word: the rest of a longer one makes no difference."""
 _MOST_WORDS = 20_000
 _MOST_BYTES = 1 << 20
 _FORM = "a line is WORD, CLASS WORD..., or VARIANT = WORD..."
@@ -71,7 +74,7 @@ class StyleWords:
 
     def __init__(self, text: str, label: str = "the list of words") -> None:
         self._places: dict[str, int] = {}
-        self._variants: dict[str, tuple[str, ...]] = {}
+        self._variants: dict[str, list[str]] = {}
         bins: dict[str, int] = {}
         for number, line in enumerate(text.splitlines(), 1):
             content = line.split("#", 1)[0]
@@ -83,31 +86,29 @@ class StyleWords:
             raise UsageError(f"{label} has more than {_MOST_WORDS} words: it is no list of classes")
         self.bins = tuple(bins)
         self._number = bins.get(NUMBERS)
-        own = [word for word in self._places if word.strip("'") != ""]
-        self._ends = sorted((w for w in own if w[0] == "'" or w == "n't"), key=len, reverse=True)
-        self._begins = sorted((w for w in own if w[-1] == "'"), key=len, reverse=True)
+        own = list(self._places)
+        self._ends = _longest_first(w for w in own if w[0] == "'" or w == "n't")
+        self._begins = _longest_first(w for w in own if w[-1] == "'")
         plain = [self.bins, sorted(self._places.items()), sorted(self._variants.items())]
         self.mark = hashlib.sha256(repr(plain).encode()).hexdigest()
 
     def _learn(self, line: str, bins: dict[str, int], where: str) -> None:
         left, equals, right = line.partition("=")
+        said = left.split()
         if equals:
-            variant, words = _words(left), _words(right)
-            if len(variant) != 1 or not words:
+            if len(said) != 1 or not right.strip() or "=" in right:
                 raise UsageError(f"{where}: {_FORM}")
-            self._variants[variant[0]] = tuple(words)
+            self._variants[_word(said[0], where)] = [_word(e, where) for e in right.split()]
             return
-        name, *rest = line.split()
-        words = _words(" ".join(rest) if rest else name)
-        if not words or (not rest and len(words) != 1):
-            raise UsageError(f"{where}: {_FORM}")
-        place = bins.setdefault(name if rest else words[0], len(bins))
+        words = [_word(each, where) for each in said[1:] or said]
+        place = bins.setdefault(said[0] if len(said) > 1 else words[0], len(bins))
         for word in words:
             if self._places.setdefault(word, place) != place:
                 raise UsageError(f"{where}: {word!r} is there twice")
 
     def units(self, token: str) -> list[Unit]:
         """What a token of `StyleTokens` is counted as, in order."""
+        token = token[:_LONGEST]
         if token in (NUMBER, CUT_OFF):
             return [Unit(token, self._number if token == NUMBER else None)]
         found = self._whole(token)
@@ -146,9 +147,22 @@ class StyleWords:
         return unit.text == NUMBER or (unit.place is not None and unit.place == self._number)
 
 
-def _words(text: str) -> list[str]:
-    tokens, said = StyleTokens(), text.split()
-    return [token for word in said for token in tokens.push(word)]
+def _longest_first(words: Iterable[str]) -> dict[str, None]:
+    return dict.fromkeys(sorted(words, key=len, reverse=True))
+
+
+def _word(text: str, where: str) -> str:
+    """A word of a list, written as tokens are.
+
+    Raises:
+        UsageError: it could never be met with.
+    """
+    tokens = StyleTokens().push(text)
+    if len(tokens) > 1:
+        raise UsageError(f"{where}: {text!r} is more than one word, write its parts")
+    if not tokens or tokens[0] in (CUT_OFF, NUMBER):
+        raise UsageError(f"{where}: {text!r} is no word")
+    return tokens[0]
 
 
 def read_style_words(path: str | os.PathLike[str]) -> StyleWords:
