@@ -26,6 +26,7 @@ _HYPHENS = dict.fromkeys(map(ord, "\u2010\u2011\ufe63\uff0d"), "-")
 _CLOSES = {"[": "]", "(": ")", "<": ">", "{": "}"}
 _TAG = re.compile(r"\[[^][]*\]|\([^()]*\)|<[^<>]*>|\{[^{}]*\}|\*[^\s*][^*]*\*")
 _OPEN = re.compile(r"[\[(<{]")
+_HESITATION = ("%hesitation", "uh")  # as NIST and some recognisers write any of them
 _LONGEST_WORD = 1000
 """Letters: the rest of a longer text is no word of anybody."""
 _LONGEST_TAG = 8
@@ -57,7 +58,7 @@ class StyleTokens:
         """The tokens of a further word; none where it is only a mark or a tag."""
         text = unicodedata.normalize("NFKC", text[:_LONGEST_WORD]).casefold()
         text = unicodedata.normalize("NFKC", text)
-        text = text.translate(_APOSTROPHES).translate(_HYPHENS)
+        text = text.translate(_APOSTROPHES).translate(_HYPHENS).replace(*_HESITATION)
         text = "".join(c for c in text if unicodedata.category(c) != "Cf")
         found: list[str] = []
         for piece in self._spoken(text).split():

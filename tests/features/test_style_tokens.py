@@ -44,6 +44,8 @@ def tokens(*words: str) -> list[str]:
         (["so\u00adber", "a\u200bb"], ["sober", "ab"]),  # what nobody sees
         (["STRASSE", "stra\u00dfe"], ["strasse", "strasse"]),
         (["\u0939\u093f\u0928\u094d\u0926\u0940"], ["\u0939\u093f\u0928\u094d\u0926\u0940"]),
+        (["%HESITATION", "%um"], ["uh", "um"]),
+        (["((", "i", "think", "))", "so"], ["so"]),  # what the transcriber only guessed
         (["background noise"], ["background", "noise"]),
         ([""], []),
     ],
