@@ -116,7 +116,14 @@ NAMES = {
         "speaker_mean_ranks",
         "tag",
     ],
-    "monitor.features": ["FEATURES", "make", "register"],
+    "monitor.features": [
+        "FEATURES",
+        "Style",
+        "StyleWords",
+        "make",
+        "read_style_words",
+        "register",
+    ],
     "monitor.features.said_phones": ["SaidPhone", "said_phones"],
     "monitor.kinds": [
         "EMBEDDING",

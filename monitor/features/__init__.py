@@ -8,9 +8,18 @@ from monitor.lazy import lazily
 
 if TYPE_CHECKING:
     from monitor.features.registry import FEATURES, make, register
+    from monitor.features.style import Style
+    from monitor.features.style_words import StyleWords, read_style_words
 
-__all__ = ["FEATURES", "make", "register"]
+__all__ = ["FEATURES", "Style", "StyleWords", "make", "read_style_words", "register"]
 
-_HOMES = {"FEATURES": "registry", "make": "registry", "register": "registry"}
+_HOMES = {
+    "FEATURES": "registry",
+    "Style": "style",
+    "StyleWords": "style_words",
+    "make": "registry",
+    "read_style_words": "style_words",
+    "register": "registry",
+}
 
 __getattr__, __dir__ = lazily(__name__, _HOMES)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -35,6 +38,14 @@ def test_another_language_is_told_by_its_list():
     found = bins(words, "C\u2019est", "l'homme", "QU'", "la", "point", "2", "L'")
     assert found == ["c'", "est", "l'", None, "qu'", "article", "negation", "number", "l'"]
     assert words.bins == ("l'", "article", "c'", "est", "ne", "negation", "qu'", "number")
+
+
+def test_the_list_in_the_docs_is_one():
+    page = Path(__file__).resolve().parents[2] / "docs" / "features.md"
+    (text,) = re.findall(r"^```\n(le\n.*?)^```", page.read_text("utf-8"), re.MULTILINE | re.DOTALL)
+    words = StyleWords(text)
+    found = bins(words, "L\u2019homme", "pas", "3", "LE", "puis")
+    assert found == ["l'", None, "negation", "number", "le", None]
 
 
 @pytest.mark.parametrize("line", ["un", "zwei W\u00d6RTER", "a = b", "class x y z"])
