@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["read_captions"]
 
 _TIMING = re.compile(r"\s*[\d:.,]+\s*-->")
-_TAG = re.compile(r"(<[^<>]*>)")
+_TAG = re.compile(r"(<[^<>]*>|\{\\[^{}]*\})")  # {\an8}: where SubRip shows it
 _TIME = re.compile(r"<(?:(\d+):)?(\d\d?):(\d\d?\.\d+)>")
 _OWN_TIME = re.compile(rf"{_TIME.pattern}|<u>")
 _VOICE = re.compile(r"<v(?:\.[^\s>]*)*\s+([^>]+)>")

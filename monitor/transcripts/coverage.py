@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import fft
+from scipy import fft, ndimage
 
 from monitor.types import TICKS_PER_SECOND, BoolArray, FloatArray, Words
 
@@ -13,7 +13,8 @@ __all__ = ["Coverage", "coverage_of"]
 
 _BIN_TICKS = 10
 _NEAR_SECONDS = 5.0  # a transcript moved by less is still much the same
-_ENOUGH_PLACES = 100
+_OFF_BINS = 10  # by which all times may be off, here and at every other place
+_ENOUGH_SECONDS = {False: 30.0, True: 300.0}  # of a recording, whether times are spread
 _DOUBTFUL = 0.05
 
 
@@ -26,8 +27,8 @@ class Coverage:
         covered: share of the speech in which there are words.
         as_well: share of the places to which the transcript could be moved along the recording
             where it would lie in speech as well as it does; of another recording's transcript it is
-            anything from 0 to 1, of this one's near 0. None where that tells nothing: words or
-            speech without pauses, or less than some twenty seconds.
+            anything from 0 to 1, of this one's near 0 (docs/transcripts.md has measurements). None
+            where that tells nothing: words or speech without pauses, or too short a recording.
     """
 
     in_speech: float
@@ -54,16 +55,17 @@ class Coverage:
             moved = f"moved to another place it would fit as well in {places} of them"
             return f"{line}; {moved}: is it of another recording?"
         if self.as_well is None:
-            return f"{line}; by so few pauses nobody can tell whether it is of this recording"
+            return f"{line}; there are too few pauses to tell whether it is of this recording"
         return line
 
 
-def coverage_of(words: Words, speech: BoolArray) -> Coverage:
+def coverage_of(words: Words, speech: BoolArray, *, spread: bool = False) -> Coverage:
     """How the words of a transcript lie in the speech of a recording.
 
     Args:
         words: their begins and ends, in ticks of the recording.
         speech: shape (ticks,), the decisions of the voice activity detector.
+        spread: whether the times are shares of captions: it then takes longer to tell.
 
     Example:
         >>> begins = np.arange(0, 6000, 200)
@@ -83,21 +85,24 @@ def coverage_of(words: Words, speech: BoolArray) -> Coverage:
     return Coverage(
         _share(said & heard, said),
         _share(said & heard, heard),
-        _as_well(said[: speech.size], speech),
+        _as_well(said[: speech.size], speech, _ENOUGH_SECONDS[spread]),
     )
 
 
-def _as_well(said: BoolArray, speech: BoolArray) -> float | None:
+def _as_well(said: BoolArray, speech: BoolArray, enough_seconds: float) -> float | None:
     """Share of the circular shifts, but for small ones, that overlap speech as much as none."""
+    if speech.size < enough_seconds * TICKS_PER_SECOND:
+        return None
     a, b = _binned(said), _binned(speech)
     near = round(_NEAR_SECONDS * TICKS_PER_SECOND / _BIN_TICKS)
-    if a.size < 2 * near + _ENOUGH_PLACES or min(np.ptp(a), np.ptp(b)) == 0:
+    if min(np.ptp(a), np.ptp(b)) == 0:
         return None
     overlap = fft.irfft(fft.rfft(a) * np.conj(fft.rfft(b)), a.size)
-    far = overlap[near : a.size - near + 1]
+    best = ndimage.maximum_filter1d(overlap, 2 * _OFF_BINS + 1, mode="wrap")
+    far = best[near : a.size - near + 1]
     if np.ptp(far) < 1e-6 * a.size:
         return None
-    return float(np.mean(far >= overlap[0] - 1e-6))
+    return float(np.mean(far >= best[0] - 1e-6))
 
 
 def _share(part: BoolArray, whole: BoolArray) -> float:

@@ -77,7 +77,13 @@ class Transcript:
         if speaker not in self.speakers:
             named = ", ".join(map(printable, self.speakers)) or "nobody"
             raise SourceError(f"{self.label} has no speaker {printable(speaker)}; it names {named}")
-        return replace(self, said=tuple(word for word in self.said if word.speaker == speaker))
+        nobody = sum(not word.speaker for word in self.said)
+        told = f"{self.label}: {nobody} of {len(self.said)} words are of nobody named; left out"
+        return replace(
+            self,
+            said=tuple(word for word in self.said if word.speaker == speaker),
+            notices=(*self.notices, told) if nobody else self.notices,
+        )
 
     def beyond(self, seconds: float) -> str:
         """What lies after the end of a recording of that length, in a line; empty for nothing.

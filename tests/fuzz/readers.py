@@ -33,12 +33,15 @@ from monitor.sinks.jsonl import JsonLines
 from monitor.sources.file import File
 from monitor.sources.frames import FramesFile, write_frames
 from monitor.sources.pipe import Pipe
+from monitor.stream.beside import check_words
 from monitor.stream.checkpoint import Checkpoint
 from monitor.stream.records import RunTotals, start_record
+from monitor.transcripts.reading import SUFFIXES, read_transcript
 from tests.fuzz.mutations import bytes_of, json_of, npz_of, sqlite_of, text_of
 from tests.ledger.test_ledger import listen
 from tests.stream.streams import two_features
 from tests.stream.test_heard import both
+from tests.transcripts.formats import written
 from tests.web import records
 
 __all__ = ["READERS", "Reader"]
@@ -300,6 +303,10 @@ def _use_head(path: Path) -> None:
         entry.fits(line)
 
 
+def _use_transcript(path: Path) -> None:
+    check_words(read_transcript(path).words())
+
+
 def _text(content: str) -> Callable[[Path], None]:
     def make(path: Path) -> None:
         path.write_text(content, encoding="utf-8")
@@ -320,6 +327,8 @@ READERS = (
     Reader("wav-pipe", "a.wav", _make_wav, _BYTES,
            lambda p: _heard(Pipe(io.BytesIO(p.read_bytes())))),
     Reader("wav-file", "a.wav", _make_wav, _BYTES, lambda p: _heard(File(p))),
+    *(Reader(f"transcript-{suffix[1:]}", f"talk{suffix}", _text(written(suffix[1:])), _TEXT,
+             _use_transcript, 0.5) for suffix in SUFFIXES),
     Reader("manifest", "manifest.csv", _make_manifest, _TEXT, lambda p: find(p.parent)),
     Reader("kaldi", "wav.scp", _make_kaldi, _TEXT, lambda p: find(p.parent)),
     Reader("score-list", "scores", _make_scores, _TEXT,

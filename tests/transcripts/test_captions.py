@@ -89,6 +89,11 @@ def test_voices_tags_and_characters():
     assert talk.said[-1].end == pytest.approx(3603.0)
 
 
+def test_where_a_caption_is_shown_is_no_word():
+    talk = read_captions("a.srt", "1\n00:00:00,000 --> 00:00:01,000\n{\\an8}so <b>it</b>\n")
+    assert texts(talk) == ["so", "it"]
+
+
 @pytest.mark.parametrize(
     ("text", "named"),
     [("[SPEAKER_01]: so be it", "SPEAKER_01"), ("(speaker 0) so be it", "speaker 0"),

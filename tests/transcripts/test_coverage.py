@@ -49,7 +49,7 @@ def test_shares_are_counted_in_ticks():
     found = coverage_of(words, speech)
     assert (found.in_speech, found.covered) == (0.25, 0.5)
     assert found.as_well is None
-    assert "by so few pauses nobody can tell" in found.sentence("a.vtt")
+    assert "too few pauses to tell" in found.sentence("a.vtt")
     none = coverage_of(Words((), *np.zeros((3, 0), np.int64)), speech)
     assert (none.in_speech, none.covered) == (0.0, 0.0)
     assert coverage_of(words, np.zeros(0, np.bool_)).covered == 0.0
@@ -62,6 +62,21 @@ def test_words_without_pauses_tell_nothing(words):
     found = coverage_of(Words(("so",) * begins.size, begins, begins + 50, begins + 50), speech)
     assert found.as_well is None
     assert not found.doubtful
+
+
+def test_captions_take_longer_to_tell():
+    rng = np.random.default_rng(3)
+    speech = speech_of(rng, 100.0)
+    words = words_in(rng, speech)
+    assert coverage_of(words, speech).as_well == 0.0
+    assert coverage_of(words, speech, spread=True).as_well is None
+
+
+@pytest.mark.parametrize("shift", [-90, 30, 90])
+def test_times_that_are_all_off_by_a_little_are_still_of_this_recording(shift):
+    rng = np.random.default_rng(4)
+    speech = speech_of(rng, 120.0)
+    assert not coverage_of(words_in(rng, speech, shift), speech).doubtful
 
 
 def test_the_line_names_what_is_wrong():

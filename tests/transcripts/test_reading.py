@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import json
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -15,33 +16,8 @@ from monitor.stream.beside import check_words
 from monitor.transcripts import Transcript, read_transcript
 from monitor.transcripts.reading import SUFFIXES
 from monitor.transcripts.tables import read_table
+from tests.transcripts.formats import SAID, written
 from tests.transcripts.reading import check_read_or_refused
-
-SAID = [("So", 0.2, 0.4), ("it's", 0.4, 0.7), ("gone.", 1.0, 1.31)]
-
-
-def stamp(seconds: float, comma: str = ".") -> str:
-    return f"00:00:{seconds:06.3f}".replace(".", comma)
-
-
-def written(kind: str) -> str:
-    """Those words, each with its time, in a format."""
-    if kind == "vtt":
-        cues = [f"{stamp(b)} --> {stamp(e)}\n{text}\n" for text, b, e in SAID]
-        return "\n".join(["WEBVTT\n", *cues])
-    if kind == "srt":
-        return "\n".join(
-            f"{i}\n{stamp(b, ',')} --> {stamp(e, ',')}\n{text}\n"
-            for i, (text, b, e) in enumerate(SAID, 1)
-        )
-    if kind == "ctm":
-        return "".join(f"talk 1 {b:.3f} {e - b:.3f} {text} 0.9\n" for text, b, e in SAID)
-    if kind == "tsv":
-        return "start\tend\ttext\n" + "".join(f"{b:.3f}\t{e:.3f}\t{t}\n" for t, b, e in SAID)
-    if kind == "words":
-        rows = [{"word": text, "begin": b, "end": e} for text, b, e in SAID]
-        return "\n".join(map(json.dumps, rows))
-    return json.dumps({"words": [{"word": text, "start": b, "end": e} for text, b, e in SAID]})
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-be"])
@@ -97,6 +73,9 @@ def test_one_speaker_alone(tmp_path):
     path.write_text("speaker\tstart\tend\ttext\nann\t0\t1.0\tso be it\nbob\t1.0\t2\tno\n")
     assert read_transcript(path).speakers == ("ann", "bob")
     assert read_transcript(path, speaker="bob").words().texts == ("no",)
+    path.write_text(path.read_text() + "\t3.0\t4\tyes\n")
+    told = "a.tsv: 1 of 5 words are of nobody named; left out"
+    assert read_transcript(path, speaker="ann").notices[-1] == told
     with pytest.raises(SourceError, match=r"a\.tsv has no speaker cy; it names ann, bob"):
         read_transcript(path, speaker="cy")
 
@@ -168,6 +147,21 @@ def test_the_transcripts_of_real_speech(shared):
         assert talk.spread
         check_words(talk.words())
         assert np.all(np.diff([word.begin for word in talk.said]) >= 0)
+
+
+def test_words_from_standard_input_are_json_lines():
+    code = "from monitor.transcripts import read_transcript as r; print(r('-').words().texts)"
+    done = subprocess.run(
+        [sys.executable, "-c", code], input=written("words"), capture_output=True, text=True,
+        check=True,
+    )  # fmt: skip
+    assert done.stdout.strip() == str(tuple(text for text, *_ in SAID))
+
+
+def test_what_lies_beyond_the_recording_is_told():
+    talk = read_table("a.tsv", "0.0\t1.0\tso\n59.9\t60.5\tit\n61.0\t62.0\tgoes on\n")
+    assert talk.beyond(60.0) == "a.tsv: 2 of 4 words lie after the end of the recording (60 s)"
+    assert talk.beyond(62.0) == ""
 
 
 def test_a_transcript_of_nobody_has_no_words():
