@@ -1,7 +1,8 @@
 """The feature ``style``: which little words somebody says, how fast, and how often the same ones.
 
 Of what is said it counts only what is said whatever the subject: words of closed classes, fillers,
-repetitions, words broken off, and how many words a second and how many different ones there are.
+repetitions, words broken off, and how many words a second and how many different ones there are
+(docs/method.md section 13).
 """
 
 from __future__ import annotations

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from monitor.features.registry import defaults, make
 from monitor.features.style import Style
 from monitor.features.style_words import StyleWords, english
+from monitor.maths.scores import OF_COUNTS
 from monitor.types import IntArray, Track, Words
 from tests.contracts import pieces, talk
 
@@ -135,6 +136,41 @@ def test_the_same_words_of_any_format_are_the_same_frames(words, ways):
     one, two = Style().process(plain), Style().process(other)
     assert one.values.tolist() == two.values.tolist()
     assert one.ticks.tolist() == two.ticks.tolist()
+
+
+SUBJECTS = (
+    ["moon", "river", "engine", "governor", "tree", "mountain"],
+    ["bank", "money", "dollar", "interest", "loan", "commerce"],
+)
+
+
+@given(st.lists(st.one_of(st.integers(0, 5), st.sampled_from(["i", "the", "isn't"])), max_size=60))
+def test_the_subject_makes_no_difference(words):
+    talks = [[own[w] if isinstance(w, int) else w for w in words] for own in SUBJECTS]
+    one, two = (Style().process(said(talk)).values for talk in talks)
+    assert np.array_equal(one, two)
+
+
+def recognised(habits: np.ndarray, seed: int) -> float:
+    """How often the right one of some people scores highest, who talk by these habits."""
+    rng, words = np.random.default_rng(seed), ["the", "i", "so", "like", "um", "but", "moon", "you"]
+
+    def talks(of: np.ndarray, count: int) -> np.ndarray:
+        track = Style().process(said(rng.choice(words, count, p=of).tolist()))
+        return np.bincount(track.values, minlength=Style().spec.size)
+
+    likelihood = OF_COUNTS["log-likelihood"]
+    templates = likelihood.prepare(np.stack([talks(each, 300) for each in habits]))
+    tests = np.stack([talks(each, 150) for each in habits for _ in range(10)])
+    right = np.repeat(np.arange(len(habits)), 10)
+    return float((likelihood.score(templates, tests).argmax(axis=1) == right).mean())
+
+
+def test_people_of_different_habits_are_recognised_and_those_of_one_are_not():
+    habits = np.random.default_rng(1).dirichlet(np.full(8, 3.0), 12)
+    assert recognised(habits, 2) > 0.8
+    alike = recognised(np.tile(habits[0], (12, 1)), 2)
+    assert alike < 0.25  # a twelfth, of 120 trials
 
 
 @given(

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from monitor.errors import UsageError
+from monitor.features.style import Style
 from monitor.features.style_tokens import StyleTokens
 from monitor.features.style_words import StyleWords, english, read_style_words
 
@@ -40,9 +41,15 @@ def test_another_language_is_told_by_its_list():
     assert words.bins == ("l'", "article", "c'", "est", "ne", "negation", "qu'", "number")
 
 
-def test_the_list_in_the_docs_is_one():
-    page = Path(__file__).resolve().parents[2] / "docs" / "features.md"
-    (text,) = re.findall(r"^```\n(le\n.*?)^```", page.read_text("utf-8"), re.MULTILINE | re.DOTALL)
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "features.md"
+
+
+def test_the_page_says_how_many_bins_there_are():
+    assert f"in {Style().spec.size} bins" in PAGE.read_text("utf-8")
+
+
+def test_the_list_on_the_page_is_one():
+    (text,) = re.findall(r"^```\n(le\n.*?)^```", PAGE.read_text("utf-8"), re.MULTILINE | re.DOTALL)
     words = StyleWords(text)
     found = bins(words, "L\u2019homme", "pas", "3", "LE", "puis")
     assert found == ["l'", None, "negation", "number", "le", None]
