@@ -36,9 +36,11 @@ from monitor.features.identity import Identity
 from monitor.features.network import Network
 from monitor.features.phones import Phones
 from monitor.features.style import Style
+from monitor.features.tokens import Tokens
 from monitor.features.voice import Voice
 from monitor.ledger import Ledger, LedgerSession
 from monitor.maths.sketch import EmbeddingSum, Histogram
+from monitor.networks.usc import UscNetwork
 from monitor.protocols import Feature, Sink, Sketch, Source
 from monitor.sinks.jsonl import JsonLines
 from monitor.sinks.live import LiveView
@@ -50,6 +52,7 @@ from monitor.types import Block, FloatArray, Frames, Gap, Track, Tracks, Words
 from monitor.web.page import Page
 from tests.features.networks import SIZE, of_sound
 from tests.tapes import Tape
+from tests.usc_weights import usc_weights
 from tests.weights import ecapa, onnx_extra
 
 RATE = 16_000
@@ -182,6 +185,10 @@ def speaker_model() -> Feature:
     return SpeechWindows(window_spec("speaker_0", SIZE), Network(of_sound(), "speaker"))
 
 
+def tokens(epsilon: float | None = None) -> Tokens:
+    return Tokens(UscNetwork(usc_weights(), "a" * 64), epsilon)
+
+
 FEATURES = {
     "f0": FeatureCase(F0, lambda: voice(3.0, 8000)),
     "f0_robust": FeatureCase(RobustF0, lambda: voice(3.0, 8000)),
@@ -190,6 +197,8 @@ FEATURES = {
     "identity": FeatureCase(identity, lambda: voice(9.0), 1e-5, (pytest.mark.weights,)),
     "speaker model": FeatureCase(speaker_model, lambda: voice(9.0), tolerance=1e-5),
     "style": FeatureCase(Style, lambda: talk(400)),
+    "tokens": FeatureCase(tokens, lambda: babble(30, pause_seconds=0.3)),
+    "tokens with noise": FeatureCase(partial(tokens, 3.0), lambda: babble(30, pause_seconds=0.3)),
     "channel": FeatureCase(Channel, lambda: voice(9.0)),
 }
 

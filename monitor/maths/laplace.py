@@ -6,11 +6,13 @@ Dwork, McSherry, Nissim and Smith, Calibrating noise to sensitivity in private d
 
 from __future__ import annotations
 
+import hashlib
+
 import numpy as np
 
 from monitor.types import FloatArray
 
-__all__ = ["clipped", "laplace", "noise_scale"]
+__all__ = ["clipped", "laplace", "noise_scale", "secret_uniform"]
 
 
 def clipped(vectors: FloatArray, bound: float) -> FloatArray:
@@ -53,3 +55,22 @@ def laplace(uniform: FloatArray, scale: float) -> FloatArray:
     """
     tail = np.minimum(uniform, 1 - uniform)
     return np.asarray(-scale * np.sign(uniform - 0.5) * np.log(2 * tail))
+
+
+def secret_uniform(count: int, *whose: object) -> FloatArray:
+    """Numbers strictly between 0 and 1 that nobody can guess who lacks one of ``whose``.
+
+    A keyed hash in counter mode (SHAKE-256), 52 bits a number.
+
+    Args:
+        count: how many.
+        whose: a secret seed, and whatever else they are drawn by; compared by ``repr``.
+
+    Example:
+        >>> one, other = secret_uniform(3, 7, "ann"), secret_uniform(2, 7, "ann")
+        >>> bool((one[:2] == other).all()), bool((one == secret_uniform(3, 8, "ann")).any())
+        (True, False)
+    """
+    key = repr(whose).encode("utf-8", "replace")
+    drawn = np.frombuffer(hashlib.shake_256(key).digest(8 * count), "<u8") >> np.uint64(12)
+    return np.asarray((drawn + 0.5) * 2.0**-52)

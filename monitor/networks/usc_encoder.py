@@ -24,6 +24,7 @@ the shapes of what is summed."""
 _SOUND = 2 * HOP  # samples of before a block that its first two mel frames begin in
 _ROWS = BLOCK // (2 * HOP)
 _STEM = 5  # mel frames that a frame of 20 ms is made of
+_STEM_LATE = 2  # frames of 20 ms
 _SILENCE = np.float32(np.log(FLOOR))
 
 
@@ -37,6 +38,7 @@ class UscEncoder:
 
     Attributes:
         channels: numbers in a latent.
+        late: whole latents that one comes after its own, at the next end of a block.
         look_ahead: seconds of audio after its own that a latent depends on; besides, a stream
             waits for whole blocks of 0.2 s.
 
@@ -58,6 +60,7 @@ class UscEncoder:
         if early % 2:
             raise ValueError("pairs of frames are torn apart")
         self.channels = self.middle[-1].channels
+        self.late = (_STEM_LATE + early) // 2 + middle
         ahead = (early - 1) * 2 * HOP + middle * FRAME + _STEM // 2 * HOP + WIDTH
         self.look_ahead = ahead / RATE
 
@@ -83,9 +86,9 @@ class UscEncoderStream:
         self._samples = self._given = 0
         self._centre, self._begun = Centre(encoder.usual), False
         self._sound, self._bands = Tape(_SOUND, 1, 0), Tape(_STEM - 1, 2 * BANDS, 2)
-        self._early = Tapes(encoder.early, 2)
+        self._early = Tapes(encoder.early, _STEM_LATE)
         self._middle = Tapes(encoder.middle, self._early.late // 2)
-        self._unborn = self._middle.late  # latents of before the first sample
+        self._unborn = encoder.late  # latents of before the first sample
 
     def push(self, samples: FloatArray) -> FloatArray:
         """Hear more.

@@ -15,16 +15,14 @@ from monitor.maths.spectra import fft
 from monitor.networks.mel import FFT, FLOOR, HOP, WIDTH, filters, window
 from monitor.types import AnyArray, FloatArray
 
-__all__ = ["LATENCY_SAMPLES", "GriffinLim", "magnitudes"]
+__all__ = ["AHEAD", "BLOCK", "GriffinLim", "magnitudes"]
 
-_BLOCK = 4
+BLOCK = 4
 """Frames that are made final together, however a stream is cut: 40 ms."""
-_AHEAD = 8
+AHEAD = 8
 """Frames that are heard before one is final: 80 ms."""
-_FRAMES = _BLOCK + _AHEAD
+_FRAMES = BLOCK + AHEAD
 _SPAN = (_FRAMES - 1) * HOP + WIDTH
-LATENCY_SAMPLES = (_FRAMES - 1) * HOP
-"""By how many samples less than 160 a frame has come out, at most."""
 _ROUNDS = 8
 _MOMENTUM = np.float32(0.99)
 _GUESSES = 10
@@ -98,7 +96,7 @@ class GriffinLim:
         self._asked: FloatArray = np.zeros((_FRAMES, bins), np.float32)
         self._phases: AnyArray = np.ones((_FRAMES, bins), np.complex64)
         self._final: FloatArray = np.zeros(_SPAN, np.float32)  # of final frames, not yet whole
-        self._taken, self._unborn = 0, _AHEAD // _BLOCK
+        self._taken, self._unborn = 0, AHEAD // BLOCK
 
     def push(self, bands: FloatArray) -> FloatArray:
         """What is final after these further frames.
@@ -120,18 +118,18 @@ class GriffinLim:
     def flush(self) -> FloatArray:
         """The rest of what the frames cover, as if silence followed; then forget all."""
         due = self._taken * HOP + (WIDTH - HOP if self._taken else 0)
-        blocks = -(-self._taken // _BLOCK) + 1
-        silence = np.full((blocks * _BLOCK + _AHEAD - self._taken, self._bands), np.log(FLOOR))
-        before = max(0, self._taken // _BLOCK - _AHEAD // _BLOCK) * _BLOCK * HOP
+        blocks = -(-self._taken // BLOCK) + 1
+        silence = np.full((blocks * BLOCK + AHEAD - self._taken, self._bands), np.log(FLOOR))
+        before = max(0, self._taken // BLOCK - AHEAD // BLOCK) * BLOCK * HOP
         rest = self._push(silence)[: due - before]
         self.reset()
         return rest
 
     def _push(self, bands: FloatArray) -> FloatArray:
         frames = np.concatenate([self._waiting, bands], dtype=np.float32)
-        whole = len(frames) - len(frames) % _BLOCK
+        whole = len(frames) - len(frames) % BLOCK
         self._waiting = frames[whole:].copy()
-        blocks = frames[:whole].reshape(-1, _BLOCK, self._bands)
+        blocks = frames[:whole].reshape(-1, BLOCK, self._bands)
         made = [self._block(magnitudes(block)) for block in blocks]
         unborn = min(self._unborn, len(made))
         self._unborn -= unborn
@@ -140,8 +138,8 @@ class GriffinLim:
     def _block(self, asked: FloatArray) -> FloatArray:
         """Make the oldest block final, with one more to look ahead to."""
         going_on = _going_on(asked, np.angle(self._phases[-1]))
-        self._asked = np.concatenate([self._asked[_BLOCK:], asked])
-        spectra = self._asked * np.concatenate([self._phases[_BLOCK:], going_on])
+        self._asked = np.concatenate([self._asked[BLOCK:], asked])
+        spectra = self._asked * np.concatenate([self._phases[BLOCK:], going_on])
         before = None
         for _ in range(_ROUNDS):
             sound = (self._final + self._added(spectra, _SPAN)) / self._weights
@@ -150,11 +148,11 @@ class GriffinLim:
             before = heard
             spectra = spectra * (self._asked / np.maximum(np.abs(spectra), _TINY))
         self._phases = spectra / np.maximum(self._asked, _TINY)
-        final = np.zeros(_SPAN + _BLOCK * HOP, np.float32)
+        final = np.zeros(_SPAN + BLOCK * HOP, np.float32)
         final[:_SPAN] = self._final
-        final += self._added(spectra[:_BLOCK], final.size)
-        self._final = final[_BLOCK * HOP :]
-        ready: FloatArray = (final[: _BLOCK * HOP].reshape(-1, HOP) / self._whole).ravel()
+        final += self._added(spectra[:BLOCK], final.size)
+        self._final = final[BLOCK * HOP :]
+        ready: FloatArray = (final[: BLOCK * HOP].reshape(-1, HOP) / self._whole).ravel()
         return ready
 
     def _added(self, spectra: AnyArray, size: int) -> FloatArray:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -11,7 +10,7 @@ import numpy as np
 
 from monitor.errors import UsageError
 from monitor.kinds import FeatureSpec
-from monitor.maths.laplace import clipped, laplace, noise_scale
+from monitor.maths.laplace import clipped, laplace, noise_scale, secret_uniform
 from monitor.types import FloatArray, Frames
 
 __all__ = ["CLIP", "Laplace"]
@@ -80,7 +79,7 @@ class Laplace:
         Returns:
             float32 of the same shape.
         """
-        uniform = _uniform(values.size, *whose).reshape(values.shape)
+        uniform = secret_uniform(values.size, "laplace", *whose).reshape(values.shape)
         noise = laplace(uniform, self.scale)
         noisy: FloatArray = (clipped(values.astype(np.float64), self.clip) + noise).astype(
             np.float32
@@ -107,10 +106,3 @@ class Laplace:
             if tracks[feature].kind.pointed
         }
         return replace(frames, tracks=kept)
-
-
-def _uniform(count: int, *whose: object) -> FloatArray:
-    """Numbers strictly between 0 and 1 that nobody can guess who lacks one of ``whose``."""
-    key = repr(("laplace", *whose)).encode("utf-8", "replace")
-    drawn = np.frombuffer(hashlib.shake_256(key).digest(8 * count), "<u8") >> np.uint64(12)
-    return np.asarray((drawn + 0.5) * 2.0**-52)
