@@ -9,9 +9,9 @@ from monitor.errors import SourceError
 from monitor.safe_text import printable
 from monitor.transcripts.cues import spread_words
 from monitor.transcripts.gathering import LATEST_SECONDS
+from monitor.transcripts.segments import segment_cues
 from monitor.transcripts.text import lines_of
 from monitor.transcripts.transcript import SaidWord, Transcript
-from monitor.transcripts.whisper import segment_cues
 
 __all__ = ["parse_line", "read_word_lines"]
 

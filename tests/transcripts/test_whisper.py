@@ -149,6 +149,7 @@ def test_chunks_of_hugging_face():
         ('{"words": "so"}', "none of the JSONs"),
         ('{"text": "And so"}', "a text without times; ask for verbose_json"),
         ('{"words": [{"text": "so", "start": 1}], "segments": 3}', "no time"),
+        ('{"segments": [{"words": [{"word": "so"}]}]}', "1 of 1 texts have no time"),
         ('{"segments": []}', "holds no words"),
         ('{"segments": [{"start": 0, "end": 1, "text": "  "}]}', "holds no words"),
         ('{"segments": [{"start": NaN, "end": 1e999, "text": "so"}]}', "1 of 1 texts have no time"),
