@@ -21,15 +21,17 @@ from monitor.types import TICKS_PER_SECOND, Track, Words
 
 __all__ = ["Style"]
 
-REPEATED, BROKEN_OFF, AGAIN = range(3)
+_REPEATED, _BROKEN_OFF, _AGAIN = range(3)
 _MARKS = ("(repeated)", "(broken off)", "(other, said lately)")
+# chosen on the readers of train-clean (benchmarks/style_settings.py)
 _LETTERS = (5, 7, 9)
 _RATES = (2.25, 2.5, 2.75, 3.0, 3.25, 3.5)
-# chosen on train-clean readers (benchmarks/style.py)
 _RATE_WORDS = 8
 _LATELY_WORDS = 50
 _LONGEST_GAP = TICKS_PER_SECOND
 _WORD_SECONDS = 0.3
+_VERSION = 1
+"""Of the rules, here and in `style_tokens` and `style_words`: other frames are another version."""
 
 
 class Style:
@@ -70,7 +72,9 @@ class Style:
         self.bins = (*_MARKS, *letters, *rates, *self._words.bins)
         self._rate_bins = len(_MARKS) + len(letters)
         self._listed = self._rate_bins + len(rates)
-        rules = repr((1, self.bins, _RATE_WORDS, _LATELY_WORDS, _LONGEST_GAP, self._words.mark))
+        rules = repr(
+            (_VERSION, self.bins, _RATE_WORDS, _LATELY_WORDS, _LONGEST_GAP, self._words.mark)
+        )
         mark = hashlib.sha256(rules.encode()).hexdigest()
         self.spec = FeatureSpec(
             "style", HISTOGRAM, len(self.bins), _WORD_SECONDS, network=mark, takes="words"
@@ -120,9 +124,9 @@ class Style:
                 continue  # one number: digits or words, however many
             self._last = unit
             if unit.text == CUT_OFF:
-                made.append(BROKEN_OFF)
+                made.append(_BROKEN_OFF)
             elif last is not None and unit.text == last.text:
-                made.append(REPEATED)
+                made.append(_REPEATED)
             elif unit.place is not None:
                 made.append(self._listed + unit.place)
             else:
@@ -133,7 +137,7 @@ class Style:
         """The bin of a word that the list does not have."""
         lately = text in self._lately
         self._lately.append(text)
-        return AGAIN if lately else len(_MARKS) + bisect_right(_LETTERS, len(text))
+        return _AGAIN if lately else len(_MARKS) + bisect_right(_LETTERS, len(text))
 
     def _rate(self, begin: int) -> list[tuple[int, int, int]]:
         """The frame, bin and span, that a further word begun at this tick completes; or none."""

@@ -18,11 +18,10 @@ CUT_OFF = "-"
 NUMBER = "#"
 """The token of a number in digits."""
 
-_APOSTROPHES = dict.fromkeys(
-    map(ord, "\u2018\u2019\u201b\u02bc\u02b9\u2032\u00b4\u0060\u05f3"), "'"
-)
+_APOSTROPHES = "\u2018\u2019\u201b\u02bc\u02b9\u2032\u00b4\u0060\u05f3"
+_HYPHENS = "\u2010\u2011\ufe63\uff0d"
+_ALIKE = str.maketrans(dict.fromkeys(_APOSTROPHES, "'") | dict.fromkeys(_HYPHENS, "-"))
 _DASHES = re.compile(r"[\u2012-\u2015\u2212\u2e3a\u2e3b~]|--+|\.\.+|_")  # they part words
-_HYPHENS = dict.fromkeys(map(ord, "\u2010\u2011\ufe63\uff0d"), "-")
 _CLOSES = {"[": "]", "(": ")", "<": ">", "{": "}"}
 _TAG = re.compile(r"\[[^][]*\]|\([^()]*\)|<[^<>]*>|\{[^{}]*\}|\*[^\s*][^*]*\*")
 _OPEN = re.compile(r"[\[(<{]")
@@ -56,10 +55,10 @@ class StyleTokens:
 
     def push(self, text: str) -> list[str]:
         """The tokens of a further word; none where it is only a mark or a tag."""
-        text = unicodedata.normalize("NFKC", text[:_LONGEST_WORD]).casefold()
-        text = unicodedata.normalize("NFKC", text)
-        text = text.translate(_APOSTROPHES).translate(_HYPHENS).replace(*_HESITATION)
+        text = text[:_LONGEST_WORD].translate(_ALIKE)  # NFKC makes a space of some apostrophes
+        text = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
         text = "".join(c for c in text if unicodedata.category(c) != "Cf")
+        text = text.translate(_ALIKE).replace(*_HESITATION)
         found: list[str] = []
         for piece in self._spoken(text).split():
             found += _parts(piece)

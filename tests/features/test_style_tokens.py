@@ -19,6 +19,8 @@ def tokens(*words: str) -> list[str]:
     [
         (["WHAT'S"], ["what's"]),
         ([" what\u2019s,"], ["what's"]),
+        (["what\u00b4s"], ["what's"]),
+        (["what`s"], ["what's"]),
         (["\uff37hat\u2019s!"], ["what's"]),  # full width
         (['"Hello,"'], ["hello"]),
         (["well-known"], ["well", "known"]),
