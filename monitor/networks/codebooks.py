@@ -31,7 +31,7 @@ class Codebooks:
         size: codes of a book.
         dimensions: d, of a projection.
         channels: of a latent.
-        clip: C, the L1 norm that projections are clipped to where noise is added.
+        clip: C, the L1 norm that projections of length 1 are clipped to where noise is added.
 
     Raises:
         KeyError, ValueError: they do not fit.
@@ -42,10 +42,9 @@ class Codebooks:
         self._into, self._directions, self._tables = [], [], []
         for i in range(count):
             codes = np.asarray(weights[f"book.{i}.codes"], np.float32)
-            lengths = np.linalg.norm(codes, axis=1, keepdims=True)
             matrix, bias = dense(weights, f"book.{i}.out")
             self._into.append(dense(weights, f"book.{i}.in"))
-            self._directions.append(np.ascontiguousarray((codes / np.maximum(lengths, 1e-9)).T))
+            self._directions.append(np.ascontiguousarray(_unit(codes).T))
             self._tables.append(np.asarray(codes @ matrix + bias, np.float32))
         self.channels, self.dimensions = self._into[0][0].shape
         self.size = len(self._tables[0])
@@ -65,9 +64,10 @@ class Codebooks:
         Args:
             latents: shape (k, channels).
             books: how many of the books, from C0 on; all by default.
-            noise: shape (k, d), added to C0's projections after they were clipped to the L1 norm
-                `clip`; with Laplace noise of scale ``2 C / epsilon`` (`monitor.maths.laplace`) C0
-                is (epsilon, 0)-private in the local sense, the other books are not.
+            noise: shape (k, d), added to C0's projections after they were brought to length 1 and
+                clipped to the L1 norm `clip`; with Laplace noise of scale ``2 C / epsilon``
+                (`monitor.maths.laplace`) C0 is (epsilon, 0)-private in the local sense, a latent
+                at a time; the other books are not.
 
         Returns:
             shape (k, books), int64, codes from 0. What else is in a call changes nothing.
@@ -87,14 +87,10 @@ class Codebooks:
         for book in range(books):
             projected = self._projected(rest, book)
             if book == 0 and noise is not None:
-                projected = np.asarray(clipped(projected, self.clip) + noise, np.float32)
+                projected = np.asarray(clipped(_unit(projected), self.clip) + noise, np.float32)
             found[:, book] = product(projected, self._directions[book], 1).argmax(axis=1)
             rest = rest - self._tables[book][found[:, book]]
         return found
-
-    def projections(self, latents: FloatArray) -> FloatArray:
-        """What C0 compares with its codes, before clipping and noise: shape (k, d)."""
-        return self._projected(np.asarray(latents, np.float32), 0)
 
     def latents(self, codes: IntArray) -> FloatArray:
         """What codes say of a latent: the sum over books.
@@ -120,3 +116,8 @@ class Codebooks:
     def _projected(self, latents: FloatArray, book: int) -> FloatArray:
         matrix, bias = self._into[book]
         return product(latents, matrix, 1) + bias
+
+
+def _unit(rows: FloatArray) -> FloatArray:
+    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+    return np.asarray(rows / np.maximum(lengths, np.float32(1e-9)))

@@ -1,0 +1,101 @@
+"""What the codec keeps of readers who did not train it: spectra, codes in use, content.
+
+    python -m recipes.usc.evaluate CACHE OUT
+
+Who can be told by it is measured elsewhere, on the sound. OUT gets results.json.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import orjson
+import torch
+
+from monitor.atomic import atomic_write
+from recipes.usc.batches import taken
+from recipes.usc.losses import Losses
+from recipes.usc.prepare import Cache, Stretch
+from recipes.usc.train import load_losses
+
+__all__ = ["RESULTS", "measure"]
+
+RESULTS = "results.json"
+_LATENTS = 250  # taken together: 10 s
+_ROLES = ("choose", "report", "held out")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Measure the codec.")
+    parser.add_argument("cache", type=Path)
+    parser.add_argument("out", type=Path, help="the folder of a training")
+    given = parser.parse_args()
+    torch.set_num_threads(1)
+    cache = Cache(given.cache)
+    losses = load_losses(cache, given.out)
+    rows = [measure(cache, losses, role) for role in _ROLES]
+    with atomic_write(given.out / RESULTS) as file:
+        file.write(orjson.dumps(rows))
+    print(table(rows))
+
+
+def measure(cache: Cache, losses: Losses, role: str) -> dict[str, Any]:
+    """Means over 10 s pieces of the readers of a role.
+
+    Returns:
+        ``spectra`` and ``spectra_c0``: L1 between log mel spectra, nepers of energy, of all books
+        and of C0 alone; ``content``: mean cosine between what C0 says of the recogniser's layer
+        and the layer; ``codes``: how many codes a book has in use (2 to the entropy), by book.
+    """
+    found: dict[str, list[float]] = {"spectra": [], "spectra_c0": [], "content": []}
+    counts = np.zeros((len(losses.codec.books.codes), losses.codec.books.codes.shape[1]))
+    stretches = cache.of(role)
+    with torch.inference_mode():
+        for stretch, first in _pieces(stretches):
+            batch = taken(cache, [stretch], [first], _LATENTS)
+            bands, centred, fine, hidden = (
+                torch.from_numpy(each)
+                for each in (batch.bands, batch.centred, batch.fine, batch.hidden)
+            )
+            coded = losses.codec.books(losses.codec.encode(bands, centred))
+            for name, told in (("spectra", coded.said.sum(dim=0)), ("spectra_c0", coded.said[0])):
+                found[name].append((losses.codec.decode(told) - fine).abs().mean().item())
+            found["content"].append(losses.content(coded.said[0], hidden)[1].item())
+            for book, codes in enumerate(coded.codes):
+                counts[book] += np.bincount(codes.flatten().numpy(), minlength=counts.shape[1])
+    shares = counts / counts.sum(axis=1, keepdims=True)
+    entropy = -(shares * np.log2(shares, out=np.zeros_like(shares), where=shares > 0)).sum(axis=1)
+    means = {name: round(float(np.mean(each)), 4) for name, each in found.items()}
+    return {
+        "role": role,
+        "readers": len({each.voice for each in stretches}),
+        "pieces": len(found["spectra"]),
+        **means,
+        "codes": [round(float(2**each), 1) for each in entropy],
+    }
+
+
+def _pieces(stretches: list[Stretch]) -> Iterator[tuple[Stretch, int]]:
+    for each in stretches:
+        for first in range(0, each.latents - _LATENTS + 1, _LATENTS):
+            yield each, each.start + first
+
+
+def table(rows: list[dict[str, Any]]) -> str:
+    """For people."""
+    lines = ["| role | readers | all books, nepers | C0, nepers | content, cosine | codes in use |"]
+    lines.append("| --- | --- | --- | --- | --- | --- |")
+    lines += [
+        f"| {row['role']} | {row['readers']} | {row['spectra']:.3f} | {row['spectra_c0']:.3f} "
+        f"| {row['content']:.3f} | {', '.join(f'{each:.0f}' for each in row['codes'])} |"
+        for row in rows
+    ]
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    main()

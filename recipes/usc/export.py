@@ -1,0 +1,146 @@
+"""Write the trained codec where it ships: weights for numpy, and a model card beside them.
+
+    python -m recipes.usc.export CACHE OUT monitor/networks/usc.npz
+
+After `recipes.usc.evaluate`, whose results go into the card (usc.json).
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import orjson
+import torch
+
+from monitor.errors import StoreError
+from monitor.networks.mel import BANDS, RATE
+from monitor.networks.phones import SHA256 as TEACHER
+from monitor.networks.usc import UscNetwork
+from monitor.networks.usc_decoder import BANDS as FINE
+from monitor.networks.weights import int8, restored
+from monitor.types import AnyArray
+from recipes.shipping import NON_NATIVE, packed, ship
+from recipes.training import trained
+from recipes.usc.evaluate import RESULTS
+from recipes.usc.losses import EPSILON, PARTS
+from recipes.usc.network import Codec, folded
+from recipes.usc.prepare import FRAME, Cache
+from recipes.usc.train import load_losses
+
+__all__ = ["export", "rounded"]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Export the codec.")
+    parser.add_argument("cache", type=Path)
+    parser.add_argument("out", type=Path, help="the folder of a training")
+    parser.add_argument("target", type=Path, help="the file of weights, .npz")
+    given = parser.parse_args()
+    torch.set_num_threads(1)
+    made = export(Cache(given.cache), given.out, given.target)
+    print(f"{given.target}: {made['bytes']} bytes, sha256 {made['sha256']}")
+
+
+def rounded(codec: Codec) -> dict[str, AnyArray]:
+    """Its weights as they ship: matrices int8, the rest float16."""
+    return {
+        name: each.astype(np.float16) if each.dtype.kind == "f" else each
+        for name, each in int8(folded(codec)).items()
+    }
+
+
+def export(cache: Cache, out: Path, target: Path) -> dict[str, Any]:
+    """Write weights and card; the card.
+
+    Raises:
+        StoreError: it was not evaluated, or is too large to ship.
+    """
+    results = out / RESULTS
+    if not results.exists():
+        raise StoreError(f"{out}: not evaluated: python -m recipes.usc.evaluate")
+    weights = rounded(load_losses(cache, out).codec)
+    held = packed(weights)
+    network, found = UscNetwork(restored(weights)), trained(out)
+    without = found["setting"]["without"]
+    made: dict[str, Any] = {
+        "name": "usc",
+        "what": "speech codec of six residual codebooks, the first of which is taught content and "
+        "not the speaker: 16 kHz to 25 latents a second, and back to log mel spectra",
+        "sha256": hashlib.sha256(held).hexdigest(),
+        "bytes": len(held),
+        "parameters": sum(
+            each.size for name, each in weights.items() if not name.endswith((".reach", ".scale"))
+        ),
+        "precision": "matrices int8 with a float16 scale a row, the rest float16; computed in "
+        "float32",
+        "rate_hz": RATE,
+        "bands": {"heard": BANDS, "said": FINE},
+        "frame_seconds": network.frame_seconds,
+        "look_ahead_seconds": round(network.look_ahead, 4),
+        "books": len(network.books),
+        "codes": network.books.size,
+        "bits_per_second": {
+            "c0": round(np.log2(network.books.size) * RATE / FRAME),
+            "all": round(len(network.books) * np.log2(network.books.size) * RATE / FRAME),
+        },
+        "clip": round(network.books.clip, 4),
+        "teacher": f"the deepest layer of phones.npz (sha256 {TEACHER})",
+        "training": {
+            "parts": [part for part in PARTS if part not in without],
+            "epsilon": None if "noise" in without else EPSILON,
+            "one_after_the_other": [
+                {"steps": each["step"], "minutes": round(each["seconds"] / 60, 1)}
+                for each in (*found["earlier"], found)
+            ],
+            "threads": 1,
+            "data": _data(cache),
+        },
+        "results": orjson.loads(results.read_bytes()),
+        "not_for": [
+            "Hiding who speaks from somebody who tries: docs/usc.md says what each attacker "
+            "learns from what it makes.",
+            "Sending speech as it sounded: with all its codebooks it is a rough codec.",
+            "Speech in other languages than English, music, several people at once: not measured.",
+            "Comparing codes with those of another file of weights.",
+        ],
+        "licence": "MIT; learnt from the corpora named here and from the recogniser of this "
+        "package",
+    }
+    ship(target, held, made)
+    return made
+
+
+_LIBRISPEECH = "LibriSpeech: CC BY 4.0, V. Panayotov, G. Chen, D. Povey, S. Khudanpur, ICASSP 2015"
+_CORPORA = {
+    "background": f"one utterance a reader of {_LIBRISPEECH}",
+    "train-clean-5": _LIBRISPEECH,
+    "train-clean-100": _LIBRISPEECH,
+    **NON_NATIVE,
+}
+
+
+def _data(cache: Cache) -> list[dict[str, Any]]:
+    """What trained it."""
+    latents: Counter[str] = Counter()
+    people: dict[str, dict[str, str]] = {}
+    for each in cache.of("train"):
+        latents[each.corpus] += each.latents
+        people.setdefault(each.corpus, {})[each.voice] = each.gender
+    return [
+        {
+            "corpus": corpus,
+            "source": _CORPORA.get(corpus, corpus),
+            "speakers": dict(sorted(Counter(people[corpus].values()).items())),
+            "minutes": round(latents[corpus] * FRAME / RATE / 60, 1),
+        }
+        for corpus in sorted(people)
+    ]
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,118 @@
+"""The codec in torch: an encoder and a decoder of separable convolutions, codebooks between them.
+
+After Tura-Vecino et al. (USC), section 2.1; `monitor.networks.usc` runs what `folded` gives. Time
+is the second axis of a picture one row high, as in `recipes.phones.network`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from monitor.adapting.folding import norm, separable
+from monitor.networks.mel import BANDS, FLOOR
+from monitor.networks.usc_decoder import BANDS as FINE
+from monitor.types import AnyArray, FloatArray
+from recipes.phones.network import Block, conv, padded
+from recipes.usc.quantiser import Books
+
+__all__ = ["BOOKS", "SIZE", "Codec", "folded"]
+
+BOOKS, SIZE = 6, 1024
+_NARROW, _WIDE = 128, 256
+_REACHES = {
+    "early": (_NARROW, ((2, 1), (2, 1))),
+    "middle": (_WIDE, ((5, 1), (5, 1), (5, 1), (5, 1), (6, 0), (6, 0))),
+    "deep": (_WIDE, ((4, 1), (4, 1), (4, 1), (4, 0), (4, 0))),
+    "late": (_NARROW, ((2, 1), (2, 1))),
+    "last": (_NARROW, ((2, 1),)),
+}
+"""Channels, and rows that each block hears before its own and after it: at 50, 25, 25, 50 and 100 a
+second."""
+_STEM = (2, 2)  # of mel frames
+_SILENCE = float(np.log(FLOOR))
+
+
+class Codec(nn.Module):  # type: ignore[misc]  # torch is not looked at
+    """Log mel bands to latents, latents to codes, and what codes say to finer bands.
+
+    Args:
+        usual: shape (40,), the mean of all bands.
+        level: shape (80,), the mean of the finer ones.
+    """
+
+    def __init__(self, usual: FloatArray, level: FloatArray) -> None:
+        super().__init__()
+        self.register_buffer("usual", torch.from_numpy(np.asarray(usual, np.float32)))
+        self.stem = conv(2 * BANDS, _NARROW, sum(_STEM) + 1, 2)
+        self.stem_norm = nn.BatchNorm2d(_NARROW)
+        self.down = conv(_NARROW, _WIDE, 2, 2)
+        self.down_norm = nn.BatchNorm2d(_WIDE)
+        for part, (channels, reaches) in _REACHES.items():
+            setattr(self, part, nn.ModuleList(Block(channels, *each) for each in reaches))
+        self.books = Books(BOOKS, SIZE, _WIDE)
+        self.up = conv(_WIDE, 2 * _NARROW, 1)
+        self.up_norm = nn.BatchNorm2d(_NARROW)
+        self.again = conv(_NARROW, 2 * _NARROW, 1)
+        self.again_norm = nn.BatchNorm2d(_NARROW)
+        self.head = nn.Conv2d(_NARROW, FINE, 1)
+        with torch.no_grad():
+            self.head.bias.copy_(torch.from_numpy(np.asarray(level, np.float32)))
+
+    def encode(self, bands: Tensor, centred: Tensor) -> Tensor:
+        """Bands as they are and less their running mean, shape (b, 4 n, 40), to (b, n, 256)."""
+        x = torch.cat([bands - _SILENCE, centred], dim=-1)[:, :, None].permute(0, 3, 2, 1)
+        x = torch.relu(self.stem_norm(self.stem(padded(x, *_STEM))))
+        x = self._through("early", x)
+        x = torch.relu(self.down_norm(self.down(x)))
+        return self._through("middle", x)[:, :, 0].transpose(1, 2)
+
+    def decode(self, latents: Tensor) -> Tensor:
+        """What codes say, shape (b, n, 256), to finer bands, shape (b, 4 n, 80)."""
+        x = self._through("deep", latents[:, :, None].permute(0, 3, 2, 1))
+        x = torch.relu(self.up_norm(_twice(self.up(x))))
+        x = self._through("late", x)
+        x = torch.relu(self.again_norm(_twice(self.again(x))))
+        x = self._through("last", x)
+        return self.head(x)[:, :, 0].transpose(1, 2)
+
+    def _through(self, part: str, x: Tensor) -> Tensor:
+        for block in getattr(self, part):
+            x = block(x)
+        return x
+
+
+def _twice(y: Tensor) -> Tensor:
+    """Rows of twice the channels to twice the rows."""
+    b, channels, _, t = y.shape
+    y = y.permute(0, 2, 3, 1).reshape(b, 1, 2 * t, channels // 2)
+    return y.permute(0, 3, 1, 2)
+
+
+def folded(network: Codec) -> dict[str, AnyArray]:
+    """Its weights as `monitor.networks.usc` wants them: each norm folded into its neighbour.
+
+    Returns:
+        arrays by name, float32; matrices as (out, in), kernels as (out, in, taps); how far the
+        blocks reach, int64.
+    """
+    state = {name: each.detach().double().numpy() for name, each in network.state_dict().items()}
+    found: dict[str, AnyArray] = {"usual": state["usual"], "clip": state["books.clip"]}
+    for name in ("stem", "down", "up", "again"):
+        kernel = state[f"{name}.weight"][:, :, 0]
+        scale, shift = (np.resize(each, len(kernel)) for each in norm(state, f"{name}_norm"))
+        found[name], found[f"{name}.bias"] = kernel * scale[:, None, None], shift
+    for name in ("up", "again"):
+        found[name] = found[name][:, :, 0]
+    found["head"], found["head.bias"] = state["head.weight"][:, :, 0, 0], state["head.bias"]
+    for part, (_, reaches) in _REACHES.items():
+        for i in range(len(reaches)):
+            found |= separable(state, f"{part}.{i}", f"{part}.{i}")
+    for i in range(BOOKS):
+        for name in ("in", "out"):
+            found[f"book.{i}.{name}"] = state[f"books.{name}s.{i}.weight"]
+            found[f"book.{i}.{name}.bias"] = state[f"books.{name}s.{i}.bias"]
+        found[f"book.{i}.codes"] = network.books.codes[i].numpy()
+    made = {name: np.asarray(each, np.float32) for name, each in found.items()}
+    return made | {f"{part}.reach": np.array(blocks) for part, (_, blocks) in _REACHES.items()}

@@ -1,0 +1,123 @@
+"""Residual codebooks in torch: straight through in training, as `monitor.networks.codebooks` runs.
+
+Codes are directions in few numbers (Yu et al., "Vector-quantized image modeling with improved
+VQGAN", ICLR 2022), kept as running means of what falls to them (van den Oord et al., "Neural
+discrete representation learning", NeurIPS 2017), so that none of it waits for a gradient.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import normalize
+
+__all__ = ["DIMENSIONS", "Books", "Coded"]
+
+DIMENSIONS = 8
+_MEMORY = 0.97  # of what falls to a code, step by step
+_LENGTH = 6.0
+"""How much more than by default a book says at first, so that it takes its part of a latent."""
+_UNUSED = 0.05  # of what an evenly used code has
+
+
+@dataclass(frozen=True, slots=True)
+class Coded:
+    """Latents in codes.
+
+    Attributes:
+        said: shape (books, b, n, channels), what each book says.
+        alone: shape (b, n, channels), what C0 says, whose gradients end before the encoder.
+        numbers: shape (b, n, d), C0's codes themselves.
+        codes: shape (books, b, n).
+        pull: what draws projections to their codes (the commitment loss).
+    """
+
+    said: Tensor
+    alone: Tensor
+    numbers: Tensor
+    codes: Tensor
+    pull: Tensor
+
+
+class Books(nn.Module):  # type: ignore[misc]  # torch is not looked at
+    """Residual codebooks; the first is C0."""
+
+    def __init__(self, count: int, size: int, channels: int) -> None:
+        super().__init__()
+        self.ins = nn.ModuleList(nn.Linear(channels, DIMENSIONS) for _ in range(count))
+        self.outs = nn.ModuleList(nn.Linear(DIMENSIONS, channels) for _ in range(count))
+        with torch.no_grad():
+            for out in self.outs:
+                out.weight.mul_(_LENGTH)
+        self.register_buffer("sums", normalize(torch.randn(count, size, DIMENSIONS), dim=-1))
+        self.register_buffer("used", torch.full((count, size), 1.0))
+        self.register_buffer("clip", torch.tensor(DIMENSIONS**0.5))
+
+    @property
+    def codes(self) -> Tensor:
+        """Directions, shape (books, size, d)."""
+        return normalize(self.sums, dim=-1)
+
+    def forward(self, latents: Tensor, noise: Tensor | None = None) -> Coded:
+        """Latents, shape (b, n, channels), in codes.
+
+        ``noise``, shape (b, n, d), is Laplace's of scale ``2 / epsilon``, zero where there is none.
+        """
+        said, codes, pull = [], [], latents.new_zeros(())
+        rest, alone, numbers = latents, latents, latents
+        for book, (into, out) in enumerate(zip(self.ins, self.outs, strict=True)):
+            directions = self.codes[book]
+            projected = normalize(into(rest), dim=-1)
+            chosen = (projected.detach() @ directions.T).argmax(dim=-1)
+            pull = pull + (projected - directions[chosen]).square().sum(dim=-1).mean()
+            if self.training:
+                self._count(book, chosen, projected.detach())
+            blurred = projected
+            if book == 0 and noise is not None:
+                blurred = self._blurred(projected, noise)
+                chosen = (blurred.detach() @ directions.T).argmax(dim=-1)
+            code = directions[chosen]
+            straight = blurred + (code - blurred).detach()
+            if book == 0:
+                numbers = straight
+                kept = normalize(into(latents.detach()), dim=-1)
+                alone = out(kept + (code - kept).detach())
+            said.append(out(straight))
+            codes.append(chosen)
+            rest = rest - said[-1]
+        return Coded(torch.stack(said), alone, numbers, torch.stack(codes), pull / len(said))
+
+    def _blurred(self, projected: Tensor, noise: Tensor) -> Tensor:
+        """Clipped to an L1 norm of C, with noise, where there is any."""
+        clip = self.clip.clone()  # it changes in training
+        length = projected.abs().sum(dim=-1, keepdim=True)
+        clipped = projected * (clip / length).clamp_max(1.0)
+        noisy = (noise != 0).any(dim=-1, keepdim=True)
+        return torch.where(noisy, clipped + clip * noise, projected)
+
+    @torch.no_grad()  # type: ignore[untyped-decorator]
+    def _count(self, book: int, chosen: Tensor, projected: Tensor) -> None:
+        """Let codes go to the means of what falls to them; C is the mean L1 norm."""
+        rows, where = projected.reshape(-1, DIMENSIONS), chosen.flatten()
+        self.sums[book] *= _MEMORY
+        self.sums[book].index_add_(0, where, rows, alpha=1 - _MEMORY)
+        often = torch.bincount(where, minlength=self.sums.shape[1]).float()
+        self.used[book].lerp_(often * self.sums.shape[1] / len(where), 1 - _MEMORY)
+        if book == 0:
+            self.clip.lerp_(rows.abs().sum(dim=-1).mean(), 1 - _MEMORY)
+
+    @torch.no_grad()  # type: ignore[untyped-decorator]
+    def revive(self, latents: Tensor) -> int:
+        """Put codes that are hardly used where latents are; how many there were."""
+        rest, count = latents.reshape(-1, latents.shape[-1]), 0
+        for book, (into, out) in enumerate(zip(self.ins, self.outs, strict=True)):
+            projected = normalize(into(rest), dim=-1)
+            directions = self.codes[book]
+            rest = rest - out(directions[(projected @ directions.T).argmax(dim=-1)])
+            unused = (self.used[book] < _UNUSED).nonzero().flatten()
+            self.sums[book, unused] = projected[torch.randint(len(projected), (len(unused),))]
+            self.used[book, unused] = 1.0
+            count += len(unused)
+        return count

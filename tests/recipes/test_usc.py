@@ -1,0 +1,279 @@
+"""Some steps of the codec's recipe: it learns, goes on, and what it makes runs without torch."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("torch", reason="needs the extra recipes")
+
+import soundfile
+import torch
+
+from monitor.adapting.schedule import Length
+from monitor.errors import CorpusError, StoreError
+from monitor.networks.mel import RATE, log_mel
+from monitor.networks.phones import shipped
+from monitor.networks.tape import Tapes
+from monitor.networks.usc import UscNetwork
+from recipes.training import trained
+from recipes.usc.batches import LATENTS, Batches, taken
+from recipes.usc.corpus import recordings
+from recipes.usc.evaluate import measure
+from recipes.usc.export import export
+from recipes.usc.listener import Reversed, Speakers
+from recipes.usc.losses import PARTS, Losses, spectral
+from recipes.usc.network import BOOKS, Codec, folded
+from recipes.usc.prepare import Cache, prepare
+from recipes.usc.quantiser import DIMENSIONS, Books
+from recipes.usc.teacher import centred, heard, hidden
+from recipes.usc.train import _beginning, load_losses, train
+from recipes.voice.corpus import Recording
+from tests.recipes.conftest import voice
+from tests.sounds import synthetic
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory) -> Cache:
+    """Machine voices, heard: three to train on, one in each other role."""
+    folder: Path = tmp_path_factory.mktemp("usc")
+    listed = []
+    for number, role in enumerate(["train"] * 3 + ["choose", "report", "held out"]):
+        path = folder / f"{number}.wav"
+        soundfile.write(
+            path, voice(90 + 25 * number, 600 + 150 * number, number)[: 11 * RATE], RATE
+        )
+        listed.append(Recording(path, "corpus", str(number), "F", "1", True, role, 11.0))
+    return prepare(listed, folder / "cache")
+
+
+@pytest.fixture(scope="module")
+def trained_folder(cache, tmp_path_factory) -> Path:
+    out: Path = tmp_path_factory.mktemp("codec") / "out"
+    train(cache, out, Length(steps=2), batch=2)
+    return out
+
+
+def test_what_is_heard_is_kept_latent_by_latent(cache):
+    stretch = cache.stretches[1]
+    sound = voice(115, 750, 1)[: 11 * RATE] / np.float32(32768)
+    assert stretch.latents == 275
+    one = taken(cache, [stretch], [stretch.start + 20], 5)
+    wanted = log_mel(sound, 80)[80:100]
+    np.testing.assert_allclose(one.fine[0], wanted, atol=0.02)
+    assert (cache.folder / "hidden.f16").stat().st_mode & 0o777 == 0o600
+    assert prepare([], cache.folder).stretches == cache.stretches, "it is heard once"
+    with pytest.raises(CorpusError, match="not prepared"):
+        Cache(cache.folder / "nowhere")
+
+
+def test_the_teacher_is_the_recogniser_that_ships(monkeypatch):
+    network, sound = shipped(), synthetic(3.0)
+    layer = hidden(network, centred(heard(sound), network.usual))
+    stream, found = network.stream(), []
+    middle, through = stream._middle, Tapes.__call__
+
+    def recorded(tapes: Tapes, x: np.ndarray) -> np.ndarray:
+        said = through(tapes, x)
+        if tapes is middle:
+            found.append(said.copy())
+        return said
+
+    monkeypatch.setattr(Tapes, "__call__", recorded)
+    stream.push(sound)
+    inside = np.concatenate(found)[middle.late :]
+    np.testing.assert_allclose(layer[: len(inside)], inside, atol=1e-3)
+
+
+def test_nobody_is_in_two_roles_and_dev_clean_only_judges(tmp_path):
+    speech, nonnative = tmp_path / "speech", tmp_path / "nonnative"
+    rows = {
+        speech: [
+            f"{c}/{i}.opus,{c},{i},F,1,9"
+            for c, i in zip(
+                ["dev-clean"] * 2 + ["train-clean-5"] * 6 + ["background"] * 4,
+                [84, 1462, 19, 32, 5688, 3947, 1867, 1970, *range(9000, 9004)],
+                strict=True,
+            )
+        ],
+        nonnative: [f"{i}.opus,speechocean762,{i},M,30,9" for i in range(100, 140)],
+    }
+    for folder, lines in rows.items():
+        folder.mkdir()
+        last = "chapter" if folder == speech else "age"
+        head = f"path,corpus,speaker,gender,{last},seconds"
+        (folder / "manifest.csv").write_text("\n".join([head, *lines]))
+    roles: dict[str, set[str]] = {}
+    for each in recordings(speech, nonnative):
+        roles.setdefault(f"{each.corpus} {each.speaker}", set()).add(each.role)
+    assert all(len(each) == 1 for each in roles.values())
+    dev = {role for who, of in roles.items() if who.startswith("dev") for role in of}
+    assert dev <= {"report"}
+    assert sum(of == {"choose"} for of in roles.values()) == 12
+    assert sum(of == {"held out"} for of in roles.values()) == 8
+
+
+def test_equal_seeds_give_equal_weights_stopped_or_not(cache, tmp_path, monkeypatch):
+    monkeypatch.setattr("recipes.usc.train.rate", lambda *_: 1e-3)  # whatever the length
+    train(cache, tmp_path / "a", Length(steps=3), batch=2)
+    train(cache, tmp_path / "b", Length(steps=2), batch=2, every_seconds=0)
+    train(cache, tmp_path / "b", Length(steps=3), batch=2)
+    one, other = (load_losses(cache, tmp_path / name).parts.state_dict() for name in "ab")
+    assert all(torch.equal(one[name], other[name]) for name in one)
+
+
+def test_another_setting_does_not_go_on(cache, trained_folder):
+    with pytest.raises(StoreError, match="not"):
+        train(cache, trained_folder, Length(steps=5), batch=2, without=["noise"])
+
+
+def test_it_learns_and_another_training_goes_on_from_it(cache, tmp_path):
+    train(cache, tmp_path / "a", Length(steps=12), batch=2, every_seconds=0)
+    train(cache, tmp_path / "b", Length(steps=1), batch=2, begin=tmp_path / "a")
+    first, second = (
+        [
+            json.loads(line)["content"]
+            for line in (tmp_path / name / "log.jsonl").read_text().splitlines()
+        ]
+        for name in "ab"
+    )
+    assert np.mean(first[-3:]) < 0.9 * first[0]
+    assert second[0] < 0.95 * first[0]
+    assert [each["step"] for each in trained(tmp_path / "b")["earlier"]] == [12]
+
+
+def test_numpy_says_what_torch_says(cache, trained_folder):
+    codec = load_losses(cache, trained_folder).codec
+    network = UscNetwork(folded(codec))
+    sound = synthetic(3.0)
+    bands = heard(sound)
+    with torch.inference_mode():
+        latents = codec.encode(
+            *(
+                torch.from_numpy(each[None])
+                for each in (bands, centred(bands, network.encoder.usual))
+            )
+        )
+        coded = codec.books(latents)
+        said = codec.decode(coded.said.sum(dim=0))[0].numpy()
+    stream = network.encoder.stream()
+    mine = np.concatenate([stream.push(sound), stream.flush()])
+    inside = slice(0, len(mine) - 20)  # the end is not silence in both
+    np.testing.assert_allclose(mine[inside], latents[0].numpy()[inside], atol=1e-3)
+    codes = network.books.codes(latents[0].numpy())
+    assert (codes == coded.codes[:, 0].numpy().T).mean() > 0.99
+    speaks = network.decoder.stream()
+    told = network.books.latents(coded.codes[:, 0].numpy().T)
+    made = np.concatenate([speaks.push(told), speaks.flush()])
+    np.testing.assert_allclose(made[:-40], said[:-40], atol=1e-2)
+
+
+def test_what_is_exported_runs_and_is_described(cache, trained_folder, tmp_path):
+    target = tmp_path / "usc.npz"
+    with pytest.raises(StoreError, match="not evaluated"):
+        export(cache, trained_folder, target)
+    losses = load_losses(cache, trained_folder)
+    rows = [measure(cache, losses, role) for role in ("choose", "report")]
+    assert [row["readers"] for row in rows] == [1, 1]
+    (trained_folder / "results.json").write_text(json.dumps(rows))
+    card = export(cache, trained_folder, target)
+    (trained_folder / "results.json").unlink()
+    network = UscNetwork.load(target)
+    assert card == json.loads(target.with_suffix(".json").read_bytes())
+    assert card["sha256"] == network.sha256
+    assert card["bytes"] == target.stat().st_size < 1_300_000
+    assert card["bits_per_second"] == {"c0": 250, "all": 1500}
+    assert card["training"]["parts"] == list(PARTS)
+    assert network.books.size == 1024
+    assert len(network.books) == BOOKS
+
+
+def losses_of(cache: Cache, without: list[str]) -> Losses:
+    torch.manual_seed(0)
+    codec = Codec(np.zeros(40), np.zeros(80))
+    return replace(_beginning(cache, 3, without), codec=codec)
+
+
+def encoder_gradient(losses: Losses, cache: Cache, monkeypatch, books: int) -> float:
+    """How much of the spectra's loss comes to the encoder where all have so many books."""
+    monkeypatch.setattr(Losses, "_books", lambda _, count: torch.full((count,), books))
+    monkeypatch.setattr(
+        "recipes.usc.losses._WEIGHTS", {"spectra": 1.0, "pull": 0, "content": 0, "speakers": 0}
+    )
+    loss, _ = losses(Batches(cache, 1).at(0, 3), 0.0)
+    losses.codec.zero_grad()
+    loss.backward()
+    return float(losses.codec.stem.weight.grad.norm())
+
+
+def test_no_gradient_of_c0_alone_comes_to_the_encoder(cache, monkeypatch):
+    losses = losses_of(cache, [])
+    assert encoder_gradient(losses, cache, monkeypatch, books=1) == 0
+    assert losses.codec.books.ins[0].weight.grad.norm() > 0, "the quantiser learns"
+    assert encoder_gradient(losses, cache, monkeypatch, books=BOOKS) > 0
+    assert encoder_gradient(losses_of(cache, ["stopping"]), cache, monkeypatch, books=1) > 0
+
+
+def test_what_is_left_out_is_left_out(cache):
+    batch = Batches(cache, 1).at(0, 2)
+    noise = losses_of(cache, [])._noise(8, LATENTS)
+    assert noise is not None
+    assert 0 < (noise != 0).float().mean() < 1
+    assert losses_of(cache, ["noise"])._noise(8, LATENTS) is None
+    assert (losses_of(cache, ["dropout"])._books(64) == BOOKS).all()
+    assert 0 < (losses_of(cache, [])._books(64) == 1).float().mean() < 0.5
+    assert "content" in losses_of(cache, [])(batch, 0.0)[1]
+    assert "content" not in losses_of(cache, ["distillation"])(batch, 0.0)[1]
+
+
+def test_a_reversed_gradient_points_the_other_way():
+    x = torch.ones(3, requires_grad=True)
+    Reversed.apply(x, 0.5).sum().backward()
+    assert x.grad.tolist() == [-0.5] * 3
+
+
+def test_a_margin_makes_the_right_guess_harder():
+    torch.manual_seed(0)
+    guesser, numbers = Speakers(3).eval(), torch.randn(6, LATENTS, DIMENSIONS)
+    with torch.inference_mode():
+        best = [
+            int(guesser(numbers[i : i + 1], torch.tensor([who]))[1])
+            for i in range(6)
+            for who in range(3)
+        ]
+    assert sum(best) == 6, "one of three is the guess"
+
+
+def test_noise_is_of_the_scale_that_is_promised():
+    torch.manual_seed(0)
+    books = Books(1, 64, 16).eval()
+    books.clip.fill_(1.0)
+    epsilon = 5.0
+    projected = torch.nn.functional.normalize(torch.randn(1, 4000, DIMENSIONS), dim=-1)
+    drawn = torch.distributions.Laplace(0.0, 2 / epsilon).sample((1, 4000, DIMENSIONS))
+    blurred = books._blurred(projected, drawn)
+    clipped = projected / projected.abs().sum(dim=-1, keepdim=True)
+    spread = (blurred - clipped).abs().mean()
+    assert abs(float(spread) - 2 * 1.0 / epsilon) < 0.01
+
+
+def test_unused_codes_are_put_where_latents_are():
+    torch.manual_seed(0)
+    books = Books(2, 64, 16)
+    latents = torch.randn(3, 50, 16)
+    books.used.zero_()
+    assert books.revive(latents) == 128
+    assert len(books.eval()(latents).codes[0].unique()) > 40
+
+
+def test_coarse_spectra_are_compared_too():
+    asked = torch.zeros(1, 8, 8)
+    flicker = torch.tensor([1.0, -1.0]).repeat(4)[None, :, None].expand(1, 8, 8)
+    assert spectral(flicker, asked) == pytest.approx(1 / 4)  # only the finest sees it
+    assert spectral(torch.ones(1, 8, 8), asked) == pytest.approx(1.0)
