@@ -46,8 +46,8 @@ _INSTALL = "pip install 'speaker-disclosure-monitor[cluster]'"
 _SAME = "install the same there"
 _LIBRARIES = ("numpy", "scipy", "soundfile", "soxr", "webrtcvad-wheels")
 """On which the last bits of what is heard depend."""
-_ENVIRONMENT = ("MONITOR_ECAPA", "MONITOR_OFFERED")
-"""Paths of networks; a worker's own counts more."""
+_ENVIRONMENT = ("MONITOR_ECAPA", "MONITOR_OFFERED", "MONITOR_WORD_LIST")
+"""Paths of networks, and of a list of words; a worker's own counts more."""
 
 _Task = TypeVar("_Task")
 _Result = TypeVar("_Result")

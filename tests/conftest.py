@@ -90,7 +90,7 @@ def _environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
         patch.setattr(Population, "reference", cache(Population.reference))
-        for name in ("MONITOR_ECAPA", "COLUMNS", "LINES"):
+        for name in ("MONITOR_ECAPA", "MONITOR_WORD_LIST", "COLUMNS", "LINES"):
             patch.delenv(name, raising=False)
         yield
 

@@ -18,6 +18,7 @@ from monitor.cli.options import (
 )
 from monitor.cli.saying import say
 from monitor.cli.trained import trained_by_feature, trained_option
+from monitor.cli.transcript_options import in_transcript_option, with_speaker, word_list_option
 
 __all__ = ["command"]
 
@@ -42,6 +43,8 @@ _WORTHWHILE = 100
 )
 @ecapa_option
 @speaker_model_option
+@in_transcript_option
+@word_list_option
 @jobs_option
 @scheduler_option
 @click.option(
@@ -127,6 +130,7 @@ def command(
     corpus: Path,
     output: Path | None,
     features: tuple[str, ...] | None,
+    speaker_in_transcript: str | None,
     jobs: int | None,
     lengths: tuple[float, ...] | None,
     template_lengths: tuple[float, ...] | None,
@@ -234,7 +238,7 @@ def command(
     if template_lengths is None:
         own = {population.scoring().seconds} if population is not None else set()
         template_lengths = tuple(sorted({*TEMPLATE_LENGTHS, *own}))
-    found = find(corpus)
+    found = with_speaker(find(corpus), speaker_in_transcript)
     trained = trained_by_feature(trainers, {recording.speaker for recording in found.recordings})
     for line in plan_of(found):
         say(line)

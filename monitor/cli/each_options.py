@@ -18,6 +18,7 @@ from monitor.cli.monitor_options import MonitorOptions
 from monitor.cli.options import grouped
 from monitor.cli.protect_options import Protecting
 from monitor.cli.saying import say
+from monitor.cli.transcript_options import Transcribing
 from monitor.cli.wording import in_options
 from monitor.errors import MonitorError, UsageError
 
@@ -43,7 +44,8 @@ class OneOfMany:
     """Opens the run of one recording; may be sent to another process.
 
     Attributes:
-        options, protecting, alerting: as asked for; rules and actions are made anew for each run.
+        options, protecting, alerting, transcribing: as asked for; rules and actions are made anew
+            for each run.
         start, end: the part of each recording to hear, in seconds; None to its end.
         allow_overlap: hear audio that was enrolled.
         top: how many speakers a reading names.
@@ -52,6 +54,7 @@ class OneOfMany:
     options: MonitorOptions
     protecting: Protecting
     alerting: Alerting
+    transcribing: Transcribing
     start: float
     end: float | None
     allow_overlap: bool
@@ -65,9 +68,24 @@ class OneOfMany:
         def opened() -> Source:
             sources = open_all([str(path)], None, self.start, self.end)
             self.options.check_channel(sources[0])
-            return Chain(sources)
+            return Chain(self._with_words(sources, path))
 
         return self._run(opened, unfinished, allow_overlap=self.allow_overlap)
+
+    @property
+    def words(self) -> bool:
+        """Whether the words beside a recording are heard."""
+        return self.transcribing.wanted(self.options.features)
+
+    def _with_words(self, sources: Sequence[Source], path: Path) -> Sequence[Source]:
+        if not self.words:
+            return sources
+        return self.transcribing.beside(sources, [str(path)], self.start)
+
+    def beside(self, path: Path) -> list[Path]:
+        """What is read beside this recording alone: its transcript, where words are heard."""
+        found = self.transcribing.choice.found(path) if self.words else None
+        return [] if found is None else [found]
 
     def part_of(self, seconds: float) -> float:
         """How much is heard of a recording of that length."""
@@ -118,7 +136,8 @@ class OneOfMany:
 
         for path in recordings:
             try:
-                with self._run(lambda: open_source(path), allow_overlap=True) as run:  # noqa: B023
+                sources = self._with_words([open_source(path)], path)
+                with self._run(sources[0], allow_overlap=True) as run:
                     notices: list[str] = run.start["notices"]
                     return [each for each in notices if not each.startswith(ENROLLED_TOO)]
             except SourceError:  # it will be a line of the summary
@@ -175,7 +194,8 @@ class OneOfMany:
         rules = [rule.rule for rule in alerting.rules], alerting.open_rules, alerting.stop
         alarms = alerting.share, alerting.horizon_seconds, alerting.warn_seconds
         part = self.start, self.end, self.allow_overlap
-        text = repr((__version__, sorted(options.items()), rules, alarms, part))
+        words = (self.transcribing.speaker_in_transcript, self.marks()) if self.words else ()
+        text = repr((__version__, sorted(options.items()), rules, alarms, part, *words))
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
@@ -251,7 +271,7 @@ class Each:
         workers, began, rows = processes_for(jobs, known), time.monotonic(), []
         sent = one if isinstance(workers, int) else one.elsewhere()
         with SummaryFile(self.summary, one.settings(), resume=resume, replace=replace) as summary:
-            there, left = known_already(recordings, summary)
+            there, left = known_already(recordings, summary, one.beside)
             minutes = sum(lengths[path] for path in left) / 60
             heard = hear_each(
                 left,
@@ -260,6 +280,7 @@ class Each:
                 workers,
                 unfinished=summary.unfinished if isinstance(workers, int) else None,
                 reads=sent.needs(),
+                beside=sent.beside,
                 alike=sent.marks,
             )
             try:

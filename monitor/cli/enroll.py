@@ -19,6 +19,7 @@ from monitor.cli.options import (
     unlocked,
 )
 from monitor.cli.saying import say
+from monitor.cli.transcript_options import Transcribing, transcribing_options
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -64,11 +65,13 @@ SECONDS = 120.0
 @click.option(
     "--features",
     type=Features(),
-    help="What to enrol, of f0, phones, voice, identity. [default: all; of voice and identity the "
-    "better one that is there; of ready-made frames whatever they hold]",
+    help="What to enrol, of f0, phones, voice, identity, and style, of the transcripts beside the "
+    "recordings. [default: all but style; of voice and identity the better one that is there; of "
+    "ready-made frames whatever they hold]",
 )
 @ecapa_option
 @speaker_model_option
+@transcribing_options
 @jobs_option
 @scheduler_option
 def command(
@@ -82,6 +85,7 @@ def command(
     base: str | None,
     replace: bool,
     features: tuple[str, ...] | None,
+    transcribing: Transcribing,
     jobs: int | None,
 ) -> int:
     """Make a template of every speaker and store them as a population.
@@ -116,7 +120,7 @@ def command(
     from monitor.corpus.finding import find
     from monitor.corpus.folders import BY_FOLDER
     from monitor.errors import StoreError, UnnamedSpeakerError, UsageError
-    from monitor.features.registry import defaults, superseded
+    from monitor.features.registry import superseded
     from monitor.population.population import Population
     from monitor.run.status import INCOMPLETE
     from monitor.safe_text import is_name
@@ -147,9 +151,12 @@ def command(
         cure = f"if it is one person's:  {_named(paths, base, add, output)}"
         raise UnnamedSpeakerError(error.what, cure) from None
     speakers = (speaker or "",) if found is None else found.speakers
-    if before is not None:
-        if features is None:  # --add leaves nothing out of a file that is already there
-            features = tuple(before.features) if add else defaults(before.features)
+    if add and before is not None:  # it leaves nothing out of a file that is already there
+        features = features or tuple(before.features)
+    found, features = transcribing.enrolling(
+        found, features, None if before is None else before.features
+    )
+    if before is not None and features is not None:
         if base is not None:
             before, had = before.only(features), tuple(before.features)
             rest = [name for name in had if name not in features]

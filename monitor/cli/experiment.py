@@ -17,6 +17,7 @@ from monitor.cli.options import (
 )
 from monitor.cli.saying import say
 from monitor.cli.trained import trained_by_feature, trained_option
+from monitor.cli.transcript_options import in_transcript_option, with_speaker, word_list_option
 
 if TYPE_CHECKING:
     from monitor.corpus.recordings import Corpus
@@ -39,6 +40,8 @@ __all__ = ["command"]
 )
 @ecapa_option
 @speaker_model_option
+@in_transcript_option
+@word_list_option
 @click.option(
     "--lengths",
     type=Numbers(),
@@ -94,6 +97,7 @@ def command(
     corpus: Path,
     output: Path,
     features: tuple[str, ...] | None,
+    speaker_in_transcript: str | None,
     lengths: tuple[float, ...] | None,
     template_lengths: tuple[float, ...] | None,
     tables_at: tuple[float, float] | None,
@@ -136,7 +140,7 @@ def command(
         features, lengths, template_lengths, tables_at, sessions, trials, replicates, seed
     )
     check_folder(output, corpus)
-    material, problems = _material(corpus, output, settings, jobs)
+    material, problems = _material(corpus, output, settings, jobs, speaker_in_transcript)
     settings = _with_trained(settings, material, trainers)
     panels = panels_of(material, settings)
     for panel in panels:
@@ -172,7 +176,11 @@ def command(
 
 
 def _material(
-    corpus: Path, output: Path, settings: ExperimentSettings, jobs: int | None
+    corpus: Path,
+    output: Path,
+    settings: ExperimentSettings,
+    jobs: int | None,
+    speaker_in_transcript: str | None,
 ) -> tuple[Material, tuple[str, ...]]:
     """Scores, or speech that was heard by now; and what could not be used of it."""
     from monitor.cli.inputs import load_identity
@@ -184,7 +192,7 @@ def _material(
     scores = scores_at(corpus, settings)
     if scores is not None:
         return scores, ()
-    found: Corpus = find(corpus)
+    found: Corpus = with_speaker(find(corpus), speaker_in_transcript)
     for line in plan_of(found):
         say(line)
     files = [recording.path for recording in found.recordings]
@@ -192,7 +200,7 @@ def _material(
     try:
         with progress_over(len(files), "listening") as step:
             heard, problems = hear_corpus(
-                corpus, output / "frames", settings.features, processes(jobs, files),
+                corpus, found, output / "frames", settings.features, processes(jobs, files),
                 lambda recording: step(recording.path.name, 1),
             )  # fmt: skip
     except KeyboardInterrupt:

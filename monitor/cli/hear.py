@@ -17,6 +17,7 @@ from monitor.cli.jobs import (
 )
 from monitor.cli.options import Features, Seconds, ecapa_option, speaker_model_option
 from monitor.cli.saying import say
+from monitor.cli.transcript_options import in_transcript_option, with_speaker, word_list_option
 
 __all__ = ["command"]
 
@@ -34,11 +35,13 @@ __all__ = ["command"]
 @click.option(
     "--features",
     type=Features(),
-    help="What to hear, of f0, phones, voice, identity. [default: all; of voice and identity the "
-    "better one that is there]",
+    help="What to hear, of f0, phones, voice, identity, and style, of the transcripts beside the "
+    "recordings. [default: all but style; of voice and identity the better one that is there]",
 )
 @ecapa_option
 @speaker_model_option
+@in_transcript_option
+@word_list_option
 @click.option(
     "--seconds",
     type=Seconds(),
@@ -56,6 +59,7 @@ def command(
     corpus: Path,
     output: Path,
     features: tuple[str, ...] | None,
+    speaker_in_transcript: str | None,
     seconds: float | None,
     channel: int | None,
     jobs: int | None,
@@ -91,7 +95,7 @@ def command(
 
     if seconds is not None and not seconds:
         raise UsageError("--seconds 0 hears nothing")
-    found = find(corpus)
+    found = with_speaker(find(corpus), speaker_in_transcript)
     wanted = orders(found, corpus, output)
     manner = HearingOptions(features or defaults(), seconds, channel)
     for line in plan_of(found, f"; {', '.join(manner.features)} into {output}"):

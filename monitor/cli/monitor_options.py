@@ -146,7 +146,7 @@ class MonitorOptions:
             MonitorError: a file cannot be read, or something in it does not fit the options.
         """
         from monitor.cli.inputs import check_model
-        from monitor.features.registry import superseded
+        from monitor.features.registry import superseded, takes
         from monitor.stream.choosing import choose_features
         from monitor.stream.monitor import Monitor
 
@@ -155,8 +155,11 @@ class MonitorOptions:
         check_model(population, self.store)
         there = () if self.features or source.brings.audio else _offered(source, population)
         chosen = self.features
+        used = population.laws if laws is None else laws
         if there:
-            chosen = choose_features(population.laws if laws is None else laws, there)
+            chosen = choose_features(used, there)
+        elif source.brings.words and chosen is None:
+            chosen = choose_features(used, words=True)
         made = Monitor(
             population,
             chosen,
@@ -171,8 +174,14 @@ class MonitorOptions:
             on_change=self.on_change,
             top=top,
         )
-        if there:
-            rest = [name for name in there if name not in made.features]
+        if source.brings.words and "words" not in map(takes, made.features):
+            whose = "the shipped population" if self.store is None else self.store
+            raise UsageError(
+                f"{whose} knows nothing of what people say: leave out --transcript, or enrol and "
+                "calibrate with words beside the recordings (--features f0,...,style)"
+            )
+        if there or source.brings.words:
+            rest = [name for name in there or population.features if name not in made.features]
             made.unheard = tuple(name for name in rest if not superseded(name, made.features))
         return made
 
@@ -217,7 +226,11 @@ def mark_of(name: str) -> object:
 
 def _offered(source: Source, population: Population) -> tuple[str, ...]:
     """The features that ready-made frames bring and the population has."""
-    return tuple(name for name in population.features if name in source.brings.tracks)
+    from monitor.features.registry import takes
+
+    brings = source.brings
+    words = [name for name in population.features if brings.words and takes(name) == "words"]
+    return tuple(name for name in population.features if name in {*brings.tracks, *words})
 
 
 hearing_options = grouped("options", MonitorOptions, _OPTIONS)

@@ -27,6 +27,7 @@ __all__ = [
     "among_option",
     "check_output",
     "ecapa_option",
+    "environment",
     "grouped",
     "speaker_model_option",
     "unlocked",
@@ -222,7 +223,8 @@ class Raw(_Type):
 
 
 @contextmanager
-def _environment(name: str, value: str) -> Iterator[None]:
+def environment(name: str, value: str) -> Iterator[None]:
+    """A variable of the environment, for the time of a block."""
     before = os.environ.get(name)
     os.environ[name] = value
     try:
@@ -236,7 +238,7 @@ def _environment(name: str, value: str) -> Iterator[None]:
 
 def _use_ecapa(context: click.Context, _: click.Parameter, folder: str | None) -> None:
     if folder is not None:
-        context.with_resource(_environment("MONITOR_ECAPA", folder))
+        context.with_resource(environment("MONITOR_ECAPA", folder))
 
 
 ecapa_option = click.option(

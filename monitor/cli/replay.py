@@ -16,6 +16,7 @@ from monitor.cli.ledger_options import LedgerOptions, ledger_options
 from monitor.cli.monitor_options import MonitorOptions, hearing_options
 from monitor.cli.options import Raw, Seconds, Speed
 from monitor.cli.protect_options import Protecting, protecting_options
+from monitor.cli.transcript_options import Transcribing, transcribing_options
 from monitor.cli.web import Shown, shown_options
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ __all__ = ["command"]
 @click.argument("recordings", nargs=-1, required=True, metavar="RECORDING...")
 @hearing_options
 @protecting_options
+@transcribing_options
 @click.option(
     "--speed",
     type=Speed(),
@@ -65,6 +67,7 @@ def command(
     recordings: tuple[str, ...],
     options: MonitorOptions,
     protecting: Protecting,
+    transcribing: Transcribing,
     speed: float,
     start: float,
     end: float | None,
@@ -101,10 +104,14 @@ def command(
     from monitor.sources.chain import Chain
     from monitor.sources.paced import Paced
 
+    words = transcribing.wanted(options.features)
+
     def opened() -> Source:
         sources = open_all(recordings, raw, start, end)
         for source in sources:
             options.check_channel(source)
+        if words:
+            sources = transcribing.beside(sources, recordings, start)
         chain = Chain(sources)
         return chain if math.isinf(speed) else Paced(chain, speed)
 
@@ -116,14 +123,19 @@ def command(
             "--ledger": of_ledger.ledger,
             "--raw": raw,
             "--speed": math.isfinite(speed),
+            "--transcript": transcribing.transcript,
         }
     ):
-        one = OneOfMany(options, protecting, alerting, start, end, allow_overlap, shown.top or 1)
+        one = OneOfMany(
+            options, protecting, alerting, transcribing, start, end, allow_overlap, shown.top or 1
+        )
         return each.hear(recordings, one, jobs, resume=resume, replace=log.replace)
     check_not_scheduled("add --each")
     alerting.check_ledger(of_ledger.ledger)
     protection = protecting.protection(of_ledger.ledger)
-    read = [*recordings, *options.files, *protecting.files, of_ledger.ledger]
+    read = [
+        *(*recordings, *options.files, *protecting.files, *transcribing.files, of_ledger.ledger),
+    ]
     file = log.file(read, resume=resume)
     telling = Telling(file, plot)
     with Run(

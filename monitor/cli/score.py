@@ -16,6 +16,7 @@ from monitor.cli.options import (
     speaker_model_option,
 )
 from monitor.cli.saying import say
+from monitor.cli.transcript_options import in_transcript_option, with_speaker, word_list_option
 from monitor.phrases import plural
 
 if TYPE_CHECKING:
@@ -56,6 +57,8 @@ _FILE = click.Path(path_type=Path)
 )
 @ecapa_option
 @speaker_model_option
+@in_transcript_option
+@word_list_option
 @click.option(
     "--lengths",
     type=Numbers(),
@@ -108,6 +111,7 @@ def command(
     store: str | None,
     law_file: Path | None,
     features: tuple[str, ...] | None,
+    speaker_in_transcript: str | None,
     lengths: tuple[float, ...],
     template_lengths: tuple[float, ...] | None,
     session: str | None,
@@ -172,7 +176,7 @@ def command(
         laws = population.laws
     else:
         laws = Population.reference().laws
-    found = find(corpus)
+    found = with_speaker(find(corpus), speaker_in_transcript)
     try:
         attribute = groups_of(corpus, found.speakers, groups, group_by)
     except UsageError as error:

@@ -13,6 +13,7 @@ _OPTIONS = {
     "on_change": "--on-change",
     "replace": "--replace",
     "resume": "--resume",
+    "speaker_in_transcript": "--speaker-in-transcript",
     "start_seconds": "--start",
     "watch": "--watch",
 }
@@ -20,6 +21,7 @@ _OPTIONS = {
 _WORDS = {
     "leave the ledger away": "leave --ledger away",
     ", or calibrate(..., alarms=population)": "",
+    "put them beside it (sources.Beside)": "give them with --transcript FILE",
 }
 _ARGUMENT = re.compile(
     rf"(?P<log>LogFile\(path, )?\b(?P<name>{'|'.join(_OPTIONS)})=(?:True|\"?(?P<value>[\w.+,]*)\"?)"

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+
+from monitor.errors import UsageError
+from monitor.safe_text import file_name
+from monitor.transcripts.choice import LIES_BESIDE, TranscriptChoice
 
 __all__ = ["Corpus", "Recording"]
 
@@ -17,11 +21,13 @@ class Recording:
         speaker: who speaks.
         session: occasion on which it was recorded; only compared within a speaker.
         path: the file.
+        words: which transcript goes with it, for features that are made of words.
     """
 
     speaker: str
     session: str
     path: Path
+    words: TranscriptChoice = field(default=LIES_BESIDE, kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +62,20 @@ class Corpus:
                 before = sessions.get(recording.session, ())
                 sessions[recording.session] = (*before, recording.path)
         return sessions
+
+    def with_words(self, choice: TranscriptChoice) -> Corpus:
+        """The same recordings, with these words of theirs.
+
+        Raises:
+            UsageError: one transcript cannot be that of several recordings.
+        """
+        if choice.path is not None and len(self.recordings) > 1:
+            raise UsageError(
+                f"{file_name(choice.path)} is the transcript of one recording, and these are "
+                f"{len(self.recordings)}: put NAME{choice.path.suffix} beside each NAME instead"
+            )
+        made = (replace(recording, words=choice) for recording in self.recordings)
+        return replace(self, recordings=tuple(made))
 
     def __len__(self) -> int:
         return len(self.recordings)

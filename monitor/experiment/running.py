@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from monitor.corpus.finding import find
 from monitor.documents.shell import save_document
 from monitor.errors import StoreError, UsageError
 from monitor.experiment.cells.making import CellOrder, make_cells, orders_of
@@ -61,7 +62,7 @@ def experiment(
     material: Material | None = scores_at(path, settings)
     problems: tuple[str, ...] = ()
     if material is None:
-        found, problems = hear_corpus(path, place / "frames", settings.features, jobs)
+        found, problems = hear_corpus(path, find(path), place / "frames", settings.features, jobs)
         speech = speech_of(found, settings)
         material, problems = speech, (*problems, *speech.problems)
     panels = panels_of(material, settings)

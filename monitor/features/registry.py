@@ -20,6 +20,7 @@ __all__ = [
     "FEATURES",
     "MODEL",
     "Registered",
+    "caveats",
     "defaults",
     "followed",
     "make",
@@ -43,12 +44,14 @@ class Registered:
         make: makes a fresh one; None where the class does, called without arguments.
         takes: what it is made of, ``"audio"`` or ``"words"``.
         usual: whether it is heard where nobody chose.
+        caveat: what is to be said wherever a figure of it is shown, in one sentence.
     """
 
     load: Callable[[], Any]
     make: Callable[[], Feature] | None = None
     takes: str = "audio"
     usual: bool = True
+    caveat: str = ""
 
     def new(self) -> Feature:
         """A fresh feature."""
@@ -60,13 +63,28 @@ def _class_of(module: str, name: str) -> Any:
     return getattr(import_module(f"monitor.features.{module}"), name)
 
 
+def _style() -> Feature:
+    from monitor.features.style import Style
+    from monitor.features.style_words import read_style_words
+
+    words = os.environ.get("MONITOR_WORD_LIST")
+    return Style(read_style_words(words)) if words else Style()
+
+
 FEATURES: dict[str, Registered] = {
     "f0": Registered(partial(_class_of, "f0", "F0")),
     "phones": Registered(partial(_class_of, "phones", "Phones")),
     "voice": Registered(partial(_class_of, "voice", "Voice")),
     "identity": Registered(partial(_class_of, "identity", "Identity")),
     "f0_robust": Registered(partial(_class_of, "f0_robust", "RobustF0"), usual=False),
-    "style": Registered(partial(_class_of, "style", "Style"), takes="words", usual=False),
+    "style": Registered(
+        partial(_class_of, "style", "Style"),
+        _style,
+        takes="words",
+        usual=False,
+        caveat="style tells who chose the words: of what is read aloud that is its author, not "
+        "the reader",
+    ),
 }
 """Every feature that can be made by its name."""
 
@@ -142,6 +160,17 @@ def register(feature: Callable[[], Feature]) -> None:
 def takes(name: str) -> str:
     """What a feature of that name is made of; ``"audio"`` where nobody registered it."""
     return FEATURES[name].takes if name in FEATURES else "audio"
+
+
+def caveats(names: Iterable[str]) -> list[str]:
+    """What is to be said wherever figures of these features are shown, a sentence each.
+
+    Example:
+        >>> caveats(["f0", "voice"])
+        []
+    """
+    entries = (FEATURES[name] for name in names if name in FEATURES)
+    return [entry.caveat for entry in entries if entry.caveat]
 
 
 def followed(name: str) -> Sensitivity | None:

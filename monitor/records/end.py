@@ -17,6 +17,7 @@ from monitor.records.keys import (
 )
 from monitor.records.protected import BOUGHT
 from monitor.records.reading import BYSTANDERS
+from monitor.records.transcripts import TRANSCRIPTS_END
 
 __all__ = ["END"]
 
@@ -62,6 +63,16 @@ END = Record(
             "is false, until when it is known that they had not), and `bought_seconds`, the "
             "difference, which is `at_least` so much where the protected side had not; null where "
             "the clear side had not. Empty where nobody is watched",
+            required=False,
+        ),
+        Key(
+            "transcripts",
+            TRANSCRIPTS_END,
+            "only with words: of each `recording` how many `words` came, the share of their time "
+            "in which somebody speaks (`words_in_speech`), the share of the speech in which a word "
+            "is said (`speech_with_words`), and the share of the other places along the recording "
+            "where the words would lie in speech as well (`as_well_elsewhere`: near 0 for the "
+            "recording's own, anything for another's; null where pauses are too few to tell)",
             required=False,
         ),
     ),

@@ -19,6 +19,7 @@ from monitor.records.keys import (
     limits,
 )
 from monitor.records.protected import PROTECTED_START
+from monitor.records.transcripts import TRANSCRIPTS_START
 
 __all__ = ["CEILING", "FALSE_ALARMS", "PEOPLE", "SCHEMA_VERSION", "START"]
 
@@ -227,6 +228,14 @@ START = Record(
             "`epsilon_nats` for each window of `window_seconds`, the `delta` of the optimal and "
             "the advanced composition, and after how many windows nothing is promised any more "
             "(`empty_after`)",
+            required=False,
+        ),
+        Key(
+            "transcripts",
+            TRANSCRIPTS_START,
+            "only with words (`--transcript`): of each `recording` the `transcript` beside it, how "
+            "many `words` it has, whether their times were `spread` over captions, and the "
+            "`speaker` where it names one alone; null where words are still to come",
             required=False,
         ),
     ),

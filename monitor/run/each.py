@@ -9,6 +9,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import TypeAlias
 
 from monitor.corpus.folders import recordings_below
 from monitor.corpus.gathering import natural
@@ -19,6 +20,9 @@ from monitor.sources.fingerprints import file_hash
 from monitor.workers import Jobs, absolute, each_in_order
 
 __all__ = ["SummaryRow", "hear_each", "known_already", "recordings_of"]
+
+ReadBeside: TypeAlias = Callable[[Path], Sequence[Path]]
+"""Gives the files that are read beside a recording."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,13 +71,14 @@ def recordings_of(names: Sequence[str]) -> list[Path]:
 
 
 def known_already(
-    recordings: Sequence[Path], summary: SummaryFile
+    recordings: Sequence[Path], summary: SummaryFile, beside: ReadBeside = lambda _: ()
 ) -> tuple[list[SummaryRow], list[Path]]:
     """Which recordings a summary has, known again by name and content, and which are to be heard.
 
     Args:
         recordings: from `recordings_of`.
         summary: opened.
+        beside: as of `hear_each`.
 
     Returns:
         the lines of those that it has, and the others.
@@ -81,7 +86,7 @@ def known_already(
     there, left = [], []
     for path in recordings:
         name = name_of(path)
-        if name in summary.rows and summary.has(name, _fingerprint(path)):
+        if name in summary.rows and summary.has(name, _fingerprint(path, beside)):
             there.append(SummaryRow(path, dict(summary.rows[name])))
         else:
             left.append(path)
@@ -96,6 +101,7 @@ def hear_each(
     *,
     unfinished: Path | None = None,
     reads: Sequence[Path] = (),
+    beside: ReadBeside = lambda _: (),
     alike: Callable[[], object] = lambda: None,
 ) -> Generator[SummaryRow, None, None]:
     """Hear every recording, and write its line; a broken one is a line with its error.
@@ -111,7 +117,9 @@ def hear_each(
         jobs: processes, or a cluster; the summary does not depend on it.
         unfinished: a folder where processes leave what recordings that take longer than
             `Unfinished.every_seconds` are gone on from; None heeds none.
-        reads: files that a run needs beside the recording.
+        reads: files that every run needs beside the recording.
+        beside: gives those that the run of one recording needs, such as its transcript; the line
+            depends on them.
         alike: as of `monitor.workers.each_in_order`.
 
     Yields:
@@ -121,13 +129,13 @@ def hear_each(
         StoreError: the summary cannot be written.
         MonitorError: a process was ended from outside, or workers elsewhere are lost or unfit.
     """
-    work = partial(_hear, opened, summary.settings, unfinished)
+    work = partial(_hear, opened, summary.settings, unfinished, beside)
     tasks = [_Task(name_of(path), absolute(path)) for path in recordings]
     made = each_in_order(
         work,
         tasks,
         jobs,
-        reads=lambda task: [task.path, *reads],
+        reads=lambda task: [task.path, *beside(task.path), *reads],
         alike=alike,
         arrived=summary.append,
     )
@@ -147,9 +155,11 @@ def name_of(path: Path) -> str:
     return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in path.as_posix())
 
 
-def _hear(opened: Opened, settings: str, unfinished: Path | None, task: _Task) -> dict[str, str]:
+def _hear(
+    opened: Opened, settings: str, unfinished: Path | None, beside: ReadBeside, task: _Task
+) -> dict[str, str]:
     """The line of a recording; made in any process, on any machine that has the file."""
-    fingerprint = _fingerprint(task.path)
+    fingerprint = _fingerprint(task.path, beside)
     state = None
     if unfinished is not None and fingerprint:
         mark = hashlib.sha256(f"{settings} {fingerprint} {task.name}".encode()).hexdigest()
@@ -157,9 +167,10 @@ def _hear(opened: Opened, settings: str, unfinished: Path | None, task: _Task) -
     return row_of(task.name, hear_one(task.path, opened, state), fingerprint, settings)
 
 
-def _fingerprint(path: Path) -> str:
-    """Of the bytes; empty where they cannot be read."""
+def _fingerprint(path: Path, beside: ReadBeside) -> str:
+    """Of the bytes, and of those of what lies beside it; empty where they cannot be read."""
     try:
-        return file_hash(path)
+        hashes = [file_hash(each) for each in (path, *beside(path))]
     except SourceError:
         return ""
+    return hashes[0] if len(hashes) == 1 else hashlib.sha256("".join(hashes).encode()).hexdigest()

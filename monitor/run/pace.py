@@ -46,24 +46,32 @@ def heard_ahead(source: Source, monitor: Monitor, jobs: int | None) -> HeardAhea
         monitor: fresh or restored; features of one's own are computed in this process.
         jobs: processes; None for as many as are worth it.
     """
+    from monitor.sources.beside import Beside
     from monitor.sources.chain import Chain
     from monitor.sources.file import File
     from monitor.stream.ahead import HeardAhead
     from monitor.workers import worthwhile
 
     each = source.sources if isinstance(source, Chain) else (source,)
-    files = [one for one in each if isinstance(one, File)]
+    recordings = [one.recording if isinstance(one, Beside) else one for one in each]
+    files = [one for one in recordings if isinstance(one, File)]
     if len(files) != len(each) or not monitor.front_end.by_name:
         return None
     if jobs is None:
         jobs = worthwhile((file.seconds or 0.0 for file in files), WORTHWHILE_SECONDS)
     if jobs < 2:
         return None
+
+    def placed(number: int, frames: Source) -> Source:
+        beside = each[number]
+        return beside.around(frames) if isinstance(beside, Beside) else frames
+
     return HeardAhead(
         files,
-        monitor.features,
+        monitor.front_end.by_ear,
         jobs=jobs,
         channel=monitor.settings.channel,
         levels=monitor.on_change != "ignore",
         skip=monitor.ticks,
+        placed=placed,
     )

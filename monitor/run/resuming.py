@@ -19,6 +19,7 @@ def configuration_of(
     rules: Iterable[AlertRule],
     *,
     ledger: bool,
+    words: Sequence[str] = (),
 ) -> dict[str, Any]:
     """As JSON-able values, for a `Checkpoint`.
 
@@ -28,6 +29,7 @@ def configuration_of(
         start: the ``start`` record, with the fingerprints of population and law.
         rules: the alert rules.
         ledger: whether the run adds to a ledger.
+        words: marks of the transcripts that lie beside what is heard.
     """
     intervals = [[part.start_seconds, part.end_seconds] for part in parts]
     alike = all(interval == intervals[0] for interval in intervals)
@@ -44,4 +46,5 @@ def configuration_of(
         **start["fingerprint"],
         "alerts": [getattr(rule, "rule", type(rule).__name__) for rule in rules],
         "ledger": ledger,
+        "words": list(words),
     }

@@ -23,10 +23,12 @@ from monitor.run.resuming import configuration_of
 from monitor.run.rules import fit_rules
 from monitor.sources.provenance import Provenance, stated_provenance
 from monitor.sources.registry import lacks, open_source
+from monitor.sources.transcript_note import stated_transcripts
 from monitor.stream.checkpoint import Checkpoint, state_path
 from monitor.stream.monitor import Monitor
 from monitor.stream.reading import Reading
 from monitor.stream.records import RunTotals, record_of, start_record
+from monitor.stream.transcripts import coverage_notices, coverage_record, transcripts_record
 
 if TYPE_CHECKING:
     from monitor.ledger import LedgerSession
@@ -184,10 +186,14 @@ class Run(Managed):
             )
         if self.source.brings.audio:  # what computes it fits as well
             self.monitor.front_end.make()
+        if self.source.brings.words:
+            self.monitor.front_end.of_words()
         self._stack.enter_context(self.source)
         self._labels: Sequence[str] = getattr(self.source, "labels", (self.source.label,))
         self._parts: tuple[Provenance, ...] | None = None
         start = start_record(self.monitor, self._labels)
+        start |= transcripts_record(self.source, self._labels)
+        start["notices"] += [n for each in stated_transcripts(self.source) for n in each.notices]
         if self._side is not None:
             start["protected"] = self._side.record()
             start["notices"] += self._side.notices()
@@ -239,7 +245,12 @@ class Run(Managed):
         self, parts: Sequence[Provenance], start: Mapping[str, Any]
     ) -> dict[str, Any]:
         configuration = configuration_of(
-            self.monitor, parts, start, self.rules, ledger=self._session is not None
+            self.monitor,
+            parts,
+            start,
+            self.rules,
+            ledger=self._session is not None,
+            words=[note.mark for note in stated_transcripts(self.source)],
         )
         if self._protect is not None:  # as it was given: records do not tell a command
             known = start["protected"]["attackers"]
@@ -384,6 +395,11 @@ class Run(Managed):
         end = totals.end_record(
             self.monitor, self._labels, complete=totals.gaps == 0, stopped=ended_by
         )
+        if self.monitor.coverage is not None:
+            found = self.monitor.coverage.found()
+            end["transcripts"] = coverage_record(found, self._labels)
+            begun = self.start.get("transcripts", ())
+            end["notices"] += coverage_notices(found, self._labels, begun)  # the totals' own list
         if self._crossings is not None:
             end["bought"] = self._crossings.table
         yield from self._give(end)

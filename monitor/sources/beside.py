@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from copy import copy
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,7 +15,9 @@ from monitor.managed import Managed
 from monitor.protocols import Source
 from monitor.sources.frames import FramesFile, read_frames
 from monitor.sources.provenance import Provenance, stated_provenance
-from monitor.transcripts.reading import read_transcript
+from monitor.sources.transcript_note import TranscriptNote, note_of
+from monitor.transcripts.choice import LIES_BESIDE, TranscriptChoice
+from monitor.transcripts.transcript import Transcript
 from monitor.types import TICKS_PER_SECOND, AnyArray, Block, Frames, Gap, Track, Tracks, Words
 
 __all__ = ["Beside", "with_words"]
@@ -29,13 +32,15 @@ class Beside(Managed):
 
     Args:
         recording: one recording, of audio or of frames.
-        words: timed words, as of `monitor.transcripts.read_transcript`.
+        words: timed words, or a transcript, as of `monitor.transcripts.read_transcript`.
         frames: a file of ready-made frames; its decisions on speech are not used.
         start_seconds: where the recording begins on the clock of the other two, as the
             ``start_seconds`` of a `File`.
 
     Attributes:
         label, seconds: of the recording.
+        recording (Source): the recording.
+        transcripts: notes on where the words are from, where that is known.
 
     Raises:
         UsageError: there is nothing to lie beside it, or it brings the same itself.
@@ -54,7 +59,7 @@ class Beside(Managed):
         self,
         recording: Source,
         *,
-        words: Words | None = None,
+        words: Words | Transcript | None = None,
         frames: str | os.PathLike[str] | None = None,
         start_seconds: float = 0.0,
     ) -> None:
@@ -65,15 +70,19 @@ class Beside(Managed):
             raise UsageError(f"nothing lies beside {recording.label}: give words or frames")
         if (own.words and words is not None) or own.tracks.keys() & tracks.keys():
             raise UsageError(f"{recording.label} brings the same itself; leave it out beside it")
-        self.label = recording.label
+        self.label, self.recording = recording.label, recording
         self.brings = replace(
             own,
             words=own.words or words is not None,
             tracks={**own.tracks, **tracks},
             noise=own.noise or (timed.noise if timed is not None else ""),
         )
-        self._source = recording
         first = round(start_seconds * TICKS_PER_SECOND)
+        self.transcripts: tuple[TranscriptNote, ...] = ()
+        if isinstance(words, Transcript):
+            cut = getattr(recording, "end_seconds", None) is not None  # before its end
+            end = None if cut or recording.seconds is None else start_seconds + recording.seconds
+            self.transcripts, words = (note_of(words, end),), words.words()
         self._words = None if words is None else _moved_words(words, first)
         whole = {} if frames is None else read_frames(frames).tracks
         self._tracks = {name: _moved_track(track, first) for name, track in whole.items()}
@@ -81,17 +90,17 @@ class Beside(Managed):
     @property
     def seconds(self) -> float | None:
         """Audio seconds promised by the recording."""
-        return self._source.seconds
+        return self.recording.seconds
 
     @property
     def provenance(self) -> tuple[Provenance, ...] | None:
         """Of the recording, where it says so."""
-        return stated_provenance(self._source)
+        return stated_provenance(self.recording)
 
     def __iter__(self) -> Iterator[Block | Frames | Gap | Words | Tracks]:
         clock, given, recording = _Clock(), 0, 0
         held: list[Block | Frames | Gap | Words | Tracks] = []  # it may be the last
-        for item in self._source:
+        for item in self.recording:
             if isinstance(item, Block | Frames):
                 if item.recording != recording and given:
                     raise UsageError("put each recording's words beside it, and then chain them")
@@ -108,6 +117,12 @@ class Beside(Managed):
         if late is not None:
             yield late
         yield from held
+
+    def around(self, recording: Source) -> Beside:
+        """The same words and frames beside another form of the recording, such as its frames."""
+        made = copy(self)
+        made.recording = recording
+        return made
 
     def _due(self, low: int, high: int, recording: int) -> Iterator[Words | Tracks]:
         """What counts after one tick and up to another."""
@@ -134,7 +149,7 @@ class Beside(Managed):
 
     def close(self) -> None:
         """Close the recording."""
-        self._source.__exit__(None, None, None)
+        self.recording.__exit__(None, None, None)
 
 
 class _Clock:
@@ -158,14 +173,28 @@ class _Clock:
         return self._before + -(-self._samples * TICKS_PER_SECOND // self._rate)
 
 
-def with_words(source: Source, path: str | os.PathLike[str], start_seconds: float = 0.0) -> Source:
-    """A recording with the words that lie beside its file: ``talk.words`` beside ``talk.flac``.
+def with_words(
+    source: Source,
+    path: str | os.PathLike[str],
+    choice: TranscriptChoice = LIES_BESIDE,
+    *,
+    own: str | None = None,
+    start_seconds: float = 0.0,
+) -> Beside:
+    """A recording with its words: of ``talk.vtt`` beside ``talk.flac``, or as was chosen.
+
+    Args:
+        source: the recording, opened.
+        path: its file.
+        choice: which transcript, and whose words in it.
+        own: what the speaker is called elsewhere, as of `TranscriptChoice.read`.
+        start_seconds: where the source begins in the file.
 
     Raises:
-        SourceError: there are none, or they cannot be read.
+        SourceError: there is no transcript, or it cannot be used.
     """
-    words = read_transcript(Path(path).with_suffix(".words")).words()
-    return Beside(source, words=words, start_seconds=start_seconds)
+    transcript = choice.read(Path(path), own=own)
+    return Beside(source, words=transcript, start_seconds=start_seconds)
 
 
 def _moved_words(words: Words, first: int) -> Words:

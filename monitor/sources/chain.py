@@ -11,6 +11,7 @@ from monitor.kinds import FeatureSpec
 from monitor.managed import Managed
 from monitor.protocols import Source
 from monitor.sources.provenance import Provenance, stated_provenance
+from monitor.sources.transcript_note import TranscriptNote, stated_transcripts
 from monitor.types import Block, Frames, Gap, Track, Tracks, Words
 
 __all__ = ["Chain"]
@@ -75,6 +76,11 @@ class Chain(Managed):
                 return None
             parts += known
         return tuple(parts)
+
+    @property
+    def transcripts(self) -> tuple[TranscriptNote, ...]:
+        """Notes on the words of its recordings, in order."""
+        return tuple(each for source in self._sources for each in stated_transcripts(source))
 
     def __iter__(self) -> Iterator[Block | Frames | Gap | Words | Tracks]:
         heard = 0

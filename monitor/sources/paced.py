@@ -11,6 +11,7 @@ from monitor.managed import Managed
 from monitor.protocols import Source
 from monitor.sources.cutting import cut_frames
 from monitor.sources.provenance import Provenance, stated_provenance
+from monitor.sources.transcript_note import TranscriptNote, stated_transcripts
 from monitor.types import TICK_SECONDS, TICKS_PER_SECOND, Block, Frames, Gap, Tracks, Words
 
 __all__ = ["Paced"]
@@ -73,6 +74,11 @@ class Paced(Managed):
     def provenance(self) -> tuple[Provenance, ...] | None:
         """That of the source; None where it does not know."""
         return stated_provenance(self._source)
+
+    @property
+    def transcripts(self) -> tuple[TranscriptNote, ...]:
+        """Notes on the words of the source."""
+        return stated_transcripts(self._source)
 
     @property
     def seconds(self) -> float | None:

@@ -5,7 +5,7 @@ What comes out is the same to the last bit as when the monitor hears the recordi
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -55,6 +55,8 @@ class HeardAhead(Managed):
         levels: whether to follow what the voice comes through as well.
         skip: frames complete by this tick need not be computed.
         jobs: processes.
+        placed: gives the source of a recording, by its place, from its frames: with the words that
+            lie beside it, say.
 
     Attributes:
         label, seconds: as of a `Chain` of the recordings.
@@ -69,6 +71,7 @@ class HeardAhead(Managed):
         levels: bool = False,
         skip: int = 0,
         jobs: int = 2,
+        placed: Callable[[int, Source], Source] = lambda _, recording: recording,
     ) -> None:
         groups = max(1, min(jobs // len(files), len(features)))
         tasks = [
@@ -85,7 +88,10 @@ class HeardAhead(Managed):
         ]
         self._processes = GeneratorProcesses(_frames, tasks, jobs)
         self._chain = Chain([
-            _Recording(file, [self._processes.of(number * groups + g) for g in range(groups)])
+            placed(
+                number,
+                _Recording(file, [self._processes.of(number * groups + g) for g in range(groups)]),
+            )
             for number, file in enumerate(files)
         ])  # fmt: skip
         self.label, self.seconds = self._chain.label, self._chain.seconds

@@ -55,6 +55,9 @@ class BesideClock:
 
     def process(self, item: Words | Tracks) -> Frames:
         """Frames of a stretch of no time, at ticks of the stream."""
+        if not self.begun:  # what makes frames of words may have heard another stream
+            for feature in self._front_end.of_words():
+                feature.reset()
         self.begun = True
         if isinstance(item, Tracks):
             return self._frames(dict(item.tracks))

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Sequence
 import numpy as np
 
 from monitor.errors import StoreError
-from monitor.features.registry import ready, superseded
+from monitor.features.registry import ready, superseded, takes
 from monitor.network_marks import unlike_networks
 from monitor.population.law import Laws, RankLaw
 from monitor.population.population import Population
@@ -16,7 +16,9 @@ from monitor.types import BoolArray, IntArray
 __all__ = ["check_networks", "choose_features", "choose_law", "rows_by_features"]
 
 
-def choose_features(laws: Laws, there: Collection[str] | None = None) -> tuple[str, ...]:
+def choose_features(
+    laws: Laws, there: Collection[str] | None = None, *, words: bool = False
+) -> tuple[str, ...]:
     """The largest set of features that there is a law for and that can be had.
 
     Of two as large the one without what another feature does better.
@@ -24,6 +26,7 @@ def choose_features(laws: Laws, there: Collection[str] | None = None) -> tuple[s
     Args:
         laws: what a rank means.
         there: what ready-made frames bring; None for audio, of which all is computed here.
+        words: whether timed words lie beside the audio; what is made of them is left out otherwise.
 
     Raises:
         StoreError: there is no law, or none for features that are there.
@@ -45,7 +48,8 @@ def choose_features(laws: Laws, there: Collection[str] | None = None) -> tuple[s
         return len(names) - len(weak), -len(weak), "voice" not in names
 
     if there is None:
-        return max([names for names in sets if all(map(ready, names))] or sets, key=worth)
+        heard = [names for names in sets if words or "words" not in map(takes, names)] or sets
+        return max([names for names in heard if all(map(ready, names))] or heard, key=worth)
     had = [names for names in sets if set(names) <= set(there)]
     if not had:
         raise _no_law(there)

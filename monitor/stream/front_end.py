@@ -101,6 +101,11 @@ class FrontEnd:
         """
         return self._those_that_take("audio")
 
+    @property
+    def by_ear(self) -> tuple[str, ...]:
+        """Names of those that hear audio."""
+        return tuple(n for n in self._names if n not in self._given and self._takes(n) == "audio")
+
     def of_words(self) -> list[Feature]:
         """The features that are made of timed words; made once."""
         return self._those_that_take("words")
@@ -149,6 +154,11 @@ class FrontEnd:
 
     def _compare_networks(self, label: str, spec: FeatureSpec) -> None:
         enrolled = self._population.features[spec.name].spec.network
+        if spec.network != enrolled and spec.takes == "words":
+            raise UsageError(
+                f"{spec.name} of the population was counted by another list of words than that of "
+                f"{label}: give the one that it was made with (--word-list FILE), or enrol again"
+            )
         if spec.network != enrolled:
             what = unlike_networks(spec.name, label, spec.network, "the population", enrolled)
             raise UsageError(

@@ -24,6 +24,7 @@ from monitor.stream.beside import BesideClock
 from monitor.stream.bystanders import bystanders_of
 from monitor.stream.change import Change
 from monitor.stream.choosing import choose_features
+from monitor.stream.coverage import WordCoverage
 from monitor.stream.front_end import FrontEnd
 from monitor.stream.gaps import GapEvent, GapOrder
 from monitor.stream.heard import HeardTotals
@@ -85,6 +86,7 @@ class Monitor:
         recordings (Recordings): those of the stream: which is being heard, and what is to be said
             of them.
         settings: what was asked for.
+        coverage: how well the words of a source fit its speech; None where it brings no words.
         front_end: what makes frames of audio, and refuses frames that do not fit the templates.
 
     Example:
@@ -145,6 +147,7 @@ class Monitor:
         self._weigh_in(session or "cross")
         own = [each for each in features if not isinstance(each, str)]
         self.front_end = FrontEnd(population, self.features, own)
+        self._words_come = False
         self._every = settings.step_ticks
         self.step_seconds = self._every / TICKS_PER_SECOND
         self._begin()
@@ -197,6 +200,7 @@ class Monitor:
     def reset(self) -> None:
         """Forget the stream; the next block starts a new one."""
         self.noise = ""
+        self._words_come = False
         if self._by_source and self.session != "cross":
             self._weigh_in("cross")
         self._begin()
@@ -216,6 +220,7 @@ class Monitor:
         self._gaps = GapOrder()
         self._hearing: BlocksToTicks | None = None
         self._beside = BesideClock(self.front_end)
+        self.coverage = WordCoverage() if self._words_come else None
         # where the evidence begins afresh nothing adds up over recordings
         self.recordings = Recordings(None if self._turns.afresh else partial(unlike, specs))
 
@@ -352,6 +357,8 @@ class Monitor:
             if carried is not None:
                 self.begin_with(carried, peak)
         self.front_end.check(source)
+        self._words_come = source.brings.words
+        self.coverage = WordCoverage() if self._words_come else None
         self.noise = source.brings.noise
         if self.noise:  # no two frames fit each other: each would seem to be another voice
             self._turns.rest()
@@ -394,6 +401,8 @@ class Monitor:
             if self._hearing is not None and (last := self._hearing.turn(block.recording)):
                 yield from self._advance(last, self.recordings.number)
             yield from self._turn(block.recording)
+            if self.coverage is not None and isinstance(block, Words):
+                self.coverage.take(block)
             yield from self._advance(self._beside.process(block), block.recording)
         else:
             *ended, frames = self._hear().process(block)
@@ -441,6 +450,8 @@ class Monitor:
         # all of the recording before it has been learnt
         self.recordings.turn(recording, lambda: self.own_heard)
         self.recordings.hear(int(np.count_nonzero(frames.speech)))
+        if self.coverage is not None:
+            self.coverage.hear(recording, frames.speech)
         for tick, gap in frames.gaps:
             self._gaps.add(max(tick, start), gap)
         yield from self._gaps.due(intake.tick)

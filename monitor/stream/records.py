@@ -9,6 +9,7 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
+from monitor.features.registry import caveats, takes
 from monitor.population.law import RankLaw
 from monitor.records.start import SCHEMA_VERSION
 from monitor.stream.change import Change
@@ -100,12 +101,7 @@ def _notices(monitor: Monitor) -> list[str]:
         if nothing := monitor.population.empty(name):
             who = ", ".join(nothing[:5]) + (", ..." if len(nothing) > 5 else "")
             notices.append(f"the templates hold no {name} of {who}: it says nothing of them")
-    if monitor.unheard:
-        unheard = ", ".join(monitor.unheard)
-        notices.append(
-            f"not used: {unheard}; an attacker who does may learn more (identity needs the extra "
-            "'identity', and --ecapa DIR or MONITOR_ECAPA; `monitor doctor` looks)"
-        )
+    notices += caveats(monitor.features) + _unheard(monitor.unheard)
     if monitor.bystanders is not None and attacker.support_bits is not None:
         notice = monitor.bystanders.notice(attacker.support_bits)
         notices += [notice] if notice else []
@@ -121,6 +117,24 @@ def _notices(monitor: Monitor) -> list[str]:
         told = f"no change of the voice is told by {mute}: it states no settings"
         notices += [told] if mute else []
     return notices + law_notices(monitor)
+
+
+def _unheard(names: Sequence[str]) -> list[str]:
+    """That an attacker may use what is not used here, and what it takes."""
+    of_words = [name for name in names if takes(name) == "words"]
+    others = [name for name in names if name not in of_words]
+    told = []
+    if others:
+        told.append(
+            f"not used: {', '.join(others)}; an attacker who does may learn more (identity needs "
+            "the extra 'identity', and --ecapa DIR or MONITOR_ECAPA; `monitor doctor` looks)"
+        )
+    if of_words:
+        told.append(
+            f"not used: {', '.join(of_words)}; an attacker who knows what is said may learn more "
+            "(it takes the words: --transcript FILE)"
+        )
+    return told
 
 
 def gap_record(event: GapEvent, recordings: Sequence[str]) -> dict[str, Any]:

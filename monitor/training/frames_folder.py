@@ -6,7 +6,7 @@ import csv
 import io
 import os
 import re
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
@@ -18,8 +18,7 @@ import numpy as np
 from monitor.atomic import atomic_write, not_written, sweep
 from monitor.corpus.recordings import Corpus
 from monitor.errors import MonitorError, SourceError, UsageError
-from monitor.features.extractor import Extractor
-from monitor.features.registry import FEATURES, make, marks_of
+from monitor.features.registry import FEATURES, make, marks_of, takes
 from monitor.features.tracks import join_runs
 from monitor.kinds import FeatureSpec
 from monitor.protocols import Feature
@@ -28,6 +27,8 @@ from monitor.sources.file import File
 from monitor.sources.fingerprints import file_hash, recording_hashes
 from monitor.sources.frames import FramesFile, write_frames
 from monitor.sources.registry import is_frames
+from monitor.training.hearing_runs import heard_runs, of_words, with_their_words
+from monitor.transcripts.choice import LIES_BESIDE, TranscriptChoice, words_mark
 from monitor.types import TICKS_PER_SECOND, Frames
 from monitor.version import __version__
 from monitor.workers import Jobs, absolute, each_in_order
@@ -79,12 +80,14 @@ class HearingOrder:
         target: where its frames go.
         speaker: who speaks.
         session: on which occasion.
+        words: which transcript goes with it, for features that are made of words.
     """
 
     source: Path
     target: Path
     speaker: str
     session: str
+    words: TranscriptChoice = LIES_BESIDE
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +133,7 @@ def orders(corpus: Corpus, root: Path, folder: Path) -> list[HearingOrder]:
             names.append(below.with_name(f"{below.name}-{number}.npz"))
             number += 1
         taken.add(names[0])
-        made.append(HearingOrder(each.path, names[0], each.speaker, each.session))
+        made.append(HearingOrder(each.path, names[0], each.speaker, each.session, each.words))
     return made
 
 
@@ -190,17 +193,31 @@ def keep(
         StoreError: a file cannot be written.
         MonitorError: a process was ended from outside, or workers elsewhere are lost or unfit.
     """
-    note = manner.noted(make(manner.features))
+    made_here = make(manner.features)
+    note = manner.noted(made_here)
+    words = bool(of_words(made_here))
     work = partial(_keep, manner, note)
     beside = () if folder is None else (absolute(folder / MANIFEST),)
     tasks = [
-        replace(each, source=absolute(each.source), target=absolute(each.target)) for each in wanted
+        replace(
+            each,
+            source=absolute(each.source),
+            target=absolute(each.target),
+            words=each.words.made_absolute(),
+        )
+        for each in wanted
     ]
+
+    def read(order: HearingOrder) -> Iterator[Path]:
+        yield from (order.source, *beside)
+        if words and (place := order.words.found(order.source)):
+            yield place
+
     made = each_in_order(
         work,
         tasks,
         jobs,
-        reads=lambda order: (order.source, *beside),
+        reads=read,
         alike=partial(marks_of, manner.features),
     )
     with closing(made) as results:
@@ -213,44 +230,71 @@ def keep(
             yield replace(outcome, order=order)
 
 
-def hear(path: Path, features: Sequence[Feature], manner: HearingOptions) -> Frames:
+def hear(
+    path: Path,
+    features: Sequence[Feature],
+    manner: HearingOptions,
+    words: TranscriptChoice = LIES_BESIDE,
+    speaker: str | None = None,
+) -> Frames:
     """The frames of one recording.
 
+    Args:
+        path: of the recording.
+        features: what hears it.
+        manner: how far, and which channel.
+        words: which transcript goes with it, where a feature is made of words.
+        speaker: who is heard.
+
     Raises:
-        SourceError: it cannot be read, or breaks off.
+        SourceError: it cannot be read, or breaks off, or has no words.
     """
     channel = None if manner.channel is None else manner.channel - 1
-    extractor = Extractor(features, channel)
-    runs = []
-    for block in File(path, end_seconds=manner.seconds).blocks():
-        runs.append(extractor.process(block))
-    return join_runs([*runs, extractor.flush()])
+    file = File(path, end_seconds=manner.seconds)
+    source = with_their_words(file, path, features, words, speaker)
+    return join_runs(list(heard_runs(source, features, channel)))
 
 
 def _keep(manner: HearingOptions, note: Mapping[str, Any], order: HearingOrder) -> OrderOutcome:
     """One order."""
+    said = [name for name in manner.features if takes(name) == "words"]
+    held = None if is_frames(order.source) else _held(order.target)
+    there = {} if held is None else held.header.heard["features"]
+    goes_on = held is not None and _goes_on(held, note, order)
+    words = held.header.heard.get("words") if held is not None and goes_on else None
+    anew = [*said]
+    if said:
+        try:
+            mark = words_mark(order.words.read(order.source, own=order.speaker))
+        except SourceError as error:  # what was heard of the sound stays
+            return OrderOutcome(order, 0.0, goes_on, str(error))
+        anew = [] if words == mark else said
+        words = mark
     try:
         if is_frames(order.source):
             raise SourceError(f"{file_name(order.source)}: holds frames already, no audio")
-        held = _held(order.target)
-        there = {} if held is None else held.header.heard["features"]
-        names = _in_order({*manner.features, *there})
-        if held is not None and _goes_on(held, note, order):
+        if held is not None and goes_on:
+            names = _in_order({*manner.features, *there})
             shapes = {**there, **note["features"]}
-            lacking = [name for name in names if there.get(name) != shapes[name]]
+            lacking = [n for n in names if n in anew or there.get(n) != shapes[n]]
             if not lacking:
                 return OrderOutcome(order, 0.0, True, str(held.header.heard.get("lost", "")))
         else:
-            held, lacking = None, names
-            shapes = manner.noted(make(names))["features"]
+            kept = (name for name in there if takes(name) == "audio")
+            held, lacking = None, _in_order({*manner.features, *kept})
+            names, shapes = lacking, manner.noted(make(lacking))["features"]
         hashes = recording_hashes(order.source)
-        frames = hear(order.source, make(lacking), manner)
+
+        def heard_by(some: Sequence[str]) -> Frames:
+            return hear(order.source, make(some), manner, order.words, order.speaker)
+
+        frames = heard_by(lacking)
         if held is not None:
             before = join_runs(list(held))
             if np.array_equal(before.speech, frames.speech):
                 frames = replace(frames, tracks={**before.tracks, **frames.tracks})
             else:  # another voice activity: nothing that was there belongs to it
-                frames = hear(order.source, make(names), manner)
+                frames = heard_by(names)
                 shapes = manner.noted(make(names))["features"]
     except SourceError as error:
         order.target.unlink(missing_ok=True)  # of a recording that was another, or was whole
@@ -272,7 +316,12 @@ def _keep(manner: HearingOptions, note: Mapping[str, Any], order: HearingOrder) 
         {name: shapes[name][2] for name in names},
         networks={name: mark for name in names for mark in shapes[name][3:]},
         hashes=hashes,
-        heard={**note, "features": {name: shapes[name] for name in names}, "lost": problem},
+        heard={
+            **note,
+            "features": {name: shapes[name] for name in names},
+            "lost": problem,
+            **({} if words is None else {"words": words}),
+        },
     )
     return OrderOutcome(order, len(frames.speech) / TICKS_PER_SECOND, True, problem)
 
@@ -295,7 +344,7 @@ def _in_order(names: Iterable[str]) -> list[str]:
 
 def _goes_on(held: FramesFile, note: Mapping[str, Any], order: HearingOrder) -> bool:
     """Whether what was kept is of this very recording, and was heard in this manner."""
-    changing = {"features": None, "lost": None}
+    changing = {"features": None, "lost": None, "words": None}
     if {**held.header.heard, **changing} != {**note, **changing}:
         return False
     try:

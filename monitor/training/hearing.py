@@ -7,11 +7,12 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import groupby
+from pathlib import Path
 from typing import TypeVar
 
 from monitor.corpus.recordings import Recording
 from monitor.errors import MonitorError, UsageError
-from monitor.features.registry import marks_of
+from monitor.features.registry import marks_of, takes
 from monitor.kinds import FeatureSpec
 from monitor.population.population import SLICE_SECONDS
 from monitor.sources.fingerprints import recording_hashes
@@ -101,7 +102,7 @@ def _each(
     jobs: Jobs,
 ) -> Generator[_Result, None, None]:
     """What comes of each group of recordings of one speaker."""
-    tasks = [tuple(replace(r, path=absolute(r.path)) for r in group) for group in groups]
+    tasks = [tuple(map(_absolute, group)) for group in groups]
     names = listener.names
     given = any(is_frames(recording.path) for group in groups for recording in group)
     if names is None or given or here(jobs, tasks):
@@ -112,13 +113,26 @@ def _each(
         partial(_hear_apart, names, slices, summed),
         tasks,
         jobs,
-        reads=lambda task: [recording.path for recording in task],
+        reads=partial(_read, "words" in map(takes, names)),
         alike=partial(marks_of, names),
     )
     with closing(made) as results:
         for specs, result in results:
             listener.specs = listener.specs or specs
             yield result
+
+
+def _absolute(recording: Recording) -> Recording:
+    """As it is found from any working folder."""
+    return replace(recording, path=absolute(recording.path), words=recording.words.made_absolute())
+
+
+def _read(words: bool, recordings: Sequence[Recording]) -> list[Path]:
+    """The files that are read of these recordings, and of their words."""
+    files = [each.path for each in recordings]
+    if words:
+        files += [place for each in recordings if (place := each.words.found(each.path))]
+    return files
 
 
 def _all_of_it(
@@ -165,7 +179,12 @@ def _outcome(listener: Listener, recording: Recording, left: int | None) -> Hear
     try:
         hashes = () if left is None else recording_hashes(recording.path)
         seconds = None if left is None else left / TICKS_PER_SECOND
-        heard = listener.hear(recording.path, speech_seconds=seconds)
+        heard = listener.hear(
+            recording.path,
+            speech_seconds=seconds,
+            words=recording.words,
+            speaker=recording.speaker,
+        )
     except UsageError:  # of the call, not of this file
         raise
     except MonitorError as error:

@@ -2,32 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
 from monitor.errors import MonitorError, SourceError, UsageError
-from monitor.features.extractor import Extractor
 from monitor.features.registry import FEATURES, defaults, make
+from monitor.features.tracks import join_runs
 from monitor.kinds import FeatureSpec
 from monitor.network_marks import unlike_networks
-from monitor.protocols import Feature
-from monitor.sources.beside import with_words
+from monitor.protocols import Feature, Source
 from monitor.sources.frames import FramesFile
 from monitor.sources.registry import open_source
-from monitor.types import (
-    TICKS_PER_SECOND,
-    AnyArray,
-    Block,
-    BoolArray,
-    Frames,
-    Gap,
-    IntArray,
-    Track,
-    Words,
-)
+from monitor.training.hearing_runs import heard_runs, with_their_words
+from monitor.transcripts.choice import LIES_BESIDE, TranscriptChoice
+from monitor.types import TICKS_PER_SECOND, AnyArray, BoolArray, Frames, IntArray
 
 __all__ = ["Listener", "SpeechFrames", "SpeechTrack"]
 
@@ -97,50 +88,41 @@ class Listener:
         named = tuple(each for each in chosen if isinstance(each, str))
         return named if len(named) == len(chosen) else None
 
-    def hear(self, path: Path, *, speech_seconds: float | None = None) -> SpeechFrames:
+    def hear(
+        self,
+        path: Path,
+        *,
+        speech_seconds: float | None = None,
+        words: TranscriptChoice = LIES_BESIDE,
+        speaker: str | None = None,
+    ) -> SpeechFrames:
         """Hear a recording.
 
         Args:
             path: audio or ready-made frames.
             speech_seconds: stop once more speech than that was heard.
+            words: which transcript goes with it, where a feature is made of words.
+            speaker: who speaks.
 
         Raises:
-            SourceError: it cannot be read, breaks off, or lacks a feature.
+            SourceError: it cannot be read, breaks off, or lacks a feature or a transcript.
         """
         source = open_source(path)
-        extractor: Extractor | None = None
-        beside: list[Feature] = []
+        features: list[Feature] = []
         if isinstance(source, FramesFile):
             specs = {name: _completed(source, spec) for name, spec in source.brings.tracks.items()}
         else:
             features = self._features()
             specs = {each.spec.name: each.spec for each in features}
-            beside = [each for each in features if each.spec.takes == "words"]
-            extractor = Extractor([each for each in features if each not in beside])
-            for each in beside:
-                each.reset()
-            source = with_words(source, path) if beside else source
+            source = with_their_words(source, path, features, words, speaker)
         self._agree(path, specs)
         wanted = np.inf if speech_seconds is None else round(speech_seconds * TICKS_PER_SECOND)
-        runs: list[Frames] = []
-        heard = 0
         with source:
-            for block in source:
-                if isinstance(block, Gap):
-                    raise SourceError(block.detail or f"{path.name}: {block.reason}")
-                if isinstance(block, Frames):
-                    runs.append(block)
-                elif isinstance(block, Words):
-                    runs.append(_of_words([each.process(block) for each in beside], beside))
-                elif isinstance(block, Block) and extractor is not None:
-                    runs.append(extractor.process(block))
-                heard += int(runs[-1].speech.sum()) if runs else 0
-                if heard > wanted:  # only then are all frames of the wanted part complete
-                    break
-        if extractor is not None:
-            runs.append(extractor.flush())
-            runs.append(_of_words([each.flush() for each in beside], beside))
-        return self._join(path, runs)
+            if isinstance(source, FramesFile):
+                runs = _ready_made(source, wanted)
+            else:
+                runs = heard_runs(source, features, most_speech=wanted)
+            return self._join(path, list(runs))
 
     def _features(self) -> list[Feature]:
         """Those for audio, made for the first of it and reset for each."""
@@ -173,29 +155,33 @@ class Listener:
     def _join(self, path: Path, runs: list[Frames]) -> SpeechFrames:
         if not runs:
             raise SourceError(f"{path.name}: nothing could be heard")
-        speech = np.concatenate([run.speech for run in runs])
-        clock = np.concatenate([[0], np.cumsum(speech)])
+        whole = join_runs(runs)
+        clock = np.concatenate([[0], np.cumsum(whole.speech)])
+
+        def at(ticks: IntArray) -> IntArray:
+            return np.asarray(clock[np.minimum(ticks, whole.speech.size)])
+
         tracks = {}
         for name in self.specs:
-            parts = [run.tracks[name] for run in runs if name in run.tracks]
-            ticks = np.concatenate([part.ticks for part in parts]).astype(np.int64)
-            values = np.concatenate([part.values for part in parts])
-            since = None
-            if all(part.spans is not None for part in parts):
-                begins = np.concatenate([part.spans[:, 0] for part in parts])  # type: ignore[index]
-                since = clock[np.minimum(begins, speech.size)]
-            tracks[name] = SpeechTrack(values, clock[np.minimum(ticks, speech.size)], since)
-        gaps = [gap for run in runs for _, gap in run.gaps]
+            track = whole.tracks[name]
+            since = None if track.spans is None else at(track.spans[:, 0])
+            tracks[name] = SpeechTrack(track.values, at(track.ticks.astype(np.int64)), since)
+        gaps = [gap for _, gap in whole.gaps]
         lost = sum(gap.lost_seconds or 0.0 for gap in gaps)
         return SpeechFrames(
-            speech, tracks, f"{lost:.3g} s of {path.name}: {gaps[0].reason}" if gaps else ""
+            whole.speech, tracks, f"{lost:.3g} s of {path.name}: {gaps[0].reason}" if gaps else ""
         )
 
 
-def _of_words(tracks: Sequence[Track], features: Sequence[Feature]) -> Frames:
-    """Frames of words, which take no time by themselves."""
-    named = {each.spec.name: track for each, track in zip(features, tracks, strict=True)}
-    return Frames(np.empty(0, np.bool_), named)
+def _ready_made(source: Source, most_speech: float) -> Iterator[Frames]:
+    """Frames of a file, until there were more ticks of speech than that."""
+    heard = 0
+    for item in source:
+        if isinstance(item, Frames):
+            yield item
+            heard += int(item.speech.sum())
+            if heard > most_speech:
+                break
 
 
 def _completed(source: FramesFile, spec: FeatureSpec) -> FeatureSpec:

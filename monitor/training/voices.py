@@ -113,8 +113,9 @@ def session_frames(heard: Sequence[SpeechFrames], spec: FeatureSpec) -> SessionF
         track = each.tracks[spec.name]
         values.append(track.values)
         units.append(np.maximum(track.at + before - 1, 0) // _UNIT_TICKS)
-        if track.since is not None:
-            begins.append((track.since + before) // _UNIT_TICKS)
+        if track.since is not None or not track.at.size:  # of no frames nothing is known
+            since = track.at if track.since is None else track.since
+            begins.append((since + before) // _UNIT_TICKS)
         before += each.speech_ticks
     length = before // _UNIT_TICKS
     if not values:

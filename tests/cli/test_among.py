@@ -13,8 +13,10 @@ from tests.stream.streams import heard_by_both, two_features, with_evidence
 @pytest.fixture
 def talk(tmp_path):
     heard = heard_by_both()
-    lengths = {"f0": 0.01, "style": 0.5}
-    write_frames(tmp_path / "talk.npz", heard.speech, heard.tracks, {"f0": 10, "style": 3}, lengths)
+    lengths = {"f0": 0.01, "timbre": 0.5}
+    write_frames(
+        tmp_path / "talk.npz", heard.speech, heard.tracks, {"f0": 10, "timbre": 3}, lengths
+    )
     with_evidence().save(tmp_path / "told.npz")
     two_features().save(tmp_path / "plain.npz")
     return tmp_path
@@ -86,7 +88,7 @@ def test_an_alert_on_evidence_and_on_a_crowd(run, talk):
 def test_a_population_without_evidence_goes_on_as_before(run, talk):
     result = replay(run, talk, "--watch", "s2", store="plain.npz")
     assert result.code == 0
-    assert "nothing can be said beyond the 6 enrolled: the law of f0+style" in result.err
+    assert "nothing can be said beyond the 6 enrolled: the law of f0+timbre" in result.err
     assert all(reading["among"] is None for reading in result.readings)
     refused = replay(run, talk, "--watch", "s2", "--alert", "evidence_bits>3", store="plain.npz")
     assert refused.code == 2

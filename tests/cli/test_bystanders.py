@@ -13,8 +13,10 @@ from tests.stream.streams import heard_by_both, telling, two_features
 @pytest.fixture
 def talk(tmp_path: Path) -> Path:
     heard = heard_by_both()
-    lengths = {"f0": 0.01, "style": 0.5}
-    write_frames(tmp_path / "talk.npz", heard.speech, heard.tracks, {"f0": 10, "style": 3}, lengths)
+    lengths = {"f0": 0.01, "timbre": 0.5}
+    write_frames(
+        tmp_path / "talk.npz", heard.speech, heard.tracks, {"f0": 10, "timbre": 3}, lengths
+    )
     telling().save(tmp_path / "told.npz")
     two_features().save(tmp_path / "plain.npz")
     return tmp_path

@@ -100,11 +100,11 @@ def _use_population(path: Path) -> None:
 
 
 def _use_law(path: Path) -> None:
-    _one_reading(Monitor(two_features(), ("f0", "style"), laws=load_laws(path)[0], watch="s1"))
+    _one_reading(Monitor(two_features(), ("f0", "timbre"), laws=load_laws(path)[0], watch="s1"))
 
 
 def _parts() -> tuple[Monitor, RunTotals, list[Threshold]]:
-    monitor = Monitor(two_features(), ("f0", "style"), watch="s1", on_change="note")
+    monitor = Monitor(two_features(), ("f0", "timbre"), watch="s1", on_change="note")
     return monitor, RunTotals(), [Threshold("bits", -9.0, 1.0)]
 
 
@@ -139,7 +139,7 @@ def _use_ledger(path: Path) -> None:
             json.dumps(record, allow_nan=False).encode()
         for speaker in ("s1", "s2"):
             ledger.history(speaker)
-    monitor = Monitor(two_features(), ("f0", "style"), watch="s1")
+    monitor = Monitor(two_features(), ("f0", "timbre"), watch="s1")
     session = LedgerSession(Ledger(path), monitor)
     try:
         session.begin(start_record(monitor, ["talk"]))
@@ -187,7 +187,7 @@ def _use_run(path: Path) -> None:
 
 def _make_frames(path: Path) -> None:
     frames = both(4.0, 1)
-    write_frames(path, frames.speech, frames.tracks, {"f0": 10, "style": 3}, {"f0": 0.01})
+    write_frames(path, frames.speech, frames.tracks, {"f0": 10, "timbre": 3}, {"f0": 0.01})
 
 
 def _make_json_frames(path: Path) -> None:

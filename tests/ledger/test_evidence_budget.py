@@ -21,7 +21,7 @@ from tests.stream.streams import (
     with_evidence,
 )
 
-FEATURES = ["f0", "style"]
+FEATURES = ["f0", "timbre"]
 
 
 def like(name: str) -> Frames:
@@ -31,10 +31,10 @@ def like(name: str) -> Frames:
     counts = population.features["f0"].slices[row]
     bins = generator.choice(counts.size, ticks, p=counts / counts.sum())
     late = np.arange(50, ticks + 1, 50)
-    near = np.tile(population.features["style"].slices[row], (late.size, 1))
+    near = np.tile(population.features["timbre"].slices[row], (late.size, 1))
     return Frames(
         np.ones(ticks, np.bool_),
-        {"f0": Track(np.arange(1, ticks + 1), bins), "style": Track(late, near)},
+        {"f0": Track(np.arange(1, ticks + 1), bins), "timbre": Track(late, near)},
     )
 
 

@@ -35,7 +35,7 @@ def listen(
     seed: int,
     seconds: float = 30.0,
     watch: str = "s1",
-    features: tuple[str, ...] = ("f0", "style"),
+    features: tuple[str, ...] = ("f0", "timbre"),
     heard: tuple[Provenance, ...] = (),
 ) -> tuple[Monitor, RunBuffer]:
     """One session, as a command runs it."""
@@ -47,7 +47,7 @@ def listen(
 
 def total(path: Path, watch: str = "s1") -> tuple[int, np.ndarray]:
     with Ledger(path) as ledger:
-        features = {name: POPULATION.specs[name] for name in ("f0", "style")}
+        features = {name: POPULATION.specs[name] for name in ("f0", "timbre")}
         heard = ledger.carried(watch, features).heard
     assert heard is not None
     return heard.speech, heard.totals["f0"]
@@ -80,7 +80,7 @@ def test_the_next_session_goes_on_where_the_last_one_ended(path):
     assert one["speech"] + two["speech"] == pytest.approx(ticks / 100)
     assert (one["session"], one["readings"], one["alerts"]) == (1, 4, 1)
     assert one["ended"] is not None
-    assert one["features"] == ["f0", "style"]
+    assert one["features"] == ["f0", "timbre"]
 
 
 def test_the_longitudinal_curve(path):
@@ -108,7 +108,7 @@ def test_a_session_without_a_feature_does_not_count_for_it(path):
     listen(path, 1, features=("f0",))
     _, kept = listen(path, 2)
     assert kept.records[0]["carried"]["sessions"] == 0
-    assert "1 earlier session does not count, since f0+style" in kept.records[0]["notices"][-1]
+    assert "1 earlier session does not count, since f0+timbre" in kept.records[0]["notices"][-1]
     _, kept = listen(path, 3, features=("f0",))  # f0 alone was heard in both
     assert kept.records[0]["carried"]["sessions"] == 2
 
@@ -140,10 +140,10 @@ def test_export_holds_everything(path):
     with Ledger(path) as ledger:
         records = json.loads(json.dumps(list(ledger.export("s1"))))
         assert list(ledger.export("nobody")) == []
-    session, f0, style, *rest = records
+    session, f0, timbre, *rest = records
     assert session["type"] == "session"
     assert f0["total"] == monitor.heard.totals["f0"].tolist()
-    assert style["total"] == pytest.approx(monitor.heard.totals["style"].tolist())
+    assert timbre["total"] == pytest.approx(monitor.heard.totals["timbre"].tolist())
     assert [r["type"] for r in rest] == ["reading"] * 4 + ["alert"]
     assert {r["session"] for r in rest} == {1}
 
@@ -157,7 +157,7 @@ def needles(monitor: Monitor) -> list[bytes]:
         b"Mx_Watched",
         b"hush-hash",
         heard.totals["f0"].astype("<i8").tobytes(),
-        heard.totals["style"].astype("<f8").tobytes(),
+        heard.totals["timbre"].astype("<f8").tobytes(),
     ]
 
 
@@ -238,7 +238,7 @@ def test_forgetting_while_somebody_reads_says_what_is_left_to_do(path):
 
 
 def test_a_session_forgotten_while_it_goes_on_stays_forgotten(path):
-    monitor = Monitor(POPULATION, ["f0", "style"], watch="s1")
+    monitor = Monitor(POPULATION, ["f0", "timbre"], watch="s1")
     session = LedgerSession(Ledger(path), monitor)
     session.write(session.begin(start_record(monitor, ["talk"])))
     (first, *rest) = [reading.record() for reading in monitor.push(both(5.0, 1))]
@@ -284,14 +284,14 @@ def test_sketches_of_another_make_are_not_added(path):
 def test_an_older_schema_is_brought_up_to_date(path):
     old = open_database(path, migrations=MIGRATIONS[:1])
     old.execute("INSERT INTO speakers VALUES (1, 's1')")
-    start = json.dumps({"features": ["f0", "style"]})
+    start = json.dumps({"features": ["f0", "timbre"]})
     old.execute(
         "INSERT INTO sessions (speaker, started, recordings, heard, start, speech) "
         "VALUES (1, '2026-01-01T00:00:00Z', '[]', '[]', ?, 500)",
         (start,),
     )
-    f0, style = np.arange(10), np.arange(3.0)
-    rows = [("f0", "histogram", 10, 0.01, f0), ("style", "embedding", 3, 0.5, style)]
+    f0, timbre = np.arange(10), np.arange(3.0)
+    rows = [("f0", "histogram", 10, 0.01, f0), ("timbre", "embedding", 3, 0.5, timbre)]
     for name, kind, size, seconds, sketch in rows:
         old.execute(
             "INSERT INTO sketches VALUES (1, ?, ?, ?, ?, 45, 45, ?)",

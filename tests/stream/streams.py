@@ -162,12 +162,12 @@ def two_features() -> Population:
     identity = np.repeat(generator.normal(size=(6, 3)), 2, axis=0)
     features = {
         "f0": FeatureTemplates(FeatureSpec("f0", HISTOGRAM, 10, 0.01), f0),
-        "style": FeatureTemplates(FeatureSpec("style", EMBEDDING, 3, 0.5), identity),
+        "timbre": FeatureTemplates(FeatureSpec("timbre", EMBEDDING, 3, 0.5), identity),
     }
     laws = [
         law(("f0",), ["histogram"]),
-        law(("style",), ["embedding"]),
-        law(("f0", "style"), ["histogram", "embedding"]),
+        law(("timbre",), ["embedding"]),
+        law(("f0", "timbre"), ["histogram", "embedding"]),
     ]
     return Population(speakers, np.arange(0, 13, 2), features, Laws(laws))
 
@@ -176,15 +176,15 @@ def two_features() -> Population:
 def with_evidence() -> Population:
     """The same, and what says how much a voice is worth in any crowd: a cohort, and laws."""
     population, generator = two_features(), np.random.default_rng(7)
-    style = generator.normal(size=(30, 3))
-    style /= np.linalg.norm(style, axis=1, keepdims=True)
+    timbre = generator.normal(size=(30, 3))
+    timbre /= np.linalg.norm(timbre, axis=1, keepdims=True)
     cohort = Cohort(
         np.full(30, 3.0),
         {
             "f0": FeatureTemplates(
                 FeatureSpec("f0", HISTOGRAM, 10, 0.01), generator.integers(0, 40, (30, 10))
             ),
-            "style": FeatureTemplates(FeatureSpec("style", EMBEDDING, 3, 0.5), style),
+            "timbre": FeatureTemplates(FeatureSpec("timbre", EMBEDDING, 3, 0.5), timbre),
         },
     )
     laws = [
@@ -214,7 +214,7 @@ def heard_by_both(seconds: int = 9) -> Frames:
         generator.random(ticks) < 0.7,
         {
             "f0": Track(np.arange(1, ticks + 1), generator.integers(0, 10, ticks)),
-            "style": Track(late, generator.normal(size=(late.size, 3))),
+            "timbre": Track(late, generator.normal(size=(late.size, 3))),
         },
     )
 

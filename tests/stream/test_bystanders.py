@@ -58,7 +58,7 @@ def test_a_level_that_makes_no_sense(level):
 
 
 def heard(watch: str | None = "s0", level: float = 0.04, among=(30,)):
-    monitor = Monitor(telling(), ["f0", "style"], watch, among=list(among), bystanders=level)
+    monitor = Monitor(telling(), ["f0", "timbre"], watch, among=list(among), bystanders=level)
     tally = RunTotals()
     records = [start_record(monitor, ["a"])]
     records += [record_of(e, ["a"]) for e in monitor.events(Listed([heard_by_both()]))]
@@ -68,7 +68,7 @@ def heard(watch: str | None = "s0", level: float = 0.04, among=(30,)):
 
 
 def test_along_a_stream_they_are_those_of_the_readings_ratios():
-    monitor = Monitor(telling(), ["f0", "style"], "s0", among=[6, 30], bystanders=0.04)
+    monitor = Monitor(telling(), ["f0", "timbre"], "s0", among=[6, 30], bystanders=0.04)
     seen = set()
     for reading in monitor.push(heard_by_both()):
         assert reading.ratios is not None
@@ -107,7 +107,7 @@ def test_peaks_survive_a_checkpoint():
 
 
 def test_unless_asked_for_nobody_is_named():
-    monitor = Monitor(with_evidence(), ["f0", "style"], "s0")
+    monitor = Monitor(with_evidence(), ["f0", "timbre"], "s0")
     assert "bystanders" not in start_record(monitor, ["a"])
     (*_, last) = monitor.push(heard_by_both())
     assert last.bystanders is None

@@ -271,7 +271,7 @@ def test_sums_that_are_no_numbers_are_refused(tmp_path, number):
     tally = RunTotals()
     checkpoint.save(Monitor(two_features(), watch="s1"), tally, [], 0)
     header, arrays = read_store(checkpoint.path, "checkpoint")
-    arrays["sketch/style"][0] = number
+    arrays["sketch/timbre"][0] = number
     kept = {key: value for key, value in header.items() if key not in ("kind", "schema")}
     write_store(checkpoint.path, "checkpoint", kept, arrays)
     with pytest.raises(StoreError, match="does not fit: its a sum makes no sense"):

@@ -27,7 +27,7 @@ def both(seconds: float, seed: int) -> Frames:
         generator.random(n) < 0.7,
         {
             "f0": Track(ticks, generator.integers(0, 10, ticks.size)),
-            "style": Track(centres, generator.normal(size=(centres.size, 3)), spans),
+            "timbre": Track(centres, generator.normal(size=(centres.size, 3)), spans),
         },
     )
 
@@ -66,15 +66,15 @@ def test_two_streams_disclose_what_one_would(a, b, seed):
         assert ours.speech == theirs.speech  # T goes on
         assert ours.features["f0"] == theirs.features["f0"]
         assert ours.bits == pytest.approx(theirs.bits, abs=1e-9)
-        assert ours.features["style"].usable_seconds == pytest.approx(
-            theirs.features["style"].usable_seconds
+        assert ours.features["timbre"].usable_seconds == pytest.approx(
+            theirs.features["timbre"].usable_seconds
         )
         assert (ours.peak_bits or 0.0) >= 0.5
     alone = fresh()
     heard(alone, second)
     own = after.own_heard
     assert own.speech == alone.heard.speech
-    for name in ("f0", "style"):
+    for name in ("f0", "timbre"):
         np.testing.assert_allclose(own.totals[name], alone.heard.totals[name], atol=1e-12)
         assert own.frames[name] == alone.heard.frames[name]
         assert own.usable[name] == alone.heard.usable[name]
@@ -92,7 +92,7 @@ def test_evidence_adds_up_in_any_order():
     assert one.speech == other.speech == sum(part.speech for part in parts)
     assert one.frames == other.frames
     assert one.usable == other.usable
-    np.testing.assert_allclose(one.totals["style"], other.totals["style"], atol=1e-12)
+    np.testing.assert_allclose(one.totals["timbre"], other.totals["timbre"], atol=1e-12)
     back = one - c
     assert back.speech == (a + b).speech
     assert np.array_equal(back.totals["f0"], (a + b).totals["f0"])
@@ -116,13 +116,13 @@ def test_frames_without_spans_go_on_from_frames_with():
     after = fresh()
     after.begin_with(monitor.heard)
     plain = both(5.0, 1)
-    track = plain.tracks["style"]
+    track = plain.tracks["timbre"]
     (*_, last) = heard(
         after,
-        Frames(plain.speech, {**plain.tracks, "style": Track(track.ticks, track.values)}),
+        Frames(plain.speech, {**plain.tracks, "timbre": Track(track.ticks, track.values)}),
     )
     # ten frames of 0.4 s by their spans, then ten of the feature's own half second
-    assert last.features["style"].usable_seconds == pytest.approx(10 * 0.4 + 10 * 0.5)
+    assert last.features["timbre"].usable_seconds == pytest.approx(10 * 0.4 + 10 * 0.5)
 
 
 def test_stopped_and_resumed_equals_never_stopped():
@@ -168,15 +168,15 @@ def test_what_began_afresh_is_this_streams_alone():
 
 
 def _zeros():
-    totals = {"f0": np.ones(10, np.int64), "style": np.ones(3)}
-    return totals, {"f0": 10, "style": 3}, {"f0": 10, "style": 150}
+    totals = {"f0": np.ones(10, np.int64), "timbre": np.ones(3)}
+    return totals, {"f0": 10, "timbre": 3}, {"f0": 10, "timbre": 150}
 
 
 def test_what_does_not_fit_is_refused():
     totals, counts, usable = _zeros()
     with pytest.raises(StoreError, match="no such sketch of f0"):
         fresh().begin_with(HeardTotals(1, {**totals, "f0": np.ones(9, np.int64)}, counts, usable))
-    with pytest.raises(StoreError, match="no such sketch of style"):
+    with pytest.raises(StoreError, match="no such sketch of timbre"):
         fresh().begin_with(HeardTotals(1, {"f0": totals["f0"]}, counts, usable))
     late = fresh()
     late.push(both(1.0, 0))

@@ -17,7 +17,7 @@ from monitor.types import Block, Frames, Track
 from tests.stream.streams import Listed, hear, readings, told, two_features
 
 few = settings(max_examples=20, deadline=None)
-FEATURES = {name: two_features().specs[name] for name in ("f0", "style")}
+FEATURES = {name: two_features().specs[name] for name in ("f0", "timbre")}
 
 
 def stream(seed=0, ticks=400, spans=True):
@@ -30,7 +30,7 @@ def stream(seed=0, ticks=400, spans=True):
     vectors[2::5, 1] = np.nan
     tracks = {
         "f0": Track(voiced, generator.integers(0, 10, voiced.size)),
-        "style": Track(
+        "timbre": Track(
             begins + 110, vectors, np.stack([begins, begins + 70], axis=1) if spans else None
         ),
     }
@@ -106,11 +106,11 @@ def test_what_is_no_bin_is_refused_before_it_is_learnt(values):
 
 def test_usable_seconds_come_from_spans_where_there_are_any():
     monitor = Monitor(two_features(), step_seconds=0.5)
-    made = [r.features["style"].usable_seconds for r in monitor.push(stream())]
+    made = [r.features["timbre"].usable_seconds for r in monitor.push(stream())]
     # complete at 1.1, 2.0 (no direction), 2.9 (no number), 3.8: each of 0.7 s
     assert made == [0, 0, 0.7, 0.7, 0.7, 0.7, 0.7, 1.4]
     without = Monitor(two_features(), step_seconds=0.5).push(stream(spans=False))
-    assert [r.features["style"].usable_seconds for r in without] == [
+    assert [r.features["timbre"].usable_seconds for r in without] == [
         frames * 0.5 for frames in (0, 0, 1, 1, 1, 1, 1, 2)
     ]
 
@@ -155,20 +155,20 @@ def test_a_feature_that_stays_silent_leaves_the_other_alone():
     assert len(made) == 30
     for both, one in zip(made, only, strict=True):
         assert both["features"]["f0"] == one["features"]["f0"]
-        assert both["features"]["style"]["usable"] == 0
-        assert both["features"]["style"]["local_bits"] == 0.0
+        assert both["features"]["timbre"]["usable"] == 0
+        assert both["features"]["timbre"]["local_bits"] == 0.0
         assert both["bits"] != 0.0
 
 
 def test_a_frame_that_is_late_is_learnt_at_the_next_tick():
-    monitor = Monitor(two_features(), ["style"], step_seconds=0.1)
+    monitor = Monitor(two_features(), ["timbre"], step_seconds=0.1)
     late = Track(np.array([7]), np.array([[1.0, 0.0, 0.0]]), np.array([[2, 7]]))
     nothing = Frames(np.ones(25, bool), {})
     first = monitor.push(nothing)
-    second = monitor.push(Frames(np.ones(25, bool), {"style": late}))
-    made = [reading.features["style"].usable_seconds for reading in first + second]
+    second = monitor.push(Frames(np.ones(25, bool), {"timbre": late}))
+    made = [reading.features["timbre"].usable_seconds for reading in first + second]
     assert made == [0, 0, 0.05, 0.05, 0.05]
-    assert monitor.state()[0]["usable"] == {"style": 5}
+    assert monitor.state()[0]["usable"] == {"timbre": 5}
 
 
 class Broken:

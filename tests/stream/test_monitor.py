@@ -321,23 +321,23 @@ def test_sum_bits_adds_the_features_and_one_without_frames_adds_nothing():
     other = Track(np.array([90, 180]), np.array([[1.0, 0.0, 0.2], [0.9, 0.1, 0.3]]))
     population = two_features()
     alone = Frames(np.ones(200, bool), {"f0": track})
-    both = Frames(np.ones(200, bool), {"f0": track, "style": other})
+    both = Frames(np.ones(200, bool), {"f0": track, "timbre": other})
     for watch in (None, "s2"):
         key = "gain_bits" if watch is None else "local_bits"
         monitor = Monitor(population, watch=watch)
-        assert monitor.features == ("f0", "style")
+        assert monitor.features == ("f0", "timbre")
         (first, last) = readings(told(monitor.events(Listed([both]))))
         for reading in (first, last):
             parts = [feature[key] for feature in reading["features"].values()]
             assert reading["sum_bits"] == sum(parts)
             assert 0 not in parts
-        assert last["features"]["style"]["usable"] == 1.0
+        assert last["features"]["timbre"]["usable"] == 1.0
         assert last["bits"] != last["sum_bits"]
         (_, single) = readings(hear([alone], population=population, watch=watch))
-        assert single["features"]["style"][key] == 0.0
+        assert single["features"]["timbre"][key] == 0.0
         assert single["sum_bits"] == single["features"]["f0"][key]
-    one = Monitor(population, ["style"])
-    assert one.push(both)[-1].features.keys() == {"style"}
+    one = Monitor(population, ["timbre"])
+    assert one.push(both)[-1].features.keys() == {"timbre"}
 
 
 def test_a_population_without_laws_says_how_to_learn_one():
@@ -557,7 +557,7 @@ def test_resume_with_embeddings_and_twice():
         generator.random(900) < 0.7,
         {
             "f0": Track(np.arange(1, 901), generator.integers(0, 10, 900)),
-            "style": Track(np.arange(50, 901, 50), generator.normal(size=(18, 3))),
+            "timbre": Track(np.arange(50, 901, 50), generator.normal(size=(18, 3))),
         },
     )
     expected = hear([whole], population=two_features())

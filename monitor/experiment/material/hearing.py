@@ -7,7 +7,6 @@ from contextlib import closing
 from pathlib import Path
 
 from monitor.atomic import not_written
-from monitor.corpus.finding import find
 from monitor.corpus.recordings import Corpus, Recording
 from monitor.errors import SourceError, UsageError
 from monitor.evaluation.input.score_file import ScoreFile
@@ -39,15 +38,17 @@ def scores_at(path: Path, settings: ExperimentSettings) -> ScoresAtLengths | Non
 
 def hear_corpus(
     path: Path,
+    found: Corpus,
     folder: Path,
     features: Sequence[str] | None,
     jobs: Jobs = 1,
     progress: Callable[[Recording], object] = lambda _: None,
 ) -> tuple[Corpus, tuple[str, ...]]:
-    """Find a corpus, and hear what is not heard yet of it; a corpus of frames is as it is.
+    """Hear what is not heard yet of a corpus; a corpus of frames is as it is.
 
     Args:
         path: of the corpus.
+        found: what lies there.
         folder: where frames are kept (as `monitor hear` does), so that audio is heard once.
         features: to hear; None for those that are heard by default.
         jobs: who hears.
@@ -57,11 +58,9 @@ def hear_corpus(
         the corpus of frames, and a line for each file that could not be used.
 
     Raises:
-        CorpusError: there is no corpus.
         SourceError: nothing of it can be heard.
         UsageError: audio and frames are mixed, or the folder is within the corpus.
     """
-    found = find(path)
     ready = [is_frames(recording.path) for recording in found.recordings]
     if all(ready):
         return found, found.problems

@@ -1,0 +1,221 @@
+"""Options for what is said: which transcript goes with a recording, and whose words in it count."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from monitor.cli.options import environment, grouped
+from monitor.errors import UsageError
+
+if TYPE_CHECKING:
+    from monitor.corpus.recordings import Corpus
+    from monitor.protocols import Source
+    from monitor.transcripts.choice import TranscriptChoice
+
+__all__ = [
+    "Transcribing",
+    "in_transcript_option",
+    "transcribing_options",
+    "with_speaker",
+    "word_list_option",
+]
+
+
+def _use_list(context: click.Context, _: click.Parameter, path: Path | None) -> None:
+    if path is not None:
+        from monitor.features.style_words import read_style_words
+
+        read_style_words(path)  # a file that is none is refused at once
+        context.with_resource(environment("MONITOR_WORD_LIST", str(path.absolute())))
+
+
+word_list_option = click.option(
+    "--word-list",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    expose_value=False,
+    callback=_use_list,
+    help="The little words that the feature style counts, of another language than English: one "
+    "a line, or a class and a word. Templates of two lists are never compared. [default: "
+    "MONITOR_WORD_LIST, else the package's English list]",
+)
+"""Says for the time of a command what the environment's ``MONITOR_WORD_LIST`` says for all."""
+
+in_transcript_option = click.option(
+    "--speaker-in-transcript",
+    metavar="NAME",
+    help="Whose words count, as transcripts call who is heard. [default: all words of a transcript "
+    "that names one speaker or nobody; of several the one called as the corpus calls the speaker]",
+)
+"""For commands that hear a corpus: ``NAME.vtt`` is found beside ``NAME.flac``."""
+
+
+def with_speaker(found: Corpus, speaker: str | None) -> Corpus:
+    """A corpus, with whose words count in its transcripts."""
+    from monitor.transcripts.choice import TranscriptChoice
+
+    return found if speaker is None else found.with_words(TranscriptChoice(speaker=speaker))
+
+
+@dataclass(frozen=True, slots=True)
+class Transcribing:
+    """What was asked for; a command gets it as ``transcribing``.
+
+    Attributes:
+        transcript: name of a file, ``-`` for standard input, or None.
+        speaker_in_transcript: whose words count, or None.
+    """
+
+    transcript: str | None
+    speaker_in_transcript: str | None
+
+    @property
+    def files(self) -> list[str]:
+        """What is read."""
+        return [self.transcript] if self.transcript not in (None, "-") else []
+
+    @property
+    def choice(self) -> TranscriptChoice:
+        """Which transcript, and whose words."""
+        from monitor.transcripts.choice import TranscriptChoice
+
+        path = Path(self.transcript) if self.transcript not in (None, "-") else None
+        return TranscriptChoice(path, self.speaker_in_transcript)
+
+    def wanted(self, features: Iterable[str] | None) -> bool:
+        """Whether words are to be heard with these features, None for those that are usual.
+
+        Raises:
+            UsageError: words were named, and none of the features is made of any.
+        """
+        from monitor.features.registry import takes
+
+        of_words = features is not None and "words" in map(takes, features)
+        if features is not None and not of_words:
+            for option, given in (
+                ("--transcript", self.transcript),
+                ("--speaker-in-transcript", self.speaker_in_transcript),
+            ):
+                if given is not None:
+                    raise UsageError(
+                        f"{option} is of no use to --features {','.join(features)}: add style"
+                    )
+        if self.transcript is None and not of_words and self.speaker_in_transcript is not None:
+            raise UsageError("--speaker-in-transcript goes with --transcript, or --features style")
+        return of_words or self.transcript is not None
+
+    def enrolling(
+        self, found: Corpus | None, features: Sequence[str] | None, among: Iterable[str] | None
+    ) -> tuple[Corpus | None, tuple[str, ...] | None]:
+        """What is enrolled, with its words, and by which features.
+
+        Args:
+            found: the recordings; None where a microphone is heard.
+            features: as chosen, or None.
+            among: what templates there are of others whom these are added to, or None.
+
+        Returns:
+            the recordings; and the features, None where what ready-made frames hold counts.
+
+        Raises:
+            UsageError: there is a transcript, and nothing that it could be heard by, or several
+                recordings.
+        """
+        from monitor.features.registry import FEATURES, defaults, takes
+        from monitor.sources.registry import is_frames
+
+        if found is None:
+            if self.transcript is not None or self.speaker_in_transcript is not None:
+                raise UsageError("--transcript is that of a recording: leave out --microphone")
+        elif self.wanted(features):
+            found = found.with_words(self.choice)
+        if features is not None:
+            return found, tuple(features)
+        if among is None:
+            of_words = [name for name, each in FEATURES.items() if each.takes == "words"]
+            return found, (*defaults(), *of_words) if self.transcript is not None else None
+        usual = defaults(among)
+        if found is None or not all(
+            is_frames(each.path) or each.words.found(each.path) for each in found
+        ):
+            usual = tuple(name for name in usual if takes(name) != "words")
+        if self.transcript is not None and "words" not in map(takes, usual):
+            raise UsageError(
+                "those enrolled before have no templates of what they say: leave out --transcript"
+            )
+        return found, usual
+
+    def beside(
+        self, sources: Sequence[Source], recordings: Sequence[str], start_seconds: float
+    ) -> list[Source]:
+        """Recordings with their words.
+
+        Raises:
+            UsageError: one transcript is given for several recordings, or words and audio both come
+                from standard input.
+            SourceError: there is no transcript of a recording, or it cannot be used.
+        """
+        from monitor.sources.beside import with_words
+
+        if self.transcript is not None and len(recordings) > 1:
+            raise UsageError(
+                "--transcript is that of one recording: of several put NAME.vtt beside each NAME, "
+                "and name style among --features"
+            )
+        if self.transcript == "-":
+            self._check_pipe(recordings)
+            return [_piped(sources[0], self.choice, start_seconds)]
+        if self.transcript is None and "-" in recordings:
+            raise UsageError("nothing lies beside standard input: add --transcript FILE")
+        return [
+            with_words(source, name, self.choice, start_seconds=start_seconds)
+            for source, name in zip(sources, recordings, strict=True)
+        ]
+
+    def _check_pipe(self, recordings: Sequence[str]) -> None:
+        if "-" in recordings:
+            raise UsageError("standard input (-) is the recording or its words: name a file of one")
+        if sys.stdin.isatty():
+            raise UsageError("--transcript - is standard input: pipe JSON lines of words into it")
+
+
+def _piped(source: Source, choice: TranscriptChoice, start_seconds: float) -> Source:
+    """A recording with the words of standard input, all of which are read first."""
+    from monitor.errors import SourceError
+    from monitor.sources.beside import Beside
+    from monitor.transcripts.word_lines import read_word_lines
+
+    try:
+        text = sys.stdin.buffer.read().decode("utf-8-sig")
+    except ValueError:
+        what = "standard input is no UTF-8 text: --transcript - takes JSON lines"
+        raise SourceError(what) from None
+    read = read_word_lines("standard input", text)
+    if not read.said:
+        raise SourceError("standard input holds no words")
+    return Beside(source, words=choice.of(read), start_seconds=start_seconds)
+
+
+transcribing_options = grouped(
+    "transcribing",
+    Transcribing,
+    (
+        click.option(
+            "--transcript",
+            metavar="FILE|-",
+            help="What is said, and when: captions (.vtt, .srt), what Whisper or another "
+            "recogniser wrote (.json, .tsv, .ctm), or JSON lines (.words; of a live recogniser: "
+            "-). Heard by the feature style, where the population has it. [default: with "
+            "--features ...,style the one beside each recording]",
+        ),
+        in_transcript_option,
+        word_list_option,
+    ),
+)
+"""Adds ``--transcript`` and what goes with it to a command, as its argument ``transcribing``."""

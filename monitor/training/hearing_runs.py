@@ -1,0 +1,87 @@
+"""Hears one recording of audio, with the words that lie beside it, run by run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from monitor.errors import SourceError
+from monitor.features.extractor import Extractor
+from monitor.protocols import Feature, Source
+from monitor.sources.beside import with_words
+from monitor.transcripts.choice import TranscriptChoice
+from monitor.types import Block, Frames, Gap, Track, Words
+
+__all__ = ["heard_runs", "of_words", "with_their_words"]
+
+
+def of_words(features: Sequence[Feature]) -> list[Feature]:
+    """Those of the features that are made of words."""
+    return [each for each in features if each.spec.takes == "words"]
+
+
+def with_their_words(
+    source: Source,
+    path: Path,
+    features: Sequence[Feature],
+    words: TranscriptChoice,
+    speaker: str | None = None,
+) -> Source:
+    """A recording as these features hear it: with its transcript where one is made of words.
+
+    Args:
+        source: the recording.
+        path: its file.
+        features: what hears it.
+        words: which transcript goes with it.
+        speaker: who is heard.
+
+    Raises:
+        SourceError: there is no transcript, or it cannot be used.
+    """
+    return with_words(source, path, words, own=speaker) if of_words(features) else source
+
+
+def heard_runs(
+    source: Source,
+    features: Sequence[Feature],
+    channel: int | None = None,
+    *,
+    most_speech: float = np.inf,
+) -> Iterator[Frames]:
+    """The frames of a recording of audio; those of words take no time by themselves.
+
+    Args:
+        source: the recording, with its words where a feature is made of them.
+        features: fresh, or of any recording before.
+        channel: to hear, from 0; None for the mean of all.
+        most_speech: ticks of speech; no more is heard once there were more.
+
+    Raises:
+        SourceError: it breaks off.
+    """
+    beside = of_words(features)
+    extractor = Extractor([each for each in features if each not in beside], channel)
+    for each in beside:
+        each.reset()
+    heard = 0
+    for item in source:
+        if isinstance(item, Gap):
+            raise SourceError(item.detail or f"{source.label}: {item.reason}")
+        if isinstance(item, Words):
+            yield _placed(beside, [each.process(item) for each in beside])
+        elif isinstance(item, Block):
+            run = extractor.process(item)
+            yield run
+            heard += int(run.speech.sum())
+            if heard > most_speech:  # only then are all frames of the wanted part complete
+                break
+    yield extractor.flush()
+    yield _placed(beside, [each.flush() for each in beside])
+
+
+def _placed(features: Sequence[Feature], tracks: Sequence[Track]) -> Frames:
+    named = {each.spec.name: track for each, track in zip(features, tracks, strict=True)}
+    return Frames(np.empty(0, np.bool_), named)

@@ -1,0 +1,113 @@
+"""Which transcript goes with a recording: one that is named, or the one that lies beside it."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from monitor.errors import SourceError
+from monitor.safe_text import file_name, printable
+from monitor.transcripts.reading import SUFFIXES, read_transcript
+from monitor.transcripts.transcript import Transcript
+
+__all__ = ["LIES_BESIDE", "TranscriptChoice", "transcript_beside", "words_mark"]
+
+
+def transcript_beside(recording: Path) -> Path | None:
+    """The transcript that lies beside a recording, ``talk.vtt`` beside ``talk.flac``.
+
+    Where several do, the first of `SUFFIXES`: those that time each word come before captions.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     for name in ("talk.flac", "talk.tsv", "talk.words"):
+        ...         Path(folder, name).touch()
+        ...     print(transcript_beside(Path(folder, "talk.flac")).name)
+        talk.words
+    """
+    places = (recording.with_suffix(suffix) for suffix in SUFFIXES)
+    return next((place for place in places if place != recording and place.is_file()), None)
+
+
+@dataclass(frozen=True, slots=True)
+class TranscriptChoice:
+    """Which transcript goes with a recording, and whose words in it count.
+
+    Attributes:
+        path: of the transcript; None for the one beside each recording.
+        speaker: as the transcript calls who is heard; None takes all words of a transcript that
+            names one speaker or nobody.
+    """
+
+    path: Path | None = None
+    speaker: str | None = None
+
+    def made_absolute(self) -> TranscriptChoice:
+        """The same, found from any working folder."""
+        if self.path is None:
+            return self
+        return replace(self, path=Path(os.path.abspath(self.path)))  # noqa: PTH100
+
+    def found(self, recording: Path) -> Path | None:
+        """The transcript of a recording; None where none lies beside it."""
+        return self.path or transcript_beside(recording)
+
+    def place(self, recording: Path) -> Path:
+        """The transcript of a recording.
+
+        Raises:
+            SourceError: none lies beside it.
+        """
+        found = self.found(recording)
+        if found is None:
+            stem = file_name(recording.with_suffix(""))
+            raise SourceError(
+                f"{file_name(recording)} has no words beside it: put {stem}{SUFFIXES[0]} there, or "
+                f"{', '.join(SUFFIXES[1:])}"
+            )
+        return found
+
+    def read(self, recording: Path, *, own: str | None = None) -> Transcript:
+        """The words of whoever is heard in a recording.
+
+        Args:
+            recording: the file.
+            own: what the speaker is called elsewhere; taken where the transcript names several,
+                this one among them, and nobody chose.
+
+        Raises:
+            SourceError: there is no transcript, it cannot be read, it does not name the speaker, or
+                several and it is not said who counts: other people's words would be held against
+                her.
+        """
+        return self.of(read_transcript(self.place(recording)), own=own)
+
+    def of(self, found: Transcript, *, own: str | None = None) -> Transcript:
+        """Those words of a transcript that count.
+
+        Raises:
+            SourceError: as `read`.
+        """
+        if self.speaker is not None:
+            return found.of(self.speaker)
+        several = found.speakers
+        if len(several) < 2:
+            return found
+        if own in several:
+            return found.of(own)
+        raise SourceError(
+            f"{found.label} holds the words of {', '.join(map(printable, several))}: say whose "
+            "count (speaker_in_transcript=)"
+        )
+
+
+LIES_BESIDE = TranscriptChoice()
+"""The transcript that lies beside each recording, of whoever is heard in it."""
+
+
+def words_mark(transcript: Transcript) -> str:
+    """A mark of the words and their times, whatever file they came from: sha256 in hexadecimal."""
+    return hashlib.sha256(repr(transcript.said).encode()).hexdigest()

@@ -1,0 +1,211 @@
+"""Words beside the voice: --transcript and what goes with it, as people use it."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import soundfile
+
+from monitor import Monitor
+from monitor.errors import StoreError
+from monitor.features.f0 import F0
+from monitor.features.style import Style
+from monitor.population.law import Laws
+from monitor.population.population import FeatureTemplates, Population, Speaker
+from monitor.run import LogFile, Run
+from monitor.sources import Beside, File
+from monitor.transcripts import read_transcript
+from tests.population.laws import rank_law
+from tests.sounds import RATE, synthetic
+
+SAID = "well i do not know so it was the end of that and then we uh went to the other one"
+CAVEAT = "style tells who chose the words"
+
+
+@pytest.fixture(scope="module")
+def us(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Three people by pitch and style, with laws of both."""
+    rng = np.random.default_rng(3)
+    features = {
+        spec.name: FeatureTemplates(spec, rng.integers(1, 60, (12, spec.size)).astype(np.uint16))
+        for spec in (F0.spec, Style().spec)
+    }
+    networks = {name: each.spec.network for name, each in features.items()}
+    sets = [("f0",), ("style",), ("f0", "style")]
+    laws = [rank_law(names, networks=tuple(map(networks.get, names))) for names in sets]
+    people = [Speaker(name) for name in ("ann", "bob", "cy")]
+    path = tmp_path_factory.mktemp("us") / "us.npz"
+    Population(people, np.array([0, 4, 8, 12]), features, Laws(laws)).save(path)
+    return path
+
+
+def captions(path: Path, speakers: tuple[str, ...] = ()) -> Path:
+    """Two captions of six seconds, each perhaps by a speaker of its own."""
+    half = SAID.split()[:10], SAID.split()[10:]
+    lines = ["WEBVTT"]
+    for i, words in enumerate(half):
+        voice = f"<v {speakers[i % len(speakers)]}>" if speakers else ""
+        text = voice + " ".join(words)
+        lines.append(f"\n00:00:{6 * i:02}.500 --> 00:00:{6 * i + 5:02}.500\n{text}")
+    path.write_text("\n".join(lines))
+    return path
+
+
+@pytest.fixture
+def talk(tmp_path: Path) -> Path:
+    """Twelve seconds of a voice; its captions lie beside it."""
+    path = tmp_path / "talk.wav"
+    soundfile.write(path, synthetic(12.0), RATE)
+    captions(path.with_suffix(".vtt"))
+    return path
+
+
+def test_a_transcript_is_heard_where_the_population_knows_what_people_say(run, us, talk):
+    done = run("replay", talk, "-p", us, "--transcript", talk.with_suffix(".vtt"))
+    start, *_, end = done.records
+    assert start["features"] == ["f0", "style"]
+    assert start["transcripts"] == [
+        {"recording": "talk.wav", "transcript": "talk.vtt", "words": 21, "spread": True,
+         "speaker": None},
+    ]  # fmt: skip
+    assert any(notice.startswith(CAVEAT) for notice in start["notices"])
+    assert any("its words have no times of their own" in notice for notice in start["notices"])
+    usable = [reading["features"]["style"]["usable"] for reading in done.readings]
+    assert usable[4] == 0.0 < usable[5]  # a caption is known when it has ended
+    (told,) = end["transcripts"]
+    assert (told["recording"], told["words"]) == ("talk.wav", 21)
+    assert 0 < told["speech_with_words"] <= 1
+    assert any(notice.startswith("talk.vtt: ") for notice in end["notices"])
+    beside = run("replay", talk, "-p", us, "--features", "f0,style")
+    assert beside.readings == done.readings
+
+
+def test_without_a_transcript_nothing_said_is_used_and_that_is_told(run, us, talk):
+    done = run("replay", talk, "-p", us)
+    assert done.records[0]["features"] == ["f0"]
+    assert "transcripts" not in done.records[0]
+    assert "transcripts" not in done.records[-1]
+    assert "not used: style; an attacker who knows what is said may learn more" in done.err
+    assert CAVEAT not in done.err
+
+
+def test_words_of_a_pipe(run, us, talk, monkeypatch):
+    words = SAID.split()
+    lines = [json.dumps({"word": w, "begin": i / 2, "end": i / 2 + 0.4})
+             for i, w in enumerate(words)]  # fmt: skip
+    given = ["replay", talk, "-p", us, "--transcript"]
+    with monkeypatch.context() as patch:
+        patch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO("\n".join(lines).encode())))
+        piped = run(*given, "-")
+    talk.with_suffix(".words").write_text("\n".join(lines))
+    assert piped.readings == run(*given, talk.with_suffix(".words")).readings
+    assert piped.records[0]["transcripts"][0]["transcript"] == "standard input"
+    for data in (b"", b"\xff\xfe\xff", b"no words"):
+        with monkeypatch.context() as patch:
+            patch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data)))
+            done = run(*given, "-")
+        assert done.code == 1
+        assert "standard input" in done.complaint
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--transcript", "nowhere.vtt"], "nowhere.vtt"),
+        (["--transcript", "talk.txt"], "talk.txt is no transcript"),
+        (["--transcript", "talk.vtt", "--features", "f0"], "of no use to --features f0: add style"),
+        (["--speaker-in-transcript", "ann"], "goes with --transcript, or --features style"),
+        (["--transcript", "talk.vtt", "--speaker-in-transcript", "ann"], "it names nobody"),
+        (["--transcript", "two.vtt"], "say whose count (--speaker-in-transcript)"),
+        (["talk.wav", "--transcript", "talk.vtt"], "--transcript is that of one recording"),
+        (["--features", "style", "--word-list", "nowhere.txt"], "nowhere.txt"),
+        (["--transcript", "talk.vtt", "--word-list", "own.txt"], "by another list of words"),
+        (["--transcript", "talk.vtt", "--each", "--summary", "a.csv"], "is for one run"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_heard_is_refused_in_a_line(
+    run, us, talk, options, words, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    captions(tmp_path / "two.vtt", ("ann", "bob"))
+    (tmp_path / "talk.txt").write_text(SAID)
+    (tmp_path / "own.txt").write_text("well\nso\n")
+    done = run("replay", talk, "-p", us, *options)
+    assert done.code in (1, 2)
+    assert words in done.complaint
+    assert done.out == ""
+
+
+def test_a_population_that_knows_nothing_of_words(run, population, talk):
+    done = run("replay", talk, "-p", population, "--transcript", talk.with_suffix(".vtt"))
+    assert done.code == 2
+    assert "knows nothing of what people say: leave out --transcript, or enrol" in done.complaint
+
+
+def test_of_two_speakers_the_words_of_one_are_heard(run, us, talk):
+    both = captions(talk.with_name("two.vtt"), ("ann", "bob"))
+    given = ["replay", talk, "-p", us, "--transcript", both, "--speaker-in-transcript"]
+    ann, bob = (run(*given, name) for name in ("ann", "bob"))
+    assert ann.records[0]["transcripts"][0]["speaker"] == "ann"
+    assert [each.records[0]["transcripts"][0]["words"] for each in (ann, bob)] == [10, 11]
+    assert ann.readings[-1]["features"]["style"] != bob.readings[-1]["features"]["style"]
+
+
+@pytest.mark.slow
+def test_processes_hear_the_same_words(run, us, talk):
+    given = ["replay", talk, talk, "-p", us, "--features", "f0,style", "--jobs"]
+    assert run(*given, 1).out.splitlines()[1:-1] == run(*given, 2).out.splitlines()[1:-1]
+
+
+@pytest.mark.slow
+def test_each_finds_its_words_in_any_process_and_a_changed_transcript_is_heard_anew(
+    run, us, talk, tmp_path
+):
+    folder = tmp_path / "talks"
+    folder.mkdir()
+    for name in ("a", "b"):
+        soundfile.write(folder / f"{name}.wav", synthetic(12.0, 100.0), RATE)
+        captions(folder / f"{name}.vtt")
+    given = ["replay", folder, "--each", "-p", us, "--features", "f0,style", "--summary"]
+    one, two, alone = (tmp_path / f"{name}.csv" for name in ("one", "two", "alone"))
+    assert run(*given, one, "--jobs", 1).code == 0
+    assert run(*given, two, "--jobs", 2).code == 0
+    assert one.read_bytes() == two.read_bytes()
+    assert run(*given, alone, "--scheduler", "local:1").code == 0
+    assert alone.read_bytes() == one.read_bytes()
+    captions(folder / "a.vtt", ("ann",))
+    done = run(*given, one, "--resume", "--jobs", 1)
+    assert "measured 1 recording" in done.err
+    (folder / "b.vtt").unlink()
+    done = run(*given, one, "--replace", "--jobs", 1)
+    assert done.code == 1
+    assert "b.wav has no words beside it" in done.err
+    assert "measured 1 recording" in done.err
+
+
+def test_a_run_goes_on_with_the_same_words_and_with_no_others(us, talk, tmp_path):
+    def opened(log: LogFile, suffix: str = ".vtt") -> Run:
+        words = read_transcript(talk.with_suffix(suffix))
+        monitor = Monitor(Population.load(us), ["f0", "style"], "ann")
+        return Run(Beside(File(talk, block_seconds=0.7), words=words), monitor, log=log)
+
+    whole, part = tmp_path / "whole.jsonl", tmp_path / "part.jsonl"
+    with opened(LogFile(whole)) as run:
+        run.to_end()
+    with opened(LogFile(part)) as run:
+        for record in run:
+            if record.get("seconds") == 7.0:
+                break
+    talk.with_suffix(".words").write_text('{"word": "no", "begin": 1, "end": 2}')
+    with pytest.raises(StoreError, match="words"), opened(LogFile(part, resume=True), ".words"):
+        pass
+    with opened(LogFile(part, resume=True)) as run:
+        run.to_end()
+    both = ([json.loads(line) for line in path.read_text().splitlines()] for path in (whole, part))
+    for one, other in zip(*both, strict=True):
+        assert {**one, "time": 0} == {**other, "time": 0}

@@ -1,0 +1,104 @@
+"""How words lie in the speech of each recording of a stream."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from monitor.stream import coverage
+from monitor.stream.coverage import WordCoverage, worth_telling
+from monitor.stream.transcripts import coverage_notices, coverage_record
+from monitor.transcripts.coverage import coverage_of
+from monitor.types import Words
+
+TICKS = 3000
+
+
+def said(seed: int = 0, recording: int = 0) -> Words:
+    rng = np.random.default_rng(seed)
+    begins = np.sort(rng.integers(0, TICKS - 60, 40))
+    ends = begins + rng.integers(5, 50, 40)
+    return Words(("so",) * 40, begins, ends, ends, recording)
+
+
+def speech(seed: int = 0) -> np.ndarray:
+    return np.repeat(np.random.default_rng(seed).random(TICKS // 50) < 0.7, 50)
+
+
+def some(words: Words, low: int, high: int) -> Words:
+    own = (words.known > low) & (words.known <= high)
+    begins, ends, known = (each[own] for each in (words.begins, words.ends, words.known))
+    return Words(("so",) * int(own.sum()), begins, ends, known, words.recording)
+
+
+@given(cuts=st.lists(st.integers(0, TICKS), max_size=8).map(sorted))
+def test_any_cutting_finds_what_the_whole_does(cuts):
+    found = WordCoverage()
+    edges = [0, *cuts, TICKS]
+    for low, high in pairwise(edges):
+        found.take(some(said(), low, high))
+        found.hear(0, speech()[low:high])
+    (one,) = found.found()
+    assert one.coverage == worth_telling(said(), speech())
+    assert (one.words, one.recording) == (40, 0)
+
+
+def test_each_recording_is_told_by_itself_and_one_without_words_too():
+    found = WordCoverage()
+    found.take(said())
+    found.hear(0, speech())
+    found.hear(1, speech(1))
+    found.take(said(2, recording=2))
+    found.hear(2, np.zeros(TICKS, bool))
+    made = found.found()
+    assert [(each.recording, each.words) for each in made] == [(0, 40), (1, 0), (2, 40)]
+    assert [each.coverage is None for each in made] == [False, True, True]
+    record = coverage_record(made, ["a", "b", "c"])
+    assert record[1]["words_in_speech"] is None
+    assert record[0]["words_in_speech"] == coverage_of(said(), speech()).in_speech
+    begun = [{"transcript": "a.vtt"}, {"transcript": "b.vtt"}]
+    lines = list(coverage_notices(made, ["a", "b", "c"], begun))
+    assert lines[0].startswith("a.vtt: ")
+    assert lines[1:] == ["b.vtt: no words came", "c: nobody speaks in its recording"]
+
+
+def test_only_the_last_hours_are_kept(monkeypatch):
+    monkeypatch.setattr(coverage, "KEPT_TICKS", 500)
+    found, words = WordCoverage(), said()
+    for low in range(0, TICKS, 100):
+        found.take(some(words, low, low + 100))
+        found.hear(0, speech()[low : low + 100])
+        assert sum(each.size for each in found._speech) <= 1000
+    (one,) = found.found()
+    first = TICKS - sum(each.size for each in found._speech)
+    late = words.begins >= first
+    times = words.begins[late] - first, words.ends[late] - first
+    kept = Words(("so",) * int(late.sum()), *times, times[1])
+    assert one.words == 40
+    assert one.coverage == worth_telling(kept, speech()[first:])
+
+
+def test_captions_without_pauses_are_not_doubted():
+    begins = np.arange(0, TICKS, 50)
+    captions = Words(("so",) * begins.size, begins, begins + 50, begins + 50)
+    found = worth_telling(captions, speech())
+    assert found is not None
+    assert (found.as_well, found.doubtful, found.covered) == (None, False, 1.0)
+    assert worth_telling(captions, np.zeros(TICKS, bool)) is None
+
+
+@pytest.mark.parametrize("own", [True, False])
+def test_words_of_another_recording_are_doubted(own):
+    voiced = speech(3)
+    edges = np.flatnonzero(np.diff(np.concatenate(([0], voiced, [0]))))
+    begins, ends = edges[::2] + 5, edges[1::2] - 5
+    if not own:
+        begins, ends = begins + 1100, ends + 1100
+        begins, ends = begins[ends < TICKS], ends[ends < TICKS]
+    found = worth_telling(Words(("so",) * begins.size, begins, ends, ends), voiced)
+    assert found is not None
+    assert found.doubtful is not own

@@ -1,0 +1,77 @@
+"""Which transcript goes with a recording, and whose words in it count."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from monitor.corpus.recordings import Corpus, Recording
+from monitor.errors import SourceError, UsageError
+from monitor.transcripts.choice import (
+    LIES_BESIDE,
+    TranscriptChoice,
+    transcript_beside,
+    words_mark,
+)
+from monitor.transcripts.reading import SUFFIXES, read_transcript
+
+TWO = "start\tend\ttext\tspeaker\n0\t1\tso be it\tann\n1\t2\tno no\tbob\n"
+
+
+@pytest.fixture
+def talk(tmp_path: Path) -> Path:
+    return tmp_path / "talk.flac"
+
+
+def test_the_first_of_those_that_lie_beside_a_recording_is_taken(talk):
+    assert transcript_beside(talk) is None
+    for suffix in reversed(SUFFIXES):
+        talk.with_suffix(suffix).touch()
+        assert transcript_beside(talk) == talk.with_suffix(suffix)
+    talk.with_suffix(SUFFIXES[0]).unlink()
+    talk.with_suffix(SUFFIXES[0]).mkdir()  # a folder is none
+    assert transcript_beside(talk) == talk.with_suffix(SUFFIXES[1])
+
+
+def test_a_recording_without_words_says_where_they_are_looked_for(talk):
+    with pytest.raises(SourceError, match=r"talk\.flac has no words beside it: put talk\.words"):
+        LIES_BESIDE.read(talk)
+
+
+def test_of_several_speakers_one_has_to_be_chosen(talk):
+    talk.with_suffix(".tsv").write_text(TWO)
+    with pytest.raises(SourceError, match=r"talk\.tsv holds the words of ann, bob: say whose"):
+        LIES_BESIDE.read(talk)
+    assert LIES_BESIDE.read(talk, own="bob").words().texts == ("no", "no")
+    assert TranscriptChoice(speaker="ann").read(talk, own="bob").words().texts == ("so", "be", "it")
+    with pytest.raises(SourceError, match="no speaker cy; it names ann, bob"):
+        TranscriptChoice(speaker="cy").read(talk)
+    with pytest.raises(SourceError, match="holds the words of ann, bob"):
+        LIES_BESIDE.read(talk, own="cy")
+
+
+def test_one_transcript_is_of_one_recording(talk):
+    one, two = Recording("ann", "1", talk), Recording("ann", "2", talk)
+    choice = TranscriptChoice(Path("told.vtt"))
+    assert Corpus((one,), ()).with_words(choice).recordings[0].words == choice
+    with pytest.raises(UsageError, match=r"told\.vtt is the transcript of one recording"):
+        Corpus((one, two), ()).with_words(choice)
+    spoken = Corpus((one, two), ()).with_words(TranscriptChoice(speaker="a"))
+    assert [each.words.speaker for each in spoken] == ["a", "a"]
+
+
+def test_a_choice_means_the_same_in_another_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert TranscriptChoice(Path("a.vtt")).made_absolute().path == tmp_path / "a.vtt"
+    assert LIES_BESIDE.made_absolute() == LIES_BESIDE
+
+
+def test_the_mark_is_of_the_words_and_not_of_the_file(talk):
+    path = talk.with_suffix(".tsv")
+    path.write_text(TWO)
+    mark = words_mark(read_transcript(path))
+    path.write_text(TWO + "\n\n")
+    assert words_mark(read_transcript(path)) == mark
+    path.write_text(TWO.replace("be", "was"))
+    assert words_mark(read_transcript(path)) != mark
