@@ -39,6 +39,7 @@ def test_the_population_and_the_demo_travel_in_the_wheel(wheel):
         f"monitor/networks/{each}.json" for each in ("voice", "phones", "units")
     } <= sizes.keys()
     assert "monitor/py.typed" in sizes
+    assert "monitor/features/style_english.txt" in sizes
     assert "monitor/documents/page.css" in sizes
     outside = [name for name in sizes if not name.startswith(("monitor/", "speaker_disclosure_"))]
     assert not outside
