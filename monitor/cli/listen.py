@@ -11,6 +11,7 @@ from monitor.cli.live import device_option, quiet_libraries
 from monitor.cli.monitor_options import MonitorOptions, hearing_options
 from monitor.cli.options import Seconds
 from monitor.cli.protect_options import Protecting, protecting_options
+from monitor.cli.transcript_options import Transcribing, transcribing_options
 from monitor.cli.web import Shown, shown_options
 
 __all__ = ["command"]
@@ -27,6 +28,7 @@ __all__ = ["command"]
 )
 @hearing_options
 @protecting_options
+@transcribing_options
 @alert_options(bell=True)
 @ledger_options
 @jsonl_options
@@ -44,6 +46,7 @@ def command(
     seconds: float | None,
     options: MonitorOptions,
     protecting: Protecting,
+    transcribing: Transcribing,
     alerting: Alerting,
     of_ledger: LedgerOptions,
     log: JsonLog,
@@ -58,6 +61,7 @@ def command(
     monitor listen --device usb --for 10m --jsonl talk.jsonl
     monitor listen -p us.npz --watch me --protect mcadams:0.8
     monitor listen --web 8000 -p us.npz --watch me --ledger me.db --budget 8bits
+    my-recogniser | monitor listen -p us.npz --watch me --transcript -
 
     In the view: the ceiling is what naming one person is worth, the plateau what voices disclose
     on average however long they speak; the guides show how bits would add up if every second
@@ -79,15 +83,17 @@ def command(
         raise UsageError("--for 0 hears nothing; leave it out to listen until Ctrl-C")
 
     view: LiveView
+    words = transcribing.wanted(options.features)
 
     def microphone() -> LiveSource:
-        return open_live_source(
+        source = open_live_source(
             f"mic:{device or ''}",
             seconds=seconds,
             channels=options.channel,
             reconnect_seconds=reconnect,
             told=lambda line: view.say(line),
         )
+        return transcribing.live(source, lambda line: view.say(line)) if words else source
 
     alerting.check_ledger(of_ledger.ledger)
     protection = protecting.protection(of_ledger.ledger)

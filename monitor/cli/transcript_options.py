@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,7 +15,7 @@ from monitor.errors import UsageError
 
 if TYPE_CHECKING:
     from monitor.corpus.recordings import Corpus
-    from monitor.protocols import Source
+    from monitor.protocols import LiveSource, Source
     from monitor.transcripts.choice import TranscriptChoice
 
 __all__ = [
@@ -177,6 +177,34 @@ class Transcribing:
             with_words(source, name, self.choice, start_seconds=start_seconds)
             for source, name in zip(sources, recordings, strict=True)
         ]
+
+    def live(self, source: LiveSource, told: Callable[[str], object]) -> LiveSource:
+        """A microphone with the words that come while it is heard.
+
+        Args:
+            source: what is heard.
+            told: called with a line for people.
+
+        Raises:
+            UsageError: they are of a file, which was written before.
+        """
+        from monitor.cli.wording import in_options
+        from monitor.sources.live_words import LiveWords
+        from monitor.transcripts.live import WordPipe, lines_from
+
+        if self.transcript != "-":
+            raise UsageError(
+                "words of a live voice come while it speaks: --transcript -, JSON lines of a "
+                "recogniser on standard input"
+            )
+        self._check_pipe(())
+        pipe = WordPipe(
+            lines_from(sys.stdin.fileno()),
+            speaker=self.speaker_in_transcript,
+            label="standard input",
+            told=lambda line: told(in_options(line)),
+        )
+        return LiveWords(source, pipe, self.speaker_in_transcript)
 
     def _check_pipe(self, recordings: Sequence[str]) -> None:
         if "-" in recordings:

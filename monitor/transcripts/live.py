@@ -11,6 +11,7 @@ import numpy as np
 
 from monitor.errors import SourceError
 from monitor.managed import Managed
+from monitor.safe_text import printable
 from monitor.transcripts.transcript import SaidWord, Transcript
 from monitor.transcripts.word_lines import parse_line
 from monitor.types import Words
@@ -32,7 +33,8 @@ class WordPipe(Managed):
 
     Args:
         lines: texts or UTF-8, as they come; `lines_from` gives those of a file descriptor.
-        speaker: take the words of this one alone; None takes all.
+        speaker: take the words of this one alone; None takes all, until a second speaker is
+            named: then those of the first alone.
         label: what to call it in front of a person.
         told: called with a line for people, by whoever takes words.
 
@@ -103,6 +105,13 @@ class WordPipe(Managed):
             pass
         named = [word.speaker for word in said if word.speaker]
         self.speakers = tuple(dict.fromkeys([*self.speakers, *named]))
+        if self._speaker is None and len(self.speakers) > 1:
+            self._speaker = self.speakers[0]
+            names = ", ".join(map(printable, self.speakers))
+            self._told(
+                f"{self.label}: words of {names}: those of {printable(self._speaker)} alone count "
+                "from here on, as others' would be held against her (speaker_in_transcript=)"
+            )
         said = [word for word in said if self._speaker in (None, word.speaker)]
         if not said:
             return None

@@ -1,0 +1,148 @@
+"""Words that come while a live source is heard."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+
+from monitor import Monitor
+from monitor.protocols import LiveSource
+from monitor.run import Run
+from monitor.sources import AudioQueue
+from monitor.sources.live_words import LiveWords
+from monitor.stream.beside import check_words
+from monitor.transcripts.live import WordPipe
+from monitor.types import Block, Words
+from tests.contracts import RATE, voice
+from tests.stream.test_beside import Style, population
+
+
+def line(word: str, begin: float, end: float, **more: Any) -> str:
+    return json.dumps({"word": word, "begin": begin, "end": end, **more})
+
+
+class Two(AudioQueue):
+    """A device that went and came back: its second second is another recording."""
+
+    def __iter__(self) -> Any:
+        for recording in (0, 1):
+            yield Block(voice(1.0), RATE, recording)
+
+
+def heard(source: LiveWords) -> list[Words]:
+    return [item for item in source if isinstance(item, Words)]
+
+
+def test_it_is_a_live_source_that_brings_words_and_stops_as_its_source():
+    queue = AudioQueue(RATE, label="desk")
+    source = LiveWords(queue, WordPipe([]), "ann")
+    assert isinstance(source, LiveSource)
+    assert (source.brings.live, source.brings.words, source.label) == (True, True, "desk")
+    (note,) = source.transcripts
+    assert (note.label, note.words, note.spread, note.speaker) == ("-", None, None, "ann")
+    with source:
+        queue.put(voice(0.5))
+        assert source.waiting_seconds == 0.5
+        source.stop()
+        assert sum(len(item.samples) for item in source if isinstance(item, Block)) == RATE // 2
+
+
+def test_a_word_counts_when_it_comes_and_never_before_it_was_said():
+    lines = [line("a", 0.1, 0.3), line("so", 0.4, 2.5), line("the", 0.2, 0.4, known=0.6)]
+    pipe, queue = WordPipe(lines), AudioQueue(RATE)
+    with LiveWords(queue, pipe) as source:
+        pipe.wait()
+        queue.put(voice(1.0))
+        queue.stop()
+        (words,) = heard(source)
+    check_words(words)
+    assert words.texts == ("a", "the", "so")
+    assert words.known.tolist() == [100, 100, 250]
+
+
+def test_what_comes_when_the_sound_is_over_counts_at_its_end():
+    def late() -> Any:
+        yield line("a", 0.1, 0.3)
+        queue.put(voice(1.0))
+        queue.stop()
+        taken.wait(5.0)
+        yield line("so", 0.4, 0.5)
+
+    from threading import Event
+
+    queue, taken = AudioQueue(RATE), Event()
+    pipe = WordPipe(late())
+    found = []
+    with LiveWords(queue, pipe) as source:
+        for item in source:
+            if isinstance(item, Block):
+                taken.set()
+                pipe.wait(5.0)
+            elif isinstance(item, Words):
+                found.append((item.texts, item.known.tolist()))
+    assert found == [(("a",), [100]), (("so",), [100])]
+
+
+def test_after_a_device_came_back_words_lie_on_the_clock_of_the_new_recording():
+    lines = [line("a", 0.5, 0.9), line("so", 1.2, 1.4)]
+
+    def one_by_one() -> Any:
+        yield lines[0]
+        first.wait(5.0)
+        yield lines[1]
+
+    from threading import Event
+
+    first, found = Event(), []
+    pipe = WordPipe(one_by_one())
+    with LiveWords(Two(RATE), pipe) as source:
+        pipe.wait(0.2)
+        for item in source:
+            if isinstance(item, Words):
+                found.append(item)
+            elif item.recording == 0:
+                first.set()
+                pipe.wait(5.0)
+    for words in found:
+        check_words(words)
+    assert [(w.texts, w.recording, w.begins.tolist(), w.known.tolist()) for w in found] == [
+        (("a",), 0, [50], [100]),
+        (("so",), 1, [20], [100]),
+    ]
+
+
+def test_of_two_speakers_nobody_chose_between_the_first_counts():
+    told: list[str] = []
+    lines = [line("a", 0.1, 0.3, speaker="ann"), line("so", 0.4, 0.5, speaker="bob")]
+    pipe, queue = WordPipe(lines, told=told.append), AudioQueue(RATE)
+    with LiveWords(queue, pipe) as source:
+        pipe.wait()
+        queue.put(voice(1.0))
+        queue.stop()
+        (words,) = heard(source)
+    assert words.texts == ("a",)
+    (said,) = told
+    assert "those of ann alone count from here on" in said
+
+
+@pytest.mark.parametrize("on_change", ["note", "split"])
+def test_a_run_counts_them_and_tells_how_they_lay(on_change):
+    lines = [line(("a", "so", "the", "moon")[i % 4], i / 4, i / 4 + 0.2) for i in range(8)]
+    pipe, queue = WordPipe(lines), AudioQueue(RATE)
+    monitor = Monitor(population(), ["f0", Style()], "ann", on_change=on_change)
+    with Run(LiveWords(queue, pipe), monitor) as run:
+        pipe.wait()
+        for part in np.split(voice(3.0), 6):
+            queue.put(part)
+        queue.stop()
+        records = list(run)
+    start, *rest, end = records
+    assert start["transcripts"] == [
+        {"recording": "audio", "transcript": "-", "words": None, "spread": None, "speaker": None}
+    ]
+    assert end["transcripts"][0]["words"] == 8
+    last = [record for record in rest if record["type"] == "reading"][-1]
+    assert last["features"]["style"]["usable"] == pytest.approx(6 * 0.2)
