@@ -67,7 +67,7 @@ def row(told: Sequence[Told], seconds: int, captions: bool) -> str:
     def judged(words: Told, speech: Told, late: float = 0.0) -> bool | None:
         said = [word for word in words.said if word.end + late <= seconds]
         made = Transcript("", tuple(_captions(said, late) if captions else _moved(said, late)))
-        found = coverage_of(made.words(), speech.speech[:ticks], spread=captions)
+        found = coverage_of(made.words(), speech.speech[:ticks])
         return None if found.as_well is None else found.doubtful
 
     own = [judged(each, each) for each in some]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -13,9 +13,6 @@ __all__ = ["RecordingCoverage", "WordCoverage", "worth_telling"]
 
 KEPT_TICKS = 6 * 3600 * TICKS_PER_SECOND
 """Of a recording, or of a microphone, the last hours are looked at: 2 MB."""
-WITHOUT_PAUSES = 0.9
-"""Share of the speech that has words from which pauses say nothing: captions follow each other. Of
-81 recordings with captions of whole sentences 36 would be doubted for no reason, with this none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,10 +37,7 @@ def worth_telling(words: Words, speech: BoolArray) -> Coverage | None:
         words: of one recording.
         speech: shape (ticks,), the decisions on its audio.
     """
-    if not (words.texts and speech.any()):
-        return None
-    found = coverage_of(words, speech)
-    return found if found.covered < WITHOUT_PAUSES else replace(found, as_well=None)
+    return coverage_of(words, speech) if words.texts and speech.any() else None
 
 
 class WordCoverage:

@@ -14,7 +14,8 @@ __all__ = ["Coverage", "coverage_of"]
 _BIN_TICKS = 10
 _NEAR_SECONDS = 5.0  # a transcript moved by less is still much the same
 _OFF_BINS = 10  # by which all times may be off, here and at every other place
-_ENOUGH_SECONDS = {False: 30.0, True: 300.0}  # of a recording, whether times are spread
+_ENOUGH_SECONDS = 30.0
+_NO_PAUSES = 0.9  # of the speech has words: captions follow each other without a pause
 _DOUBTFUL = 0.05
 
 
@@ -28,7 +29,7 @@ class Coverage:
         as_well: share of the places to which the transcript could be moved along the recording
             where it would lie in speech as well as it does; of another recording's transcript it is
             anything from 0 to 1, of this one's near 0 (docs/transcripts.md has measurements). None
-            where that tells nothing: words or speech without pauses, or too short a recording.
+            where that tells nothing: words in nearly all of the speech, or less than 30 s.
     """
 
     in_speech: float
@@ -59,13 +60,12 @@ class Coverage:
         return line
 
 
-def coverage_of(words: Words, speech: BoolArray, *, spread: bool = False) -> Coverage:
+def coverage_of(words: Words, speech: BoolArray) -> Coverage:
     """How the words of a transcript lie in the speech of a recording.
 
     Args:
         words: their begins and ends, in ticks of the recording.
         speech: shape (ticks,), the decisions of the voice activity detector.
-        spread: whether the times are shares of captions: it then takes longer to tell.
 
     Example:
         >>> begins = np.arange(0, 6000, 200)
@@ -82,17 +82,14 @@ def coverage_of(words: Words, speech: BoolArray, *, spread: bool = False) -> Cov
     said = np.cumsum(steps[:-1]) > 0
     heard = np.zeros(ticks, np.bool_)
     heard[: speech.size] = speech
-    return Coverage(
-        _share(said & heard, said),
-        _share(said & heard, heard),
-        _as_well(said[: speech.size], speech, _ENOUGH_SECONDS[spread]),
-    )
+    covered = _share(said & heard, heard)
+    tells = covered < _NO_PAUSES and speech.size >= _ENOUGH_SECONDS * TICKS_PER_SECOND
+    as_well = _as_well(said[: speech.size], speech) if tells else None
+    return Coverage(_share(said & heard, said), covered, as_well)
 
 
-def _as_well(said: BoolArray, speech: BoolArray, enough_seconds: float) -> float | None:
+def _as_well(said: BoolArray, speech: BoolArray) -> float | None:
     """Share of the circular shifts, but for small ones, that overlap speech as much as none."""
-    if speech.size < enough_seconds * TICKS_PER_SECOND:
-        return None
     a, b = _binned(said), _binned(speech)
     near = round(_NEAR_SECONDS * TICKS_PER_SECOND / _BIN_TICKS)
     if min(np.ptp(a), np.ptp(b)) == 0:
