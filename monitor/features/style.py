@@ -87,6 +87,7 @@ class Style:
         self._tokens.reset()
         self._last: Unit | None = None
         self._begun: int | None = None  # when the last word did
+        self._reached = 0  # the end of the words so far
         self._gaps: list[int] = []  # from word to word, in this window
         self._gaps_since = 0
         self._lately: deque[str] = deque(maxlen=_LATELY_WORDS)  # words that the list lacks
@@ -108,10 +109,16 @@ class Style:
             for i, place in enumerate(counted):  # each has its share of the word's time
                 first = begin + (end - begin) * i // len(counted)
                 last = begin + (end - begin) * (i + 1) // len(counted)
-                rows.append((known, place, first, max(last, first + 1)))
+                rows.append((known, place, *self._span(first, max(last, first + 1))))
                 rows += [(known, *frame) for frame in self._rate(first)]
         made = np.array(rows, np.int64).reshape(-1, 4)
         return Track(made[:, 0], made[:, 1], made[:, 2:])
+
+    def _span(self, first: int, last: int) -> tuple[int, int]:
+        """Of a word: a tick that it shares with the one before is usable once."""
+        begin = self._reached if first < self._reached < last else first
+        self._reached = max(self._reached, last)
+        return begin, last
 
     def _counting(self, units: list[Unit]) -> list[int]:
         """The bins of those that count."""
