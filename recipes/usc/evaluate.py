@@ -1,8 +1,8 @@
-"""What the codec keeps of readers who did not train it: spectra, codes in use, content.
+"""What the codec keeps of readers who did not train it: spectra, content, and who they are.
 
     python -m recipes.usc.evaluate CACHE OUT
 
-Who can be told by it is measured elsewhere, on the sound. OUT gets results.json.
+OUT gets results.json. What attackers learn from the sound that it makes is measured elsewhere.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from monitor.atomic import atomic_write
 from recipes.usc.batches import taken
 from recipes.usc.losses import Losses
 from recipes.usc.prepare import Cache, Stretch
+from recipes.usc.readers import CodedPiece, ranks
 from recipes.usc.train import load_losses
 
 __all__ = ["RESULTS", "measure"]
@@ -49,8 +50,11 @@ def measure(cache: Cache, losses: Losses, role: str) -> dict[str, Any]:
     Returns:
         ``spectra`` and ``spectra_c0``: L1 between log mel spectra, nepers of energy, of all books
         and of C0 alone; ``content``: mean cosine between what C0 says of the recogniser's layer
-        and the layer; ``codes``: how many codes a book has in use (2 to the entropy), by book.
+        and the layer; ``codes``: how many codes a book has in use (2 to the entropy), by book;
+        ``first`` and ``rank``: the share of pieces whose reader ranks first by C0's codes, and her
+        mean rank (`recipes.usc.readers`).
     """
+    pieces: list[CodedPiece] = []
     found: dict[str, list[float]] = {"spectra": [], "spectra_c0": [], "content": []}
     counts = np.zeros((len(losses.codec.books.codes), losses.codec.books.codes.shape[1]))
     stretches = cache.of(role)
@@ -65,17 +69,24 @@ def measure(cache: Cache, losses: Losses, role: str) -> dict[str, Any]:
             for name, told in (("spectra", coded.said.sum(dim=0)), ("spectra_c0", coded.said[0])):
                 found[name].append((losses.codec.decode(told) - fine).abs().mean().item())
             found["content"].append(losses.content(coded.said[0], hidden)[1].item())
-            for book, codes in enumerate(coded.codes):
-                counts[book] += np.bincount(codes.flatten().numpy(), minlength=counts.shape[1])
+            often = [
+                np.bincount(codes.flatten().numpy(), minlength=counts.shape[1])
+                for codes in coded.codes
+            ]
+            counts += often
+            pieces.append(CodedPiece(stretch.voice, stretch.start, often[0]))
     shares = counts / counts.sum(axis=1, keepdims=True)
     entropy = -(shares * np.log2(shares, out=np.zeros_like(shares), where=shares > 0)).sum(axis=1)
+    placed, readers = ranks(pieces)
     means = {name: round(float(np.mean(each)), 4) for name, each in found.items()}
     return {
         "role": role,
-        "readers": len({each.voice for each in stretches}),
+        "readers": readers,
         "pieces": len(found["spectra"]),
         **means,
         "codes": [round(float(2**each), 1) for each in entropy],
+        "first": round(float((placed == 1).mean()), 4),
+        "rank": round(float(placed.mean()), 3),
     }
 
 
@@ -87,11 +98,15 @@ def _pieces(stretches: list[Stretch]) -> Iterator[tuple[Stretch, int]]:
 
 def table(rows: list[dict[str, Any]]) -> str:
     """For people."""
-    lines = ["| role | readers | all books, nepers | C0, nepers | content, cosine | codes in use |"]
-    lines.append("| --- | --- | --- | --- | --- | --- |")
+    lines = [
+        "| role | readers | all books, nepers | C0, nepers | content, cosine | rank 1 by C0 "
+        "| mean rank | codes in use |",
+        "| --- | --- | --- | --- | --- | --- | --- | --- |",
+    ]
     lines += [
         f"| {row['role']} | {row['readers']} | {row['spectra']:.3f} | {row['spectra_c0']:.3f} "
-        f"| {row['content']:.3f} | {', '.join(f'{each:.0f}' for each in row['codes'])} |"
+        f"| {row['content']:.3f} | {row['first']:.0%} | {row['rank']:.2f} "
+        f"| {', '.join(f'{each:.0f}' for each in row['codes'])} |"
         for row in rows
     ]
     return "\n".join(lines)

@@ -30,6 +30,7 @@ from recipes.usc.losses import PARTS, Losses, spectral
 from recipes.usc.network import BOOKS, Codec, folded
 from recipes.usc.prepare import Cache, prepare
 from recipes.usc.quantiser import DIMENSIONS, Books
+from recipes.usc.readers import CodedPiece, ranks
 from recipes.usc.teacher import centred, heard, hidden
 from recipes.usc.train import _beginning, load_losses, train
 from recipes.voice.corpus import Recording
@@ -47,9 +48,9 @@ def cache(tmp_path_factory) -> Cache:
     for number, role in enumerate(["train"] * 3 + ["choose", "report", "held out"]):
         path = folder / f"{number}.wav"
         soundfile.write(
-            path, voice(90 + 25 * number, 600 + 150 * number, number)[: 11 * RATE], RATE
+            path, voice(90 + 25 * number, 600 + 150 * number, number)[: 21 * RATE], RATE
         )
-        listed.append(Recording(path, "corpus", str(number), "F", "1", True, role, 11.0))
+        listed.append(Recording(path, "corpus", str(number), "F", "1", True, role, 21.0))
     return prepare(listed, folder / "cache")
 
 
@@ -62,8 +63,8 @@ def trained_folder(cache, tmp_path_factory) -> Path:
 
 def test_what_is_heard_is_kept_latent_by_latent(cache):
     stretch = cache.stretches[1]
-    sound = voice(115, 750, 1)[: 11 * RATE] / np.float32(32768)
-    assert stretch.latents == 275
+    sound = voice(115, 750, 1)[: 21 * RATE] / np.float32(32768)
+    assert stretch.latents == 525
     one = taken(cache, [stretch], [stretch.start + 20], 5)
     wanted = log_mel(sound, 80)[80:100]
     np.testing.assert_allclose(one.fine[0], wanted, atol=0.02)
@@ -181,6 +182,7 @@ def test_what_is_exported_runs_and_is_described(cache, trained_folder, tmp_path)
     losses = load_losses(cache, trained_folder)
     rows = [measure(cache, losses, role) for role in ("choose", "report")]
     assert [row["readers"] for row in rows] == [1, 1]
+    assert [row["rank"] for row in rows] == [1, 1], "there is nobody else"
     (trained_folder / "results.json").write_text(json.dumps(rows))
     card = export(cache, trained_folder, target)
     (trained_folder / "results.json").unlink()
@@ -277,3 +279,24 @@ def test_coarse_spectra_are_compared_too():
     flicker = torch.tensor([1.0, -1.0]).repeat(4)[None, :, None].expand(1, 8, 8)
     assert spectral(flicker, asked) == pytest.approx(1 / 4)  # only the finest sees it
     assert spectral(torch.ones(1, 8, 8), asked) == pytest.approx(1.0)
+
+
+def test_readers_are_told_by_other_recordings_of_theirs():
+    generator = np.random.default_rng(0)
+    habits = generator.dirichlet(np.full(64, 0.5), 12)
+    pieces = [
+        CodedPiece(f"reader {who}", recording, generator.multinomial(250, habits[who]))
+        for who in range(12)
+        for recording in (0, 0, 1)
+    ]
+    found, readers = ranks(pieces)
+    assert (len(found), readers) == (36, 12)
+    assert (found == 1).mean() > 0.9
+    same = [replace(each, counts=generator.multinomial(250, habits[0])) for each in pieces]
+    chance = np.mean(ranks(same)[0])
+    assert 4.5 < chance < 9.5
+    room = [
+        replace(each, counts=generator.multinomial(250, habits[(5 * i + each.recording) % 12]))
+        for i, each in enumerate(pieces)
+    ]
+    assert np.mean(ranks(room)[0] == 1) < 0.5, "what a recording has is not the reader's"
