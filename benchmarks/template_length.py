@@ -70,8 +70,12 @@ def main() -> None:
             for law in laws:
                 if law.session == session:
                     axis = [list(measures).index(name) for name in law.features]
-                    right = _bits(law, cell, axis, additive[axis], LENGTHS[t], JUDGED[d])
-                    wrong = _bits(law, cell, axis, additive[axis], LENGTHS[t], LEARNT[-1])
+                    right = claimed_and_known(
+                        law, cell, axis, additive[axis], LENGTHS[t], JUDGED[d]
+                    )
+                    wrong = claimed_and_known(
+                        law, cell, axis, additive[axis], LENGTHS[t], LEARNT[-1]
+                    )
                     key = (session, "+".join(law.features), LENGTHS[t], JUDGED[d])
                     found[key].append((*right, wrong[1]))
     for session in ("cross", "same"):
@@ -118,7 +122,7 @@ def halves(
     return ours, theirs
 
 
-def _bits(
+def claimed_and_known(
     law: RankLaw,
     cell: Cell,
     axis: Sequence[int],

@@ -30,6 +30,22 @@ def test_a_feature_of_ones_own_from_words_is_ranked_beside_one_of_the_sound(tmp_
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
+def test_captions_add_their_words_to_a_voice_and_only_those_of_one_speaker():
+    captions, notice, *lines = said("10_words_beside_a_voice.py")
+    assert captions == "in the captions: Guide, Cem"
+    assert "no times of their own" in notice
+    number = r"-?\d+\.\d\d"
+    form = (
+        rf" *(\d+) s  pitch alone +({number}) bits, with the words +({number}); rank by style (\d+)"
+    )
+    found = [match for line in lines if (match := re.fullmatch(form, line))]
+    assert len(found) == len(lines) == 5
+    sound, words, rank = map(float, found[-1].groups()[1:])
+    assert words > sound + 0.3
+    assert rank <= 2
+
+
 def said(name: str, *arguments: str) -> list[str]:
     """What an example prints."""
     path = EXAMPLES / name
