@@ -221,10 +221,12 @@ NAMES = {
         "Coverage",
         "SaidWord",
         "Transcript",
+        "TranscriptChoice",
         "WordPipe",
         "coverage_of",
         "lines_from",
         "read_transcript",
+        "transcript_beside",
     ],
     "monitor.types": [
         "AnyArray",

@@ -10,7 +10,7 @@ import shlex
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -33,7 +33,9 @@ from monitor.result_cache import ResultCache, code_mark, result_key
 from monitor.sources.file import File
 from monitor.sources.fingerprints import file_hash
 from monitor.threads import one_thread
-from monitor.types import Block, FloatArray, Frames
+from monitor.training.hearing_runs import frames_of, of_words, with_their_words
+from monitor.transcripts.choice import LIES_BESIDE, words_mark
+from monitor.types import Block, FloatArray, Frames, Words
 from monitor.workers import Jobs, each_in_order
 
 __all__ = ["CLEAR", "Hearing", "hear_protected", "program_of"]
@@ -83,13 +85,15 @@ class Hearing:
             UsageError: the method or a feature makes no sense.
             MonitorError: a process was ended from outside.
         """
-        noted = [_noted(each.spec) for each in make_features(features)]
+        made_here = make_features(features)
+        noted = [_noted(each.spec) for each in made_here]
+        words = bool(of_words(made_here))
         versions = {name: MEASURES[name]().version for name in measures}
         found: dict[Piece, HeardPiece] = {}
         todo: list[tuple[Piece, str]] = []
         for piece in pieces:
             try:
-                key = _key(piece, method, seed, noted, versions)
+                key = _key(piece, method, seed, noted, versions, words=words)
             except SourceError as error:
                 self.missing[piece.name] = str(error)
                 continue
@@ -104,7 +108,7 @@ class Hearing:
             work,
             [piece for piece, _ in todo],
             self.jobs,
-            reads=lambda piece: (piece.path.absolute(),),
+            reads=partial(_read, words),
             alike=_code,
         )
         with closing(results):
@@ -141,7 +145,10 @@ def hear_protected(
         block_seconds=_BLOCK_SECONDS,
     )
     protector = make(method, Utterance(source.rate, piece.name, piece.speaker, 0, seed))
-    clock, extractor = Extractor([]), Extractor(make_features(features))
+    made = make_features(features)
+    beside = of_words(made)
+    clock, extractor = Extractor([]), Extractor([each for each in made if each not in beside])
+    said: list[Frames] = []
     clear_runs: list[Frames] = []
     runs: list[Frames] = []
     clear: list[FloatArray] = []
@@ -151,7 +158,15 @@ def hear_protected(
         runs.append(extractor.process(Block(samples, source.rate)))
         protected.append(samples)
 
-    for block in source.blocks():
+    items = with_their_words(
+        source, piece.path, made, LIES_BESIDE, piece.speaker, piece.start_seconds
+    )
+    for block in items:
+        if isinstance(block, Words):
+            said.append(frames_of(beside, [each.process(block) for each in beside]))
+            continue
+        if not isinstance(block, Block):
+            raise SourceError(getattr(block, "detail", "") or f"{source.label}: breaks off")
         samples = np.asarray(columns_of(block, None).mean(axis=1), np.float32)
         clear_runs.append(clock.process(Block(samples, source.rate)))
         clear.append(samples)
@@ -167,7 +182,12 @@ def hear_protected(
         both = np.concatenate(clear), np.concatenate(protected)
         with one_thread():
             measured = {name: MEASURES[name]().measure(*both, source.rate) for name in measures}
-    return HeardPiece(on_clock(frames, speech), measured)
+    heard = on_clock(frames, speech)
+    if beside:  # words lie on the clear clock as they are
+        said.append(frames_of(beside, [each.flush() for each in beside]))
+        words = on_clock(replace(join_runs(said), speech=speech), speech)
+        heard = replace(heard, tracks={**heard.tracks, **words.tracks})
+    return HeardPiece(heard, measured)
 
 
 def _hear(
@@ -184,9 +204,22 @@ def _hear(
         return str(error)
 
 
+def _read(words: bool, piece: Piece) -> list[Path]:
+    """The files that are read of a piece."""
+    beside = LIES_BESIDE.found(piece.path) if words else None
+    return [each.absolute() for each in (piece.path, beside) if each is not None]
+
+
 def _key(
-    piece: Piece, method: str, seed: int, noted: Sequence[Any], versions: Mapping[str, str]
+    piece: Piece,
+    method: str,
+    seed: int,
+    noted: Sequence[Any],
+    versions: Mapping[str, str],
+    *,
+    words: bool,
 ) -> str:
+    transcript = LIES_BESIDE.read(piece.path, own=piece.speaker) if words else None
     drawn = None if method == CLEAR else [piece.name, piece.speaker, seed]
     return result_key(
         {
@@ -198,6 +231,7 @@ def _key(
             "drawn": drawn,
             "features": noted,
             "measures": dict(versions),
+            **({} if transcript is None else {"words": words_mark(transcript)}),
         }
     )
 

@@ -25,7 +25,7 @@ from monitor.corpus.finding import find
 from monitor.corpus.recordings import Corpus
 from monitor.errors import CorpusError, UsageError
 from monitor.evaluation.figure import Figure
-from monitor.features.registry import defaults
+from monitor.features.registry import caveats, defaults, takes
 from monitor.features.registry import make as make_features
 from monitor.maths.bootstrap import REPLICATES
 from monitor.phrases import plural
@@ -256,6 +256,9 @@ def try_methods(
     problems += [f"left out: {why}" for why in dict.fromkeys(bench.hearing.missing.values())]
     if {row.method for row in rows} <= {CLEAR} != set(wishes.methods):
         raise CorpusError(f"no method could be tried: {'; '.join(problems[-3:])}")
+    notes += caveats(bench.features)
+    if "words" in map(takes, bench.features):
+        notes.append("what is said is the same by every method: no protector of sound changes it")
     behind = bench.background
     settings = Settings(
         prepared.corpus,

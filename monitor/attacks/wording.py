@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from monitor.attacks.attackers import ATTACKERS
 from monitor.attacks.hearing import CLEAR
 from monitor.attacks.results import BITS, AttackResults, AttackRow
+from monitor.features.registry import takes
 from monitor.phrases import plural
 
 __all__ = ["caveats", "headline", "method_name", "said_bits", "way_of"]
@@ -126,9 +127,11 @@ def caveats(results: AttackResults) -> list[str]:
         f"reads a little high; with {plural(settings.readers, 'reader')} a difference within the "
         "limits is none."
     )
+    words = "words" in map(takes, settings.features)
     said.append(
-        "These attackers hear how a voice sounds, for "
-        f"{settings.seconds:g} s. Words, other networks, other languages, more speech, and "
-        "listeners who know the person were not tried: no figure here is a promise."
+        f"These attackers hear how a voice sounds{', and its little words' if words else ''}, for "
+        f"{settings.seconds:g} s. {'What is talked about' if words else 'Words'}, other networks, "
+        "other languages, more speech, and listeners who know the person were not tried: no figure "
+        "here is a promise."
     )
     return said

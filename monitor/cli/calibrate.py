@@ -199,6 +199,7 @@ def command(
     from monitor.cli.progress import progress_over
     from monitor.corpus.finding import find
     from monitor.errors import UsageError
+    from monitor.features.registry import caveats
     from monitor.kinds import SIMILARITIES
     from monitor.network_marks import unlike_networks
     from monitor.plots.canvas import check_suffix
@@ -327,7 +328,7 @@ def command(
         plot_reliability(made.rows, reliability)
     if left_out:
         say(f"monitor: note: left out of the cohort, being known: {', '.join(left_out)}")
-    for line in advice(made, specs):
+    for line in (*caveats(specs), *advice(made, specs)):
         say(f"monitor: note: {line}")
     if output is not None:
         say(f"the laws are in {output}")

@@ -145,6 +145,7 @@ def command(
     from monitor.errors import UsageError
     from monitor.evaluation.input.models import SCORINGS
     from monitor.evaluation.input.score_file import write_score_file
+    from monitor.features.registry import caveats
     from monitor.population.lawfile import load_laws
     from monitor.population.population import Population
     from monitor.run.status import INCOMPLETE
@@ -221,8 +222,8 @@ def command(
     write_score_file(output, cells, attribute)
     for problem in missing:
         say(f"monitor: skipped: {problem}")
-    for problem in grid.problems:
-        say(f"monitor: note: {problem}")
+    for note in (*grid.problems, *caveats(specs)):
+        say(f"monitor: note: {note}")
     for cell in cells:
         say(_told(cell))
     say(f"{output} is biometric: keep it private; to measure it: monitor evaluate {output}")

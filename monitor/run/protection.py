@@ -143,6 +143,10 @@ class ProtectedSide:
                 "nobody is watched: both sides are an attacker's confidence, right or wrong, "
                 "which a protector may well raise; what it buys is told of a watched speaker alone"
             )
+        if self.pair.clear.front_end.by_ear != self.pair.clear.features:
+            told.append(
+                "what is said is the same on both sides: no protector of sound changes words"
+            )
         if self.protector.latency_seconds is None:
             told.append(f"{self.name} gives nothing before a recording is over: readings wait")
         return told

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias
@@ -66,7 +67,7 @@ class MonitorPair:
                 raise UsageError(f"the protected population does not fit: {error}") from None
         self.attackers: Mapping[str, Monitor] = {name: each for name, (each, _) in made.items()}
         self._turns = [turns for _, turns in made.values()]
-        self._features: Sequence[Feature] = make(clear.features)
+        self._features: Sequence[Feature] = make(clear.front_end.by_ear)
 
     @property
     def features(self) -> Sequence[Feature]:
@@ -81,13 +82,13 @@ class MonitorPair:
         """Refuse what cannot be protected, and protected audio that was enrolled.
 
         Raises:
-            UsageError: the source brings ready-made frames, or words beside the audio.
+            UsageError: the source brings ready-made frames.
             OverlapError: the source was enrolled.
         """
         brings = source.brings
-        if not brings.audio or brings.tracks or brings.words:
+        if not brings.audio or brings.tracks:
             raise UsageError(
-                f"{source.label} brings more than audio: frames and words cannot be protected"
+                f"{source.label} brings more than audio: frames cannot be protected"
                 if brings.audio
                 else f"{source.label} holds frames, no audio that could be protected"
             )
@@ -120,8 +121,11 @@ class MonitorPair:
                     last[name] = read
             yield replace(event, protected=ProtectedReading(dict(last)))
 
-    def _frames(self, items: Iterable[Item]) -> Iterator[Frames]:
-        """What the features make of the protected audio; losses are told on the clear side."""
+    def _frames(self, items: Iterable[Item]) -> Iterator[Frames | Words]:
+        """What the features make of the protected audio; losses are told on the clear side.
+
+        Words are as they were: a protector of sound changes nothing of what is said.
+        """
         hearing = BlocksToTicks(
             self._features,
             None,  # what is protected is the channel that is heard
@@ -129,13 +133,22 @@ class MonitorPair:
             levels=self.clear.on_change != "ignore",  # the same rates keep the same clock
         )
         recording = 0
-        for block in self._protect(items):
+        waiting: deque[Words] = deque()
+
+        def due() -> Iterator[Words]:
+            """Words that are not of a recording to come."""
+            while waiting and waiting[0].recording <= recording:
+                yield waiting.popleft()
+
+        for block in self._protect(_set_aside(items, waiting)):
             *ended, frames = hearing.process(block)
             for each in ended:
                 yield replace(each, recording=recording, gaps=())
             recording = block.recording
+            yield from due()
             yield replace(frames, recording=recording, gaps=())
         if hearing.ticks:
+            yield from due()
             yield replace(hearing.flush(), recording=recording, gaps=())
 
     def state(self) -> tuple[dict[str, Any], dict[str, AnyArray]]:
@@ -162,6 +175,14 @@ class MonitorPair:
                 if key.startswith(prefix)
             }
             monitor.restore(plain["protected"][name], theirs)
+
+
+def _set_aside(items: Iterable[Item], waiting: deque[Words]) -> Iterator[Item]:
+    """The items; words among them are put where they wait for the protected audio."""
+    for item in items:
+        if isinstance(item, Words):
+            waiting.append(item)
+        yield item
 
 
 def _check_people(clear: Population, protected: Population) -> None:

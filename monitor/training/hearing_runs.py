@@ -14,7 +14,7 @@ from monitor.sources.beside import with_words
 from monitor.transcripts.choice import TranscriptChoice
 from monitor.types import Block, Frames, Gap, Track, Words
 
-__all__ = ["heard_runs", "of_words", "with_their_words"]
+__all__ = ["frames_of", "heard_runs", "of_words", "with_their_words"]
 
 
 def of_words(features: Sequence[Feature]) -> list[Feature]:
@@ -28,6 +28,7 @@ def with_their_words(
     features: Sequence[Feature],
     words: TranscriptChoice,
     speaker: str | None = None,
+    start_seconds: float = 0.0,
 ) -> Source:
     """A recording as these features hear it: with its transcript where one is made of words.
 
@@ -37,11 +38,14 @@ def with_their_words(
         features: what hears it.
         words: which transcript goes with it.
         speaker: who is heard.
+        start_seconds: where the source begins in the file.
 
     Raises:
         SourceError: there is no transcript, or it cannot be used.
     """
-    return with_words(source, path, words, own=speaker) if of_words(features) else source
+    if not of_words(features):
+        return source
+    return with_words(source, path, words, own=speaker, start_seconds=start_seconds)
 
 
 def heard_runs(
@@ -71,7 +75,7 @@ def heard_runs(
         if isinstance(item, Gap):
             raise SourceError(item.detail or f"{source.label}: {item.reason}")
         if isinstance(item, Words):
-            yield _placed(beside, [each.process(item) for each in beside])
+            yield frames_of(beside, [each.process(item) for each in beside])
         elif isinstance(item, Block):
             run = extractor.process(item)
             yield run
@@ -79,9 +83,10 @@ def heard_runs(
             if heard > most_speech:  # only then are all frames of the wanted part complete
                 break
     yield extractor.flush()
-    yield _placed(beside, [each.flush() for each in beside])
+    yield frames_of(beside, [each.flush() for each in beside])
 
 
-def _placed(features: Sequence[Feature], tracks: Sequence[Track]) -> Frames:
+def frames_of(features: Sequence[Feature], tracks: Sequence[Track]) -> Frames:
+    """Tracks that features made of words, as a run of no time."""
     named = {each.spec.name: track for each, track in zip(features, tracks, strict=True)}
     return Frames(np.empty(0, np.bool_), named)

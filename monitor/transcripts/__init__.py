@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from monitor.lazy import lazily
 
 if TYPE_CHECKING:
+    from monitor.transcripts.choice import TranscriptChoice, transcript_beside
     from monitor.transcripts.coverage import Coverage, coverage_of
     from monitor.transcripts.live import WordPipe, lines_from
     from monitor.transcripts.reading import read_transcript
@@ -16,20 +17,24 @@ __all__ = [
     "Coverage",
     "SaidWord",
     "Transcript",
+    "TranscriptChoice",
     "WordPipe",
     "coverage_of",
     "lines_from",
     "read_transcript",
+    "transcript_beside",
 ]
 
 _HOMES = {
     "Coverage": "coverage",
     "SaidWord": "transcript",
     "Transcript": "transcript",
+    "TranscriptChoice": "choice",
     "WordPipe": "live",
     "coverage_of": "coverage",
     "lines_from": "live",
     "read_transcript": "reading",
+    "transcript_beside": "choice",
 }
 
 

@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 
 from monitor.attacks import measures
+from monitor.attacks.heard import HeardPiece
 from monitor.attacks.hearing import CLEAR, Hearing, hear_protected
 from monitor.attacks.readers import Piece, readers_of
 from monitor.corpus.finding import find
+from monitor.errors import SourceError
 from monitor.features.extractor import Extractor
 from monitor.features.registry import make
 from monitor.features.tracks import join_runs
@@ -45,6 +47,39 @@ def test_draws_are_those_of_the_seed_and_the_piece(pieces):
     first, again, other = (hear_protected(pieces[0], "noise:0", seed, ["f0"]) for seed in (1, 1, 2))
     assert same(first, again)
     assert not same(first, other)
+
+
+def said(path: Path, word: str) -> None:
+    rows = [f"{i / 2}\t{i / 2 + 0.4}\t{word} moon" for i in range(120)]
+    path.with_suffix(".tsv").write_text("\n".join(["start\tend\ttext", *rows]))
+
+
+def test_a_protector_of_sound_changes_nothing_of_what_is_said(pieces, tmp_path):
+    ears = Hearing(ResultCache(tmp_path))
+    with pytest.raises(SourceError, match="has no words beside it"):
+        hear_protected(pieces[0], CLEAR, 0, ["style"])
+    assert ears.hear(pieces[:1], CLEAR, 0, ["style"]) == {}
+    for piece in pieces:
+        said(piece.path, "so")
+    clear, protected = (
+        hear_protected(pieces[1], method, 0, ["f0", "style"]).frames.tracks["style"]
+        for method in (CLEAR, "noise:0")
+    )
+    assert np.array_equal(clear.values, protected.values)
+    assert np.array_equal(clear.at, protected.at)
+    assert clear.since is not None
+    assert protected.since is not None
+    assert np.array_equal(clear.since, protected.since)
+    assert clear.values.size >= 2 * pieces[1].seconds
+    kept = ears.hear(pieces, CLEAR, 0, ["style"])
+    said(pieces[0].path, "the")
+    anew = ears.hear(pieces, CLEAR, 0, ["style"])
+
+    def values(heard: dict[Piece, HeardPiece], piece: Piece) -> list[int]:
+        return list(heard[piece].frames.tracks["style"].values)
+
+    changed = [values(kept, piece) != values(anew, piece) for piece in pieces]
+    assert changed == [piece.path == pieces[0].path for piece in pieces]
 
 
 def test_what_was_heard_is_not_heard_again(pieces, tmp_path, monkeypatch):

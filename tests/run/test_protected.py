@@ -18,19 +18,22 @@ from hypothesis import strategies as st
 from monitor import Monitor, Population
 from monitor.alerts import Threshold
 from monitor.errors import SourceError, StoreError, UsageError
+from monitor.features import registry
 from monitor.features.f0 import F0
 from monitor.population.population import Speaker
 from monitor.protectors.recording import protect
 from monitor.records.schema import read_run
 from monitor.run import LogFile, Protection, Run
 from monitor.sinks.run_buffer import RunBuffer
-from monitor.sources import AudioQueue, Chain, File
+from monitor.sources import AudioQueue, Beside, Chain, File
 from monitor.stream.checkpoint import state_path
 from monitor.stream.protected_reading import ProtectedReading
 from monitor.stream.reading import Bits
 from monitor.types import Block
+from tests.contracts import voice
 from tests.run.test_run import VALIDATOR, Dying, KilledError, fresh, items, lines, listed, ticking
 from tests.stream.streams import RATE, WATCHED, audio, reference, run_through, simulated, sounds
+from tests.stream.test_beside import Style, population, said
 
 SEEDED = Protection("mcadams:random", seed=7)
 
@@ -326,3 +329,41 @@ def test_readings_wait_for_the_latency_and_no_longer(method, seconds):
 
     for both, alone in zip(waits(method), waits(None), strict=True):
         assert 0 <= both - alone <= seconds + 0.005
+
+
+def with_words(path: Path, block: float = 0.7) -> Chain:
+    """A recording twice, each with words of its own, some of which are known late."""
+    file = (File(path, block_seconds=block) for _ in range(2))
+    return Chain([Beside(each, words=said(n, late)) for each, (n, late) in
+                  zip(file, ((12, 30), (8, 500)), strict=True)])  # fmt: skip
+
+
+def of_words(*features: str) -> Monitor:
+    return Monitor(population(), features, "ann", step_seconds=0.5, on_change="note")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", ["none", "mcadams:0.8", "noise:10"])
+def test_words_are_the_same_on_both_sides(tmp_path, monkeypatch, method):
+    monkeypatch.setattr(registry, "FEATURES", dict(registry.FEATURES))
+    registry.register(Style)
+    path = tmp_path / "talk.wav"
+    soundfile.write(path, voice(6.0), RATE)
+    protect = Protection(method, seed=7)
+    with Run(with_words(path), of_words("f0", "style"), protect=protect) as run:
+        assert any("the same on both sides" in notice for notice in run.start["notices"])
+        run.to_end()
+        assert run._side is not None
+        (other,) = run._side.pair.attackers.values()
+        sums = [each.heard.totals["style"].tolist() for each in (run.monitor, other)]
+    assert sums[0] == sums[1]
+    assert sum(sums[0]) > 10
+    made = readings(heard(with_words(path), protect, monitor=of_words("f0", "style")))
+    if method == "none":
+        assert [ignorant(each)["bits"] for each in made] == [each["bits"] for each in made]
+    plain = readings(heard(with_words(path), monitor=of_words("f0", "style")))
+    assert [{**each, "protected": None} for each in made] == [
+        {**each, "protected": None} for each in plain
+    ]
+    whole = heard(with_words(path, 6.0), protect, monitor=of_words("f0", "style"))
+    assert readings(whole) == made

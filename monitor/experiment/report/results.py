@@ -14,6 +14,7 @@ from monitor.experiment.findings.answer import CorpusAnswer
 from monitor.experiment.findings.questions import QUESTIONS, summary
 from monitor.experiment.panels import Panel
 from monitor.experiment.settings import ExperimentSettings
+from monitor.features.registry import caveats
 from monitor.version import __version__
 
 __all__ = ["KIND", "Experiment", "save_results"]
@@ -69,7 +70,8 @@ class Experiment:
             for name, found in cell.systems.items()
             for warning in found["warnings"]
         )
-        return [*([self.noisy] if self.noise else []), *dict.fromkeys(every)]
+        told = [f"{each[:1].upper()}{each[1:]}." for each in caveats(self.systems)]
+        return [*([self.noisy] if self.noise else []), *told, *dict.fromkeys(every)]
 
     @property
     def noisy(self) -> str:
