@@ -49,6 +49,8 @@ def main() -> None:
     parser.add_argument("--nonnative", type=Path, help="speakers of sentences, one session each")
     parser.add_argument("--jobs", type=int, default=cores())
     given = parser.parse_args()
+    if not (given.speech / "manifest.csv").is_file():
+        parser.error(f"{given.speech} has no manifest.csv")
     rows = chapters(given.speech, CORPORA)
     said = {}
     for row in rows:

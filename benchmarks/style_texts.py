@@ -55,6 +55,8 @@ def main() -> None:
     parser.add_argument("--talk", type=Path, help="the folder of the Hong Kong Cantonese Corpus")
     parser.add_argument("--mail", type=Path, help="the folder of the mails")
     given = parser.parse_args()
+    if given.talk is None and given.mail is None:
+        parser.error("name the folder of the one or of the other")
     if given.talk is not None:
         speakers = conversations(given.talk)
         few = min(sum(lengths) for lengths in LENGTHS)
