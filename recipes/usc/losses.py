@@ -87,6 +87,24 @@ class Losses:
         told_of = {name: each.item() for name, each in found.items()}
         return loss, told_of | {"right": right.item(), "cosine": cosine.item()}
 
+    def decoding(self, batch: Batch, half: bool = False) -> tuple[Tensor, dict[str, float]]:
+        """The loss of the decoder alone, on codes without noise: half of the time C0's alone."""
+        bands, centred, fine = (
+            torch.from_numpy(each) for each in (batch.bands, batch.centred, batch.fine)
+        )
+        count = len(bands)
+        with torch.no_grad():
+            with torch.autocast("cpu", torch.bfloat16, enabled=half):
+                latents = self.codec.encode(bands, centred)
+            coded = self.codec.books(latents.float())
+            books = torch.where(torch.rand(count) < _ALONE, torch.ones(count), self._books(count))
+            kept = (torch.arange(BOOKS)[:, None] < books).float()[:, :, None, None]
+            told = (coded.said * kept).sum(dim=0)
+        with torch.autocast("cpu", torch.bfloat16, enabled=half):
+            made = self.codec.decode(told)
+        loss = spectral(made.float(), fine)
+        return loss, {"spectra": loss.item()}
+
     def _books(self, count: int) -> Tensor:
         """How many books each stretch has."""
         books = torch.full((count,), BOOKS)

@@ -77,6 +77,12 @@ class Codec(nn.Module):  # type: ignore[misc]  # torch is not looked at
         x = self._through("last", x)
         return self.head(x)[:, :, 0].transpose(1, 2)
 
+    @property
+    def decoder(self) -> nn.ModuleList:
+        """What `decode` takes."""
+        names = ("deep", "up", "up_norm", "late", "again", "again_norm", "last", "head")
+        return nn.ModuleList(getattr(self, name) for name in names)
+
     def _through(self, part: str, x: Tensor) -> Tensor:
         for block in getattr(self, part):
             x = block(x)

@@ -52,6 +52,9 @@ def main() -> None:
         "--without", action="append", default=[], choices=PARTS, help="leave a part out"
     )
     parser.add_argument("--begin", type=Path, help="a training to begin with the weights of")
+    parser.add_argument(
+        "--decoder", action="store_true", help="train the decoder alone, on the codes as they are"
+    )
     parser.add_argument("--bfloat16", action="store_true", help="half precision in products")
     given = parser.parse_args()
     torch.set_num_threads(given.threads)
@@ -64,6 +67,7 @@ def main() -> None:
         without=given.without,
         begin=given.begin,
         half=given.bfloat16,
+        decoder=given.decoder,
     )
 
 
@@ -77,6 +81,7 @@ def train(
     without: Collection[str] = (),
     begin: Path | None = None,
     half: bool = False,
+    decoder: bool = False,
     every_seconds: float = 30.0,
 ) -> list[float]:
     """Train, or go on training, until the length is reached.
@@ -90,6 +95,7 @@ def train(
         without: parts of the method to leave out, of `PARTS`.
         begin: the folder of another training, whose weights are the first of this.
         half: compute products in bfloat16.
+        decoder: train it alone, on the codes as they are, as USC's last decoder was (section 3.1).
         every_seconds: between checkpoints.
 
     Returns:
@@ -109,9 +115,13 @@ def train(
         parts.load_state_dict(before["parts"])
         earlier = [*before["earlier"], {"step": before["step"], "seconds": before["seconds"]}]
     optimizer = torch.optim.AdamW(
-        parts.parameters(), lr=_HIGHEST_RATE, betas=(0.8, 0.99), weight_decay=_DECAY
+        (losses.codec.decoder if decoder else parts).parameters(),
+        lr=_HIGHEST_RATE,
+        betas=(0.8, 0.99),
+        weight_decay=_DECAY,
     )
     setting = {"seed": seed, "batch": batch, "without": sorted(without), "begun": begin is not None}
+    setting |= {"decoder": True} if decoder else {}
     step, spent = 0, 0.0
     if (before_stop := kept(out, setting)) is not None:
         parts.load_state_dict(before_stop["parts"])
@@ -120,18 +130,21 @@ def train(
     rows: list[dict[str, float]] = []
     told = 0
     last = written = time.monotonic()
-    parts.train()
+    parts.train(not decoder)
+    losses.codec.decoder.train()
     while (done := length.done(step, spent)) < 1:
         for group in optimizer.param_groups:
             group["lr"] = rate(done, _HIGHEST_RATE, _LOWEST_RATE)
         torch.manual_seed((seed << 32) + step)  # what is drawn, whatever came before
         risen = 1.0 if begin is not None else min(1.0, done / _RISE)
-        losses.codec.books.train()
         reversal = 0.0 if "reversal" in without else _REVERSAL * risen
         drawn = batches.at(step, batch)
-        if step % _REVIVED == 0 and done < _STILL:
-            _revive(losses.codec, drawn.bands, drawn.centred)
-        loss, parts_of = losses(drawn, reversal, half)
+        if decoder:
+            loss, parts_of = losses.decoding(drawn, half)
+        else:
+            if step % _REVIVED == 0 and done < _STILL:
+                _revive(losses.codec, drawn.bands, drawn.centred)
+            loss, parts_of = losses(drawn, reversal, half)
         optimizer.zero_grad(set_to_none=True)
         loss.backward()
         torch.nn.utils.clip_grad_norm_(parts.parameters(), 5.0)

@@ -149,6 +149,15 @@ def test_it_learns_and_another_training_goes_on_from_it(cache, tmp_path):
     assert [each["step"] for each in trained(tmp_path / "b")["earlier"]] == [12]
 
 
+def test_a_decoder_is_trained_alone(cache, trained_folder, tmp_path):
+    train(cache, tmp_path, Length(steps=2), batch=2, begin=trained_folder, decoder=True)
+    before, after = (
+        load_losses(cache, folder).parts.state_dict() for folder in (trained_folder, tmp_path)
+    )
+    changed = {name.split(".")[1] for name in before if not torch.equal(before[name], after[name])}
+    assert changed == {"deep", "up", "up_norm", "late", "again", "again_norm", "last", "head"}
+
+
 def test_numpy_says_what_torch_says(cache, trained_folder):
     codec = load_losses(cache, trained_folder).codec
     network = UscNetwork(folded(codec))
