@@ -7,6 +7,7 @@ from typing import Any
 
 __all__ = [
     "STRANGER",
+    "STYLE_CAVEAT",
     "another_voice",
     "clock_time",
     "enrolment",
@@ -29,6 +30,11 @@ FEWEST = 1.95
 ONE = 1.1
 MOST_PEOPLE = 1e9
 MISLED_BITS = -0.05
+
+STYLE_CAVEAT = (
+    "style tells who chose the words: of what is read aloud that is its author, not the reader"
+)
+"""Said wherever a figure of the feature ``style`` is shown, or one that it has a part in."""
 
 
 def clock_time(seconds: float) -> str:

@@ -10,6 +10,7 @@ import click
 from monitor.cli.jobs import for_workers, jobs_option, processes, scheduler_option
 from monitor.cli.options import Features, Names, ecapa_option, speaker_model_option
 from monitor.cli.saying import say
+from monitor.cli.transcript_options import word_list_option
 
 __all__ = ["command"]
 
@@ -53,6 +54,7 @@ _DIR = click.Path(path_type=Path)
 )
 @ecapa_option
 @speaker_model_option
+@word_list_option
 @click.option(
     "--background",
     multiple=True,

@@ -14,6 +14,7 @@ from typing import Any
 from monitor.errors import UsageError
 from monitor.kinds import FeatureSpec
 from monitor.kinds.following import Sensitivity
+from monitor.phrases import STYLE_CAVEAT
 from monitor.protocols import Feature
 
 __all__ = [
@@ -82,8 +83,7 @@ FEATURES: dict[str, Registered] = {
         _style,
         takes="words",
         usual=False,
-        caveat="style tells who chose the words: of what is read aloud that is its author, not "
-        "the reader",
+        caveat=STYLE_CAVEAT,
     ),
 }
 """Every feature that can be made by its name."""

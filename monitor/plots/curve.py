@@ -85,7 +85,8 @@ def plot_run(records: Sequence[Mapping[str, Any]], path: Path, *, title: str | N
 
     def paint(figure: Figure) -> None:
         wide = 0.655 if run.main == "bits" else 0.60  # the scale of crowds stands beside it
-        axes = figure.add_axes((0.085, 0.135, wide, 0.715))
+        below = 0.022 * max(0, caption(run).count("\n") - 1)  # for lines beyond two
+        axes = figure.add_axes((0.085, 0.135 + below, wide, 0.715 - below))
         heard = run.columns["speech"] > 0
         shown = {name: column[heard] for name, column in run.columns.items()}
         alone = {name: column[heard] for name, column in run.alone.items()}

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from monitor.crowds import best_match, bits_or_more, narrowed_sentence
-from monitor.phrases import clock_time, odds, plural, verdict
+from monitor.phrases import STYLE_CAVEAT, clock_time, odds, plural, verdict
 from monitor.plots.canvas import format_seconds
 from monitor.plots.series import RunColumns, short_name
 
@@ -83,7 +83,7 @@ def caption(run: RunColumns) -> str:
             "certainty: everybody whom the voice fits as well is counted.\nIt assumes recordings "
             "like those it was learnt from."
         )
-        return f"{text}{_enrolled(run)}"
+        return f"{text}{_enrolled(run)}{_of_words(run)}"
     if run.watch is None:
         text = "Attacker's confidence, assuming the speaker is enrolled; it can be wrong."
     else:
@@ -95,7 +95,14 @@ def caption(run: RunColumns) -> str:
         text += "\n1 in k: as sure as if k equally likely speakers were left."
     if run.session == "same":
         text += " Templates from the same session."
-    return text + (_enrolled(run) if run.watch is None else _enrolled(run).replace(" ", "\n", 1))
+    enrolled = _enrolled(run) if run.watch is None else _enrolled(run).replace(" ", "\n", 1)
+    return text + enrolled + _of_words(run)
+
+
+def _of_words(run: RunColumns) -> str:
+    """Whose style is heard, where any is."""
+    heard = "style" in (run.last.get("features") or ())
+    return f"\n{STYLE_CAVEAT[:1].upper()}{STYLE_CAVEAT[1:]}." if heard else ""
 
 
 def _enrolled(run: RunColumns) -> str:

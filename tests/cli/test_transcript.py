@@ -15,8 +15,12 @@ from monitor import Monitor
 from monitor.errors import StoreError
 from monitor.features.f0 import F0
 from monitor.features.style import Style
+from monitor.phrases import STYLE_CAVEAT
+from monitor.plots.series import run_of
+from monitor.plots.words import caption
 from monitor.population.law import Laws
 from monitor.population.population import FeatureTemplates, Population, Speaker
+from monitor.records.schema import read_run
 from monitor.run import LogFile, Run
 from monitor.sources import Beside, File
 from monitor.transcripts import read_transcript
@@ -24,7 +28,6 @@ from tests.population.laws import rank_law
 from tests.sounds import RATE, synthetic
 
 SAID = "well i do not know so it was the end of that and then we uh went to the other one"
-CAVEAT = "style tells who chose the words"
 
 
 @pytest.fixture(scope="module")
@@ -73,7 +76,7 @@ def test_a_transcript_is_heard_where_the_population_knows_what_people_say(run, u
         {"recording": "talk.wav", "transcript": "talk.vtt", "words": 21, "spread": True,
          "speaker": None},
     ]  # fmt: skip
-    assert any(notice.startswith(CAVEAT) for notice in start["notices"])
+    assert any(notice.startswith(STYLE_CAVEAT) for notice in start["notices"])
     assert any("its words have no times of their own" in notice for notice in start["notices"])
     usable = [reading["features"]["style"]["usable"] for reading in done.readings]
     assert usable[4] == 0.0 < usable[5]  # a caption is known when it has ended
@@ -85,13 +88,22 @@ def test_a_transcript_is_heard_where_the_population_knows_what_people_say(run, u
     assert beside.readings == done.readings
 
 
+@pytest.mark.slow
+def test_the_picture_says_whose_style_it_is(run, us, talk, tmp_path):
+    log, picture = tmp_path / "run.jsonl", tmp_path / "run.svg"
+    given = ["-p", us, "--transcript", talk.with_suffix(".vtt"), "--jsonl", log]
+    assert run("replay", talk, *given, "--plot", picture).code == 0
+    assert caption(run_of(read_run(log))).endswith(f"\n{STYLE_CAVEAT.capitalize()}.")
+    assert "of what is read aloud" in picture.read_text()
+
+
 def test_without_a_transcript_nothing_said_is_used_and_that_is_told(run, us, talk):
     done = run("replay", talk, "-p", us)
     assert done.records[0]["features"] == ["f0"]
     assert "transcripts" not in done.records[0]
     assert "transcripts" not in done.records[-1]
     assert "not used: style; an attacker who knows what is said may learn more" in done.err
-    assert CAVEAT not in done.err
+    assert STYLE_CAVEAT not in done.err
 
 
 def test_words_of_a_pipe(run, us, talk, monkeypatch):

@@ -9,6 +9,8 @@ import pytest
 import soundfile
 
 from monitor.corpus.finding import find
+from monitor.features.style import Style
+from monitor.features.style_words import read_style_words
 from monitor.sources.frames import FramesFile, read_frames
 from monitor.training.enrolling import enrol
 from monitor.training.frames_folder import (
@@ -51,6 +53,20 @@ def test_templates_do_not_depend_on_who_listens_nor_on_frames_kept(speech, tmp_p
     frames = enrol(find(tmp_path / "frames"), features=STYLE, seconds=10).population
     for name in STYLE:
         assert (frames.features[name].slices == one.features[name].slices).all()
+
+
+@pytest.mark.slow
+def test_a_list_of_ones_own_is_that_of_every_process(speech, tmp_path, monkeypatch):
+    plain = enrol(find(speech), features=["style"], seconds=10).population
+    words = tmp_path / "own.txt"
+    words.write_text("so\nwell\nend the of\n")
+    monkeypatch.setenv("MONITOR_WORD_LIST", str(words))
+    one, two = (
+        enrol(find(speech), features=["style"], seconds=10, jobs=jobs).population for jobs in (1, 2)
+    )
+    assert one.fingerprint() == two.fingerprint()
+    assert one.features["style"].spec == Style(read_style_words(words)).spec
+    assert one.features["style"].spec.network != plain.features["style"].spec.network
 
 
 def test_a_recording_without_words_is_named_and_left_out(speech):
