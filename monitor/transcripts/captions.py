@@ -10,6 +10,7 @@ from itertools import groupby, pairwise
 from typing import TYPE_CHECKING
 
 from monitor.errors import SourceError
+from monitor.phrases import plural
 from monitor.transcripts.cues import Cue, spread_words
 from monitor.transcripts.gathering import gather
 from monitor.transcripts.text import lines_of
@@ -66,7 +67,9 @@ def read_captions(label: str, text: str) -> Transcript:
     once = _without_repeats(shown)
     repeated = sum(len(each.lines) for each in shown) - sum(len(each.lines) for each in once)
     if repeated:
-        notices.append(f"{label}: {repeated} lines stand in two captions; they are counted once")
+        stand, are = ("stands", "it is") if repeated == 1 else ("stand", "they are")
+        lines_twice = plural(repeated, "line")
+        notices.append(f"{label}: {lines_twice} {stand} in two captions; {are} counted once")
     return gather(label, _cues(once), notices)
 
 
