@@ -8,6 +8,7 @@ privacy-preserving speech representation learning", sections 2.1 to 2.5), by num
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import Self
 
@@ -18,10 +19,13 @@ from monitor.networks.codebooks import Codebooks
 from monitor.networks.mel import RATE
 from monitor.networks.usc_decoder import UscDecoder
 from monitor.networks.usc_encoder import BLOCK, FRAME, UscEncoder
-from monitor.networks.weights import read_weights
+from monitor.networks.weights import read_weights, shipped_weights
 from monitor.types import AnyArray
 
-__all__ = ["UscNetwork"]
+__all__ = ["SHA256", "UscNetwork", "shipped"]
+
+SHA256 = "bc92bb4e696b73e07c7b0b7f095125bae1520206919d5e64accb3830edcfd2fe"
+"""Of usc.npz beside this file: the mark of its codes."""
 
 
 class UscNetwork:
@@ -78,3 +82,13 @@ class UscNetwork:
             StoreError: it cannot be read, or holds something else.
         """
         return cls(*read_weights(path))
+
+
+@cache
+def shipped() -> UscNetwork:
+    """The network that ships with the package, loaded once.
+
+    Raises:
+        StoreError: its file is missing or damaged.
+    """
+    return UscNetwork(*shipped_weights(Path(__file__).with_suffix(".npz"), SHA256))

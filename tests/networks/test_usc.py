@@ -1,6 +1,10 @@
-"""The codec's network, with weights by a seed: the same however a stream is cut."""
+"""The codec's network: the same however a stream is cut, and what ships is what its card says."""
 
 from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -8,13 +12,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from monitor.errors import StoreError, UsageError
-from monitor.networks.mel import RATE
-from monitor.networks.usc import UscNetwork
+from monitor.networks import usc
+from monitor.networks.mel import RATE, log_mel
+from monitor.networks.usc import SHA256, UscNetwork, shipped
 from monitor.networks.usc_encoder import FRAME
 from monitor.networks.weights import int8, restored
 from tests.sounds import synthetic
 from tests.usc_weights import usc_weights
 
+WEIGHTS = Path(usc.__file__).with_suffix(".npz")
 SOUND = synthetic(2)
 NETWORK = UscNetwork(usc_weights())
 
@@ -111,3 +117,46 @@ def test_rows_of_another_shape_are_refused():
         NETWORK.encoder.stream().push(SOUND[None])
     with pytest.raises(UsageError, match="shape"):
         NETWORK.decoder.stream().push(LATENTS[:, 1:])
+
+
+@pytest.mark.slow
+def test_the_card_is_that_of_the_weights(monkeypatch):
+    card, held, network = (
+        json.loads(WEIGHTS.with_suffix(".json").read_text()),
+        WEIGHTS.read_bytes(),
+        shipped(),
+    )
+    assert SHA256 == network.sha256 == card["sha256"] == hashlib.sha256(held).hexdigest()
+    assert card["bytes"] == len(held) < 1_200_000
+    assert (card["books"], card["codes"]) == (len(network.books), network.books.size)
+    assert card["look_ahead_seconds"] == round(network.look_ahead, 4)
+    assert card["clip"] == round(network.books.clip, 4)
+    monkeypatch.setattr(usc, "SHA256", "0" * 64)
+    with pytest.raises(StoreError, match="install again"):
+        shipped.__wrapped__()
+
+
+def test_more_books_say_a_spectrum_better():
+    network = shipped()
+    latents = through(network.encoder.stream(), SOUND, [])
+    codes = network.books.codes(latents)
+    asked = log_mel(np.pad(SOUND, (0, 240)), 80)
+    apart = [
+        float(
+            np.abs(
+                through(network.decoder.stream(), network.books.latents(codes[:, :books]), [])
+                - asked[: 4 * len(codes)]
+            ).mean()
+        )
+        for books in (1, 6)
+    ]
+    assert apart[1] < apart[0] < np.abs(asked - asked.mean(axis=0)).mean() + 1
+
+
+def test_another_file_is_said(tmp_path):
+    path = tmp_path / "other.npz"
+    with pytest.raises(StoreError, match=r"other\.npz: no weights"):
+        UscNetwork.load(path)
+    path.write_bytes(WEIGHTS.read_bytes()[:-100])
+    with pytest.raises(StoreError, match=r"other\.npz: no weights"):
+        UscNetwork.load(path)
