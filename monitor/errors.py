@@ -5,6 +5,7 @@
     MonitorError                 anything this package raises on purpose
     ├── UsageError               the call makes no sense as it stands
     ├── SourceError              a recording or a device cannot be heard
+    │   └── ForeignTextError     ... because a file beside it is no transcript, but something else
     ├── StoreError               a population, law or checkpoint file cannot be used
     │   └── SchemaError          ... because it was written by a newer version
     ├── CorpusError              a folder or manifest cannot be read as a corpus
@@ -20,6 +21,7 @@ from __future__ import annotations
 __all__ = [
     "CalibrationError",
     "CorpusError",
+    "ForeignTextError",
     "MonitorError",
     "OverlapError",
     "SchemaError",
@@ -40,6 +42,10 @@ class UsageError(MonitorError, ValueError):
 
 class SourceError(MonitorError):
     """A recording, a pipe or a device cannot be heard."""
+
+
+class ForeignTextError(SourceError):
+    """A file that could have been a transcript is whole, and something else: metadata, say."""
 
 
 class StoreError(MonitorError):

@@ -77,6 +77,7 @@ NAMES = {
     "monitor.errors": [
         "CalibrationError",
         "CorpusError",
+        "ForeignTextError",
         "MonitorError",
         "OverlapError",
         "SchemaError",

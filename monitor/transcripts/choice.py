@@ -7,18 +7,19 @@ import os
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from monitor.errors import SourceError
+from monitor.errors import ForeignTextError, SourceError
 from monitor.safe_text import file_name, printable
 from monitor.transcripts.reading import SUFFIXES, read_transcript
 from monitor.transcripts.transcript import Transcript
 
-__all__ = ["LIES_BESIDE", "TranscriptChoice", "transcript_beside", "words_mark"]
+__all__ = ["LIES_BESIDE", "TranscriptChoice", "passed_over", "transcript_beside", "words_mark"]
 
 
 def transcript_beside(recording: Path) -> Path | None:
     """The transcript that lies beside a recording, ``talk.vtt`` beside ``talk.flac``.
 
-    Where several do, the first of `SUFFIXES`: those that time each word come before captions.
+    Where several do, the first of `SUFFIXES`: those that time each word come before captions. JSON
+    that is whole and no recogniser's, such as metadata, is passed over where another lies there.
 
     Example:
         >>> import tempfile
@@ -28,8 +29,35 @@ def transcript_beside(recording: Path) -> Path | None:
         ...     print(transcript_beside(Path(folder, "talk.flac")).name)
         talk.words
     """
+    return _beside(recording)[0]
+
+
+def passed_over(recording: Path) -> str:
+    """That a file beside a recording was passed over, in a line; empty where none was."""
+    taken, other = _beside(recording)
+    if taken is None or other is None:
+        return ""
+    return f"{file_name(other)} is no transcript; {file_name(taken)} is taken"
+
+
+def _beside(recording: Path) -> tuple[Path | None, Path | None]:
+    """What is taken of what lies beside a recording, and what is passed over for it."""
     places = (recording.with_suffix(suffix) for suffix in SUFFIXES)
-    return next((place for place in places if place != recording and place.is_file()), None)
+    there = [place for place in places if place != recording and place.is_file()]
+    if len(there) > 1 and there[0].suffix == ".json" and _is_foreign(there[0]):
+        return there[1], there[0]
+    return (there[0] if there else None), None
+
+
+def _is_foreign(path: Path) -> bool:
+    """Whether a file is whole and something else; one that is broken is not passed over."""
+    try:
+        read_transcript(path)
+    except ForeignTextError:
+        return True
+    except SourceError:
+        pass
+    return False
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +111,13 @@ class TranscriptChoice:
                 several and it is not said who counts: other people's words would be held against
                 her.
         """
-        return self.of(read_transcript(self.place(recording)), own=own)
+        found = self.of(read_transcript(self.place(recording)), own=own)
+        other = self.passed_over(recording)
+        return replace(found, notices=(other, *found.notices)) if other else found
+
+    def passed_over(self, recording: Path) -> str:
+        """That a file beside a recording was passed over, in a line; empty where none was."""
+        return "" if self.path else passed_over(recording)
 
     def of(self, found: Transcript, *, own: str | None = None) -> Transcript:
         """Those words of a transcript that count.

@@ -11,7 +11,7 @@ import json
 from dataclasses import replace
 from typing import Any
 
-from monitor.errors import SourceError
+from monitor.errors import ForeignTextError, SourceError
 from monitor.transcripts.gathering import gather
 from monitor.transcripts.json_rows import speaker_of
 from monitor.transcripts.segments import segment_cues
@@ -23,12 +23,15 @@ __all__ = ["read_whisper"]
 _LISTS = ("transcription", "speakers", "chunks", "words", "segments", "word_segments")
 """Where the dialects keep their texts; what has words comes before what has segments alone."""
 
+_TEXTS = {"text", "word", "words", "tokens"}
+
 
 def read_whisper(label: str, text: str) -> Transcript:
     """The words of one of Whisper's JSON dialects, told by its content.
 
     Raises:
-        SourceError: it is no JSON, none of them, or a text without times.
+        ForeignTextError: it is JSON and none of them, or a text without times.
+        SourceError: it is no JSON, or its texts cannot be used.
 
     Example:
         >>> talk = read_whisper("talk.json", '{"words": [{"word": "so", "start": 1, "end": 1.2}]}')
@@ -45,7 +48,9 @@ def read_whisper(label: str, text: str) -> Transcript:
         cure = "words with times are in segments, words, chunks or transcription"
         if isinstance(found, dict) and isinstance(found.get("text"), str):
             cure = "it is a text without times; ask for verbose_json"
-        raise SourceError(f"{label} is none of the JSONs that Whisper's programs write: {cure}")
+        raise ForeignTextError(
+            f"{label} is none of the JSONs that Whisper's programs write: {cure}"
+        )
     name = next((name for name in lists if lists[name]), next(iter(lists)))
     if name == "words" and _says_more(lists.get("segments", []), lists["words"]):
         name = "segments"
@@ -54,8 +59,11 @@ def read_whisper(label: str, text: str) -> Transcript:
 
 
 def _is_list(found: object, name: str) -> bool:
+    """Whether there are rows of that name, and, where there are any, texts in them."""
     rows = found.get(name) if isinstance(found, dict) else None
-    return isinstance(rows, list) and all(isinstance(row, dict) for row in rows)
+    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+        return False
+    return not rows or any(row.keys() & _TEXTS for row in rows)
 
 
 def _says_more(segments: list[Any], words: list[Any]) -> bool:

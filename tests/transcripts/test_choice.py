@@ -75,3 +75,36 @@ def test_the_mark_is_of_the_words_and_not_of_the_file(talk):
     assert words_mark(read_transcript(path)) == mark
     path.write_text(TWO.replace("be", "was"))
     assert words_mark(read_transcript(path)) != mark
+
+
+METADATA = '{"id": "talk", "speakers": [{"name": "ann"}], "text": "a talk"}'
+
+
+def test_json_that_is_no_transcript_is_passed_over_and_that_is_told(talk):
+    json, vtt = talk.with_suffix(".json"), talk.with_suffix(".vtt")
+    json.write_text(METADATA)
+    with pytest.raises(SourceError, match=r"talk\.json is none of the JSONs"):
+        LIES_BESIDE.read(talk)
+    vtt.write_text("WEBVTT\n\n00:01.000 --> 00:02.000\nso be it\n")
+    assert transcript_beside(talk) == vtt
+    found = LIES_BESIDE.read(talk)
+    assert found.words().texts == ("so", "be", "it")
+    assert found.notices[0] == "talk.json is no transcript; talk.vtt is taken"
+    with pytest.raises(SourceError, match=r"talk\.json"):  # it was named
+        TranscriptChoice(json).read(talk)
+
+
+@pytest.mark.parametrize(
+    ("broken", "why"),
+    [
+        ('{"segments": [{"start": 1, ', "is no JSON"),
+        ('{"segments": []}', "holds no words"),
+        ('{"segments": [{"start": 2, "end": 1, "text": "so"}]}', "left out"),
+        ("", "is empty"),
+    ],
+)
+def test_a_broken_transcript_is_not_passed_over(talk, broken, why):
+    talk.with_suffix(".vtt").write_text("WEBVTT\n\n00:01.000 --> 00:02.000\nso be it\n")
+    talk.with_suffix(".json").write_text(broken)
+    with pytest.raises(SourceError, match=f"talk.json.*{why}"):
+        LIES_BESIDE.read(talk)

@@ -65,6 +65,7 @@ class ScoreEntry:
         system: a feature, ``FEATURE-max``, or ``joint``.
         session, test_seconds, template_seconds: as of its `ScoreCell`.
         cell: which of the file's cells it is of.
+        features: that have a part in it.
     """
 
     system: str
@@ -72,6 +73,7 @@ class ScoreEntry:
     test_seconds: float
     template_seconds: float
     cell: int
+    features: tuple[str, ...] = ()
 
     @property
     def words(self) -> tuple[str, str, str, str]:
@@ -177,6 +179,7 @@ class ScoreFile:
                     float(cell["test_seconds"]),
                     float(cell["template_seconds"]),
                     i,
+                    tuple(map(_text, cell.get("joint", ()))) if system == "joint" else (system,),
                 )
                 for i, cell in enumerate(header["cells"])
                 for system in cell["systems"]

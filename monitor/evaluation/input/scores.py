@@ -21,6 +21,7 @@ from monitor.evaluation.input.pairs import Pairs, read_pairs
 from monitor.evaluation.input.score_file import ScoreFile
 from monitor.evaluation.input.table import read_table
 from monitor.evaluation.input.targets import RawScores, targets
+from monitor.features.registry import caveats
 
 __all__ = ["read_scores"]
 
@@ -130,6 +131,7 @@ def _held(file: ScoreFile, choose: Sequence[str], name: str) -> EvaluationInput:
         )
     matrix = file.matrix(entry, name)
     notes = [_SAME_SESSION] if entry.session == "same" else []
+    notes += caveats(entry.features)
     return finished(
         matrix.scores, matrix.target, matrix.speakers, name, trials=matrix.trial_names, notes=notes
     )

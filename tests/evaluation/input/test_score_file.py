@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ from monitor.evaluation.input.attributes import Attribute
 from monitor.evaluation.input.score_file import ScoreCell, ScoreFile, write_score_file
 from monitor.evaluation.input.scores import read_scores
 from monitor.evaluation.scores.matrix import ScoreMatrix
+from monitor.phrases import STYLE_CAVEAT
 
 SPEAKERS = ("ann", "bob", "cid")
 
@@ -51,6 +53,19 @@ def test_what_was_written_is_read(path):
     assert read.matrix.trial_names == wanted.trial_names
     assert read.notes == ()
     assert "parts of one session" in read_scores(path, choose=["voice", "same"]).notes[0]
+
+
+@pytest.mark.parametrize(
+    ("joint", "told"),
+    [((), ["style"]), (("f0", "style"), ["style", "joint"]), (("f0",), ["style"])],
+)
+def test_whose_style_a_figure_shows_is_told(tmp_path, joint, told):
+    path = tmp_path / "scores.npz"
+    write_score_file(path, [replace(cell("cross", 10.0, ("f0", "style", "joint")), joint=joint)])
+    with_it = [
+        n for n in ("f0", "style", "joint") if STYLE_CAVEAT in read_scores(path, choose=[n]).notes
+    ]
+    assert with_it == told
 
 
 @pytest.mark.parametrize(
