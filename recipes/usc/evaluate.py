@@ -51,8 +51,9 @@ def measure(cache: Cache, losses: Losses, role: str) -> dict[str, Any]:
         ``spectra`` and ``spectra_c0``: L1 between log mel spectra, nepers of energy, of all books
         and of C0 alone; ``content``: mean cosine between what C0 says of the recogniser's layer
         and the layer; ``codes``: how many codes a book has in use (2 to the entropy), by book;
-        ``first`` and ``rank``: the share of pieces whose reader ranks first by C0's codes, and her
-        mean rank (`recipes.usc.readers`).
+        ``first`` and ``rank``: the share of pieces whose reader ranks first by C0's codes
+        (`recipes.usc.readers`), and her mean rank, means over readers, each with its standard
+        error over readers.
     """
     pieces: list[CodedPiece] = []
     found: dict[str, list[float]] = {"spectra": [], "spectra_c0": [], "content": []}
@@ -77,17 +78,25 @@ def measure(cache: Cache, losses: Losses, role: str) -> dict[str, Any]:
             pieces.append(CodedPiece(stretch.voice, stretch.start, often[0]))
     shares = counts / counts.sum(axis=1, keepdims=True)
     entropy = -(shares * np.log2(shares, out=np.zeros_like(shares), where=shares > 0)).sum(axis=1)
-    placed, readers = ranks(pieces)
+    placed = ranks(pieces)
+    ahead = [float((each == 1).mean()) for each in placed.values()]
+    rank = [float(each.mean()) for each in placed.values()]
     means = {name: round(float(np.mean(each)), 4) for name, each in found.items()}
     return {
         "role": role,
-        "readers": readers,
+        "readers": len({each.voice for each in pieces}),
         "pieces": len(found["spectra"]),
         **means,
         "codes": [round(float(2**each), 1) for each in entropy],
-        "first": round(float((placed == 1).mean()), 4),
-        "rank": round(float(placed.mean()), 3),
+        "first": _with_error(ahead),
+        "rank": _with_error(rank),
     }
+
+
+def _with_error(of_readers: list[float]) -> list[float]:
+    """The mean over readers, and its standard error."""
+    error = np.std(of_readers) / np.sqrt(max(1, len(of_readers) - 1))
+    return [round(float(np.mean(of_readers)), 4), round(float(error), 4)]
 
 
 def _pieces(stretches: list[Stretch]) -> Iterator[tuple[Stretch, int]]:
@@ -105,11 +114,16 @@ def table(rows: list[dict[str, Any]]) -> str:
     ]
     lines += [
         f"| {row['role']} | {row['readers']} | {row['spectra']:.3f} | {row['spectra_c0']:.3f} "
-        f"| {row['content']:.3f} | {row['first']:.0%} | {row['rank']:.2f} "
+        f"| {row['content']:.3f} | {_percent(row['first'])} "
+        f"| {row['rank'][0]:.2f} ± {row['rank'][1]:.2f} "
         f"| {', '.join(f'{each:.0f}' for each in row['codes'])} |"
         for row in rows
     ]
     return "\n".join(lines)
+
+
+def _percent(found: list[float]) -> str:
+    return f"{100 * found[0]:.0f} ± {100 * found[1]:.0f} %"
 
 
 if __name__ == "__main__":

@@ -32,30 +32,27 @@ class CodedPiece:
     counts: IntArray
 
 
-def ranks(pieces: Sequence[CodedPiece]) -> tuple[IntArray, int]:
-    """The rank of the right reader for each piece, and how many readers there are.
+def ranks(pieces: Sequence[CodedPiece]) -> dict[str, IntArray]:
+    """The ranks, from 1, of the right reader for each of her pieces, by reader.
 
     A template is of all other pieces of a reader: of other recordings than the piece's, where she
     has several, else of the same one, which flatters who tells readers apart. The score is the
     logarithm of how much likelier the codes are by the template than by everybody's.
-
-    Returns:
-        ranks from 1, one a piece of a reader who has others; and the readers.
+    Readers with one piece are nobody's right one, but rivals.
 
     Example:
         >>> one, other = np.array([9, 1, 0]), np.array([0, 1, 9])
         >>> said = [("a", one), ("a", one), ("b", other), ("b", other)]
         >>> pieces = [CodedPiece(who, i, counts) for i, (who, counts) in enumerate(said)]
-        >>> found, readers = ranks(pieces)
-        >>> found.tolist(), readers
-        ([1, 1, 1, 1], 2)
+        >>> {who: each.tolist() for who, each in ranks(pieces).items()}
+        {'a': [1, 1], 'b': [1, 1]}
     """
     everybody = np.sum([each.counts for each in pieces], axis=0) + 0.5
     usual = everybody / everybody.sum()
     voices = sorted({each.voice for each in pieces})
     of = {voice: [each for each in pieces if each.voice == voice] for voice in voices}
     templates = {voice: _template(own, usual) for voice, own in of.items()}
-    found = []
+    found: dict[str, list[int]] = {}
     for piece in pieces:
         others = [each for each in of[piece.voice] if each is not piece]
         apart = [each for each in others if each.recording != piece.recording]
@@ -63,8 +60,8 @@ def ranks(pieces: Sequence[CodedPiece]) -> tuple[IntArray, int]:
             continue
         own = piece.counts @ _template(apart or others, usual)
         rivals = [piece.counts @ templates[voice] for voice in voices if voice != piece.voice]
-        found.append(1 + sum(rival >= own for rival in rivals))
-    return np.array(found, np.int64), len(voices)
+        found.setdefault(piece.voice, []).append(1 + int(np.sum(np.array(rivals) >= own)))
+    return {voice: np.array(each, np.int64) for voice, each in found.items()}
 
 
 def _template(pieces: Sequence[CodedPiece], usual: FloatArray) -> FloatArray:

@@ -191,7 +191,7 @@ def test_what_is_exported_runs_and_is_described(cache, trained_folder, tmp_path)
     losses = load_losses(cache, trained_folder)
     rows = [measure(cache, losses, role) for role in ("choose", "report")]
     assert [row["readers"] for row in rows] == [1, 1]
-    assert [row["rank"] for row in rows] == [1, 1], "there is nobody else"
+    assert [row["rank"] for row in rows] == [[1, 0]] * 2, "there is nobody else"
     (trained_folder / "results.json").write_text(json.dumps(rows))
     card = export(cache, trained_folder, target)
     (trained_folder / "results.json").unlink()
@@ -298,14 +298,16 @@ def test_readers_are_told_by_other_recordings_of_theirs():
         for who in range(12)
         for recording in (0, 0, 1)
     ]
-    found, readers = ranks(pieces)
-    assert (len(found), readers) == (36, 12)
-    assert (found == 1).mean() > 0.9
+
+    def placed(those: list[CodedPiece]) -> np.ndarray:
+        return np.concatenate(list(ranks(those).values()))
+
+    assert len(placed(pieces)) == 36
+    assert (placed(pieces) == 1).mean() > 0.9
     same = [replace(each, counts=generator.multinomial(250, habits[0])) for each in pieces]
-    chance = np.mean(ranks(same)[0])
-    assert 4.5 < chance < 9.5
+    assert 4.5 < np.mean(placed(same)) < 9.5, "all have one habit"
     room = [
         replace(each, counts=generator.multinomial(250, habits[(5 * i + each.recording) % 12]))
         for i, each in enumerate(pieces)
     ]
-    assert np.mean(ranks(room)[0] == 1) < 0.5, "what a recording has is not the reader's"
+    assert np.mean(placed(room) == 1) < 0.5, "what a recording has is not the reader's"
