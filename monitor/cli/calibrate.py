@@ -18,7 +18,13 @@ from monitor.cli.options import (
 )
 from monitor.cli.saying import say
 from monitor.cli.trained import trained_by_feature, trained_option
-from monitor.cli.transcript_options import in_transcript_option, with_speaker, word_list_option
+from monitor.cli.transcript_options import (
+    in_transcript_option,
+    say_of_transcripts,
+    say_unused_words,
+    with_speaker,
+    word_list_option,
+)
 
 __all__ = ["command"]
 
@@ -207,6 +213,7 @@ def command(
     from monitor.population.population import Population
     from monitor.population.storing import store_kind
     from monitor.run.status import INCOMPLETE
+    from monitor.sources.registry import is_frames
     from monitor.training.advice import advice
     from monitor.training.calibrating import LENGTHS, TEMPLATE_LENGTHS, calibrate
     from monitor.training.cohort import cohort_from
@@ -245,13 +252,17 @@ def command(
         say(line)
     files = [recording.path for recording in found.recordings]
     load_identity(features, files)
+    said: list[str] = []
     with progress_over(len(found.recordings), "listening") as step:
         voices, specs, problems = collect(
             found,
             features=features,
             progress=lambda r: step(r.speaker, 1),
             jobs=processes(jobs, files),
+            told=said.append,
         )
+    say_of_transcripts(said)
+    say_unused_words(specs, specs if all(map(is_frames, files)) else ())
     for problem in problems:
         say(f"monitor: skipped: {problem}")
     templates = {} if population is None else population.features

@@ -19,7 +19,12 @@ from monitor.cli.options import (
     unlocked,
 )
 from monitor.cli.saying import say
-from monitor.cli.transcript_options import Transcribing, transcribing_options
+from monitor.cli.transcript_options import (
+    Transcribing,
+    say_of_transcripts,
+    say_unused_words,
+    transcribing_options,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -124,6 +129,7 @@ def command(
     from monitor.population.population import Population
     from monitor.run.status import INCOMPLETE
     from monitor.safe_text import is_name
+    from monitor.sources.registry import is_frames
     from monitor.training.enrolling import enrol
     from monitor.training.session_check import unlike_sessions
 
@@ -179,6 +185,7 @@ def command(
             say(line)
         files = [each.path for each in found.recordings]
         load_identity(features, files)
+        told: list[str] = []
         with progress_over(len(found.recordings), "enrolling") as step:
             made = enrol(
                 found,
@@ -186,7 +193,11 @@ def command(
                 seconds=seconds,
                 progress=lambda r: step(r.speaker, 1),
                 jobs=processes(jobs, files),
+                told=told.append,
             )
+        say_of_transcripts(told)
+        kept = made.population.features if all(map(is_frames, files)) else ()
+        say_unused_words(made.population.features, kept, transcribing.transcript)
     with alone(output) as locked:
         if add:  # others may have been added while these were listened to
             before = Population.load(output)

@@ -17,7 +17,13 @@ from monitor.cli.jobs import (
 )
 from monitor.cli.options import Features, Seconds, ecapa_option, speaker_model_option
 from monitor.cli.saying import say
-from monitor.cli.transcript_options import in_transcript_option, with_speaker, word_list_option
+from monitor.cli.transcript_options import (
+    in_transcript_option,
+    say_of_transcripts,
+    say_unused_words,
+    with_speaker,
+    word_list_option,
+)
 
 __all__ = ["command"]
 
@@ -100,6 +106,7 @@ def command(
     manner = HearingOptions(features or defaults(), seconds, channel)
     for line in plan_of(found, f"; {', '.join(manner.features)} into {output}"):
         say(line)
+    say_unused_words(manner.features)
     load_identity(manner.features, [order.source for order in wanted])
     lengths = {order: _length(order.source, seconds) for order in wanted}
     wanted.sort(key=lambda order: -lengths[order])  # else the last process works alone
@@ -108,6 +115,7 @@ def command(
     said = said_of_speakers(corpus)
     write_manifest(output, listed, said)
     began, heard, problems, skipped = time.monotonic(), [], list(found.problems), set()
+    told: list[str] = []
     try:
         with (
             progress_over(sum(lengths.values()) / 60, "hearing", "min") as step,
@@ -117,6 +125,7 @@ def command(
                 step(kept.order.source.name, lengths[kept.order] / 60)
                 heard.append(kept.seconds)
                 problems += [kept.problem] if kept.problem else []
+                told += kept.told
                 if not kept.whole:
                     skipped.add(kept.order)
     except (KeyboardInterrupt, MonitorError):
@@ -127,6 +136,7 @@ def command(
     write_manifest(output, [order for order in listed if order not in skipped], said)
     for problem in problems:
         say(f"monitor: skipped: {problem}")
+    say_of_transcripts(told)
     took, total = time.monotonic() - began, sum(heard)
     there = len(wanted) - len(skipped) - sum(map(bool, heard))
     say(

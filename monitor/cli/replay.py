@@ -16,7 +16,7 @@ from monitor.cli.ledger_options import LedgerOptions, ledger_options
 from monitor.cli.monitor_options import MonitorOptions, hearing_options
 from monitor.cli.options import Raw, Seconds, Speed
 from monitor.cli.protect_options import Protecting, protecting_options
-from monitor.cli.transcript_options import Transcribing, transcribing_options
+from monitor.cli.transcript_options import Transcribing, say_unused_words, transcribing_options
 from monitor.cli.web import Shown, shown_options
 
 if TYPE_CHECKING:
@@ -151,5 +151,6 @@ def command(
         protect=protection,
         jobs=jobs,
     ) as run:
+        say_unused_words(run.monitor.features, run.source.brings.tracks, transcribing.transcript)
         telling.hear(run, ReplayProgress(run.source.seconds))
     return telling.status(run)

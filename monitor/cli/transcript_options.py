@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from monitor.cli.options import environment, grouped
+from monitor.cli.saying import say
 from monitor.errors import UsageError
 
 if TYPE_CHECKING:
@@ -21,10 +22,15 @@ if TYPE_CHECKING:
 __all__ = [
     "Transcribing",
     "in_transcript_option",
+    "say_of_transcripts",
+    "say_unused_words",
     "transcribing_options",
     "with_speaker",
     "word_list_option",
 ]
+
+_MOST_TOLD = 5
+_LISTED = "monitor.word_list"
 
 
 def _use_list(context: click.Context, _: click.Parameter, path: Path | None) -> None:
@@ -32,6 +38,7 @@ def _use_list(context: click.Context, _: click.Parameter, path: Path | None) -> 
         from monitor.features.style_words import read_style_words
 
         read_style_words(path)  # a file that is none is refused at once
+        context.meta[_LISTED] = path
         context.with_resource(environment("MONITOR_WORD_LIST", str(path.absolute())))
 
 
@@ -61,6 +68,37 @@ def with_speaker(found: Corpus, speaker: str | None) -> Corpus:
     from monitor.transcripts.choice import TranscriptChoice
 
     return found if speaker is None else found.with_words(TranscriptChoice(speaker=speaker))
+
+
+def say_of_transcripts(lines: Sequence[str]) -> None:
+    """What is to be said of the transcripts of a corpus: the first lines, and how many more."""
+    for line in lines[:_MOST_TOLD]:
+        say(f"monitor: note: {line}")
+    if len(lines) > _MOST_TOLD:
+        say(f"monitor: note: and {len(lines) - _MOST_TOLD} more such lines on transcripts")
+
+
+def say_unused_words(
+    features: Iterable[str], ready_made: Iterable[str] = (), transcript: str | None = None
+) -> None:
+    """Say what was given of words and changes nothing.
+
+    Args:
+        features: that are heard.
+        ready_made: those of them whose frames were kept before.
+        transcript: that was given, if any.
+    """
+    from monitor.features.registry import takes
+
+    said = {name for name in features if takes(name) == "words"}
+    made = ", ".join(sorted(said.intersection(ready_made)))
+    listed = click.get_current_context().meta.get(_LISTED)
+    if listed is not None and not said:
+        say(f"monitor: note: --word-list {listed} changes nothing: style is not heard")
+    if listed is not None and made:
+        say(f"monitor: note: --word-list {listed} changes nothing: frames of {made} are ready-made")
+    if transcript is not None and made:
+        say(f"monitor: note: --transcript is not counted: frames of {made} are ready-made")
 
 
 @dataclass(frozen=True, slots=True)

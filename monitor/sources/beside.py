@@ -97,6 +97,11 @@ class Beside(Managed):
         """Of the recording, where it says so."""
         return stated_provenance(self.recording)
 
+    @property
+    def words(self) -> Words | None:
+        """All of them, on the clock of the recording."""
+        return self._words
+
     def __iter__(self) -> Iterator[Block | Frames | Gap | Words | Tracks]:
         clock, given, recording = _Clock(), 0, 0
         held: list[Block | Frames | Gap | Words | Tracks] = []  # it may be the last

@@ -26,7 +26,7 @@ from monitor.stream.choosing import check_networks, choose_law, rows_by_features
 from monitor.stream.judgement import Judgement, WeighedScores
 from monitor.stream.lengths import common_length
 from monitor.stream.ranking import most_probable
-from monitor.stream.ratios import RatioBits, Ratios, ratios_lack
+from monitor.stream.ratios import RatioBits, Ratios, evidence_law_of, ratios_lack
 from monitor.stream.reading import ZERO, Bits, FeatureReading
 from monitor.types import AnyArray, BoolArray, FloatArray, IntArray
 
@@ -58,6 +58,11 @@ class Attacker:
         top: how many of the most probable speakers are named.
         among: sizes of crowds; None for the N enrolled and a million.
         enrolled_prior: probability that one of the N speaks, before anything is heard.
+
+    Attributes:
+        evidence_law: the law whose likelihood ratios are told, of fewer features where what is
+            said has none; None where nothing tells any.
+        evidence_lacks: why the law of all features has none; empty where it does.
 
     Raises:
         UsageError: an unknown feature or speaker, or a crowd or prior that makes no sense.
@@ -115,10 +120,11 @@ class Attacker:
 
         self.law = law
         self.features = law.features
+        self.evidence_law = evidence_law_of(population, laws, law)
         self.evidence_lacks = ratios_lack(population, law)
         specs = population.specs
         self._discerning = {name for name in self.features if specs[name].kind.discerning}
-        make = partial(self._judgement, population)
+        make = partial(self._judgement, population, laws)
         self.joint = make(law)
         self._single: dict[str, Judgement] = {}
         self._similarity: dict[str, Similarity] = {}
@@ -151,10 +157,10 @@ class Attacker:
         self.frame_seconds = {name: specs[name].frame_seconds for name in self.features}
         self._unheard = self._before()
 
-    def _judgement(self, population: Population, law: RankLaw) -> Judgement:
-        ratios = None
-        if not ratios_lack(population, law) and not self.withheld:
-            ratios = Ratios(population, law, self.scoring, self._watched)
+    def _judgement(self, population: Population, laws: Laws, law: RankLaw) -> Judgement:
+        ratios, telling = None, evidence_law_of(population, laws, law)
+        if telling is not None and not self.withheld:
+            ratios = Ratios(population, telling, self.scoring, self._watched)
         additive = np.array([each.additive for each in population.scorers(law).values()])
         return Judgement(law, self.scoring.seconds, self.speakers, additive, ratios)
 
@@ -235,8 +241,10 @@ class Attacker:
             behind = frames[np.ix_(some, axis)]
             found = None
             if judgement.ratios is not None and behind.all():
-                totals = {name: heard[name].totals[some] for name in judgement.features}
-                found = judgement.ratios.at(seconds, totals, mine)
+                told_by = judgement.ratios.features
+                totals = {name: heard[name].totals[some] for name in told_by}
+                own = [judgement.features.index(name) for name in told_by]
+                found = judgement.ratios.at(seconds, totals, mine[:, own])
             if found is None:
                 odds = judgement.enrolled(seconds, mine, behind, weighed.posterior)
                 odds = _from_even(odds, self.enrolled_prior)

@@ -55,7 +55,14 @@ def law_notices(monitor: Monitor) -> list[str]:
             f"of the rank law {100 * law.prior_share:.0f} % is the shipped readers', which keeps "
             f"the rest, learnt from {plural(law.speakers, 'speaker')}, from claiming too much"
         )
-    if attacker.evidence_lacks:
+    if attacker.evidence_law is not None and attacker.evidence_lacks:
+        notices.append(
+            f"evidence, and what is said of other crowds, is of "
+            f"{'+'.join(attacker.evidence_law.features)} alone: {attacker.evidence_lacks} "
+            "(monitor calibrate --cohort, of people with words); an attacker who "
+            "weighs what is said too may learn more"
+        )
+    elif attacker.evidence_lacks:
         notices.append(
             f"nothing can be said beyond the {attacker.speakers} enrolled: "
             f"{attacker.evidence_lacks} (monitor calibrate)"

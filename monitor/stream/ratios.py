@@ -7,16 +7,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from monitor.features.registry import takes
 from monitor.maths.evidence import held_to, levelled, log2_ratios
 from monitor.maths.quantiles import limits_of_each
 from monitor.population.evidence import EvidencePoint
-from monitor.population.law import RankLaw
+from monitor.population.law import Laws, RankLaw
 from monitor.population.normalising import CohortScoring, normalised
 from monitor.population.population import Population, Scoring
 from monitor.stream.reading import Bits
 from monitor.types import AnyArray, BoolArray, FloatArray
 
-__all__ = ["RatioBits", "Ratios", "ratios_lack"]
+__all__ = ["RatioBits", "Ratios", "evidence_law_of", "ratios_lack"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +62,34 @@ def ratios_lack(population: Population, law: RankLaw) -> str:
                 "calibrate again"
             )
     return ""
+
+
+def evidence_law_of(population: Population, laws: Laws, law: RankLaw) -> RankLaw | None:
+    """The law whose likelihood ratios are told where another one weighs the rest.
+
+    Mostly the same one. Where it has none, that of its features that are not made of words: the
+    ratios of a voice are not given up for a transcript of it.
+
+    Args:
+        population: whose cohort scores are set against.
+        laws: where to look.
+        law: what weighs all features.
+
+    Returns:
+        None where nothing tells any.
+    """
+    if not ratios_lack(population, law):
+        return law
+    heard = tuple(name for name in law.features if takes(name) != "words")
+    other = laws.find(heard, law.session)
+    if other is None or other.features == law.features or ratios_lack(population, other):
+        return None
+    scored = dict(zip(law.features, law.similarities, strict=True))
+    alike = all(
+        scored[name] == similarity and law.network(name) == other.network(name)
+        for name, similarity in zip(other.features, other.similarities, strict=True)
+    )
+    return other if alike else None
 
 
 class Ratios:

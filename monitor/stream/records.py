@@ -71,18 +71,23 @@ def _bystanders(monitor: Monitor) -> dict[str, Any]:
 
 def fingerprint(monitor: Monitor) -> dict[str, str]:
     """Of population and law: equal ones, equal figures."""
-    law = monitor.attacker.law
-    return {"population": monitor.population.fingerprint(), "law": _fingerprint(law)}
+    attacker = monitor.attacker
+    return {
+        "population": monitor.population.fingerprint(),
+        "law": _fingerprint(attacker.law, attacker.evidence_law),
+    }
 
 
-def _fingerprint(law: RankLaw) -> str:
+def _fingerprint(law: RankLaw, telling: RankLaw | None) -> str:
     """A hash over everything that a reading depends on."""
     digest = hashlib.sha256(repr((law.features, law.session, law.similarities)).encode())
     for name in ("lengths", "template_lengths", "alpha", "beta", "binomial", "weights", "floor"):
         digest.update(getattr(law, name).tobytes())
-    if law.evidence is not None:
-        for name in ("intercept", "slopes", "support"):
-            digest.update(getattr(law.evidence, name).tobytes())
+    others = [] if telling is None or telling is law else [telling]
+    for evidence in (each.evidence for each in (law, *others)):
+        if evidence is not None:
+            for name in ("intercept", "slopes", "support"):
+                digest.update(getattr(evidence, name).tobytes())
     return digest.hexdigest()[:16]
 
 

@@ -52,6 +52,7 @@ def enrol(
     seconds: float = 120.0,
     progress: Callable[[Recording], None] = lambda _: None,
     jobs: Jobs = 1,
+    told: Callable[[str], object] = lambda _: None,
 ) -> Enrolment:
     """Make a template of at most ``seconds`` speech seconds for every speaker of a corpus.
 
@@ -65,6 +66,7 @@ def enrol(
         seconds: D, speech seconds, rounded down to whole slices.
         progress: called after each recording.
         jobs: processes that listen, or a cluster; the result does not depend on it.
+        told: called with a line for people: a transcript seems to be of another recording, say.
 
     Raises:
         CorpusError: nobody could be enrolled.
@@ -88,6 +90,8 @@ def enrol(
         for recordings, each in results:
             name = recordings[0].speaker
             problems += each.problems
+            for line in each.told:
+                told(line)
             for recording in recordings:
                 progress(recording)
             if each.count == 0:
@@ -117,12 +121,14 @@ class _Summed:
         notes: what they came from.
         sessions: names and slices of the sessions.
         problems: a line each.
+        told: what is to be said of their transcripts, a line each.
     """
 
     slices: Mapping[str, list[AnyArray]]
     notes: tuple[SourceNote, ...]
     sessions: tuple[tuple[str, int], ...]
     problems: tuple[str, ...]
+    told: tuple[str, ...]
 
     @property
     def count(self) -> int:
@@ -151,7 +157,8 @@ def _summed(
         count += whole
         counts.append((session, whole))
     problems = tuple(o.problem for o in outcomes if o.problem)
-    return _Summed(rows, tuple(notes), tuple(counts), problems)
+    told = tuple(line for o in outcomes if o.heard is not None for line in o.heard.told)
+    return _Summed(rows, tuple(notes), tuple(counts), problems, told)
 
 
 def _notes(

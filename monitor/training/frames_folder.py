@@ -27,7 +27,12 @@ from monitor.sources.file import File
 from monitor.sources.fingerprints import file_hash, recording_hashes
 from monitor.sources.frames import FramesFile, write_frames
 from monitor.sources.registry import is_frames
-from monitor.training.hearing_runs import heard_runs, of_words, with_their_words
+from monitor.training.hearing_runs import (
+    heard_runs,
+    of_words,
+    told_of_words,
+    with_their_words,
+)
 from monitor.transcripts.choice import LIES_BESIDE, TranscriptChoice, words_mark
 from monitor.types import TICKS_PER_SECOND, Frames
 from monitor.version import __version__
@@ -99,12 +104,14 @@ class OrderOutcome:
         seconds: of audio heard now; 0 where the frames were there.
         whole: whether the frames are there now.
         problem: a line on what could not be used; empty where there is nothing to tell.
+        told: what is to be said of a transcript that was heard now, a line each.
     """
 
     order: HearingOrder
     seconds: float
     whole: bool
     problem: str = ""
+    told: tuple[str, ...] = ()
 
 
 def orders(corpus: Corpus, root: Path, folder: Path) -> list[HearingOrder]:
@@ -262,10 +269,11 @@ def _keep(manner: HearingOptions, note: Mapping[str, Any], order: HearingOrder) 
     there = {} if held is None else held.header.heard["features"]
     goes_on = held is not None and _goes_on(held, note, order)
     words = held.header.heard.get("words") if held is not None and goes_on else None
-    anew = [*said]
+    anew, transcript = [*said], None
     if said:
         try:
-            mark = words_mark(order.words.read(order.source, own=order.speaker))
+            transcript = order.words.read(order.source, own=order.speaker)
+            mark = words_mark(transcript)
         except SourceError as error:  # what was heard of the sound stays
             return OrderOutcome(order, 0.0, goes_on, str(error))
         anew = [] if words == mark else said
@@ -323,7 +331,11 @@ def _keep(manner: HearingOptions, note: Mapping[str, Any], order: HearingOrder) 
             **({} if words is None else {"words": words}),
         },
     )
-    return OrderOutcome(order, len(frames.speech) / TICKS_PER_SECOND, True, problem)
+    told: tuple[str, ...] = ()
+    if transcript is not None:
+        own = transcript.words(), transcript.label
+        told = told_of_words(*own, frames.speech, order.words, order.source)
+    return OrderOutcome(order, len(frames.speech) / TICKS_PER_SECOND, True, problem, told)
 
 
 def _held(path: Path) -> FramesFile | None:

@@ -11,10 +11,11 @@ from monitor.errors import SourceError
 from monitor.features.extractor import Extractor
 from monitor.protocols import Feature, Source
 from monitor.sources.beside import with_words
+from monitor.stream.coverage import worth_telling
 from monitor.transcripts.choice import TranscriptChoice
-from monitor.types import Block, Frames, Gap, Track, Words
+from monitor.types import Block, BoolArray, Frames, Gap, Track, Words
 
-__all__ = ["frames_of", "heard_runs", "of_words", "with_their_words"]
+__all__ = ["frames_of", "heard_runs", "of_words", "told_of_words", "with_their_words"]
 
 
 def of_words(features: Sequence[Feature]) -> list[Feature]:
@@ -46,6 +47,26 @@ def with_their_words(
     if not of_words(features):
         return source
     return with_words(source, path, words, own=speaker, start_seconds=start_seconds)
+
+
+def told_of_words(
+    words: Words, label: str, speech: BoolArray, choice: TranscriptChoice, path: Path
+) -> tuple[str, ...]:
+    """What is to be said of a transcript once its recording was heard: that it may be of another.
+
+    Args:
+        words: of the recording, on its clock.
+        label: of the transcript.
+        speech: shape (ticks,), as far as the recording was heard.
+        choice: which transcript goes with it.
+        path: of the recording.
+    """
+    heard = words.begins < speech.size
+    texts = tuple(text for text, own in zip(words.texts, heard.tolist(), strict=True) if own)
+    some = Words(texts, words.begins[heard], words.ends[heard], words.known[heard])
+    found = worth_telling(some, speech)
+    doubt = found.sentence(label) if found is not None and found.doubtful else ""
+    return tuple(line for line in (doubt, choice.passed_over(path)) if line)
 
 
 def heard_runs(

@@ -14,9 +14,10 @@ from monitor.features.tracks import join_runs
 from monitor.kinds import FeatureSpec
 from monitor.network_marks import unlike_networks
 from monitor.protocols import Feature, Source
+from monitor.sources.beside import Beside
 from monitor.sources.frames import FramesFile
 from monitor.sources.registry import open_source
-from monitor.training.hearing_runs import heard_runs, with_their_words
+from monitor.training.hearing_runs import heard_runs, told_of_words, with_their_words
 from monitor.transcripts.choice import LIES_BESIDE, TranscriptChoice
 from monitor.types import TICKS_PER_SECOND, AnyArray, BoolArray, Frames, IntArray
 
@@ -47,11 +48,13 @@ class SpeechFrames:
         speech: shape (ticks,), the voice activity decisions.
         tracks: the usable frames by feature.
         lost: what could not be used of it, for people; mostly empty.
+        told: what is to be said of its transcript, a line each; mostly none.
     """
 
     speech: BoolArray
     tracks: dict[str, SpeechTrack]
     lost: str = ""
+    told: tuple[str, ...] = ()
 
     @property
     def speech_ticks(self) -> int:
@@ -122,7 +125,12 @@ class Listener:
                 runs = _ready_made(source, wanted)
             else:
                 runs = heard_runs(source, features, most_speech=wanted)
-            return self._join(path, list(runs))
+            heard = self._join(path, list(runs))
+        if isinstance(source, Beside) and source.words is not None:
+            label = source.transcripts[0].label
+            told = told_of_words(source.words, label, heard.speech, words, path)
+            heard = replace(heard, told=told)
+        return heard
 
     def _features(self) -> list[Feature]:
         """Those for audio, made for the first of it and reset for each."""

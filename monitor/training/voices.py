@@ -73,8 +73,16 @@ def collect(
     features: Sequence[str] | None = None,
     progress: Callable[[Recording], None] = lambda _: None,
     jobs: Jobs = 1,
+    told: Callable[[str], object] = lambda _: None,
 ) -> tuple[list[SpeakerSpeech], dict[str, FeatureSpec], tuple[str, ...]]:
     """Hear a whole corpus, by processes or a cluster; what is heard does not depend on ``jobs``.
+
+    Args:
+        corpus: recordings by speaker and session.
+        features: names; None takes the defaults for audio, and what ready-made frames hold.
+        progress: called after each recording.
+        jobs: processes that listen, or a cluster.
+        told: called with a line for people: a transcript seems to be of another recording, say.
 
     Returns:
         the voices, the spec of each feature, and one line for each file that was skipped or
@@ -94,6 +102,8 @@ def collect(
                 for outcome in group:
                     if outcome.heard is not None:
                         heard.append(outcome.heard)
+                        for line in outcome.heard.told:
+                            told(line)
                     problems += [outcome.problem] if outcome.problem else []
                     progress(outcome.recording)
                 session = {f: session_frames(heard, spec) for f, spec in listener.specs.items()}

@@ -221,3 +221,19 @@ def test_a_run_goes_on_with_the_same_words_and_with_no_others(us, talk, tmp_path
     both = ([json.loads(line) for line in path.read_text().splitlines()] for path in (whole, part))
     for one, other in zip(*both, strict=True):
         assert {**one, "time": 0} == {**other, "time": 0}
+
+
+def test_words_that_change_nothing_are_told(run, us, talk, tmp_path):
+    own = tmp_path / "own.txt"
+    own.write_text("well\nso\n")
+    done = run("replay", talk, "-p", us, "--features", "f0", "--word-list", own)
+    assert f"--word-list {own} changes nothing: style is not heard" in done.err
+    ann = tmp_path / "voices" / "ann"
+    ann.mkdir(parents=True)
+    for suffix in (".wav", ".vtt"):
+        talk.with_suffix(suffix).rename(ann / f"talk{suffix}")
+    kept = tmp_path / "frames"
+    run("hear", tmp_path / "voices", "-o", kept, "--features", "f0,style", "--jobs", 1)
+    (frames,) = kept.rglob("talk.npz")
+    done = run("replay", frames, "-p", us, "--transcript", ann / "talk.vtt")
+    assert "--transcript is not counted: frames of style are ready-made" in done.err

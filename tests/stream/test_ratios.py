@@ -11,8 +11,13 @@ from numpy.testing import assert_allclose, assert_array_equal
 from monitor.kinds import HISTOGRAM, FeatureSpec
 from monitor.population.cohort import Cohort
 from monitor.population.law import Laws
-from monitor.population.population import FeatureTemplates
+from monitor.population.population import FeatureTemplates, Population
+from monitor.stream.assessment import RunningTotals
+from monitor.stream.attacker import Attacker
+from monitor.stream.law_notices import law_notices
+from monitor.stream.monitor import Monitor
 from monitor.stream.ratios import Ratios, ratios_lack
+from monitor.stream.records import fingerprint
 from tests.population.laws import evidence_law, population, rank_law
 
 SIZE = 12
@@ -134,3 +139,55 @@ def test_what_is_lacking_is_said(change, reason):
 def with_cohort(people, against):
     return type(people)(people.speakers, people.offsets, people.features, people.laws,
                         cohort=against)  # fmt: skip
+
+
+def of_voice_and_words(*, words_too: bool) -> Population:
+    """People whose laws tell evidence of f0, and of f0 and style only where asked."""
+    names = ("f0", "style")
+    against = cohort(features=names if words_too else ("f0",))
+    laws = [rank_law(each, seed=3) for each in (("f0",), ("style",), names)]
+    learnt = [
+        replace(law, evidence=evidence_law(law, against))
+        if set(law.features) <= set(against.features) else law
+        for law in laws
+    ]  # fmt: skip
+    people = population(features=names)
+    return Population(
+        people.speakers, people.offsets, people.features, Laws(learnt), cohort=against
+    )
+
+
+def test_a_transcript_does_not_take_the_evidence_of_the_voice():
+    people = of_voice_and_words(words_too=False)
+    seconds = np.array([10.0])
+    totals = {name: np.full((1, SIZE), 5) for name in ("f0", "style")}
+    totals["f0"][0, 3] = 90
+    heard = {name: RunningTotals(total, total.sum(axis=1), seconds)
+             for name, total in totals.items()}  # fmt: skip
+    both, alone = (Attacker(people, names, "s2") for names in (("f0", "style"), ("f0",)))
+    told, voice = (each.assess_each(heard, seconds)[0] for each in (both, alone))
+    assert told.told.evidence is not None
+    assert told.told.evidence == voice.told.evidence
+    assert told.told.among == voice.told.among
+    assert told.posterior.tolist() != voice.posterior.tolist()
+    assert both.support_bits == alone.support_bits
+    monitor = Monitor(people, ["f0", "style"], "s2")
+    (notice,) = [line for line in law_notices(monitor) if "evidence" in line]
+    assert notice.startswith("evidence, and what is said of other crowds, is of f0 alone: the law")
+    assert "learnt without evidence" in notice
+    assert "may learn more" in notice
+    laws = [law for law in people.laws if law.features != ("f0",)]
+    (own,) = [law for law in people.laws if law.features == ("f0",)]
+    other = replace(own, evidence=None)
+    mute = Monitor(people.with_laws(Laws([*laws, other])), ["f0", "style"], "s2")
+    assert mute.attacker.support_bits is None
+    assert any("nothing can be said beyond" in line for line in law_notices(mute))
+    assert fingerprint(monitor)["law"] != fingerprint(mute)["law"]
+
+
+def test_where_words_have_evidence_it_counts():
+    people = of_voice_and_words(words_too=True)
+    attacker = Attacker(people, ("f0", "style"), "s2")
+    assert attacker.evidence_law is attacker.law
+    assert not attacker.evidence_lacks
+    assert not any("evidence" in line for line in law_notices(Monitor(people, ["f0", "style"])))

@@ -129,3 +129,28 @@ def test_what_was_heard_of_the_sound_stays_where_there_are_no_words(speech, tmp_
     talk(speech / "ann" / "1.wav", 0)
     assert heard(kept(speech, frames)) == [True, False, False, False]
     assert heard(kept(speech, frames, ("f0",))) == [False] * 4
+
+
+def test_a_transcript_that_seems_to_be_of_another_recording_is_named(tmp_path):
+    for place, length in (("ann/1", 40.0), ("bob/1", 40.0)):
+        pauses = np.random.default_rng(len(place)).permutation(80) < 40
+        told = np.repeat(pauses, RATE // 2)
+        path = tmp_path / "speech" / f"{place}.wav"
+        path.parent.mkdir(parents=True)
+        samples = np.where(told, voice(length, seed=1)[: told.size], 0.0)
+        soundfile.write(path, samples, RATE)
+        own = pauses if place == "ann/1" else ~pauses
+        rows = [f"{i / 2 + 0.05}\t{i / 2 + 0.45}\tso" for i in np.flatnonzero(own)]
+        path.with_suffix(".tsv").write_text("\n".join(["start\tend\ttext", *rows]))
+    (tmp_path / "speech" / "ann" / "1.json").write_text('{"reader": "ann"}')
+    found, lines = find(tmp_path / "speech"), list[str]()
+    collect(found, features=["f0", "style"], told=lines.append)
+    assert "1.json is no transcript; 1.tsv is taken" in lines
+    (doubt,) = [line for line in lines if "is it of another recording?" in line]
+    assert doubt.startswith("1.tsv: ")
+    enrolled: list[str] = []
+    enrol(found, features=STYLE, seconds=5, told=enrolled.append)
+    assert sorted(enrolled) == sorted(lines)
+    outcomes = kept(tmp_path / "speech", tmp_path / "frames")
+    assert sorted(line for each in outcomes for line in each.told) == sorted(lines)
+    assert not any(each.told for each in kept(tmp_path / "speech", tmp_path / "frames"))
