@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 import numpy as np
 import soundfile
 
+from benchmarks.anonymity.changed import Changed
+from benchmarks.anonymity.codec import CODEC, VOCODER, again, bits_of, decoded, network_of
 from benchmarks.opus import coded
 from monitor.networks.mel import RATE
 from monitor.protectors.registry import make
@@ -16,23 +17,10 @@ from monitor.protectors.utterance import Utterance
 from monitor.result_cache import code_mark
 from monitor.types import FloatArray
 
-__all__ = ["OPUS", "RECORDINGS", "Changed", "change", "mark_of"]
+__all__ = ["OPUS", "RECORDINGS", "change", "mark_of"]
 
-RECORDINGS, OPUS = "recordings", "opus"
+RECORDINGS, OPUS, USC = "recordings", "opus", "usc"
 SEED = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Changed:
-    """An excerpt as it is published.
-
-    Attributes:
-        sound: shape (n,), at 16 kHz.
-        bits: that were sent; None where nothing is coded.
-    """
-
-    sound: FloatArray
-    bits: float | None = None
 
 
 def change(system: str, sound: FloatArray, name: str, speaker: str) -> Changed:
@@ -45,9 +33,16 @@ def change(system: str, sound: FloatArray, name: str, speaker: str) -> Changed:
         return Changed(sound)
     if system == OPUS:
         return Changed(*coded(sound, RATE))
-    protector = make(system, Utterance(RATE, name, speaker, 0, SEED))
+    if system == VOCODER:
+        return again(sound)
+    utterance = Utterance(RATE, name, speaker, 0, SEED)
+    if system.startswith(f"{CODEC}:"):
+        return decoded(system.removeprefix(f"{CODEC}:"), sound, utterance)
+    protector = make(system, utterance)
     made = np.concatenate([protector.process(sound), protector.flush()])
-    return Changed(np.asarray(made, np.float32))
+    kind = system.partition(":")[0]
+    bits = bits_of(network_of(""), 1, len(sound)) if kind == USC else None
+    return Changed(np.asarray(made, np.float32), bits)
 
 
 @cache
@@ -57,4 +52,6 @@ def mark_of(system: str) -> list[Any]:
         return []
     if system == OPUS:
         return [soundfile.__libsndfile_version__]
-    return [SEED, code_mark("monitor.protectors", "monitor.networks")]
+    codec = system.partition(":")[0] in (CODEC, USC)
+    weights = [network_of(system.partition("@")[2]).sha256] if codec else []
+    return [SEED, code_mark("monitor.protectors", "monitor.networks"), *weights]

@@ -1,0 +1,113 @@
+"""What streams of codes tell: made voices that differ in what they say, or in nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from benchmarks.anonymity.codec import CODEC, VOCODER
+from benchmarks.anonymity.excerpts import QUERY, REFERENCE, Excerpt
+from benchmarks.anonymity.stream_attacks import counted, trained
+from benchmarks.anonymity.streams import Stream, features, learnt
+from benchmarks.anonymity.systems import change
+from monitor.errors import UsageError
+from monitor.evaluation import evaluate
+from monitor.networks.mel import RATE
+from tests.usc_weights import BOOKS, SIZE, usc_weights
+
+READERS, PIECES = 24, 12
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory) -> str:
+    path = tmp_path_factory.mktemp("usc") / "usc.npz"
+    np.savez(path, **usc_weights())  # type: ignore[arg-type]
+    return str(path)
+
+
+@pytest.fixture(scope="module")
+def sound() -> np.ndarray:
+    return np.random.default_rng(0).normal(0, 0.1, 2 * RATE + 123).astype(np.float32)
+
+
+def test_more_codebooks_take_more_bits_and_say_something_else(file, sound):
+    one, all_of = (change(f"{CODEC}:{books}@{file}", sound, "a", "ann") for books in (1, BOOKS))
+    assert one.sound.shape == all_of.sound.shape == sound.shape
+    assert one.bits is not None
+    assert one.bits == pytest.approx(np.log2(SIZE) * len(sound) / 640)
+    assert all_of.bits == pytest.approx(BOOKS * one.bits)
+    assert np.abs(one.sound - all_of.sound).max() > 0
+
+
+def test_noise_is_drawn_by_the_name_of_an_excerpt(file, sound):
+    noisy = change(f"{CODEC}:1:5@{file}", sound, "a", "ann").sound
+    again = change(f"{CODEC}:1:5@{file}", sound, "a", "ann").sound
+    other = change(f"{CODEC}:1:5@{file}", sound, "b", "ann").sound
+    assert np.array_equal(noisy, again)
+    assert not np.array_equal(noisy, other)
+
+
+@pytest.mark.parametrize("setting", ["x", "6:300", "", "0", f"{BOOKS + 1}"])
+def test_a_setting_that_makes_no_sense_is_refused(file, sound, setting):
+    with pytest.raises(UsageError):
+        change(f"{CODEC}:{setting}@{file}", sound, "a", "ann")
+
+
+def test_the_vocoder_keeps_the_spectrum(sound):
+    made = change(VOCODER, sound, "a", "ann").sound
+    assert made.shape == sound.shape
+    assert made.std() == pytest.approx(sound.std(), rel=0.2)
+
+
+def drawn(apart: float, seed: int) -> tuple[list[np.ndarray], list[str]]:
+    """Codes of made readers, who prefer codes of their own the more they are apart."""
+    generator = np.random.default_rng(seed)
+    made, whose = [], []
+    for reader in range(READERS):
+        liked = np.exp(apart * generator.normal(size=SIZE))
+        for _ in range(PIECES):
+            made.append(generator.choice(SIZE, 150, p=liked / liked.sum())[:, None])
+            whose.append(f"{seed} {reader}")
+    return made, whose
+
+
+def tried(seed: int, apart: float) -> tuple[list[Excerpt], list[np.ndarray]]:
+    """The same as excerpts, half of them queries."""
+    codes, whose = drawn(apart, seed)
+    chosen = [
+        Excerpt(name, (REFERENCE, QUERY)[i % 2], Path("a.flac"), float(i), 6.0, "", True)
+        for i, name in enumerate(whose)
+    ]
+    return chosen, codes
+
+
+def bits(matrix):
+    found = evaluate(matrix, only=("srd",), replicates=0)
+    return found.figures["srd.mean_bits_model"].value
+
+
+@pytest.mark.parametrize("attacker", ["trained", "counts"])
+def test_readers_with_codes_of_their_own_are_told_and_others_are_not(file, attacker):
+    stream = Stream(1, None, file)
+
+    def learns(apart, count=1):
+        chosen, codes = tried(2, apart)
+        if attacker == "counts":
+            return bits(counted(chosen, codes, codes, SIZE, count))
+        rows, whose = drawn(apart, 1)
+        turn = learnt(np.stack([features(stream, each) for each in rows]), whose)
+        return bits(trained(chosen, codes, codes, turn, stream, count))
+
+    assert learns(0.0) < 0.3
+    assert learns(0.3) > 1.0
+    assert learns(0.15, 3) > learns(0.15) + 0.2
+
+
+def test_what_is_left_over_of_a_query_is_left_out(file):
+    chosen, codes = tried(3, 1.0)
+    assert counted(chosen, codes, codes, SIZE, 4).trials == READERS
+    assert counted(chosen, codes, codes, SIZE, 99).trials == READERS
+    assert counted(chosen, codes, codes, SIZE, 1).trials == READERS * PIECES / 2
+    assert features(Stream(1, None, file), codes[0]).shape == (2 * 24 + SIZE,)
