@@ -146,7 +146,7 @@ class Words:
         recording: which recording of the stream.
     """
 
-    texts: tuple[str, ...]
+    texts: tuple[str, ...] = field(repr=False)  # what is printed may be logged
     begins: IntArray
     ends: IntArray
     known: IntArray

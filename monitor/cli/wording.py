@@ -15,6 +15,7 @@ _OPTIONS = {
     "resume": "--resume",
     "speaker_in_transcript": "--speaker-in-transcript",
     "start_seconds": "--start",
+    "transcript": "--transcript",
     "watch": "--watch",
 }
 """Arguments, and the options that stand for them."""

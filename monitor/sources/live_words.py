@@ -100,10 +100,12 @@ class LiveWords(Managed):
                 yield from self._words()
             yield item
         yield from self._words()
+        self._pipe.tell_lost()
 
     def _words(self) -> Iterator[Words]:
         """What came since the last time, on the clock of the recording that goes on."""
-        came = self._pipe.take(self._ticks, self._recording)
+        waiting = round(self._source.waiting_seconds * TICKS_PER_SECOND)
+        came = self._pipe.take(self._ticks, self._recording, self._ticks + waiting)
         if came is not None:
             begins = np.maximum(came.begins - self._first, 0)
             ends = np.maximum(came.ends - self._first, begins + 1)

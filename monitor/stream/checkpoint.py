@@ -88,9 +88,10 @@ class Checkpoint:
             differs = [key for key in {**now, **saved} if now.get(key) != saved.get(key)]
             if differs:
                 what = printable(", ".join(differs))
+                old = "with the transcript as it was it goes on; " if differs == ["words"] else ""
                 raise StoreError(
                     f"{self.path.name}: is of another run (not the same: {what}); "
-                    "run with replace=True to start anew"
+                    f"{old}run with replace=True to start anew"
                 )
             check_state(header, arrays, monitor.state()[1], vars(tally))
             monitor.restore(header["monitor"], arrays)

@@ -119,8 +119,8 @@ def _notices(monitor: Monitor) -> list[str]:
     elif monitor.on_change != "ignore":
         followed = monitor.front_end.followed()
         mute = ", ".join(name for name in monitor.features if name not in followed)
-        told = f"no change of the voice is told by {mute}: it states no settings"
-        notices += [told] if mute else []
+        told = f"no change of the voice can be noticed by {mute}"
+        notices += [told] if mute and not followed else []
     return notices + law_notices(monitor)
 
 

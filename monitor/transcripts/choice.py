@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import os
-from dataclasses import dataclass, replace
+import re
+from dataclasses import astuple, dataclass, replace
 from pathlib import Path
 
 from monitor.errors import ForeignTextError, SourceError
@@ -15,11 +16,17 @@ from monitor.transcripts.transcript import Transcript
 __all__ = ["LIES_BESIDE", "TranscriptChoice", "passed_over", "transcript_beside", "words_mark"]
 
 
+_CAPTIONS = (".vtt", ".srt")
+_LANGUAGE = re.compile(r"\.[a-z]{2,3}(-[A-Za-z0-9]+)*", re.ASCII)
+
+
 def transcript_beside(recording: Path) -> Path | None:
     """The transcript that lies beside a recording, ``talk.vtt`` beside ``talk.flac``.
 
     Where several do, the first of `SUFFIXES`: those that time each word come before captions. JSON
     that is whole and no recogniser's, such as metadata, is passed over where another lies there.
+    Where nothing else does, captions that name their language (``talk.en.vtt``, as of yt-dlp), if
+    there is one file of them.
 
     Example:
         >>> import tempfile
@@ -44,6 +51,9 @@ def _beside(recording: Path) -> tuple[Path | None, Path | None]:
     """What is taken of what lies beside a recording, and what is passed over for it."""
     places = (recording.with_suffix(suffix) for suffix in SUFFIXES)
     there = [place for place in places if place != recording and place.is_file()]
+    if not there or [place.suffix for place in there] == [".json"]:
+        of_languages = _of_languages(recording)
+        there += of_languages if len(of_languages) == 1 else []
     if len(there) > 1 and there[0].suffix == ".json" and _is_foreign(there[0]):
         return there[1], there[0]
     return (there[0] if there else None), None
@@ -58,6 +68,23 @@ def _is_foreign(path: Path) -> bool:
     except SourceError:
         pass
     return False
+
+
+def _of_languages(recording: Path) -> list[Path]:
+    """Captions that name their language, and are not those of another recording."""
+    try:
+        names = [each for each in os.listdir(recording.parent) if each.startswith(recording.stem)]  # noqa: PTH208
+    except OSError:
+        return []
+    others = {Path(each).stem for each in names if Path(each).suffix not in SUFFIXES}
+    return [
+        recording.with_name(each)
+        for each in sorted(names)
+        for stem in [Path(each).stem]
+        if Path(each).suffix in _CAPTIONS
+        and stem not in others
+        and _LANGUAGE.fullmatch(stem.removeprefix(recording.stem))
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,9 +119,11 @@ class TranscriptChoice:
         found = self.found(recording)
         if found is None:
             stem = file_name(recording.with_suffix(""))
+            several = ", ".join(file_name(each) for each in _of_languages(recording)[:5])
+            lie = f"; {several} lie there, name one (transcript=)" if several else ""
             raise SourceError(
                 f"{file_name(recording)} has no words beside it: put {stem}{SUFFIXES[0]} there, or "
-                f"{', '.join(SUFFIXES[1:])}"
+                f"{', '.join(SUFFIXES[1:])}{lie}"
             )
         return found
 
@@ -144,4 +173,4 @@ LIES_BESIDE = TranscriptChoice()
 
 def words_mark(transcript: Transcript) -> str:
     """A mark of the words and their times, whatever file they came from: sha256 in hexadecimal."""
-    return hashlib.sha256(repr(transcript.said).encode()).hexdigest()
+    return hashlib.sha256(repr([astuple(word) for word in transcript.said]).encode()).hexdigest()

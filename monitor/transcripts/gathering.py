@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
-from itertools import pairwise
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from itertools import groupby, pairwise
 
 from monitor.errors import SourceError
 from monitor.transcripts.cues import Cue, spread_words
@@ -16,6 +17,7 @@ LATEST_SECONDS = 1e6  # eleven days: nobody records longer
 _TOUCHING_SECONDS = 0.1  # by which recognisers let neighbours overlap
 _MOST_A_SECOND = 15  # words; auctioneers say eight, and two may talk at once
 _ENOUGH_WORDS = 20
+_WORD_SECONDS = 0.3  # that one takes, where nobody says
 
 
 def gather(label: str, found: Iterable[Cue], notices: Sequence[str] = ()) -> Transcript:
@@ -45,6 +47,11 @@ def gather(label: str, found: Iterable[Cue], notices: Sequence[str] = ()) -> Tra
         times = "once" if back == 1 else f"{back} times"
         told.append(f"{label}: times go back {times}; its words were put in order")
     kept.sort(key=lambda cue: (cue.begin, cue.end))
+    brief = sum(cue.begin == cue.end for cue in kept)
+    if brief:
+        takes = f"{brief} of {len(kept)} texts take no time"
+        told.append(f"{label}: {takes}; each word of them is given 0.3 s, or less up to the next")
+        kept = list(_lasting(kept))
     over = _overlapping(kept)
     if over:
         told.append(f"{label}: {over} of {len(kept)} texts begin before the one before has ended")
@@ -57,6 +64,24 @@ def gather(label: str, found: Iterable[Cue], notices: Sequence[str] = ()) -> Tra
         which = "its words have" if spread == len(said) else f"{spread} of {len(said)} words have"
         told.append(f"{label}: {which} no times of their own; each has a share of its text's")
     return Transcript(label, tuple(sorted(said, key=lambda word: word.begin)), tuple(told))
+
+
+def _lasting(cues: Sequence[Cue]) -> Iterator[Cue]:
+    """Cues in order; those without length share what lies before the next that begins later."""
+    nexts = [*dict.fromkeys(cue.begin for cue in cues), math.inf][1:]
+    by_begin = groupby(cues, key=lambda cue: cue.begin)
+    for (begin, together), following in zip(by_begin, nexts, strict=True):
+        alike = list(together)
+        brief = [cue for cue in alike if cue.end == begin]
+        words = sum(len(cue.text.split()) for cue in brief)
+        each = min(_WORD_SECONDS, (following - begin) / max(words, 1))
+        known = begin + each * words if len(brief) > 1 else None
+        at = begin
+        for cue in brief:
+            end = at + each * len(cue.text.split())
+            yield replace(cue, begin=at, end=end, known=known)
+            at = end
+        yield from alike[len(brief) :]
 
 
 def _overlapping(cues: Iterable[Cue]) -> int:

@@ -11,16 +11,18 @@ import numpy as np
 
 from monitor.errors import SourceError
 from monitor.managed import Managed
+from monitor.phrases import plural
 from monitor.safe_text import printable
 from monitor.transcripts.transcript import SaidWord, Transcript
 from monitor.transcripts.word_lines import parse_line
-from monitor.types import Words
+from monitor.types import TICKS_PER_SECOND, Words
 
 __all__ = ["WordPipe", "lines_from"]
 
 _MOST_WAITING = 10_000  # lines; then the recogniser has to wait
 _MOST_TOLD = 5  # malformed lines
 _WAIT_SECONDS = 0.1
+_MOST_AHEAD_SECONDS = 10.0
 _MOST_BYTES = 1_000_000  # of a line
 
 
@@ -42,6 +44,7 @@ class WordPipe(Managed):
         label: what it is called.
         count: words that were taken.
         malformed: lines that were left out.
+        ahead: words that were left out, since they end long after what was heard.
         speakers: those that were named so far.
 
     Example:
@@ -60,7 +63,7 @@ class WordPipe(Managed):
         label: str = "-",
         told: Callable[[str], object] = lambda _: None,
     ) -> None:
-        self.label, self.count, self.malformed = label, 0, 0
+        self.label, self.count, self.malformed, self.ahead = label, 0, 0, 0
         self.speakers: tuple[str, ...] = ()
         self._speaker, self._told = speaker, told
         self._lines = lines
@@ -86,12 +89,14 @@ class WordPipe(Managed):
         """Wait until the pipe has ended, or for so long."""
         self._over.wait(seconds)
 
-    def take(self, tick: int, recording: int = 0) -> Words | None:
+    def take(self, tick: int, recording: int = 0, heard: int | None = None) -> Words | None:
         """The words that came since the last time; None for none.
 
         Args:
             tick: how much of the recording has been heard; what counted before counts now.
             recording: which recording of the stream.
+            heard: ticks that anybody can have heard; words that end more than 10 s later have times
+                of another unit or clock, and are left out. None asks nothing.
         """
         said: list[SaidWord] = []
         try:
@@ -103,6 +108,8 @@ class WordPipe(Managed):
                     said += found
         except Empty:
             pass
+        if heard is not None:
+            said = self._of_now(said, heard / TICKS_PER_SECOND)
         named = [word.speaker for word in said if word.speaker]
         self.speakers = tuple(dict.fromkeys([*self.speakers, *named]))
         if self._speaker is None and len(self.speakers) > 1:
@@ -120,6 +127,25 @@ class WordPipe(Managed):
         return Words(
             words.texts, words.begins, words.ends, np.maximum(words.known, tick), recording
         )
+
+    def _of_now(self, said: list[SaidWord], seconds: float) -> list[SaidWord]:
+        far = [word for word in said if word.end > seconds + _MOST_AHEAD_SECONDS]
+        if far and not self.ahead:
+            ends = f"a word ends at {far[0].end:.4g} s, and {seconds:.4g} s were heard"
+            must = "times must be seconds from the start of what is heard"
+            self._told(f"{self.label}: {ends}: {must}; such words are left out")
+        self.ahead += len(far)
+        return [word for word in said if word not in far] if far else said
+
+    def tell_lost(self) -> None:
+        """Say how much was left out; nothing where nothing was."""
+        lost = []
+        if self.malformed:
+            lost.append(plural(self.malformed, "malformed line"))
+        if self.ahead:
+            lost.append(plural(self.ahead, "word ahead", "words ahead"))
+        if lost:
+            self._told(f"{self.label}: left out in all: {' and '.join(lost)}")
 
     def _tell(self, line: str) -> None:
         self.malformed += 1

@@ -57,6 +57,8 @@ def read_transcript(path: str | os.PathLike[str], *, speaker: str | None = None)
     """
     path = Path(path)
     reader = read_word_lines if str(path) == "-" else _READERS.get(path.suffix.lower())
+    if path.is_dir():
+        raise SourceError(f"{file_name(path)} is a folder: name the transcript in it")
     if reader is None:
         raise SourceError(f"{file_name(path)} is no transcript: it must be {', '.join(SUFFIXES)}")
     transcript = reader(file_name(path), read_text(path, mends=reader is read_whisper))

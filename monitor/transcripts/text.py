@@ -46,6 +46,10 @@ def read_text(path: Path, *, mends: bool = False) -> str:
     if len(data) > _MOST_BYTES:
         raise SourceError(f"{label} is too large for a transcript")
     encoding = next((name for mark, name in _MARKS.items() if data.startswith(mark)), "utf-8")
+    if encoding == "utf-8" and b"\0" in data:
+        order = "BE" if data.startswith(b"\0") else "LE"
+        cure = f"iconv -f UTF-16{order} -t UTF-8 makes it so"
+        raise SourceError(f"{label} is no text, or UTF-16 without a byte-order mark: {cure}")
     try:
         text = data.decode(encoding, "surrogateescape" if mends else "strict")
     except ValueError as error:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -29,7 +29,7 @@ class SaidWord:
         spread: whether its time is a share of a longer stretch, not measured.
     """
 
-    text: str
+    text: str = field(repr=False)  # what is printed may be logged
     begin: float
     end: float
     known: float
@@ -57,6 +57,10 @@ class Transcript:
     label: str
     said: tuple[SaidWord, ...]
     notices: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        """Without any word: what is printed may be logged."""
+        return f"Transcript({self.label!r}, {len(self.said)} words, speakers {self.speakers!r})"
 
     @property
     def speakers(self) -> tuple[str, ...]:

@@ -40,8 +40,13 @@ def read_whisper(label: str, text: str) -> Transcript:
     """
     try:
         found: Any = json.loads(text, strict=False)
+    except json.JSONDecodeError as error:
+        lines = error.msg == "Extra data"
+        cure = "JSON lines are called NAME.words" if lines else "was it written to its end?"
+        told = f"{label} is no JSON, from line {error.lineno} on ({error.msg}): {cure}"
+        raise SourceError(told) from None
     except (ValueError, RecursionError):
-        raise SourceError(f"{label} is no JSON") from None
+        raise SourceError(f"{label} is no JSON that a recogniser writes") from None
     found = {"segments": found} if isinstance(found, list) else found
     lists = {name: found[name] for name in _LISTS if _is_list(found, name)}
     if not lists:

@@ -146,3 +146,29 @@ def test_a_run_counts_them_and_tells_how_they_lay(on_change):
     assert end["transcripts"][0]["words"] == 8
     last = [record for record in rest if record["type"] == "reading"][-1]
     assert last["features"]["style"]["usable"] == pytest.approx(6 * 0.2)
+
+
+def test_words_far_ahead_of_what_was_heard_are_left_out_and_all_that_was_is_told():
+    told: list[str] = []
+    rows = ["no json", line("a", 0.1, 0.3), line("so", 100, 200), line("the", 200, 400)]
+    pipe, queue = WordPipe(rows, told=told.append), AudioQueue(RATE)
+    with LiveWords(queue, pipe) as source:
+        pipe.wait()
+        queue.put(voice(1.0))
+        queue.stop()
+        (words,) = heard(source)
+    assert words.texts == ("a",)
+    assert (pipe.malformed, pipe.ahead) == (1, 2)
+    assert told[1].startswith("-: a word ends at 200 s, and 1 s were heard: times must be seconds")
+    assert told[2:] == ["-: left out in all: 1 malformed line and 2 words ahead"]
+
+
+def test_words_of_sound_that_waits_are_not_ahead_of_it():
+    pipe, queue = WordPipe([line("so", 11.4, 11.9)]), AudioQueue(RATE)
+    with LiveWords(queue, pipe) as source:
+        pipe.wait()
+        for _ in range(4):
+            queue.put(voice(1.0))
+        queue.stop()
+        (words,) = heard(source)
+    assert (words.texts, pipe.ahead) == (("so",), 0)

@@ -108,3 +108,21 @@ def test_a_broken_transcript_is_not_passed_over(talk, broken, why):
     talk.with_suffix(".json").write_text(broken)
     with pytest.raises(SourceError, match=f"talk.json.*{why}"):
         LIES_BESIDE.read(talk)
+
+
+def test_captions_that_name_their_language_are_found_where_there_is_one_of_them(talk):
+    english, german = talk.with_name("talk.en-GB.vtt"), talk.with_name("talk.de.srt")
+    for stray in ("talk.2.vtt", "talk.part.vtt", "talking.en.vtt"):
+        talk.with_name(stray).touch()
+    assert transcript_beside(talk) is None
+    english.touch()
+    assert transcript_beside(talk) == english
+    german.touch()
+    assert transcript_beside(talk) is None
+    told = r"talk\.de\.srt, talk\.en-GB\.vtt lie there, name one \(transcript=\)"
+    with pytest.raises(SourceError, match=told):
+        LIES_BESIDE.read(talk)
+    german.with_suffix(".flac").touch()  # another recording, whose captions these are
+    assert transcript_beside(talk) == english
+    talk.with_suffix(".tsv").touch()
+    assert transcript_beside(talk) == talk.with_suffix(".tsv")

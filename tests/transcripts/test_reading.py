@@ -48,7 +48,10 @@ def test_every_format_and_encoding_gives_the_same_words(tmp_path, suffix, encodi
         ("a.words", b"\n\n", "is empty"),
         ("a.srt", "1\n00:00:00,000 --> 00:00:01,000\nd\u00e9j\u00e0".encode("cp1252"),
          "a.srt line 3 is no UTF-8 text: iconv"),
-        ("a.tsv", "0\t1\tso".encode("utf-16-le"), "a.tsv is no text"),
+        ("a.tsv", "0\t1\tso".encode("utf-16-le"), "a.tsv is no text, .*: iconv -f UTF-16LE -t"),
+        ("a.vtt", "WEBVTT\n\u0394".encode("utf-16-be"), "mark: iconv -f UTF-16BE -t UTF-8 makes"),
+        ("a.json", b'{"text":\n', "no JSON, from line 2 on .*: was it written to its end"),
+        ("a.json", b'{"word": "so"}\n{"word": "be"}', "line 2 on .*: JSON lines are called N"),
         ("a.words", bytes(range(256)), "a.words line 2 is no UTF-8|is no text"),
         ("none.vtt", None, "cannot read the words of none.vtt: No such file"),
     ],
@@ -64,7 +67,7 @@ def test_what_is_no_transcript_is_refused_in_a_line(tmp_path, name, data, words)
 
 def test_a_folder_is_no_transcript(tmp_path):
     (tmp_path / "a.vtt").mkdir()
-    with pytest.raises(SourceError, match=r"cannot read the words of a\.vtt: Is a directory"):
+    with pytest.raises(SourceError, match=r"a\.vtt is a folder: name the transcript"):
         read_transcript(tmp_path / "a.vtt")
 
 
@@ -167,3 +170,28 @@ def test_what_lies_beyond_the_recording_is_told():
 def test_a_transcript_of_nobody_has_no_words():
     assert Transcript("a", ()).words().texts == ()
     assert Path("a.vtt").suffix in SUFFIXES
+
+
+@pytest.mark.parametrize(
+    "shown", [repr, str, lambda talk: repr(talk.said), lambda talk: repr(talk.words())]
+)
+def test_what_is_printed_of_a_transcript_holds_no_word(tmp_path, shown):
+    path = tmp_path / "talk.words"
+    path.write_text('{"word": "secret", "begin": 0.3, "end": 0.5, "speaker": "ann"}\n')
+    talk = read_transcript(path)
+    assert "secret" not in shown(talk)
+    assert repr(talk) == "Transcript('talk.words', 1 words, speakers ('ann',))"
+
+
+def test_words_that_take_no_time_are_given_some_up_to_the_next(tmp_path):
+    path = tmp_path / "talk.ctm"
+    rows = [("1", "0", "so"), ("1", "0", "be"), ("1.2", "0", "it"), ("1.4", "0.5", "said"),
+            ("3", "0", "no")]  # fmt: skip
+    path.write_text("".join(f"talk 1 {begin} {lasts} {word}\n" for begin, lasts, word in rows))
+    talk = read_transcript(path)
+    assert [word.text for word in talk.said] == ["so", "be", "it", "said", "no"]
+    found = np.round([(word.begin, word.end, word.known) for word in talk.said], 6).tolist()
+    assert found == [[1, 1.1, 1.2], [1.1, 1.2, 1.2], [1.2, 1.4, 1.4], [1.4, 1.9, 1.9],
+                     [3, 3.3, 3.3]]  # fmt: skip
+    assert [word.spread for word in talk.said] == [True, True, False, False, False]
+    assert "talk.ctm: 4 of 5 texts take no time; each word of them is given" in talk.notices[0]
