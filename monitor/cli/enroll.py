@@ -29,6 +29,8 @@ from monitor.cli.transcript_options import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from monitor.population.population import Population
+
 __all__ = ["command"]
 
 SECONDS = 120.0
@@ -164,6 +166,7 @@ def command(
     )
     if before is not None and features is not None:
         if base is not None:
+            _check_words(before, features)
             before, had = before.only(features), tuple(before.features)
             rest = [name for name in had if name not in features]
             left_out = [name for name in rest if not superseded(name, features)]
@@ -226,3 +229,16 @@ def _named(paths: Sequence[Path], base: str | None, add: bool, output: Path) -> 
     into = ["--add"] if add else [] if base is None else ["--base", base]
     words = ["monitor", "enroll", *map(str, paths), "--speaker", "NAME", *into, "-o", str(output)]
     return shlex.join(words)
+
+
+def _check_words(before: Population, features: Sequence[str]) -> None:
+    """Refuse features of words beside people who have none."""
+    from monitor.errors import UsageError
+    from monitor.features.registry import takes
+
+    lacking = [name for name in features if name not in before.features and takes(name) == "words"]
+    if lacking:
+        raise UsageError(
+            f"those enrolled before have no {', '.join(lacking)}, as the shipped readers have no "
+            "words: leave it out, or enrol several people who have transcripts, without --base"
+        )

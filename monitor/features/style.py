@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 from bisect import bisect_right
 from collections import deque
+from collections.abc import Iterable
 from itertools import pairwise
 
 import numpy as np
@@ -30,6 +31,8 @@ _RATE_WORDS = 8
 _LATELY_WORDS = 50
 _LONGEST_GAP = TICKS_PER_SECOND
 _WORD_SECONDS = 0.3
+_ENOUGH_WORDS = 50
+_FEW_LISTED = 0.25  # the least of any 50 words of English readers is 0.26; of German all have 0.055
 _VERSION = 1
 """Of the rules, here and in `style_tokens` and `style_words`: other frames are another version."""
 
@@ -94,6 +97,27 @@ class Style:
 
     def skip_to(self, tick: int) -> None:
         """Words are counted in a moment: none is left out."""
+
+    def doubt(self, label: str, texts: Iterable[str]) -> str:
+        """Whether the words of a transcript are of another language than the list, in a line.
+
+        Args:
+            label: of the transcript.
+            texts: all of its words; of less than 50 nothing is said.
+
+        Example:
+            >>> Style().doubt("talk.vtt", ["Haus", "und", "Hof"] * 20)
+            'talk.vtt: 0 % of its words are in the list: another language? (--word-list)'
+            >>> Style().doubt("talk.vtt", ["it", "is", "so", "near"] * 20)
+            ''
+        """
+        tokens = StyleTokens()
+        units = [u for text in texts for t in tokens.push(text) for u in self._words.units(t)]
+        listed = sum(unit.place is not None for unit in units)
+        if len(units) < _ENOUGH_WORDS or listed >= _FEW_LISTED * len(units):
+            return ""
+        share = f"{100 * listed / len(units):.0f} % of its words are in the list"
+        return f"{label}: {share}: another language? (--word-list)"
 
     def flush(self) -> Track:
         """Windows that are not full say nothing."""

@@ -194,6 +194,7 @@ class Run(Managed):
         start = start_record(self.monitor, self._labels)
         start |= transcripts_record(self.source, self._labels)
         start["notices"] += [n for each in stated_transcripts(self.source) for n in each.notices]
+        start["notices"] += self._other_languages()
         if self._side is not None:
             start["protected"] = self._side.record()
             start["notices"] += self._side.notices()
@@ -260,6 +261,13 @@ class Run(Managed):
     def _take_up(self, checkpoint: Checkpoint) -> int:
         self._goes_on = True
         return checkpoint.load(self._hearing, self.totals, [*self.rules, *self._stateful])
+
+    def _other_languages(self) -> list[str]:
+        """Of transcripts whose words the features hardly know."""
+        asked = [getattr(each, "doubt", None) for each in self.monitor.front_end.of_words()]
+        notes = stated_transcripts(self.source)
+        lines = [ask(each.label, each.texts) for ask in asked if ask for each in notes]
+        return [line for line in lines if line]
 
     @property
     def _resumed(self) -> bool:

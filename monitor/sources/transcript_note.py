@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from monitor.protocols import Source
 from monitor.transcripts.choice import words_mark
@@ -22,6 +22,7 @@ class TranscriptNote:
         speaker: whose words they are, where it names one alone.
         mark: of the words and their times; empty where they are still to come.
         notices: a line each on what is not as it should be.
+        texts: of the words, of a whole transcript.
     """
 
     label: str
@@ -30,6 +31,7 @@ class TranscriptNote:
     speaker: str | None = None
     mark: str = ""
     notices: tuple[str, ...] = ()
+    texts: tuple[str, ...] = field(default=(), repr=False)
 
 
 def note_of(transcript: Transcript, seconds: float | None = None) -> TranscriptNote:
@@ -48,6 +50,7 @@ def note_of(transcript: Transcript, seconds: float | None = None) -> TranscriptN
         named[0] if len(named) == 1 else None,
         words_mark(transcript),
         (*transcript.notices, *([late] if late else [])),
+        tuple(word.text for word in transcript.said),
     )
 
 

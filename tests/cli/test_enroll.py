@@ -317,3 +317,12 @@ def test_whatever_is_enrolled_can_be_loaded_again(run, tmp_path, sounds):
         refused = run("enroll", tmp_path / "in", "--speaker", name, "-o", tmp_path / "x.npz")
         assert refused.code == 2
         assert "--speaker needs a name that can be printed" in refused.complaint
+
+
+def test_the_shipped_readers_have_no_words_and_that_is_said(run, tmp_path):
+    soundfile.write(tmp_path / "talk.wav", np.zeros(16000), 16000)
+    (tmp_path / "talk.vtt").write_text("WEBVTT\n\n00:00.100 --> 00:00.900\nso be it\n")
+    done = run("enroll", tmp_path / "talk.wav", "--speaker", "me", "--base", "reference",
+               "--features", "f0,style", "-o", tmp_path / "me.npz")  # fmt: skip
+    assert done.code == 2
+    assert "have no style, as the shipped readers have no words: leave it out" in done.complaint

@@ -238,3 +238,13 @@ def test_words_that_change_nothing_are_told(run, us, talk, tmp_path):
     (frames,) = kept.rglob("talk.npz")
     done = run("replay", frames, "-p", us, "--transcript", ann / "talk.vtt")
     assert "--transcript is not counted: frames of style are ready-made" in done.err
+
+
+def test_a_transcript_of_another_language_is_questioned(run, us, talk):
+    said = ["Mann", "ging", "durch", "den", "Wald"] * 11
+    lines = [json.dumps({"word": word, "begin": i / 5, "end": i / 5 + 0.2})
+             for i, word in enumerate(said)]  # fmt: skip
+    talk.with_suffix(".words").write_text("\n".join(lines))
+    done = run("replay", talk, "-p", us, "--transcript", talk.with_suffix(".words"))
+    asked = "talk.words: 0 % of its words are in the list: another language? (--word-list)"
+    assert asked in done.records[0]["notices"]
