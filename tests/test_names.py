@@ -165,6 +165,7 @@ NAMES = {
         "Noise",
         "Program",
         "Unchanged",
+        "Usc",
         "Utterance",
         "Vocoder",
         "make",

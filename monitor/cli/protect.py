@@ -32,9 +32,11 @@ _ANY_RATE = 16_000
     help="mcadams:0.8 bends formants (1 leaves them); pitch:4 moves the pitch by semitones, "
     "formant:1.15 multiplies all formants, voice:4,1.15 does both, whisper takes the voice away; "
     "of each but whisper NAME:random draws how far for each recording, NAME:speaker for each "
-    "speaker; noise:10 adds white noise at 10 dB; none changes nothing. Of FRAMES laplace:15 adds "
-    "noise for which an epsilon of 15 a frame can be proved (laplace:15,1 with the norm to which "
-    "embeddings are clipped).",
+    "speaker; noise:10 adds white noise at 10 dB; none changes nothing. usc makes the voice of the "
+    "private tokens of a small codec anew, usc:15 with noise for which an epsilon of 15 a token of "
+    "40 ms can be proved; tokens:15 writes no sound, but such tokens as frames. Of FRAMES "
+    "laplace:15 adds noise for which an epsilon of 15 a frame can be proved (laplace:15,1 with the "
+    "norm to which embeddings are clipped).",
 )
 @click.option(
     "--protector-command",
@@ -85,6 +87,8 @@ def command(
     monitor protect talk.flac -o safe.flac --method mcadams:0.8
     monitor protect voices/ -o safe/ --method voice:random     interrupted, it goes on where it was
     monitor protect talk.wav -o safe.wav --protector-command my-anonymiser
+    monitor protect voices/ -o safe/ --method usc:15
+    monitor protect voices/ -o tokens --method tokens:15     no sound, the tokens alone
     monitor protect frames -o noisy --method laplace:15      embeddings of monitor hear
 
     WAV and FLAC stay what they are, others become WAV. What a protector of sound is worth `monitor
@@ -118,6 +122,12 @@ def command(
         from monitor.cli.protect_frames import protect_frames
 
         return protect_frames(
+            recordings, output, setting, speaker=speaker, seed=seed, replace=replace
+        )
+    if name == "tokens":
+        from monitor.cli.protect_tokens import protect_tokens
+
+        return protect_tokens(
             recordings, output, setting, speaker=speaker, seed=seed, replace=replace
         )
     going_on = (output / NAME).is_file()

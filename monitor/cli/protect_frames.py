@@ -2,33 +2,23 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import secrets
-from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from monitor.cli.progress import progress_over
+from monitor.cli.protect_account import tell_account, write_account
 from monitor.cli.saying import say
 from monitor.corpus.finding import find
 from monitor.errors import SourceError, StoreError, UsageError
 from monitor.features.tracks import join_runs
-from monitor.phrases import plural
 from monitor.protectors.laplace import Laplace
-from monitor.protectors.promise import EVERYBODY_BITS, empty_after, promises
+from monitor.protectors.promise import promises
 from monitor.run.status import INCOMPLETE
 from monitor.sources.frames import FramesFile, write_frames
 from monitor.sources.registry import is_frames
 from monitor.training.frames_folder import MANIFEST, orders, write_manifest
 
-if TYPE_CHECKING:
-    from monitor.protectors.promise import Promise
-
-__all__ = ["ACCOUNT", "protect_frames"]
-
-ACCOUNT = "accounting.csv"
-"""The file with what is promised, in the folder that is written."""
+__all__ = ["protect_frames"]
 
 
 def protect_frames(
@@ -103,67 +93,14 @@ def protect_frames(
         raise SourceError("nothing was protected: " + "; ".join(problems[:3]))
     write_manifest(output, [order for order in wanted if order not in skipped])
     spent = promises(counts, mechanism.epsilon)
-    _write_account(output / ACCOUNT, mechanism, spent)
+    write_account(output, mechanism, spent)
     for problem in problems:
         say(f"monitor: skipped: {problem}")
-    _tell(mechanism, spent, sorted(left_out), output)
-    return INCOMPLETE if problems else 0
-
-
-def _write_account(path: Path, mechanism: Laplace, spent: Sequence[Promise]) -> None:
-    """A line a speaker."""
-    from monitor.atomic import atomic_write, not_written
-
-    text = io.StringIO(newline="")
-    rows = csv.writer(text, lineterminator="\n")
-    rows.writerow(
-        ["speaker", "frames", "seconds", "epsilon_nats", "clip", "noise_scale", "delta",
-         "basic_nats", "advanced_nats", "optimal_nats", "most_evidence_bits"]
-    )  # fmt: skip
-    for each in spent:
-        bounds = (each.spent.basic_nats, each.spent.advanced_nats, each.spent.optimal_nats)
-        rows.writerow(
-            [each.speaker, each.spent.trials, f"{each.seconds:g}", f"{mechanism.epsilon:g}",
-             f"{mechanism.clip:g}", f"{mechanism.scale:.6g}", f"{each.delta:g}",
-             *(f"{bound:.6g}" for bound in (*bounds, each.most_bits))]
-        )  # fmt: skip
-    try:
-        with atomic_write(path) as file:
-            file.write(text.getvalue().encode())
-    except OSError as error:
-        raise not_written(path, error) from None
-
-
-def _tell(
-    mechanism: Laplace, spent: Sequence[Promise], left_out: Sequence[str], output: Path
-) -> None:
-    """What was done, what it promises, and that it soon promises nothing."""
     say(
         f"noise of scale {mechanism.scale:.4g} on every number of each embedding, which was "
         f"clipped to an L1 norm of {mechanism.clip:g}: epsilon {mechanism.epsilon:g} a frame"
     )
     if left_out:
-        say(f"left out, since nothing is promised for them: {', '.join(left_out)}")
-    most = max(spent, key=lambda each: each.spent.trials)
-    bounds = most.spent
-    beats = bounds.advanced_nats < bounds.basic_nats
-    say(
-        f"all {plural(bounds.trials, 'frame')} of {most.speaker} ({most.seconds:.0f} s of speech) "
-        f"together: epsilon {bounds.basic_nats:.4g} by basic composition, "
-        f"{bounds.optimal_nats:.4g} by optimal (delta {most.delta:g}); advanced "
-        + (f"{bounds.advanced_nats:.4g}" if beats else "is no better than basic")
-    )
-    empty = sum(each.empty for each in spent)
-    limit = plural(empty_after(mechanism.epsilon), "frame")
-    if empty:
-        say(
-            f"the promise is empty for {empty} of {plural(len(spent), 'speaker')}: from {limit} on "
-            f"it allows {EVERYBODY_BITS:.0f} bits of evidence, which tell one from all others alive"
-        )
-    else:
-        say(f"no attacker has more than {most.most_bits:.3g} bits of evidence; from {limit} on the "
-            f"promise would be empty ({EVERYBODY_BITS:.0f} bits)")  # fmt: skip
-    say(
-        f"{output / ACCOUNT} has it for each speaker; when there is speech is not protected, and "
-        "one more release of the same speech spends as much again"
-    )
+        say(f"left out, since nothing is promised for them: {', '.join(sorted(left_out))}")
+    tell_account(output, mechanism, spent, "frame")
+    return INCOMPLETE if problems else 0

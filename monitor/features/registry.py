@@ -77,6 +77,7 @@ FEATURES: dict[str, Registered] = {
     "phones": Registered(partial(_class_of, "phones", "Phones")),
     "voice": Registered(partial(_class_of, "voice", "Voice")),
     "identity": Registered(partial(_class_of, "identity", "Identity")),
+    "tokens": Registered(partial(_class_of, "tokens", "Tokens"), usual=False),
     "f0_robust": Registered(partial(_class_of, "f0_robust", "RobustF0"), usual=False),
     "style": Registered(
         partial(_class_of, "style", "Style"),

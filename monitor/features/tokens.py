@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from monitor.features.codes import Codes
 from monitor.kinds import HISTOGRAM, FeatureSpec
-from monitor.networks.usc import UscNetwork
+from monitor.networks.usc import UscNetwork, shipped
 from monitor.networks.usc_encoder import BLOCK
 from monitor.networks.usc_tokens import TokenStream
 
@@ -25,23 +25,27 @@ class Tokens(Codes):
     counted, so that it says least of what the order of tokens tells.
 
     Args:
-        network: the codec.
+        network: another one than the package's own.
         epsilon: of Laplace noise on each token, nats (`monitor.networks.usc_tokens`); None for no
             noise.
         whose: what the noise is drawn by: a secret seed, and the recording.
 
     Attributes:
         spec: with the mark of the weights: tokens of two networks have nothing in common.
+
+    Raises:
+        StoreError: the weights in the package are damaged.
     """
 
     follow = None  # how its margins vary was not measured
 
     def __init__(
         self,
-        network: UscNetwork,
+        network: UscNetwork | None = None,
         epsilon: float | None = None,
         whose: tuple[object, ...] = (),
     ) -> None:
+        network = shipped() if network is None else network
         spec = FeatureSpec(
             "tokens", HISTOGRAM, network.books.size, network.frame_seconds, RATE, network.sha256
         )

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from monitor.protectors.recording import protect
     from monitor.protectors.registry import make, register
     from monitor.protectors.unchanged import Unchanged
+    from monitor.protectors.usc import Usc
     from monitor.protectors.utterance import Utterance
     from monitor.protectors.vocoder import Vocoder
 
@@ -23,6 +24,7 @@ __all__ = [
     "Noise",
     "Program",
     "Unchanged",
+    "Usc",
     "Utterance",
     "Vocoder",
     "make",
@@ -36,6 +38,7 @@ _HOMES = {
     "Noise": "noise",
     "Program": "program",
     "Unchanged": "unchanged",
+    "Usc": "usc",
     "Utterance": "utterance",
     "Vocoder": "vocoder",
     "make": "registry",

@@ -59,6 +59,8 @@ def make(method: str, utterance: Utterance) -> Protector:
         raise UsageError(
             "laplace is for embeddings, not for audio: monitor protect FRAMES --method laplace:15"
         )
+    if name == "tokens":
+        raise UsageError("tokens are no audio: monitor protect VOICES -o FRAMES --method tokens:15")
     if name not in PROTECTORS:
         known = ", ".join(repr(each) for each in PROTECTORS if each != "command")
         raise UsageError(
@@ -128,6 +130,14 @@ def _whisper(setting: str, utterance: Utterance) -> Protector:
     return Vocoder(None, 1.0, utterance)
 
 
+def _usc(setting: str, utterance: Utterance) -> Protector:
+    from monitor.networks.usc import shipped
+    from monitor.protectors.usc import Usc
+
+    epsilon = _number(setting, "usc:15 (epsilon of a token) or usc (no noise)") if setting else None
+    return Usc(epsilon, utterance, shipped())
+
+
 def _command(setting: str, utterance: Utterance) -> Protector:
     from monitor.protectors.program import Program
 
@@ -162,4 +172,5 @@ register("formant", partial(_voice, name="formant"))
 register("voice", _voice)
 register("whisper", _whisper)
 register("noise", _noise)
+register("usc", _usc)
 register("command", _command)

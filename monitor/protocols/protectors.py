@@ -21,6 +21,9 @@ class Protector(Protocol):
         latency_samples: by how many samples what came out may lag behind what went in, at most;
             None where nothing comes out before ``flush``.
 
+    One that promises an epsilon for each window of what it lets through says so by an attribute
+    ``declares``, a `monitor.protectors.declared.Declared`: runs compose it.
+
     Raises:
         monitor.errors.UsageError: from ``process``, where a sample is no number.
 

@@ -8,17 +8,22 @@ from typing import Any
 
 import numpy as np
 import pytest
+import soundfile
 
 from monitor import Monitor, Population
+from monitor.networks.usc import shipped
+from monitor.protectors import Usc, Utterance
 from monitor.protectors.laplace import Laplace
 from monitor.protectors.promise import promises
-from monitor.run import Run
+from monitor.protocols import Source
+from monitor.run import Protection, Run
 from monitor.sinks.run_buffer import RunBuffer
-from monitor.sources import FramesFile
+from monitor.sources import AudioQueue, Chain, File, FramesFile
 from monitor.sources.frames import write_frames
 from monitor.tables.flat import columns_of, flat
 from monitor.types import Track
 from tests.run.test_run import VALIDATOR
+from tests.stream.streams import RATE, sounds
 
 SECONDS = 60
 
@@ -39,9 +44,15 @@ def frames(path: Path, noise: str) -> FramesFile:
 
 
 def heard(path: Path, noise: str) -> list[dict[str, Any]]:
+    return told(frames(path, noise), None, "voice")
+
+
+def told(
+    source: Source, protect: Protection | None = None, feature: str = "f0"
+) -> list[dict[str, Any]]:
     kept = RunBuffer()
-    monitor = Monitor(Population.reference(), ["voice"], watch="19")
-    with Run(frames(path, noise), monitor, sinks=[kept]) as run:
+    monitor = Monitor(Population.reference(), [feature], watch="19")
+    with Run(source, monitor, sinks=[kept], protect=protect) as run:
         run.to_end()
     found: list[dict[str, Any]] = json.loads(json.dumps(kept.records))
     for record in found:
@@ -89,3 +100,36 @@ def test_a_table_has_it_where_there_is_any(noisy):
     assert flat(readings[-1])["declared.windows"] == 20
     plain = [{k: v for k, v in r.items() if k != "declared"} for r in readings]
     assert not any(c.name.startswith("declared") for c in columns_of(plain))
+
+
+def test_of_a_protected_voice_every_token_of_every_channel_counts(tmp_path):
+    stereo = np.stack([sounds(4.2), sounds(4.2)[::-1]], axis=1)
+    for name in ("a.wav", "b.wav"):
+        soundfile.write(tmp_path / name, stereo, RATE)
+    source = Chain([File(tmp_path / name) for name in ("a.wav", "b.wav")])
+    found = told(source, Protection("usc:0.01", seed=1))
+    assert found[0]["declared"]["mechanism"] == "usc:0.01"
+    declared = Usc(0.01, Utterance(RATE), shipped()).declares
+    assert declared is not None
+    readings = [record for record in found if record["type"] == "reading"]
+    assert len(readings) == 9
+    for reading in readings:
+        begun = int(reading["seconds"] > 4.2)
+        windows = 2 * (declared.windows(reading["seconds"]) + begun)
+        assert reading["declared"]["windows"] == windows
+        assert windows >= 2 * 25 * reading["seconds"]
+        assert not reading["declared"]["empty"]
+        assert reading["protected"]["attackers"]["ignorant"]
+
+
+def test_a_live_voice_is_heard_through_its_tokens_and_nothing_is_promised_without_noise():
+    for method, promised in (("usc", False), ("usc:15", True)):
+        queue = AudioQueue(RATE)
+        queue.put(sounds(3.0))
+        queue.stop()
+        found = told(queue, Protection(method, seed=1))
+        readings = [record for record in found if record["type"] == "reading"]
+        assert len(readings) == 3
+        assert all(("declared" in reading) == promised for reading in readings)
+        assert ("declared" in found[0]) == promised
+        assert found[0]["protected"]["latency_seconds"] < 1
