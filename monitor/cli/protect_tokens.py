@@ -5,25 +5,17 @@ from __future__ import annotations
 import secrets
 from pathlib import Path
 
-from monitor.cli.progress import progress_over
-from monitor.cli.protect_account import tell_account, write_account
+from monitor.cli.protect_account import tell_account
+from monitor.cli.protect_noisy import Noisy, write_noisy
 from monitor.cli.saying import say
 from monitor.corpus.finding import find
-from monitor.errors import SourceError, StoreError, UsageError
+from monitor.errors import UsageError
 from monitor.features.tokens import Tokens
 from monitor.networks.usc import shipped
 from monitor.protectors.laplace import Laplace
-from monitor.protectors.promise import promises
 from monitor.run.status import INCOMPLETE
-from monitor.sources.frames import write_frames
 from monitor.sources.registry import is_frames
-from monitor.training.frames_folder import (
-    MANIFEST,
-    HearingOptions,
-    hear,
-    orders,
-    write_manifest,
-)
+from monitor.training.frames_folder import HearingOptions, HearingOrder, hear, orders
 
 __all__ = ["protect_tokens"]
 
@@ -63,40 +55,18 @@ def protect_tokens(
     wanted = orders(found, voices, output)
     if any(is_frames(order.source) for order in wanted):
         raise UsageError("tokens are made of recordings, not of frames")
-    if (output / MANIFEST).exists() and not replace:
-        raise StoreError(f"{output} holds frames already; give --replace")
-    write_manifest(output, wanted)
     seed = secrets.randbits(128) if seed is None else seed
-    problems, skipped = list(found.problems), set()
-    counts: dict[str, tuple[int, float]] = {}
-    with progress_over(len(wanted), "protecting") as step:
-        for order in wanted:
-            step(order.source.name, 1)
-            name = order.target.relative_to(output).as_posix()
-            feature = Tokens(network, mechanism.epsilon, (seed, name))
-            spec = feature.spec
-            try:
-                frames = hear(order.source, [feature], HearingOptions((spec.name,)))
-            except SourceError as error:
-                problems.append(str(error))
-                skipped.add(order)
-                continue
-            order.target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            write_frames(
-                order.target, frames.speech, frames.tracks, {spec.name: spec.size},
-                {spec.name: spec.frame_seconds}, networks={spec.name: spec.network},
-                noise=f"tokens:{setting}",
-            )  # fmt: skip  # no hashes: they would say which recording it was
-            count, seconds = counts.get(order.speaker, (0, 0.0))
-            more = len(frames.tracks[spec.name].ticks)
-            counts[order.speaker] = (count + more, seconds + more * spec.frame_seconds)
-    if not counts:
-        raise SourceError("nothing was protected: " + "; ".join(problems[:3]))
-    write_manifest(output, [order for order in wanted if order not in skipped])
-    spent = promises(counts, mechanism.epsilon)
-    write_account(output, mechanism, spent)
-    for problem in problems:
-        say(f"monitor: skipped: {problem}")
+    problems = list(found.problems)
+
+    def noisy(order: HearingOrder, name: str) -> Noisy:
+        feature = Tokens(network, mechanism.epsilon, (seed, name))
+        spec = feature.spec
+        return hear(order.source, [feature], HearingOptions((spec.name,))), {spec.name: spec}
+
+    spent = write_noisy(
+        output, wanted, noisy, mechanism=mechanism, noise=f"tokens:{setting}", replace=replace,
+        problems=problems,
+    )  # fmt: skip
     say(
         f"tokens of 40 ms, with noise of scale {mechanism.scale:.4g} on what each was chosen by, "
         f"clipped to an L1 norm of {mechanism.clip:.4g}: epsilon {mechanism.epsilon:g} a token"
