@@ -43,8 +43,8 @@ def test_an_unknown_name_is_refused_with_a_hint(name, hint):
 
 @pytest.mark.parametrize("name", sorted(FEATURES))
 def test_every_feature_says_itself_how_it_is_followed(name):
-    if takes(name) == "words":
-        assert followed(name) is None  # too few a minute
+    if takes(name) == "words" or name == "tokens":
+        assert followed(name) is None  # too few words a minute; of tokens it was not measured
     else:
         assert isinstance(followed(name), Sensitivity)
 
