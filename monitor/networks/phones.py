@@ -18,6 +18,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from scipy.special import log_softmax
 
 from monitor.errors import StoreError, UsageError
+from monitor.networks.blocks import WholeBlocks
 from monitor.networks.centre import Centre
 from monitor.networks.likeliest import Trigram, likeliest
 from monitor.networks.mel import BANDS, HOP, RATE, WIDTH, log_mel
@@ -195,8 +196,6 @@ class PhoneStream:
     def reset(self) -> None:
         """Forget all that was heard: the next sample is the first."""
         network = self._network
-        self._waiting = np.empty(0, np.float32)
-        self._samples = self._given = 0
         self._centre, self._begun = Centre(network.usual), False
         self._sound, self._bands = Tape(_SOUND, 1, 0), Tape(_STEM - 1, BANDS, 2)
         self._early = Tapes(network.early, 2)
@@ -207,7 +206,8 @@ class PhoneStream:
         middle = 2 * self._middle.late
         self._shortcut = Tape(middle - early, network.early[-1].channels, early)
         self._late = Tapes(network.late, middle)
-        self._unborn = self._late.late
+        silence = np.zeros(BLOCK, np.float32)
+        self._blocks = WholeBlocks(self._heard, silence, 1 + len(PHONES), unborn=self._late.late)
 
     def push(self, samples: FloatArray) -> FloatArray:
         """Hear more.
@@ -224,24 +224,13 @@ class PhoneStream:
         """
         if samples.ndim != 1:
             raise UsageError("a stream of samples has one axis")
-        self._samples += len(samples)
-        waiting = np.concatenate([self._waiting, samples], dtype=np.float32)
-        whole = len(waiting) // BLOCK * BLOCK
-        self._waiting = waiting[whole:].copy()
-        made = [np.empty((0, 1 + len(PHONES)), np.float32)]
-        made += [self._heard(block) for block in waiting[:whole].reshape(-1, BLOCK)]
-        found = np.concatenate(made)
-        first = min(self._unborn, len(found))  # frames of before the first sample
-        self._unborn -= first
-        self._given += len(found) - first
-        return found[first:]
+        return self._blocks.push(samples)
 
     def flush(self) -> FloatArray:
         """The frames that are still due, as if silence followed; then forget all."""
-        due = self._samples // _FRAME - self._given
-        rest = self.push(np.zeros((self._unborn + due + 2 * _ROWS) * _FRAME, np.float32))
+        rest = self._blocks.flush(due=self._blocks.taken // _FRAME)
         self.reset()
-        return rest[:due]
+        return rest
 
     def _heard(self, block: FloatArray) -> FloatArray:
         """A block's worth of frames, as late as they are; rows are frames throughout."""

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from monitor.errors import UsageError
+from monitor.networks.blocks import WholeBlocks
 from monitor.networks.separable import Separable, dense, relu
 from monitor.networks.tape import Tapes
 from monitor.types import AnyArray, FloatArray
@@ -69,12 +70,11 @@ class UscDecoderStream:
     def reset(self) -> None:
         """Forget all that was said: the next latent is the first."""
         decoder = self._decoder
-        self._waiting = np.empty((0, decoder.channels), np.float32)
-        self._latents = self._given = 0
         self._deep = Tapes(decoder.deep, 0)
         self._late = Tapes(decoder.late_blocks, 2 * self._deep.late)
         self._last = Tapes(decoder.last, 2 * self._late.late)
-        self._unborn = decoder.late
+        nothing = np.zeros((_ROWS, decoder.channels), np.float32)
+        self._blocks = WholeBlocks(self._said, nothing, BANDS, unborn=decoder.late)
 
     def push(self, latents: FloatArray) -> FloatArray:
         """Say more.
@@ -91,27 +91,13 @@ class UscDecoderStream:
         """
         if latents.ndim != 2 or latents.shape[1] != self._decoder.channels:
             raise UsageError(f"latents have the shape (k, {self._decoder.channels})")
-        self._latents += len(latents)
-        waiting = np.concatenate([self._waiting, latents], dtype=np.float32)
-        whole = len(waiting) // _ROWS * _ROWS
-        self._waiting = waiting[whole:].copy()
-        made = [np.empty((0, BANDS), np.float32)]
-        made += [
-            self._said(block) for block in waiting[:whole].reshape(-1, _ROWS, waiting.shape[1])
-        ]
-        found = np.concatenate(made)
-        first = min(self._unborn, len(found))
-        self._unborn -= first
-        self._given += len(found) - first
-        return found[first:]
+        return self._blocks.push(latents)
 
     def flush(self) -> FloatArray:
         """The frames that are still due, as if nothing followed; then forget all."""
-        due = _FRAMES * self._latents - self._given
-        more = -(-(self._unborn + due) // _FRAMES) + _ROWS
-        rest = self.push(np.zeros((more, self._decoder.channels), np.float32))
+        rest = self._blocks.flush(due=_FRAMES * self._blocks.taken)
         self.reset()
-        return rest[:due]
+        return rest
 
     def _said(self, x: FloatArray) -> FloatArray:
         """Five latents' worth of frames, as late as they are."""

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
 from monitor.errors import UsageError
+from monitor.networks.blocks import WholeBlocks
 from monitor.networks.centre import Centre
 from monitor.networks.mel import BANDS, FLOOR, HOP, RATE, WIDTH, log_mel
 from monitor.networks.separable import Separable, dense, relu
@@ -82,13 +83,12 @@ class UscEncoderStream:
     def reset(self) -> None:
         """Forget all that was heard: the next sample is the first."""
         encoder = self._encoder
-        self._waiting = np.empty(0, np.float32)
-        self._samples = self._given = 0
         self._centre, self._begun = Centre(encoder.usual), False
         self._sound, self._bands = Tape(_SOUND, 1, 0), Tape(_STEM - 1, 2 * BANDS, 2)
         self._early = Tapes(encoder.early, _STEM_LATE)
         self._middle = Tapes(encoder.middle, self._early.late // 2)
-        self._unborn = encoder.late  # latents of before the first sample
+        silence = np.zeros(BLOCK, np.float32)
+        self._blocks = WholeBlocks(self._heard, silence, encoder.channels, unborn=encoder.late)
 
     def push(self, samples: FloatArray) -> FloatArray:
         """Hear more.
@@ -105,24 +105,13 @@ class UscEncoderStream:
         """
         if samples.ndim != 1:
             raise UsageError("a stream of samples has one axis")
-        self._samples += len(samples)
-        waiting = np.concatenate([self._waiting, samples], dtype=np.float32)
-        whole = len(waiting) // BLOCK * BLOCK
-        self._waiting = waiting[whole:].copy()
-        made = [np.empty((0, self._encoder.channels), np.float32)]
-        made += [self._heard(block) for block in waiting[:whole].reshape(-1, BLOCK)]
-        found = np.concatenate(made)
-        first = min(self._unborn, len(found))
-        self._unborn -= first
-        self._given += len(found) - first
-        return found[first:]
+        return self._blocks.push(samples)
 
     def flush(self) -> FloatArray:
         """The latents that are still due, as if silence followed; then forget all."""
-        due = self._samples // FRAME - self._given
-        rest = self.push(np.zeros((self._unborn + due) * FRAME + 2 * BLOCK, np.float32))
+        rest = self._blocks.flush(due=self._blocks.taken // FRAME)
         self.reset()
-        return rest[:due]
+        return rest
 
     def _heard(self, block: FloatArray) -> FloatArray:
         """A block's worth of latents, as late as they are; rows are frames throughout."""
