@@ -34,7 +34,8 @@ __all__ = ["load_losses", "train"]
 
 _HIGHEST_RATE, _LOWEST_RATE = 2e-3, 1e-5
 _DECAY = 1e-3
-_REVERSAL = 0.8
+REVERSAL = 0.8
+"""Of the guesser's gradient, turned round, beside the other losses."""
 _RISE = 0.15  # share of a training in which the reversal comes to its weight
 _REVIVED = 50  # steps from one look for unused codes to the next
 _STILL = 0.7  # share of a training after which codes stay where they are
@@ -51,6 +52,9 @@ def main() -> None:
     parser.add_argument(
         "--without", action="append", default=[], choices=PARTS, help="leave a part out"
     )
+    parser.add_argument(
+        "--reversal", type=float, default=REVERSAL, help=f"its weight (default {REVERSAL})"
+    )
     parser.add_argument("--begin", type=Path, help="a training to begin with the weights of")
     parser.add_argument(
         "--decoder", action="store_true", help="train the decoder alone, on the codes as they are"
@@ -65,6 +69,7 @@ def main() -> None:
         batch=given.batch,
         seed=given.seed,
         without=given.without,
+        reversal=given.reversal,
         begin=given.begin,
         half=given.bfloat16,
         decoder=given.decoder,
@@ -79,6 +84,7 @@ def train(
     batch: int = 24,
     seed: int = 1,
     without: Collection[str] = (),
+    reversal: float = REVERSAL,
     begin: Path | None = None,
     half: bool = False,
     decoder: bool = False,
@@ -93,6 +99,7 @@ def train(
         batch: stretches of 4 s a step.
         seed: of the weights and of every batch.
         without: parts of the method to leave out, of `PARTS`.
+        reversal: how much of the guesser's gradient comes to the codec, turned round.
         begin: the folder of another training, whose weights are the first of this.
         half: compute products in bfloat16.
         decoder: train it alone, on the codes as they are, as USC's last decoder was (section 3.1).
@@ -121,7 +128,7 @@ def train(
         weight_decay=_DECAY,
     )
     setting = {"seed": seed, "batch": batch, "without": sorted(without), "begun": begin is not None}
-    setting |= {"decoder": True} if decoder else {}
+    setting |= {"decoder": True} if decoder else {"reversal": reversal}
     step, spent = 0, 0.0
     if (before_stop := kept(out, setting)) is not None:
         parts.load_state_dict(before_stop["parts"])
@@ -137,14 +144,14 @@ def train(
             group["lr"] = rate(done, _HIGHEST_RATE, _LOWEST_RATE)
         torch.manual_seed((seed << 32) + step)  # what is drawn, whatever came before
         risen = 1.0 if begin is not None else min(1.0, done / _RISE)
-        reversal = 0.0 if "reversal" in without else _REVERSAL * risen
+        turned = 0.0 if "reversal" in without else reversal * risen
         drawn = batches.at(step, batch)
         if decoder:
             loss, parts_of = losses.decoding(drawn, half)
         else:
             if step % _REVIVED == 0 and done < _STILL:
                 _revive(losses.codec, drawn.bands, drawn.centred)
-            loss, parts_of = losses(drawn, reversal, half)
+            loss, parts_of = losses(drawn, turned, half)
         optimizer.zero_grad(set_to_none=True)
         loss.backward()
         torch.nn.utils.clip_grad_norm_(parts.parameters(), 5.0)
