@@ -2,7 +2,7 @@
 
     export MONITOR_ECAPA=DIR OPENBLAS_NUM_THREADS=1
     python -m benchmarks.usc_privacy ../shared/speech/dev-clean CACHE
-        [--systems recordings,opus,mcadams:0.8,mcadams:random] [--each 12] [--tests 100] [--jobs 1]
+        [--systems recordings,vocoder,codec:6,usc,usc:15,opus,...] [--each 12] [--tests 100]
 
 Of every reader some utterances are references and others, of another chapter where there are two,
 queries. Prints for each system: the cosine of ECAPA's embeddings of the same utterance before and
@@ -34,7 +34,7 @@ from monitor.atomic import atomic_write
 from monitor.cli.progress import progress_over
 from monitor.result_cache import ResultCache
 
-SYSTEMS = "recordings,opus,mcadams:0.8,mcadams:random"
+SYSTEMS = "recordings,vocoder,codec:6,usc,usc:50,usc:15,usc:5,opus,mcadams:0.8,mcadams:random"
 
 
 def main() -> None:
@@ -60,7 +60,7 @@ def main() -> None:
         rows[system] = figures(clear, clear if system == RECORDINGS else heard(system), asked.tests)
         with atomic_write(asked.cache / "results.json") as file:
             file.write(orjson.dumps(rows, option=orjson.OPT_INDENT_2))
-    for table in (kept_table(rows), rank_table(rows, "one"), rank_table(rows, "all")):
+    for table in (kept_table(rows), rank_table(rows)):
         print(f"\n{table}")
 
 

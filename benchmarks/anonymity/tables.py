@@ -15,13 +15,17 @@ _KEPT = {
     "pitch_rank_correlation": ("pitch, Spearman", 2),
     "pitch_correlation": ("pitch, Pearson", 2),
 }
+_FIRST = "anonymity.share_rank_at_most_1"
 _RANKS = {
-    "anonymity.mean_rank_p50": "rank p50",
-    "anonymity.mean_rank_p1": "rank p1",
-    "anonymity.share_rank_at_most_1": "P(rank ≤ 1)",
-    "anonymity.share_rank_at_most_5": "P(rank ≤ 5)",
-    BITS: "MeanD, bits",
+    "rank p50": ("one", "anonymity.mean_rank_p50"),
+    "rank p1": ("one", "anonymity.mean_rank_p1"),
+    "P(rank ≤ 1)": ("one", _FIRST),
+    "P(rank ≤ 5)": ("one", "anonymity.share_rank_at_most_5"),
+    "MeanD, bits": ("one", BITS),
+    "P(rank ≤ 1), all enrolled": ("all", _FIRST),
+    "MeanD, all enrolled": ("all", BITS),
 }
+"""Columns: of one reference drawn for each test, or of all of them; and which figure."""
 
 
 def kept_table(rows: Mapping[str, Mapping[str, Any]]) -> str:
@@ -33,26 +37,26 @@ def kept_table(rows: Mapping[str, Mapping[str, Any]]) -> str:
     return "\n".join(lines)
 
 
-def rank_table(rows: Mapping[str, Mapping[str, Any]], enrolled: str) -> str:
-    """Ranks by system and roles.
-
-    Args:
-        rows: figures by system.
-        enrolled: ``"one"`` utterance of everybody, drawn for each test, or ``"all"``.
-    """
-    lines = _head("system", "in USC's words", "queries, references", *_RANKS.values())
+def rank_table(rows: Mapping[str, Mapping[str, Any]]) -> str:
+    """Ranks by system and roles: of one reference of everybody drawn for each test, and of all."""
+    lines = _head("system", "queries, references", *_RANKS)
     for system, row in rows.items():
         for name in ROLES:
             if name in row:
-                ranks = row[name][enrolled]
-                roles = ranks["roles"].replace(" queries against ", ", ")
-                figures = [limited(ranks[key], 2) if key in ranks else "" for key in _RANKS]
-                lines.append(_line(system, name, roles.removesuffix(" references"), *figures))
-    first = next(iter(rows.values()))
-    ranks = next(first[name] for name in ROLES if name in first)[enrolled]
-    floors = [f"{ranks[key]['floor'] or 0:.2f}" if key in ranks else "" for key in _RANKS]
-    lines.append(_line("nothing known", "", "", *floors))
-    return "\n".join([*lines, "", f"N = {ranks['N']}, {ranks['tests']} tests of each row."])
+                both = row[name]
+                roles = both["one"]["roles"].replace(" queries against ", ", ")
+                figures = [
+                    limited(both[how][key], 2) if key in both[how] else ""
+                    for how, key in _RANKS.values()
+                ]
+                lines.append(_line(system, roles.removesuffix(" references"), *figures))
+    both = next(iter(rows.values()))["linkability"]
+    floors = [
+        f"{both[how][key]['floor'] or 0:.2f}" if key in both[how] else ""
+        for how, key in _RANKS.values()
+    ]
+    tests = f"N = {both['one']['N']}, {both['one']['tests']} tests; {both['all']['tests']} of all"
+    return "\n".join([*lines, _line("nothing known", "", *floors), "", tests])
 
 
 def limited(figure: Mapping[str, Any], digits: int) -> str:
