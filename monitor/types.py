@@ -46,6 +46,7 @@ GAP_REASONS: Mapping[str, str] = {
     "overflow": "live: the sound system lost it",
     "dropped": "live: nobody took it in time",
     "device lost": "live: the input was gone",
+    "words ended": "live: the recogniser whose words are heard has ended; no audio is lost",
     "thinned": "live: one feature left it out, see `detail`, since the machine could not keep up",
 }
 """Why the package's own parts miss audio: the `Gap.reason`, and what it means."""

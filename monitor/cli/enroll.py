@@ -127,7 +127,7 @@ def command(
     from monitor.corpus.finding import find
     from monitor.corpus.folders import BY_FOLDER
     from monitor.errors import StoreError, UnnamedSpeakerError, UsageError
-    from monitor.features.registry import superseded
+    from monitor.features.registry import caveats, superseded
     from monitor.population.population import Population
     from monitor.run.status import INCOMPLETE
     from monitor.safe_text import is_name
@@ -198,7 +198,7 @@ def command(
                 jobs=processes(jobs, files),
                 told=told.append,
             )
-        say_of_transcripts(told)
+        say_of_transcripts([*caveats(made.population.features), *told])
         kept = made.population.features if all(map(is_frames, files)) else ()
         say_unused_words(made.population.features, kept, transcribing.transcript)
     with alone(output) as locked:

@@ -93,7 +93,7 @@ def command(
     from monitor.corpus.finding import find
     from monitor.corpus.tables import said_of_speakers
     from monitor.errors import MonitorError, SourceError, UsageError
-    from monitor.features.registry import defaults
+    from monitor.features.registry import caveats, defaults
     from monitor.phrases import plural
     from monitor.run.status import INCOMPLETE
     from monitor.training.frames_folder import HearingOptions, keep, orders, write_manifest
@@ -136,7 +136,7 @@ def command(
     write_manifest(output, [order for order in listed if order not in skipped], said)
     for problem in problems:
         say(f"monitor: skipped: {problem}")
-    say_of_transcripts(told)
+    say_of_transcripts([*caveats(manner.features), *told])
     took, total = time.monotonic() - began, sum(heard)
     there = len(wanted) - len(skipped) - sum(map(bool, heard))
     say(

@@ -38,7 +38,7 @@ from monitor.plots.run_events import (
 from monitor.plots.series import RunColumns, curve_points, run_of, short_name
 from monitor.plots.words import caption, heading, in_bits, one_in_words, summary
 from monitor.protected_words import attacker_of, fewer_in_words
-from monitor.types import BoolArray, FloatArray
+from monitor.types import BoolArray, FloatArray, IntArray
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -232,7 +232,8 @@ def _each_feature(
                 keep = part.start + curve_points(x[part], y[part])
                 axes.plot(x[keep], y[keep], color=LIGHT_BLUE, linewidth=1.3, linestyle=dashes)
             last = float(y[known[-1]])
-            labels.append((last, f"{short_name(name)} alone: {in_bits(last)}", LIGHT_BLUE))
+            alone_words = f"{short_name(name)} alone{_until(x, known)}: {in_bits(last)}"
+            labels.append((last, alone_words, LIGHT_BLUE))
     return labels
 
 
@@ -254,7 +255,9 @@ def _protected(
     at_least = run.main != "bits" and (run.last.get("protected") or {}).get("at_least")
     bits = f"{'at least ' if at_least else ''}{in_bits(round(last, 1))}"
     apart, who = fewer_in_words(run.last, run.main), attacker_of(run.last, run.main)
-    said = [f"through {run.protected}: {bits}", apart, f"to {who}" if who else ""]
+    until = _until(x, known)
+    apart = "" if until else apart  # of the last reading
+    said = [f"through {run.protected}{until}: {bits}", apart, f"to {who}" if who else ""]
     label = textwrap.fill(", ".join(filter(None, said)), LABEL_COLUMNS)
     return [(last, label, ORANGE)]
 
@@ -282,7 +285,12 @@ def _curves(
             axes.plot(x[keep], y[keep], color=colour, linewidth=thick, marker=marker)
         last = float(y[known[-1]])
         if name == "bits" and run.main != "bits":
-            labels.append((last, f"among the {run.speakers} enrolled:\n{in_bits(last)}", colour))
+            among = f"among the {run.speakers} enrolled{_until(x, known)}"
+            labels.append((last, f"{among}:\n{in_bits(last)}", colour))
+        elif name == run.main and (until := _until(x, known)):
+            what = "evidence" if name != "bits" else "bits"
+            text = f"{what}{until}: {in_bits(round(last, 2))}; {_why_no_more(run)}"
+            labels.append((last, textwrap.fill(text, LABEL_COLUMNS), colour))
         elif name == run.main:
             peak = int(known[np.argmax(y[known])])
             peak = int(known[-1]) if y[peak] == last else peak  # evidence is cut to one figure
@@ -297,11 +305,26 @@ def _curves(
             else:
                 peaked = ", its peak" if name == "bits" else ""
             means = one_in_words(run, last) if name == "bits" else left_of(run.last)
-            said = "" if run.doubt else f"\n= {means}"
+            said = f"\n= {means}" if means and not run.doubt else ""
             labels.append((last, f"{now}{said}{peaked}", colour))
         else:
             labels.append((last, "expected bits: an average\nvoice of this length", colour))
     return labels
+
+
+def _until(x: FloatArray, known: IntArray) -> str:
+    """When a figure ended, where it did before the run; else empty."""
+    return "" if known[-1] == x.size - 1 else f" until {format_seconds(float(x[known[-1]]))}"
+
+
+def _why_no_more(run: RunColumns) -> str:
+    """Why the figure shown first has ended."""
+    if run.withheld:
+        return f"withheld since: {short_name(run.withheld, 60)}"
+    features: Mapping[str, Mapping[str, Any]] = run.last.get("features") or {}
+    heard = [name for name, each in features.items() if each.get("usable")]
+    of = f" of {short_name('+'.join(heard))}" if heard else ""
+    return f"none since, as no law tells it{of}"
 
 
 def _label_ends(axes: Axes, labels: list[tuple[float, str, str]], begin: float) -> None:

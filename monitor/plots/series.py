@@ -119,7 +119,11 @@ def run_of(records: Sequence[Mapping[str, Any]]) -> RunColumns:
         plateau=None if plateau is None else float(plateau),
         watch=None if watch is None else short_name(watch),
         alerts=[r for r in records if r.get("type") == "alert" and r.get("level") != "warning"],
-        gaps=[(r["seconds"], r.get("lost_seconds")) for r in records if r.get("type") == "gap"],
+        gaps=[
+            (r["seconds"], r.get("lost_seconds"))
+            for r in records
+            if r.get("type") == "gap" and r.get("reason") != "words ended"  # no audio is lost
+        ],
         changes=changes,
         fresh=fresh,
         doubtful=np.array(["change" in reading for reading in readings], bool),

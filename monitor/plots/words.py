@@ -60,7 +60,7 @@ def summary(run: RunColumns) -> str:
     elif match := best_match(run.last, run.speakers):
         parts = [short_name(match, 100)]
     if known.size:
-        among = f"among the {run.speakers} enrolled " if told else ""
+        among = f"among the {run.speakers} enrolled " if told or run.main != "bits" else ""
         parts.append(f"{among}{in_bits(float(known[-1]))} of at most {run.ceiling:.2f}")
         peak = int(np.nanargmax(np.where(speech > 0, bits, np.nan)))
         whose = " of an earlier voice" if run.fresh and peak < run.fresh[-1] else ""

@@ -112,7 +112,7 @@ class LiveView(TerminalSink):
                 curve.add(seconds, guides[name], fresh=fresh)
 
     def _gap(self, record: Mapping[str, Any]) -> None:
-        if record.get("reason") != "thinned":
+        if record.get("reason") not in ("thinned", "words ended"):
             super()._gap(record)
             return
         self._gaps += 1
@@ -164,6 +164,7 @@ class LiveView(TerminalSink):
         )
         if enrolled := enrolment(self.reading):
             below.append(Text(f" enrolled at all? {clean(enrolled, 60)}", "dim"))
+        below += self._caveat_lines()
         if self._others:
             below.append(Text(f" {self._others}", "yellow"))
         above = [

@@ -7,7 +7,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from monitor.declared_words import composed_in_words, promise_now
-from monitor.phrases import another_voice, clock_time, enrolment, plural, voice_since
+from monitor.phrases import STYLE_CAVEAT, another_voice, clock_time, enrolment, plural, voice_since
 from monitor.protected_words import attacker_of, bought_cells, fewer_in_words, protected_figure
 from monitor.sinks.in_words import (
     also_narrowed_down,
@@ -61,6 +61,8 @@ def print_summary(records: Sequence[Mapping[str, Any]]) -> None:
         )
     if last["assumes_enrolled"]:
         console.print("This confidence assumes that the speaker is enrolled: it may be misplaced.")
+    if "style" in last["features"]:
+        console.print(f"{STYLE_CAVEAT[:1].upper()}{STYLE_CAVEAT[1:]}.")
     if last["beyond_grid"]:
         console.print("More speech than was learnt from: figures as for the longest length.")
 

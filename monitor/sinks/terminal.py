@@ -189,7 +189,7 @@ class LiveCurve(TerminalSink):
         from rich.text import Text
 
         width, height = self.console.size
-        top = _top_rows(self.reading, self.watch, max(20, width - 2))
+        top = _top_rows(self.reading, self.watch, max(20, width - 2)) + self._caveat_lines()
         crowd = self._crowd_lines(width)
         # The cursor rests on a line of its own; banner, first figure, axis, legend and two blank
         # lines are 7.

@@ -245,6 +245,15 @@ class TerminalSink:
             lines.append(Text(f" {bought}"))
         return lines
 
+    def _caveat_lines(self) -> list[Text]:
+        """Whose style is heard, where any is, in as few words as fit."""
+        from rich.text import Text
+
+        heard = "style" in (self.reading.get("features") or {})
+        return (
+            [Text(" of read text style tells the author, not the reader", "dim")] if heard else []
+        )
+
     def _promise_lines(self) -> list[Text]:
         """What is promised of all that was heard so far, whoever attacks."""
         from rich.text import Text

@@ -44,7 +44,8 @@ class Beside(Managed):
 
     Raises:
         UsageError: there is nothing to lie beside it, or it brings the same itself.
-        SourceError: the file of frames cannot be read.
+        SourceError: the file of frames cannot be read; or a transcript lies after the end of the
+            recording.
 
     Example:
         >>> import io

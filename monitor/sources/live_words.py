@@ -9,6 +9,7 @@ import numpy as np
 
 from monitor.brings import Brings
 from monitor.managed import Managed
+from monitor.phrases import clock_time
 from monitor.protocols import LiveSource
 from monitor.sources.transcript_note import TranscriptNote
 from monitor.transcripts.live import WordPipe
@@ -16,13 +17,16 @@ from monitor.types import TICKS_PER_SECOND, Block, Frames, Gap, Tracks, Words
 
 __all__ = ["LiveWords"]
 
+_ENDED_TICKS = TICKS_PER_SECOND  # by which the audio goes on: not both were stopped at once
+
 
 class LiveWords(Managed):
     """Gives words as they come, each before the audio in which it counts; nobody waits for them.
 
     Times of words are those of the audio that was heard, from the first sample on: what a device
     that was gone did not hear is left out of them. A word that comes late counts from when it
-    comes; one that comes when the audio is over counts at its end.
+    comes; one that comes when the audio is over counts at its end. Where the words end, and the
+    audio goes on for a second, the stream has a gap ``"words ended"``, once.
 
     Args:
         source: a live source of audio.
@@ -91,6 +95,8 @@ class LiveWords(Managed):
     def __iter__(self) -> Iterator[Block | Frames | Gap | Words | Tracks]:
         self._ticks = self._first = self._recording = 0
         samples = 0
+        ended: int | None = None  # when the last word had come
+        told = False
         for item in self._source:
             if isinstance(item, Block):
                 if item.recording != self._recording:
@@ -98,6 +104,13 @@ class LiveWords(Managed):
                 samples += len(item.samples)
                 self._ticks = self._first + -(-samples * TICKS_PER_SECOND // item.rate)
                 yield from self._words()
+                if ended is None and self._pipe.over:
+                    ended = self._ticks
+                if ended is not None and not told and self._ticks - ended >= _ENDED_TICKS:
+                    told = True
+                    since = clock_time(ended / TICKS_PER_SECOND)
+                    line = f"no more words come: style stands still from {since}"
+                    yield Gap("words ended", None, self._recording, line)
             yield item
         yield from self._words()
         self._pipe.tell_lost()

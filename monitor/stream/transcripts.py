@@ -68,7 +68,8 @@ def coverage_notices(
         if each.coverage is not None:
             yield each.coverage.sentence(name)
         else:
-            why = "nobody speaks in its recording" if each.words else "no words came"
+            none = "no words came: the average and the plateau are still those of voices with words"
+            why = "nobody speaks in its recording" if each.words else none
             yield f"{name}: {why}"
 
 

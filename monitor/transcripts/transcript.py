@@ -13,6 +13,7 @@ from monitor.types import TICKS_PER_SECOND, Words
 
 __all__ = ["SaidWord", "Transcript"]
 
+_MANY = 0.1  # of the words
 _SLACK = 1e-6  # ticks: 0.07 s x 100 is a little more than 7
 
 
@@ -92,15 +93,29 @@ class Transcript:
     def beyond(self, seconds: float) -> str:
         """What lies after the end of a recording of that length, in a line; empty for nothing.
 
+        Raises:
+            SourceError: all of it does: it is of another recording.
+
         Example:
             >>> said = SaidWord("so", 9.0, 9.2, 9.2), SaidWord("no", 70.0, 71.0, 71.0)
             >>> talk = Transcript("talk.vtt", said)
-            >>> talk.beyond(60.0), talk.beyond(80.0)
-            ('talk.vtt: 1 of 2 words lie after the end of the recording (60 s)', '')
+            >>> print(talk.beyond(60.0))
+            talk.vtt: 1 of 2 words lie after the end of the recording (60 s): is it of another
+            recording?
+            >>> talk.beyond(80.0)
+            ''
         """
         late = sum(word.begin >= seconds for word in self.said)
         what = f"{late} of {len(self.said)} words lie after the end of the recording"
-        return f"{self.label}: {what} ({seconds:.4g} s)" if late else ""
+        if not late:
+            return ""
+        if late == len(self.said):
+            raise SourceError(
+                f"{self.label}: all of its {late} words lie after the end of the recording "
+                f"({seconds:.4g} s); it is of another one, or its times are of another clock"
+            )
+        asked = ": is it of another recording?" if late > _MANY * len(self.said) else ""
+        return f"{self.label}: {what} ({seconds:.4g} s){asked}"
 
     def words(self) -> Words:
         """The words on the clock of the program, in the order in which they were known."""

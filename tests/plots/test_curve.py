@@ -204,6 +204,24 @@ def test_the_curve_of_evidence_goes_on_above_the_ceiling(tmp_path: Path) -> None
     assert "about 50 people or fewer" in path.read_text()
 
 
+@pytest.mark.parametrize("why", [{}, {"withheld": "too few people"}])
+def test_a_figure_that_has_ended_is_not_that_of_now(why: dict[str, Any], tmp_path: Path) -> None:
+    path = tmp_path / "run.svg"
+    features = {"f0": {"usable": 9.0}, "style": {"usable": 0.0}}
+    later = [reading(t, 1.0, features=features, **why) for t in range(4, 41)]
+    plot_run([start(watch="4088"), *(told(t, t) for t in range(1, 4)), *later], path)
+    text = path.read_text()
+    for words in ("evidence until 2.4 s: 3 bits;", "among the 50 enrolled 1 bit of"):
+        assert words in text, words
+    assert ("too few people" if why else "none since, as no law tells") in text
+    assert "this voice now" not in text
+    assert text.count("<!-- peak") == 0
+    plot_run([start(watch="4088"), reading(1.0, 2.0), reading(2.0, None, withheld="no law")], path)
+    text = path.read_text()
+    assert "bits until 0.8 s: 2 bits;" in text
+    assert "this voice now" not in text
+
+
 def test_one_voice_among_crowds_of_several_sizes(tmp_path: Path) -> None:
     path = tmp_path / "crowds.svg"
     plot_crowds(evidence_run(), path, [50, 10**4, 10**6])

@@ -12,6 +12,7 @@ from rich.console import Console
 from monitor.protectors.declared import Declared
 from monitor.protocols import Sink
 from monitor.records.declared import declared_record
+from monitor.sinks.live import LiveView
 from monitor.sinks.summary import print_summary
 from monitor.sinks.terminal import LiveCurve, ReplayProgress
 from monitor.sinks.terminal_sink import TerminalSink
@@ -337,6 +338,25 @@ def test_the_line_breaks_where_the_evidence_begins_afresh() -> None:
     assert set(broken[1]) == set(broken[2]) == {" "}
     assert broken[0].strip()
     assert broken[3].strip()
+
+
+@pytest.mark.parametrize("names", [("f0",), ("f0", "style")])
+def test_whose_style_is_heard_is_said_in_the_view_and_after_it(
+    names: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    limits = {f"{of}_{end}": 2.0 for of in ("bits", "expected_bits") for end in ("low", "high")}
+    rest = {"expected_bits": 2.0, "assumes_enrolled": False, "beyond_grid": False}
+    features = {name: {"usable": 9.0, "rank": 2.0} for name in names}
+    last = reading(99.0, **limits, **rest, features=features)
+    print_summary([START, last])
+    said = " ".join(capsys.readouterr().out.split())
+    assert ("that is its author, not the reader." in said) == ("style" in names)
+    screen = Screen(True)
+    for sink in (LiveCurve(None, screen.console), LiveView(screen.console)):
+        sink.write(last)
+        seen = "\n".join(rendered(sink))
+        sink.close()
+        assert ("tells the author, not the reader" in seen) == ("style" in names)
 
 
 def test_the_summary_names_nobody_after_another_voice(capsys: pytest.CaptureFixture[str]) -> None:

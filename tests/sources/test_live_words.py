@@ -15,7 +15,7 @@ from monitor.sources import AudioQueue
 from monitor.sources.live_words import LiveWords
 from monitor.stream.beside import check_words
 from monitor.transcripts.live import WordPipe
-from monitor.types import Block, Words
+from monitor.types import Block, Gap, Words
 from tests.contracts import RATE, voice
 from tests.stream.test_beside import Style, population
 
@@ -172,3 +172,25 @@ def test_words_of_sound_that_waits_are_not_ahead_of_it():
         queue.stop()
         (words,) = heard(source)
     assert (words.texts, pipe.ahead) == (("so",), 0)
+
+
+@pytest.mark.parametrize("lines", [[line("a", 0.1, 0.3)], []])
+def test_a_recogniser_that_ends_before_the_voice_is_noticed_once(lines):
+    pipe, queue = WordPipe(lines), AudioQueue(RATE)
+    with LiveWords(queue, pipe) as source:
+        pipe.wait()
+        for _ in range(5):
+            queue.put(voice(1.0))
+        queue.stop()
+        (gap,) = [item for item in source if isinstance(item, Gap)]
+    assert (gap.reason, gap.lost_seconds) == ("words ended", None)
+    assert gap.detail == "no more words come: style stands still from 0:01"
+
+
+def test_words_and_voice_that_end_together_are_no_loss():
+    pipe, queue = WordPipe([line("a", 0.1, 0.3)]), AudioQueue(RATE)
+    with LiveWords(queue, pipe) as source:
+        pipe.wait()
+        queue.put(voice(1.0))
+        queue.stop()
+        assert not [item for item in source if isinstance(item, Gap)]

@@ -63,7 +63,10 @@ def test_each_recording_is_told_by_itself_and_one_without_words_too():
     begun = [{"transcript": "a.vtt"}, {"transcript": "b.vtt"}]
     lines = list(coverage_notices(made, ["a", "b", "c"], begun))
     assert lines[0].startswith("a.vtt: ")
-    assert lines[1:] == ["b.vtt: no words came", "c: nobody speaks in its recording"]
+    assert lines[1:] == [
+        "b.vtt: no words came: the average and the plateau are still those of voices with words",
+        "c: nobody speaks in its recording",
+    ]
 
 
 def test_only_the_last_hours_are_kept(monkeypatch):

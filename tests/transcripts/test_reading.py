@@ -163,8 +163,13 @@ def test_words_from_standard_input_are_json_lines():
 
 def test_what_lies_beyond_the_recording_is_told():
     talk = read_table("a.tsv", "0.0\t1.0\tso\n59.9\t60.5\tit\n61.0\t62.0\tgoes on\n")
-    assert talk.beyond(60.0) == "a.tsv: 2 of 4 words lie after the end of the recording (60 s)"
+    told = "a.tsv: 2 of 4 words lie after the end of the recording (60 s)"
+    assert talk.beyond(60.0) == f"{told}: is it of another recording?"
     assert talk.beyond(62.0) == ""
+    few = read_table("a.tsv", "0.0\t9.0\t" + "so " * 19 + "\n61.0\t62.0\tit\n")
+    assert few.beyond(60.0).endswith("(60 s)")
+    with pytest.raises(SourceError, match=r"all of its 2 words .* of another one"):
+        read_table("a.tsv", "61.0\t62.0\tgoes on\n").beyond(60.0)
 
 
 def test_a_transcript_of_nobody_has_no_words():

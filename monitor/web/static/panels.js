@@ -366,8 +366,8 @@ const WORDS = {
       ? [e.level === "warning" ? "warn" : "danger", what, `${e.rule} (${fixed(e.value)} bits${beyond(e)})`]
       : ["ok", `${what} over`, e.change ? `${e.rule} (${voiceSince(e.change)})` : e.rule];
   },
-  gap: (e) => (e.reason === "thinned"
-    ? ["warn", "Heard less, to keep up:", e.detail]
+  gap: (e) => (e.reason === "thinned" ? ["warn", "Heard less, to keep up:", e.detail]
+    : e.reason === "words ended" ? ["warn", "Words ended:", e.detail]
     : ["warn", "Audio lost", [e.reason, known(e.lost_seconds) ? length(e.lost_seconds) : ""].filter(Boolean).join(", ")]),
   crossing: (e) => ["", capital(levelInWords(e.field, e.bits)),
     `reached ${e.side === "protected" ? "through the protector " : ""}at ${clock(e.since_seconds)}` +

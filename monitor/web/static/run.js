@@ -63,7 +63,7 @@ export class Run {
   }
 
   takeEvent(record) {
-    const thinned = record.reason === "thinned"; // left out by one feature, not lost
+    const thinned = ["thinned", "words ended"].includes(record.reason); // of one feature, no audio lost
     this.counts[record.type] += record.state === "cleared" || thinned ? 0 : 1;
     this.lostSeconds += record.type === "gap" && !thinned ? record.lost_seconds || 0 : 0;
     if (record.type === "alert") this.stands(record.field, record.threshold);
