@@ -177,6 +177,7 @@ NAMES = {
         "AlertReceiver",
         "AlertRule",
         "AudioDevice",
+        "CodeStream",
         "Embedder",
         "Feature",
         "LiveSource",

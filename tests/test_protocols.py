@@ -15,6 +15,8 @@ from monitor.alerts.actions.command import Command
 from monitor.alerts.actions.courier import Courier
 from monitor.alerts.actions.webhook import Webhook
 from monitor.evaluation import Comparisons
+from monitor.networks.units import UnitStream
+from monitor.networks.usc_tokens import TokenStream
 from monitor.networks.voice import VoiceNetwork
 from monitor.protectors import McAdams, Noise, Program, Unchanged
 from monitor.protocols import (
@@ -22,6 +24,7 @@ from monitor.protocols import (
     AlertReceiver,
     AlertRule,
     AudioDevice,
+    CodeStream,
     Embedder,
     LiveSource,
     Protector,
@@ -46,6 +49,8 @@ FITS: list[tuple[type, type]] = [
     (AlertRule, EarlyWarning),
     (AlertRule, Threshold),
     (AudioDevice, OpenedInput),
+    (CodeStream, TokenStream),
+    (CodeStream, UnitStream),
     (Embedder, VoiceNetwork),
     (LiveSource, AudioQueue),
     (LiveSource, LoadShedding),

@@ -2,33 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Protocol
-
 import numpy as np
 
 from monitor.features.vad import VoiceActivity
 from monitor.kinds import FeatureSpec
+from monitor.protocols import CodeStream
 from monitor.types import TICKS_PER_SECOND, BoolArray, FloatArray, IntArray, Track
 
-__all__ = ["CodeStream", "Codes"]
+__all__ = ["Codes"]
 
 _TICK = 16_000 // TICKS_PER_SECOND
-
-
-class CodeStream(Protocol):
-    """Samples at 16 kHz to codes, one of each frame; any cutting gives the same."""
-
-    def push(self, samples: FloatArray) -> IntArray:
-        """Hear more: the codes of the frames that are known now, and were not before."""
-        ...
-
-    def flush(self) -> IntArray:
-        """The codes that are still due; then `reset`."""
-        ...
-
-    def reset(self) -> None:
-        """Forget all that was heard."""
-        ...
 
 
 class Codes:

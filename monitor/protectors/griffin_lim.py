@@ -43,7 +43,7 @@ def magnitudes(bands: FloatArray) -> FloatArray:
         shape (t, 257), float32: amplitudes of the Fourier transforms of windowed frames.
 
     Example:
-        >>> from monitor.networks.mel import log_mel
+        >>> from monitor.networks.mel import RATE, log_mel
         >>> tone = np.sin(2 * np.pi * 1000 * np.arange(RATE) / RATE)
         >>> magnitudes(log_mel(tone, 80))[50].argmax() * RATE / FFT
         np.float64(1000.0)
@@ -68,12 +68,13 @@ class GriffinLim:
         bands: mel bands of a frame.
 
     Example:
-        >>> from monitor.networks.mel import log_mel
+        >>> from monitor.networks.mel import RATE, log_mel
         >>> tone = np.sin(2 * np.pi * 440 * np.arange(RATE) / RATE) / 2
         >>> stream = GriffinLim(80)
         >>> made = np.concatenate([stream.push(log_mel(tone, 80)), stream.flush()])
-        >>> made.shape, int(np.abs(np.fft.rfft(made[4000:12000])).argmax()) * 2
-        ((15920,), 440)
+        >>> hertz = int(np.abs(np.fft.rfft(made[4000:12000])).argmax()) * 2
+        >>> made.shape, abs(hertz - 440) <= 4
+        ((15920,), True)
     """
 
     def __init__(self, bands: int) -> None:

@@ -7,7 +7,7 @@ every implementation of them is held to their laws by ``tests/test_contracts.py`
 """
 
 from monitor.protocols.alerts import AlertAction, AlertReceiver, AlertRule, ThresholdForecast
-from monitor.protocols.features import Embedder, Feature, Sketch
+from monitor.protocols.features import CodeStream, Embedder, Feature, Sketch
 from monitor.protocols.protectors import Protector
 from monitor.protocols.records import Recordable, RunLog, Sink, Stateful
 from monitor.protocols.scores import ScoredComparisons
@@ -18,6 +18,7 @@ __all__ = [
     "AlertReceiver",
     "AlertRule",
     "AudioDevice",
+    "CodeStream",
     "Embedder",
     "Feature",
     "LiveSource",

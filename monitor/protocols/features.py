@@ -1,4 +1,7 @@
-"""What turns audio into frames, and what sums frames up: `Feature`, `Embedder`, `Sketch`."""
+"""What turns audio into frames, and what sums frames up.
+
+`Feature`, the `Embedder` or `CodeStream` that one may be made of, and `Sketch`.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +9,9 @@ from typing import Any, Protocol, Self, runtime_checkable
 
 from monitor.kinds import FeatureSpec
 from monitor.kinds.following import Sensitivity
-from monitor.types import AnyArray, FloatArray, Track
+from monitor.types import AnyArray, FloatArray, IntArray, Track
 
-__all__ = ["Embedder", "Feature", "Sketch"]
+__all__ = ["CodeStream", "Embedder", "Feature", "Sketch"]
 
 
 @runtime_checkable
@@ -99,6 +102,22 @@ class Embedder(Protocol):
         Returns:
             shape (b, d), float32, each of length 1.
         """
+        ...
+
+
+class CodeStream(Protocol):
+    """Samples at 16 kHz to codes, one of each frame; any cutting gives the same."""
+
+    def push(self, samples: FloatArray) -> IntArray:
+        """Hear more: the codes of the frames that are known now, and were not before."""
+        ...
+
+    def flush(self) -> IntArray:
+        """The codes that are still due; then `reset`."""
+        ...
+
+    def reset(self) -> None:
+        """Forget all that was heard."""
         ...
 
 

@@ -14,7 +14,7 @@ __all__ = ["enrolled"]
 
 
 def made(voices, population, lengths, scorings=("average",), templates=(None,)) -> EnrolledGrid:
-    names = ("tokens", "embedding")
+    names = ("codes", "embedding")
     return EnrolledGrid(
         voices, population, names, population.laws, lengths, templates, "cross", scorings
     )
@@ -47,6 +47,6 @@ def test_templates_are_cut(tmp_path, enrolled):
     grid = made(voices, population, (20.0,), templates=(10.0, 30.0))
     short, long = (grid.score(*cell) for cell in grid.cells())
     assert (short.template_seconds, long.template_seconds) == (10.0, 30.0)
-    assert not np.allclose(short.matrices["tokens"].scores, long.matrices["tokens"].scores)
+    assert not np.allclose(short.matrices["codes"].scores, long.matrices["codes"].scores)
     with pytest.raises(CorpusError, match="as much as 41 s"):
         made(voices, population, (41.0,)).cells()

@@ -44,7 +44,7 @@ def only(grid: ScoreGrid):
 def test_ranks_are_those_of_the_monitor(heard):
     corpus, _, _, laws = heard
     cell = only(grid(heard))
-    assert set(cell.matrices) == {"tokens", "embedding", "joint"}
+    assert set(cell.matrices) == {"codes", "embedding", "joint"}
     first = type(corpus)(corpus.recordings[::2], ())
     population = enrol(first, seconds=30).population.with_laws(laws)
     between = 0
@@ -68,21 +68,21 @@ def test_trials_say_where_they_were_said(heard):
     for session in ("same", "cross"):
         cell = only(grid(heard, sessions=(session,), lengths=(5.0,), template_lengths=(20.0,)))
         assert cell.matrix.target.tolist() == np.repeat(np.arange(SPEAKERS), 2).tolist()
-        templates = [voice.sessions[0]["tokens"] for voice in voices]
+        templates = [voice.sessions[0]["codes"] for voice in voices]
         for row, (name, start) in enumerate(zip(cell.sessions, cell.start_seconds, strict=True)):
             voice = voices[cell.matrix.target[row]]
-            mine = voice.sessions[voice.session_names.index(name)]["tokens"]
+            mine = voice.sessions[voice.session_names.index(name)]["codes"]
             total = mine.total(round(start * 10), 50)
             assert total.sum() == 125
             if session == "cross" and row % 2 == 0:  # templates begin the first session
                 logs = [np.log((t.total(0, 200) + 0.5) / (516.0)) for t in templates]
-                near = cell.matrices["tokens"].scores[row]
+                near = cell.matrices["codes"].scores[row]
                 assert near == pytest.approx([total @ each for each in logs], abs=1e-4)
 
 
 def test_max_scoring_takes_the_nearest_five_seconds(heard):
     cell = only(grid(heard, scorings=("average", "max")))
-    assert set(cell.matrices) == {"tokens", "embedding", "joint", "embedding-max"}
+    assert set(cell.matrices) == {"codes", "embedding", "joint", "embedding-max"}
     voices = heard[1]
     frames = voices[3].sessions[0]["embedding"].values.astype(float)
     unit = frames / np.linalg.norm(frames, axis=1, keepdims=True)
@@ -96,24 +96,24 @@ def test_max_scoring_takes_the_nearest_five_seconds(heard):
 def test_without_a_law_there_is_no_joint_score_and_it_is_said(heard):
     alone = Laws(tuple(law for law in heard[3] if len(law.features) == 1))
     for laws, said in (
-        (alone, "there is no law for any two of tokens, embedding"),
-        (Population.reference().laws, "the population has no rank law for tokens+embedding"),
+        (alone, "there is no law for any two of codes, embedding"),
+        (Population.reference().laws, "the population has no rank law for codes+embedding"),
     ):
         made = grid(heard, laws=laws)
-        assert set(only(made).matrices) == {"tokens", "embedding"}
+        assert set(only(made).matrices) == {"codes", "embedding"}
         (why,) = made.problems
         assert why.startswith(f"no joint score: {said}")
 
 
 def test_the_joint_score_is_of_as_many_features_as_a_law_knows(heard):
     _, voices, specs, _ = heard
-    more = [replace(v, sessions=tuple({**s, "third": s["tokens"]} for s in v.sessions))
+    more = [replace(v, sessions=tuple({**s, "third": s["codes"]} for s in v.sessions))
             for v in voices]  # fmt: skip
     both, made = only(grid(heard)), grid(heard)
-    three = replace(made, voices=more, specs={**specs, "third": specs["tokens"]}, problems=[])
+    three = replace(made, voices=more, specs={**specs, "third": specs["codes"]}, problems=[])
     cell = only(three)
-    assert set(cell.matrices) == {"tokens", "embedding", "third", "joint"}
-    assert set(cell.joint) == {"tokens", "embedding"}
+    assert set(cell.matrices) == {"codes", "embedding", "third", "joint"}
+    assert set(cell.joint) == {"codes", "embedding"}
     assert np.array_equal(cell.matrices["joint"].scores, both.matrices["joint"].scores)
     (said,) = three.problems
     assert said.startswith("the joint score is of ")

@@ -16,7 +16,7 @@ from monitor.stream.monitor import Monitor
 from monitor.training import calibrate, collect, enrol, score
 from monitor.types import Frames, Track
 
-SIZES, FRAME_SECONDS = {"tokens": 32, "embedding": 8}, {"tokens": 0.04, "embedding": 1.0}
+SIZES, FRAME_SECONDS = {"codes": 32, "embedding": 8}, {"codes": 0.04, "embedding": 1.0}
 SPEAKERS, SECONDS = 12, 40
 
 
@@ -30,7 +30,7 @@ def frames_of(speaker: int, session: int) -> Frames:
     return Frames(
         np.ones(SECONDS * 100, bool),
         {
-            "tokens": Track(np.arange(1, tokens.size + 1) * 4, tokens),
+            "codes": Track(np.arange(1, tokens.size + 1) * 4, tokens),
             "embedding": Track(np.arange(1, SECONDS + 1) * 100, made),
         },
     )
@@ -67,7 +67,7 @@ def test_they_are_what_the_monitor_ranks_by(tmp_path, enrolled, seconds):
     _, population = enrolled
     corpus = written(tmp_path, range(SPEAKERS), range(2, 3))
     found = score(corpus, population, seconds=seconds)
-    assert set(found.matrices) == {"tokens", "embedding", "joint"}
+    assert set(found.matrices) == {"codes", "embedding", "joint"}
     assert found.session == "cross"
     assert not found.problems
     per = SECONDS // seconds
@@ -94,9 +94,9 @@ def test_they_are_what_the_monitor_ranks_by(tmp_path, enrolled, seconds):
 @pytest.mark.slow
 def test_one_feature_has_no_joint_and_chosen_ones_are_kept_to(tmp_path, enrolled):
     corpus = written(tmp_path, range(SPEAKERS), range(2, 3))
-    found = score(corpus, enrolled[1], ["tokens"], seconds=5)
-    assert 0.0 < np.mean(found.matrices["tokens"].better > 0) < 1.0  # there is something to rank
-    assert set(found.matrices) == {"tokens"}
+    found = score(corpus, enrolled[1], ["codes"], seconds=5)
+    assert 0.0 < np.mean(found.matrices["codes"].better > 0) < 1.0  # there is something to rank
+    assert set(found.matrices) == {"codes"}
     other = Population.reference()
     with pytest.raises(StoreError, match="no rank law"):
         score(corpus, enrolled[1].with_laws(other.laws, other.cohort), seconds=5)
