@@ -54,7 +54,7 @@ def make(method: str, utterance: Utterance) -> Protector:
     Raises:
         UsageError: there is none of that name, or it does not take the setting.
     """
-    name, _, setting = method.partition(":")
+    name, colon, setting = method.partition(":")
     if name == "laplace":
         raise UsageError(
             "laplace is for embeddings, not for audio: monitor protect FRAMES --method laplace:15"
@@ -67,7 +67,12 @@ def make(method: str, utterance: Utterance) -> Protector:
             f"no protector is called {name!r}; those for audio are {known}, those "
             "for embeddings 'laplace'"
         )
-    return PROTECTORS[name](setting, utterance)
+    made = PROTECTORS[name](setting, utterance)
+    if colon and not setting:  # a script's empty variable must not mean "no noise"
+        raise UsageError(
+            f"nothing stands after {method!r}: give its setting, or leave out the colon"
+        )
+    return made
 
 
 def _none(setting: str, utterance: Utterance) -> Protector:

@@ -43,3 +43,9 @@ def test_a_setting_that_is_refused_is_quoted_whole(setting):
 def test_the_one_that_does_nothing_takes_no_setting():
     with pytest.raises(UsageError, match="no setting"):
         make("none:1", Utterance(RATE))
+
+
+@pytest.mark.parametrize("method", ["usc:", "none:"])
+def test_an_empty_setting_is_refused_where_none_would_do(method):
+    with pytest.raises(UsageError, match=f"nothing stands after '{method}'"):
+        make(method, Utterance(RATE))
