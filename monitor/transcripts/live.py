@@ -129,13 +129,16 @@ class WordPipe(Managed):
         )
 
     def _of_now(self, said: list[SaidWord], seconds: float) -> list[SaidWord]:
-        far = [word for word in said if word.end > seconds + _MOST_AHEAD_SECONDS]
+        near: list[SaidWord] = []
+        far: list[SaidWord] = []
+        for word in said:
+            (far if word.end > seconds + _MOST_AHEAD_SECONDS else near).append(word)
         if far and not self.ahead:
             ends = f"a word ends at {far[0].end:.4g} s, and {seconds:.4g} s were heard"
             must = "times must be seconds from the start of what is heard"
             self._told(f"{self.label}: {ends}: {must}; such words are left out")
         self.ahead += len(far)
-        return [word for word in said if word not in far] if far else said
+        return near
 
     def tell_lost(self) -> None:
         """Say how much was left out; nothing where nothing was."""
