@@ -1,6 +1,7 @@
 """Build the population that ships with the package from real readers.
 
     MONITOR_ECAPA=DIR python -m benchmarks.build_reference ../shared/speech FRAMES
+    python -m benchmarks.build_reference ../shared/speech        # its landmarks alone, anew
 
 Hears the readers (`benchmarks.hear`) as far as FRAMES lacks them, which takes the better part of an
 hour for identity and a few minutes for the rest, and writes monitor/population/reference/
@@ -10,6 +11,8 @@ several, calibration draws test and template from different ones. Who trained th
 feature gives no tests to its laws. The cohort is the readers of the background set, who trained
 the network of voice: docs/measurements.md says what that does to scores. Last, every reader is
 heard as a stream of somebody else: how high these get is what false alarms are worked out from.
+With ``--conditions`` nothing is heard but what the enrolled speech sounds like, and the population
+that is there gets that alone.
 """
 
 from __future__ import annotations
@@ -26,19 +29,24 @@ import numpy as np
 
 from benchmarks.hear import chapters, hear_all, trainers
 from monitor.corpus.finding import find
+from monitor.features.condition import CONDITION
+from monitor.features.extractor import Extractor
 from monitor.features.registry import make
+from monitor.maths.condition import ROW, condition_of
 from monitor.population.law import Laws, RankLaw
+from monitor.population.people import sound_of
 from monitor.population.population import FeatureTemplates, Population, Speaker
 from monitor.population.reference import demo_frames
+from monitor.sources.file import File
 from monitor.sources.fingerprints import recording_hashes
 from monitor.sources.frames import write_frames
 from monitor.training.calibrating import LENGTHS, calibrate
 from monitor.training.cohort import cohort_of
-from monitor.training.enrolling import enrol
+from monitor.training.enrolling import enrol, landmarks_of
 from monitor.training.false_alarm_streams import with_maxima
 from monitor.training.frames_folder import HearingOptions, hear
 from monitor.training.voices import collect
-from monitor.types import Track
+from monitor.types import Block, Track
 from monitor.workers import cores
 
 OWN = ("f0", "phones", "voice")
@@ -77,9 +85,18 @@ ABOUT = (
 def main() -> None:
     parser = argparse.ArgumentParser(description="Build the shipped population.")
     parser.add_argument("speech", type=Path)
-    parser.add_argument("frames", type=Path)
+    parser.add_argument("frames", type=Path, nargs="?")
     parser.add_argument("--jobs", type=int, default=cores())
+    parser.add_argument(
+        "--conditions", action="store_true", help="what templates sound like, alone"
+    )
     given = parser.parse_args()
+    if given.conditions:
+        _save(_with_conditions(Population.reference(), given.speech))
+        return
+    if given.frames is None:
+        _with_landmarks(given.speech)
+        return
     rows, background = chapters(given.speech), chapters(given.speech, (BACKGROUND,))
     hear_all([*rows, *background], given.speech, given.frames, FEATURES, given.jobs)
     readers = sorted({row["speaker"] for row in rows}, key=int)
@@ -98,6 +115,7 @@ def main() -> None:
             features=FEATURES,
             about=ABOUT,
         )
+    cohort = replace(cohort, names=())  # of the shipped background nobody need be found again
     for problem in (*made.problems, *problems, *more):
         raise SystemExit(problem)
     own = made.population.scoring().seconds
@@ -129,14 +147,43 @@ def main() -> None:
             f"\rstream {done} of {people}", end="", file=sys.stderr
         ),
     )
-    target = demo_frames().with_name("population.npz")
-    population.save(target)
-    target.chmod(0o644)
-    print(f"\n{target.name}: {len(population)} readers, {target.stat().st_size / 1e3:.0f} kB")
+    _save(_with_conditions(population, given.speech))
     for law in population.laws:
         print(f"  {law.session}-session law of {'+'.join(law.features)}: {law.speakers} readers")
     (demo,) = (row for row in rows if row["chapter"] == DEMO_CHAPTER)
     _demo(given.speech / demo["path"])
+
+
+def _save(population: Population) -> None:
+    target = demo_frames().with_name("population.npz")
+    population.save(target)
+    target.chmod(0o644)
+    print(f"\n{target.name}: {len(population)} readers, {target.stat().st_size / 1e3:.0f} kB")
+
+
+def _with_conditions(population: Population, speech: Path) -> Population:
+    """The same population, with what the enrolled part of each recording sounds like."""
+    paths = {row["path"].rpartition("/")[2]: speech / row["path"] for row in chapters(speech)}
+    speakers = []
+    for speaker in population.speakers:
+        total, seconds = np.zeros(ROW, np.int64), 0.0
+        for note in speaker.sources:
+            extractor = Extractor([], conditions=True)
+            with File(paths[note.label], end_seconds=note.end_seconds) as file:
+                for block in file:
+                    if isinstance(block, Block):
+                        total += extractor.process(block).tracks[CONDITION].values.sum(axis=0)
+            seconds += note.end_seconds
+        speakers.append(replace(speaker, sound=sound_of(condition_of(total), seconds)))
+    return Population(
+        speakers,
+        population.offsets,
+        population.features,
+        population.laws,
+        borrowed=population.borrowed,
+        about=population.about,
+        cohort=population.cohort,
+    )
 
 
 def _chapter(rows: list[dict[str, str]]) -> dict[str, str]:
@@ -159,10 +206,34 @@ def _manifest(path: Path, frames: Path, rows: list[dict[str, str]]) -> Path:
     return path
 
 
+def _with_landmarks(speech: Path) -> None:
+    """The population as it is, with landmarks taken anew of the recordings that it names."""
+    population = Population.reference()
+    rows = {f"{row['speaker']}/{Path(row['path']).name}": row for row in chapters(speech)}
+    enrolment = [
+        rows[f"{speaker.name}/{note.label}"]
+        for speaker in population.speakers
+        for note in speaker.sources
+    ]
+    population = Population(
+        _known_by_their_audio(population, speech, enrolment),
+        population.offsets,
+        population.features,
+        population.laws,
+        borrowed=population.borrowed,
+        about=population.about,
+        cohort=population.cohort,
+    )
+    target = demo_frames().with_name("population.npz")
+    population.save(target)
+    target.chmod(0o644)
+    print(f"{target.name}: {target.stat().st_size / 1e3:.0f} kB")
+
+
 def _known_by_their_audio(
     population: Population, speech: Path, rows: list[dict[str, str]]
 ) -> list[Speaker]:
-    """The speakers, with the fingerprints of the recordings instead of those of their frames."""
+    """The speakers, with fingerprints and landmarks of the recordings instead of their frames'."""
     paths = {row["speaker"]: speech / row["path"] for row in rows}
     return [
         Speaker(
@@ -172,6 +243,7 @@ def _known_by_their_audio(
                     note,
                     label=paths[speaker.name].name,
                     hashes=recording_hashes(paths[speaker.name]),
+                    landmarks=landmarks_of(paths[speaker.name], note.end_seconds),
                 )
                 for note in speaker.sources
             ),

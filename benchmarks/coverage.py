@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
@@ -24,6 +23,7 @@ from benchmarks.studies import EVIDENCE, SIZES, Design, truth
 from monitor.evaluation.evaluating import evaluate
 from monitor.evaluation.report.comparing import compare
 from monitor.evaluation.report.report import Report
+from monitor.workers import cores
 
 _ROUNDING = 5e-4
 _SELDOM = 0.1
@@ -98,7 +98,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="coverage of limits on simulated speakers")
     parser.add_argument("--studies", type=int, default=100, help="of a column (default 100)")
     parser.add_argument("--seed", type=int, default=1, help="of the simulation (default 1)")
-    parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="processes (all cores)")
+    parser.add_argument("--jobs", type=int, default=cores(), help="processes (all cores)")
     parser.add_argument("--json", type=Path, help="write what the tables hold")
     options = parser.parse_args()
     cells = [(s, t, evidence) for s, t in SIZES for evidence in EVIDENCE]

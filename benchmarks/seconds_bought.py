@@ -53,7 +53,7 @@ def main() -> None:
     words.add_argument("safe", type=Path)
     words.add_argument("--seconds", type=float, default=60.0)
     asked = words.parse_args()
-    found: dict[tuple[str, str, float], list[tuple[str, Crossing, Crossing]]] = defaultdict(list)
+    found: dict[tuple[str, float], list[tuple[str, Crossing, Crossing]]] = defaultdict(list)
     clear, safe = (several(find(folder)) for folder in (asked.clear, asked.safe))
     names = clear.speakers
     sides = [Side(each) for each in (clear, safe)]
@@ -65,10 +65,10 @@ def main() -> None:
             for attackers, table in watched(name, clear, safe, populations, asked.seconds):
                 for row in table:
                     pair = (Crossing(**row["clear"]), Crossing(**row["protected"]))
-                    found[attackers, row["field"], row["bits"]].append((name, *pair))
+                    found[attackers, row["bits"]].append((name, *pair))
     print(f"{len(names)} readers, {asked.seconds:g} s of a chapter each")
-    for (attackers, field, bits), rows in sorted(found.items()):
-        print(line(attackers, field, bits, rows, asked.seconds), flush=True)
+    for (attackers, bits), rows in sorted(found.items()):
+        print(line(attackers, bits, rows, asked.seconds), flush=True)
 
 
 def several(corpus: Corpus) -> Corpus:
@@ -125,14 +125,13 @@ def watched(
             "stronger": {"ignorant": one, "lazy-informed": two},
         }
         for attackers, table in tables.items():
-            protected = ProtectedReading(both[attackers])
+            protected = ProtectedReading(both[attackers], reading.headline)
             table.update(replace(reading, protected=protected).record())
     yield from ((attackers, table.table) for attackers, table in tables.items())
 
 
 def line(
     attackers: str,
-    field: str,
     bits: float,
     rows: list[tuple[str, Crossing, Crossing]],
     seconds: float,
@@ -145,7 +144,7 @@ def line(
     found = seconds_bought(clear, safe, horizon, names)
     limits = "" if found.low is None else f" [{found.low:.1f}, {found.high:.1f}]"
     return (
-        f"{attackers:9} {field:13} {bits:4g} bits: {len(rows):3} chapters, reached by "
+        f"{attackers:9} {bits:4g} bits: {len(rows):3} chapters, reached by "
         f"{horizon:.0f} s: clear {found.clear_share:.0%}, protected {found.protected_share:.0%}; "
         f"bought {found.seconds:.1f} s{limits}"
     )

@@ -48,8 +48,8 @@ population = enrolment.population.calibrated(calibration)
 monitor = Monitor(population, features=["tokens", "voice"], watch="speaker07", step_seconds=5)
 for reading in monitor.push(frames_of(7, session=2, seconds=30)):  # a session never enrolled
     each = ", ".join(
-        f"{name} {feature.local.value:.2f}"
+        f"{name} {feature.local_bits:.2f}"
         for name, feature in reading.features.items()
-        if feature.local
+        if feature.local_bits is not None
     )
-    print(f"{reading.seconds:4.0f} s: {reading.bits:.2f} of {reading.ceiling:.2f} bits ({each})")
+    print(f"{reading.seconds:4.0f} s: {reading.bits:.2f} bits, {reading.headline} ({each})")

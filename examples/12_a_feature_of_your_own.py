@@ -104,7 +104,7 @@ def main() -> None:
         with Beside(File(talk), words=words) as source:
             for reading in monitor.stream(source):
                 ranks = ", ".join(
-                    f"{name} {each.usable_seconds:4.1f} s rank {each.rank:g}"
+                    f"{name} {each.usable:4.1f} s rank {each.rank:g}"
                     for name, each in reading.features.items()
                 )
                 print(f"{reading.seconds:4.0f} s  {reading.bits:5.2f} bits  {ranks}")

@@ -66,10 +66,12 @@ def _array(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> AnyArray:
     """One array, once its header is known to promise what is there."""
     with archive.open(member) as stream:
         version = np.lib.format.read_magic(stream)
-        if version == (1, 0):
-            shape, _, kind = np.lib.format.read_array_header_1_0(stream)
-        else:
-            shape, _, kind = np.lib.format.read_array_header_2_0(stream)
+        first = version == (1, 0)
+        read = np.lib.format.read_array_header_1_0 if first else np.lib.format.read_array_header_2_0
+        try:
+            shape, _, kind = read(stream)
+        except Exception as error:  # numpy reads it with Python's tokenizer, which has its own
+            raise ValueError("the header of an array makes no sense") from error
         left = member.file_size - stream.tell()
     if kind.hasobject:
         raise ValueError("Object arrays cannot be loaded")

@@ -1,19 +1,23 @@
 """Atomic, private writes of files: written beside the target, mode 0600, renamed at the end.
 
 A writer that is killed leaves its part behind, which may be biometric. As long as it lives it holds
-a lock on it, so that whoever next uses the target can tell what nobody works on any more.
+a lock on it, so that whoever next uses the target, or an hour later its folder, can tell what
+nobody works on any more.
 """
 
 from __future__ import annotations
 
 import errno
 import glob
+import math
 import os
+import re
 import stat
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
+from functools import cache
 from pathlib import Path
 from typing import IO
 
@@ -21,11 +25,15 @@ from monitor.errors import StoreError
 from monitor.locks import is_still_at, lock
 from monitor.safe_text import file_name
 
-__all__ = ["alone", "atomic_write", "not_written", "sweep"]
+__all__ = ["alone", "atomic_write", "not_written", "sweep", "wiped"]
 
 _SUFFIX = ".unfinished"
 PATIENCE_SECONDS = 60.0
+OLD_SECONDS = 3600.0
+"""Who writes to one file for longer than that without ending is gone."""
 _LOOK_SECONDS = 0.02
+_PART = re.compile(rf"\..+\.[a-z0-9_]{{8}}{re.escape(_SUFFIX)}", re.DOTALL)
+_WIPED_BYTES = 1 << 20
 
 
 @contextmanager
@@ -45,6 +53,7 @@ def atomic_write(path: Path) -> Iterator[IO[bytes]]:
     """
     if path.exists() and not path.is_file():  # a device is not replaced by a file
         raise OSError(errno.EINVAL, "it is no plain file")
+    _sweep_folder(path.parent)
     handle, part = _part(path)
     try:
         with os.fdopen(handle, "wb") as file:
@@ -69,16 +78,34 @@ def sweep(path: Path) -> None:
     Only what is surely that: named as `atomic_write` names it, a plain file of this user's, and
     locked by nobody. Where the file system knows no locks, nothing is.
     """
+    _remove(path.parent.glob(f".{glob.escape(path.name)}.????????{_SUFFIX}"))
+
+
+@cache
+def _sweep_folder(folder: Path) -> None:
+    """The same of all files in a folder, once in a process: of those that nobody writes again.
+
+    Only what is old: another machine's lock may be unknown here.
+    """
+    try:
+        found = [Path(entry.path) for entry in os.scandir(folder) if _PART.fullmatch(entry.name)]
+    except OSError:  # what is to be written there says why
+        return
+    _remove(found, older=time.time() - OLD_SECONDS)
+
+
+def _remove(parts: Iterable[Path], older: float = math.inf) -> None:
+    """Those that are surely left over."""
     me = os.geteuid() if hasattr(os, "geteuid") else None
     flags = os.O_RDWR | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
-    for part in path.parent.glob(f".{glob.escape(path.name)}.????????{_SUFFIX}"):
+    for part in parts:
         # what cannot be opened or locked is somebody's
         with suppress(OSError):
             handle = os.open(part, flags)
             try:
                 found = os.fstat(handle)
                 ours = stat.S_ISREG(found.st_mode) and found.st_uid == me and found.st_nlink == 1
-                if ours and lock(handle) and is_still_at(handle, part):
+                if ours and found.st_mtime < older and lock(handle) and is_still_at(handle, part):
                     part.unlink()
             finally:
                 os.close(handle)
@@ -118,6 +145,41 @@ def alone(path: Path) -> Iterator[bool]:
         yield locked
     finally:
         os.close(handle)
+
+
+@contextmanager
+def wiped(path: Path) -> Iterator[None]:
+    r"""A block that replaces a file, whose old bytes are then overwritten where they lie.
+
+    As far as a program can: a file that has another name too (a hard link) is left as it is, and
+    what a disk or a file system keeps of older versions is not reached.
+
+    Example:
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = Path(folder, "a")
+        ...     _ = path.write_bytes(b"old")
+        ...     with path.open("rb") as old:
+        ...         with wiped(path), atomic_write(path) as file:
+        ...             _ = file.write(b"new")
+        ...         path.read_bytes(), old.read()
+        (b'new', b'\x00\x00\x00')
+    """
+    flags = os.O_RDWR | getattr(os, "O_NOFOLLOW", 0)
+    try:
+        old = os.open(path, flags)
+    except OSError:  # it is not there, or not ours to write: it is replaced all the same
+        yield
+        return
+    try:
+        yield
+        with suppress(OSError):
+            found = os.fstat(old)
+            if stat.S_ISREG(found.st_mode) and found.st_nlink == 0:
+                for start in range(0, found.st_size, _WIPED_BYTES):
+                    os.pwrite(old, bytes(min(_WIPED_BYTES, found.st_size - start)), start)
+                os.fsync(old)
+    finally:
+        os.close(old)
 
 
 def _part(path: Path) -> tuple[int, Path]:

@@ -6,11 +6,13 @@ code there and here. Use schedulers that you trust, on a private network or with
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import logging
 import os
 import pickle
 import threading
+import time
 from asyncio import CancelledError
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
@@ -29,8 +31,11 @@ from monitor.workers import AHEAD, Workers, cores, no_interrupt, one_torch_threa
 
 __all__ = ["Cluster"]
 
-CONNECT_SECONDS = 5.0
+CONNECT_SECONDS = 4.0
 """To reach a scheduler."""
+_SCHEDULER_SECONDS = 5.0
+_PATIENCE_SECONDS = 60.0
+"""For a scheduler that was there, and for what a worker says of itself: it may be very busy."""
 _LOOK_SECONDS = 5.0
 """Between looks at whether there are any workers."""
 _NO_PAGE = "127.0.0.1:0"
@@ -193,6 +198,7 @@ class Cluster(Managed, Workers):
                 "(DASK_DISTRIBUTED__COMM__TLS__CA_FILE, ...__CLIENT__CERT, ...__CLIENT__KEY)"
             )
         try:
+            asyncio.run(asyncio.wait_for(_answer_of(self._where), CONNECT_SECONDS))
             client = Client(self._where, timeout=CONNECT_SECONDS, set_as_default=False)
         except (OSError, ValueError, TypeError, RuntimeError) as error:
             reason = str(error).splitlines()[0] if str(error) else type(error).__name__
@@ -234,10 +240,14 @@ class Cluster(Managed, Workers):
         """Refuse a scheduler, or workers that are there, on which the program is not the same."""
         with self._gone_is_told():
             try:
-                codes = {f"the scheduler {self._where}": self._client.run_on_scheduler(_code)}
+                codes = {
+                    f"the scheduler {self._where}": self._client.run_on_scheduler(
+                        _code, callback_timeout=_PATIENCE_SECONDS
+                    )
+                }
             except ImportError as error:  # it has to read what is sent to workers
                 codes = {f"the scheduler {self._where}": error}
-            found = self._client.run(_code, on_error="return")
+            found = self._client.run(_code, on_error="return", callback_timeout=_PATIENCE_SECONDS)
         codes |= {f"worker {address}": each for address, each in found.items()}
         for place, code in codes.items():
             if isinstance(code, Exception):
@@ -247,9 +257,29 @@ class Cluster(Managed, Workers):
 
     def _room(self) -> int:
         """Tasks that may be out at once."""
+        return AHEAD * max(2, self._threads())
+
+    def _threads(self) -> int:
+        """What the workers have, once the scheduler has said so.
+
+        Raises:
+            MonitorError: it does not, for a minute.
+        """
+        client, until = self._client, time.monotonic() + _PATIENCE_SECONDS
+        told = False
         with self._gone_is_told():
-            threads: int = sum(self._client.nthreads().values())
-        return AHEAD * max(2, threads)
+            while True:
+                try:
+                    found = client.sync(
+                        client.scheduler.ncores, callback_timeout=_SCHEDULER_SECONDS
+                    )
+                    return sum(found.values())
+                except TimeoutError:
+                    if not told:
+                        self._tell(f"the scheduler {self._where} does not answer; waiting for it")
+                    told = True
+                    if time.monotonic() > until:
+                        raise
 
     def _result(self, future: Any, meanwhile: Callable[[], None] = lambda: None) -> Any:
         """Of one order; ``meanwhile`` is called now and then while it is waited for."""
@@ -262,7 +292,7 @@ class Cluster(Managed, Workers):
                     try:
                         done = future.result(timeout=_LOOK_SECONDS)
                     except TimeoutError:
-                        alone = not self._client.nthreads()
+                        alone = not self._threads()
                         if alone and not told:
                             self._tell(
                                 f"waiting for workers: dask worker {self._where} --nthreads 1"
@@ -291,6 +321,24 @@ class Cluster(Managed, Workers):
                 f"the scheduler {self._where} has gone in the midst of the work "
                 f"({type(error).__name__}); start it again, and run the same command"
             ) from None
+
+
+async def _answer_of(where: str) -> Any:
+    """What a scheduler says of itself; dask's client waits for minutes for one that says nothing.
+
+    Raises:
+        OSError: nobody is there; also as TimeoutError.
+    """
+    from distributed.comm import connect
+    from distributed.security import Security
+
+    arguments = Security().get_connection_args("client")
+    comm = await connect(where, timeout=CONNECT_SECONDS, **arguments)
+    try:
+        await comm.write({"op": "identity", "reply": True})
+        return await comm.read()
+    finally:
+        comm.abort()
 
 
 def _sizes(paths: Iterable[Path]) -> dict[str, int]:

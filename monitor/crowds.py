@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from monitor.errors import UsageError
+from monitor.phrases import of_evidence
 
 __all__ = [
     "SCALE",
@@ -257,7 +258,8 @@ def narrowed_sentence(reading: Mapping[str, Any], watch: str) -> str:
     Examples:
         >>> def said(bits, watch="ann", people=1e6):
         ...     entry = {"people": people, "bits": bits}
-        ...     return narrowed_sentence({"evidence_bits": bits, "among": [entry]}, watch)
+        ...     reading = {"bits": bits, "headline": "evidence", "among": [entry]}
+        ...     return narrowed_sentence(reading, watch)
         >>> said(11.3)
         'this voice narrows a city of a million down to about 400 people who would fit as ann does'
         >>> said(11.3, "me")
@@ -269,7 +271,7 @@ def narrowed_sentence(reading: Mapping[str, Any], watch: str) -> str:
         >>> said(-2.0)
         'this voice points away from ann: it would fit most others better'
     """
-    entry, evidence = widest(reading), reading.get("evidence_bits")
+    entry, evidence = widest(reading), reading.get("bits") if of_evidence(reading) else None
     if entry is None or evidence is None:
         return ""
     you = watch.lower() in YOU

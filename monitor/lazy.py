@@ -7,7 +7,11 @@ from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any
 
-__all__ = ["lazily"]
+__all__ = ["lazily", "own_process"]
+
+own_process = False
+"""Whether this process is the command line's, which may be changed so that it starts fast: what
+another program imports changes nothing outside of this package. `monitor.cli.main` sets it."""
 
 
 def lazily(

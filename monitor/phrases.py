@@ -8,18 +8,24 @@ from typing import Any
 __all__ = [
     "STRANGER",
     "STYLE_CAVEAT",
+    "VOICED",
     "another_voice",
     "clock_time",
+    "closed_set",
     "enrolment",
+    "is_headline",
     "is_stranger",
     "length_in_words",
     "odds",
+    "of_evidence",
     "one_in",
     "others_in_words",
     "percent",
     "plural",
+    "usable_in_words",
     "verdict",
     "voice_since",
+    "weaker_together",
 ]
 
 STRANGER = "probably nobody enrolled"
@@ -27,6 +33,8 @@ NOBODY = 0.2
 """Below this probability of being enrolled the views say so: four to one against."""
 FEWEST = 1.95
 """From so many people on "1 in k" is said; below, "1 in 1.4" would help nobody."""
+VOICED = ("f0", "f0_robust")
+"""Features that use voiced speech alone, a part of all speech (usable seconds are fewer)."""
 ONE = 1.1
 MOST_PEOPLE = 1e9
 MISLED_BITS = -0.05
@@ -177,6 +185,40 @@ def verdict(bits: float, ceiling: float, watch: str | None) -> str:
     return f"an attacker gives {watch} a chance of {said}"
 
 
+def of_evidence(reading: Mapping[str, Any]) -> bool:
+    """Whether the headline of a reading is evidence; else it is the closed-set figure.
+
+    Examples:
+        >>> of_evidence({"bits": 8.3, "headline": "evidence"}), of_evidence({"bits": 2.1})
+        (True, False)
+    """
+    return reading.get("headline") == "evidence"
+
+
+def is_headline(field: str, reading: Mapping[str, Any]) -> bool:
+    """Whether a field of a reading, or of a ``start``, is the headline under either of its names.
+
+    Examples:
+        >>> is_headline("bits", {}), is_headline("evidence_bits", {"headline": "evidence"})
+        (True, True)
+        >>> is_headline("closed_set_bits", {"headline": "evidence"})
+        False
+    """
+    return field in ("bits", "evidence_bits" if of_evidence(reading) else "closed_set_bits")
+
+
+def closed_set(reading: Mapping[str, Any], end: str = "") -> float | None:
+    """Bits of a reading among the N enrolled; with ``"_low"`` or ``"_high"`` a limit of them.
+
+    Examples:
+        >>> closed_set({"bits": 8.3, "headline": "evidence", "closed_set_bits": 5.6})
+        5.6
+        >>> closed_set({"bits": 2.1})
+        2.1
+    """
+    return reading.get(f"{'closed_set_' if of_evidence(reading) else ''}bits{end}")
+
+
 def voice_since(change: Mapping[str, Any]) -> str:
     """What a change noticed, and since when.
 
@@ -203,12 +245,16 @@ def another_voice(reading: Mapping[str, Any], watch: str | None) -> str:
         >>> change = {"since_seconds": 107.0, "features": ["f0"]}
         >>> another_voice({"change": change}, "ann")
         "another voice since 1:47: these bits may not be ann's"
+        >>> another_voice({"change": change, "excluded_seconds": 12.4}, "ann")
+        "another voice since 1:47: 12 s of speech are left out of ann's bits"
         >>> another_voice({"change": change}, None), another_voice({}, "ann")
         ('another voice since 1:47: these bits may be of more than one', '')
     """
     change = reading.get("change")
     if change is None:
         return ""
+    if watch is not None and (left_out := reading.get("excluded_seconds")):
+        return f"{voice_since(change)}: {left_out:.0f} s of speech are left out of {watch}'s bits"
     whose = "may be of more than one" if watch is None else f"may not be {watch}'s"
     return f"{voice_since(change)}: these bits {whose}"
 
@@ -227,6 +273,9 @@ def is_stranger(reading: Mapping[str, Any]) -> bool:
 def enrolment(reading: Mapping[str, Any]) -> str:
     """Whether anybody enrolled speaks at all, in a few words; empty where nothing was heard.
 
+    Where it is improbable it says in one sentence how that goes with whom the voice is most like,
+    whose probability assumes that one of them speaks.
+
     Examples:
         >>> enrolment({"enrolled": 0.97}), enrolment({"enrolled": 0.1}), enrolment({})
         ('97 % likely', '10 % likely: probably nobody enrolled', '')
@@ -234,14 +283,63 @@ def enrolment(reading: Mapping[str, Any]) -> str:
         'over 99 % likely'
         >>> enrolment({"enrolled": None, "enrolled_withheld": "f0 cannot tell; needs an embedding"})
         'not known: needs an embedding'
+        >>> enrolment({"enrolled": 0.1, "ceiling": 5.64, "top": [["me", 0.97], ["ann", 0.01]]})
+        'of the 50 enrolled it is most like me (97 % if it is one of them), but it is probably \
+nobody enrolled (10 % that it is one of them)'
     """
     enrolled = reading.get("enrolled")
     if enrolled is None:
         withheld = reading.get("enrolled_withheld")
         return f"not known: {withheld.rpartition('; ')[2]}" if withheld else ""
-    likely = "over 99 %" if enrolled > 0.995 else f"{100 * enrolled:.0f} %"
-    likely = f"{likely} likely"
-    return f"{likely}: {STRANGER}" if is_stranger(reading) else likely
+    likely = f"{_percent(enrolled)} likely"
+    if not is_stranger(reading):
+        return likely
+    top, ceiling = reading.get("top"), reading.get("ceiling")
+    if not top or not ceiling:
+        return f"{likely}: {STRANGER}"
+    name, share = top[0]
+    return (
+        f"of the {round(2**ceiling):,} enrolled it is most like {name} ({_percent(share)} if it is "
+        f"one of them), but it is {STRANGER} ({_percent(enrolled)} that it is one of them)"
+    )
+
+
+def _percent(share: float) -> str:
+    return "over 99 %" if share > 0.995 else f"{100 * share:.0f} %"
+
+
+def usable_in_words(feature: str, seconds: float) -> str:
+    """How much of the speech a feature could use, and what that is where it is much less.
+
+    Examples:
+        >>> usable_in_words("f0", 8.8), usable_in_words("voice", 144.0)
+        ('8.8 s voiced', '144 s usable')
+    """
+    length = f"{seconds:.1f}" if seconds < 9.95 else f"{seconds:.0f}"
+    return f"{length} s {'voiced' if feature in VOICED else 'usable'}"
+
+
+def weaker_together(together: float, alone: Mapping[str, float], name: str = "joint") -> str:
+    """That one feature gives more than all of them weighed together; empty where none does.
+
+    Args:
+        together: bits of all features, as they were weighed.
+        alone: bits of each by itself.
+        name: what all of them together are called.
+
+    Examples:
+        >>> weaker_together(2.94, {"f0": 1.2, "voice": 3.24})
+        'joint gives 2.94 bits, voice alone 3.24: go by voice, as an attacker would'
+        >>> weaker_together(3.3, {"f0": 1.2, "voice": 3.24}), weaker_together(3.0, {})
+        ('', '')
+    """
+    best = max(alone, key=alone.__getitem__, default=None)
+    if best is None or round(alone[best] - together, 2) <= 0:
+        return ""
+    return (
+        f"{name} gives {together:.2f} bits, {best} alone {alone[best]:.2f}: go by {best}, as an "
+        "attacker would"
+    )
 
 
 def _people(bits: float) -> float:

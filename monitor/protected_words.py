@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from monitor.phrases import clock_time
+from monitor.phrases import clock_time, of_evidence
 
 __all__ = [
+    "IGNORANT",
+    "NO_MEASURE",
     "attacker_in_words",
     "attacker_of",
     "bought_cells",
@@ -16,10 +18,13 @@ __all__ = [
     "fewer_in_words",
     "level_in_words",
     "protected_figure",
+    "uninformed",
 ]
 
+IGNORANT = "ignorant"
+NO_MEASURE = "no measure of protection"
 _KNOWS = {
-    "ignorant": "an attacker who has not enrolled protected speech",
+    IGNORANT: "an attacker who does not know the anonymiser",
     "lazy-informed": "an attacker who has enrolled protected speech",
 }
 
@@ -29,91 +34,114 @@ def attacker_in_words(name: str | None) -> str:
 
     Examples:
         >>> attacker_in_words("ignorant")
-        'an attacker who has not enrolled protected speech'
+        'an attacker who does not know the anonymiser'
     """
     return _KNOWS.get(name or "", f"the attacker {name}")
 
 
-def protected_figure(
-    reading: Mapping[str, Any], field: str
-) -> tuple[float, float | None, float | None] | None:
-    """A figure of the protected side with its limits; None where there is none.
-
-    Args:
-        reading: of a run.
-        field: ``bits`` or ``evidence_bits``.
+def protected_figure(reading: Mapping[str, Any]) -> tuple[float, float, float] | None:
+    """The headline of the protected side with its limits; None where there is none.
 
     Examples:
         >>> side = {"bits": 1.5, "bits_low": 1.0, "bits_high": 2.0}
-        >>> protected_figure({"protected": side}, "bits")
+        >>> protected_figure({"protected": side})
         (1.5, 1.0, 2.0)
-        >>> protected_figure({}, "bits")
+        >>> protected_figure({})
     """
     side = reading.get("protected") or {}
-    value = side.get(field)
-    return None if value is None else (value, side.get(f"{field}_low"), side.get(f"{field}_high"))
+    value = side.get("bits")
+    if value is None:
+        return None
+    return value, side.get("bits_low", value), side.get("bits_high", value)
 
 
-def attacker_of(reading: Mapping[str, Any], field: str) -> str:
+def attacker_of(reading: Mapping[str, Any]) -> str:
     """Whose the figure of the protected side is, in words; empty where there is none.
 
+    Of an attacker who does not know the anonymiser, where no other was tried, it says what that is
+    worth.
+
     Examples:
-        >>> attacker_of({"protected": {"bits": 1.5, "bits_by": "lazy-informed"}}, "bits")
-        'an attacker who has enrolled protected speech'
+        >>> known = {"bits": 1.5, "by": "ignorant", "attackers": {"ignorant": {}}}
+        >>> attacker_of({"protected": known})
+        'an attacker who does not know the anonymiser: no measure of protection'
+        >>> both = {**known, "attackers": {"ignorant": {}, "lazy-informed": {}}}
+        >>> attacker_of({"protected": {**both, "by": "lazy-informed"}})
+        'the strongest attacker tried, who has enrolled protected speech'
     """
     side = reading.get("protected") or {}
-    name = side.get("evidence_by" if field == "evidence_bits" else "bits_by")
-    return "" if name is None else attacker_in_words(name)
+    name = side.get("by")
+    if name is None:
+        return ""
+    if uninformed(reading):
+        return f"{_KNOWS[IGNORANT]}: {NO_MEASURE}"
+    if len(side.get("attackers") or ()) < 2:
+        return attacker_in_words(name)
+    return f"the strongest attacker tried, {attacker_in_words(name).removeprefix('an attacker ')}"
 
 
-def fewer_in_words(reading: Mapping[str, Any], field: str) -> str:
-    """By how much the protected figure lies below the clear one; empty where one is missing.
-
-    A figure that was cut to what calibration supports may be more: then no difference is known.
+def uninformed(reading: Mapping[str, Any]) -> bool:
+    """Whether nobody was tried but who does not know the anonymiser.
 
     Examples:
-        >>> fewer_in_words({"bits": 3.0, "protected": {"bits": 1.25}}, "bits")
-        '1.8 fewer'
-        >>> fewer_in_words({"bits": 1.0, "protected": {"bits": 1.25}}, "bits")
-        '0.2 more'
-        >>> cut = {"evidence_bits": 3.0, "at_least": True, "protected": {"evidence_bits": 1.0}}
-        >>> fewer_in_words(cut, "evidence_bits")
-        'at least 2.0 fewer'
+        >>> uninformed({"protected": {"attackers": {"ignorant": {}}}}), uninformed({})
+        (True, False)
     """
-    clear, found = reading.get(field), protected_figure(reading, field)
-    if clear is None or found is None:
+    side = reading.get("protected")
+    return side is not None and set(side.get("attackers") or ()) <= {IGNORANT}
+
+
+def fewer_in_words(reading: Mapping[str, Any]) -> str:
+    """By how much the protected figure lies below the clear one; empty where one is missing.
+
+    A figure that was cut to what calibration supports may be more: then no difference is known. And
+    what an attacker loses who does not know the anonymiser is no merit of it: nothing is said.
+
+    Examples:
+        >>> side = {"bits": 1.25, "attackers": {"ignorant": {}, "lazy-informed": {}}}
+        >>> fewer_in_words({"bits": 3.0, "protected": side})
+        '1.8 fewer'
+        >>> fewer_in_words({"bits": 1.0, "protected": side})
+        '0.2 more'
+        >>> cut = {"bits": 3.0, "headline": "evidence", "at_least": True, "protected": side}
+        >>> fewer_in_words(cut)
+        'at least 1.8 fewer'
+        >>> fewer_in_words({"bits": 3.0, "protected": {**side, "attackers": {"ignorant": {}}}})
+        ''
+    """
+    clear, found = reading.get("bits"), protected_figure(reading)
+    if clear is None or found is None or uninformed(reading):
         return ""
-    cut = field == "evidence_bits"
-    if cut and (reading.get("protected") or {}).get("at_least"):
+    if reading["protected"].get("at_least"):
         return ""
-    least = "at least " if cut and reading.get("at_least") and clear >= found[0] else ""
+    cut = of_evidence(reading) and reading.get("at_least")
+    least = "at least " if cut and clear >= found[0] else ""
     apart = clear - found[0]
     return f"{least}{abs(apart):.1f} {'fewer' if apart >= 0 else 'more'}"
 
 
-def level_in_words(field: str, bits: float) -> str:
-    """A level of bits.
+def level_in_words(bits: float) -> str:
+    """A level of the headline.
 
     Examples:
-        >>> level_in_words("evidence_bits", 3.0), level_in_words("bits", 1.0)
-        ('3 bits of evidence', '1 bit among the enrolled')
+        >>> level_in_words(3.0), level_in_words(1.0)
+        ('3 bits', '1 bit')
     """
-    of = "of evidence" if field == "evidence_bits" else "among the enrolled"
-    return f"{bits:g} bit{'' if bits == 1 else 's'} {of}"
+    return f"{bits:g} bit{'' if bits == 1 else 's'}"
 
 
 def crossing_in_words(record: Mapping[str, Any]) -> str:
     """A crossing, in one line.
 
     Examples:
-        >>> crossing = {"field": "bits", "bits": 3.0, "side": "clear", "since_seconds": 4.0}
+        >>> crossing = {"bits": 3.0, "side": "clear", "since_seconds": 4.0}
         >>> crossing_in_words({**crossing, "bought_seconds": None})
-        '3 bits among the enrolled were reached at 0:04'
+        '3 bits were reached at 0:04'
         >>> later = {**crossing, "side": "protected", "since_seconds": 19.0}
         >>> crossing_in_words({**later, "bought_seconds": 15.0})
-        '3 bits among the enrolled were reached through the protector at 0:19: 15 s bought'
+        '3 bits were reached through the protector at 0:19: 15 s bought'
     """
-    level = level_in_words(str(record.get("field")), record.get("bits") or 0.0)
+    level = level_in_words(record.get("bits") or 0.0)
     through = " through the protector" if record.get("side") == "protected" else ""
     bought = record.get("bought_seconds")
     more = "" if bought is None else f": {bought:.3g} s bought"
@@ -146,11 +174,11 @@ def bought_cells(row: Mapping[str, Any]) -> tuple[str, str, str, str]:
 
     Examples:
         >>> clear, safe = {"seconds": 4.0, "crossed": True}, {"seconds": 60.0, "crossed": False}
-        >>> bought_cells({"field": "bits", "bits": 2.0, "clear": clear, "protected": safe,
+        >>> bought_cells({"bits": 2.0, "clear": clear, "protected": safe,
         ...               "bought_seconds": 56.0, "at_least": True})
-        ('2 bits among the enrolled', '0:04', 'not by 1:00', 'at least 56 s')
+        ('2 bits', '0:04', 'not by 1:00', 'at least 56 s')
     """
-    level = level_in_words(str(row.get("field")), row.get("bits") or 0.0)
+    level = level_in_words(row.get("bits") or 0.0)
     clear, protected = _when(row.get("clear") or {}), _when(row.get("protected") or {})
     return level, clear, protected, bought_in_words(row)
 

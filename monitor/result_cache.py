@@ -1,13 +1,15 @@
 """Keeps results in a folder, each named by a hash of all that it depends on.
 
 Long work that was interrupted goes on from them. A name is made by `result_key` of what went in,
-with the `code_mark` of the code that worked on it: whatever changes, the result is made anew.
+with the `code_mark` of the code that worked on it: whatever changes, the result is made anew. What
+lies there is trusted: the hash beside a result tells damage, not who wrote it.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
 from importlib import resources
 from importlib.resources.abc import Traversable
@@ -15,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from monitor.atomic import atomic_write, not_written, sweep
+from monitor.private_files import is_ours
 
 __all__ = ["ResultCache", "code_mark", "result_key"]
 
@@ -58,9 +61,10 @@ class ResultCache:
             raise not_written(folder, error) from error
 
     def read(self, key: str) -> bytes | None:
-        """What was kept; None where nothing was, or it is damaged."""
+        """What was kept; None where nothing was, it is damaged, or another user put it there."""
         try:
-            found = self._path(key).read_bytes()
+            with self._path(key).open("rb") as file:
+                found = file.read() if is_ours(os.fstat(file.fileno())) else b""
         except OSError:
             return None
         mark, _, content = found.partition(b"\n")

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 __all__ = [
     "GAP_REASONS",
+    "NOTICE_KINDS",
     "TICKS_PER_SECOND",
     "TICK_SECONDS",
     "AnyArray",
@@ -20,6 +21,7 @@ __all__ = [
     "Frames",
     "Gap",
     "IntArray",
+    "Notice",
     "Track",
     "Tracks",
     "Words",
@@ -50,6 +52,44 @@ GAP_REASONS: Mapping[str, str] = {
     "thinned": "live: one feature left it out, see `detail`, since the machine could not keep up",
 }
 """Why the package's own parts miss audio: the `Gap.reason`, and what it means."""
+NOTICE_KINDS: Mapping[str, str] = {
+    "bits withheld": "nothing can be said yet, or of these features, and why",
+    "template length": "templates are cut, or of a length that was not learnt from",
+    "not compared": "enrolled people of whom too little speech is enrolled are left out",
+    "empty templates": "the templates hold nothing of a feature",
+    "feature caveat": "what is to be known of a feature in use",
+    "feature not used": "an attacker may use a feature that is not used here",
+    "crowd unsupported": "whom `--bystanders` names rests on more bits than are supported",
+    "noisy frames": "the frames have noise",
+    "changes unnoticed": "no feature in use can tell that another voice began",
+    "same-session law": "the same-session law is used for want of another",
+    "enrolled too": "another part of this recording was enrolled: what that means for the law",
+    "shipped law": "the law is that of the shipped readers",
+    "borrowed law": "the law was learnt without some of these speakers",
+    "prior": "so much of the law is the shipped readers'",
+    "one feature alone": "one feature gives away more than all of them weighed together",
+    "forgotten": "people whom the law was learnt from have been forgotten since",
+    "evidence partial": "the evidence is of some of the features alone",
+    "no evidence": "nothing can be said beyond the enrolled",
+    "few learnt from": "far more people are enrolled than the law was learnt on",
+    "transcript": "what is not as it should be in a transcript, or between it and the speech",
+    "other language": "words that a feature hardly knows",
+    "protected": "what the figures of a protected side mean, and do not",
+    "declared": "what a mechanism promises",
+    "rule": "what is to be known of an alert rule",
+    "late warning": "a warning that can hardly come before its threshold is reached",
+    "nothing sent": "no rule could have an alert sent",
+    "carried on": "the bits go on from earlier sessions of a ledger, or from some of them",
+    "conditions differ": "the stream sounds unlike the templates: band, noise, echo or clipping",
+    "poor sound": "the stream is so noisy or clipped that any voice in it is hard to recognise",
+    "copy": "what is heard is audio that somebody was enrolled from",
+    "repeated": "what is heard was heard before in this stream, and tells nothing new",
+    "channels differ": "the channels that are mixed hold different speech",
+    "channels cancel": "the mean of the channels is far weaker than each of them",
+    "no speech": "nobody speaks in a recording",
+    "another person": "a recording sounds like another person than those before it",
+}
+"""What the package's own parts give notice of: the `Notice.kind`, and what it means."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +126,36 @@ class Gap:
 
 
 @dataclass(frozen=True, slots=True)
+class Notice:
+    """What a person should know of a stream beside its figures; ``str(notice)`` is the sentence.
+
+    Attributes:
+        kind: one of `NOTICE_KINDS`; parts of your own may have others.
+        text: one line for a person: what is so, and what to do.
+        recording: which recording of the stream.
+        level: ``"warning"`` where figures may mislead, else ``"info"``.
+        fields: the figures behind it, by name: what JSON can hold.
+        seconds: where on the stream it was noticed, which the stream says; None of what is known
+            before it begins, and of whole recordings.
+
+    Example:
+        >>> notice = Notice("channels differ", "channels 1 and 2 differ: hear one of them")
+        >>> str(notice), notice.level
+        ('channels 1 and 2 differ: hear one of them', 'warning')
+    """
+
+    kind: str
+    text: str
+    recording: int = 0
+    level: str = "warning"
+    fields: Mapping[str, Any] = field(default_factory=dict)
+    seconds: float | None = None
+
+    def __str__(self) -> str:
+        return self.text
+
+
+@dataclass(frozen=True, slots=True)
 class Track:
     """The usable frames of one feature.
 
@@ -112,12 +182,14 @@ class Frames:
         tracks: the usable frames of each feature; ticks count from the start of the stream.
         gaps: losses that fall into this run, as (tick, Gap).
         recording: which recording of the stream.
+        notices: what was noticed in the audio, as (tick, Notice).
     """
 
     speech: BoolArray
     tracks: Mapping[str, Track]
     gaps: tuple[tuple[int, Gap], ...] = field(default=())
     recording: int = 0
+    notices: tuple[tuple[int, Notice], ...] = field(default=())
 
 
 @dataclass(frozen=True, slots=True)

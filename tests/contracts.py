@@ -46,7 +46,17 @@ from monitor.sinks.jsonl import JsonLines
 from monitor.sinks.live import LiveView
 from monitor.sinks.run_buffer import RunBuffer
 from monitor.sinks.terminal import LiveCurve, ReplayProgress
-from monitor.sources import AudioQueue, Beside, Chain, File, FramesFile, Microphone, Paced, Pipe
+from monitor.sources import (
+    AudioQueue,
+    Beside,
+    Chain,
+    File,
+    FramesFile,
+    Microphone,
+    Paced,
+    Pipe,
+    Samples,
+)
 from monitor.sources.frames import write_frames
 from monitor.types import Block, FloatArray, Frames, Gap, Track, Tracks, Words
 from monitor.web.page import Page
@@ -418,6 +428,7 @@ SOURCES = {
     "File wav": _file("wav"),
     "File flac": _file("flac"),
     "File opus": _file("opus"),
+    "Samples": SourceCase(lambda _: [partial(Samples, voice(SECONDS), RATE)]),
     "Pipe": SourceCase(
         lambda _: [partial(_pipe, SECONDS, most) for most in (1 << 20, 4096, 333)],
         again=False,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import socket
 import threading
 import time
 from contextlib import closing
@@ -130,6 +131,43 @@ def test_a_wrong_address_is_one_line_within_seconds():
         Cluster("tcp://127.0.0.1:9")
     assert time.monotonic() - began < 20
     assert "\n" not in str(no.value)
+
+
+def test_one_that_says_nothing_is_one_line_within_seconds(tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        refused_within_seconds(f"tcp://127.0.0.1:{silent.getsockname()[1]}")
+    with DaskCluster(tmp_path / "dask") as dask:
+        dask.scheduler.send_signal(signal.SIGSTOP)
+        try:
+            refused_within_seconds(dask.address)
+        finally:
+            dask.scheduler.send_signal(signal.SIGCONT)
+
+
+def refused_within_seconds(address: str) -> None:
+    began = time.monotonic()
+    with pytest.raises(MonitorError, match="no dask scheduler answers at") as no:
+        Cluster(address)
+    assert time.monotonic() - began < 30  # dask waits for minutes
+    assert "\n" not in str(no.value)
+
+
+def test_one_that_is_stopped_is_waited_for_a_while_and_said(tmp_path, monkeypatch):
+    monkeypatch.setattr("monitor.cluster._LOOK_SECONDS", 0.5)
+    monkeypatch.setattr("monitor.cluster._SCHEDULER_SECONDS", 0.5)
+    monkeypatch.setattr("monitor.cluster._PATIENCE_SECONDS", 3.0)
+    said: list[str] = []
+    with DaskCluster(tmp_path / "dask") as dask, Cluster(dask.address, said.append) as cluster:
+        results = each_in_order(abs, [-1], cluster)
+        dask.scheduler.send_signal(signal.SIGSTOP)
+        try:
+            with pytest.raises(MonitorError, match="has gone in the midst of the work"):
+                next(results)
+            assert said == [f"the scheduler {dask.address} does not answer; waiting for it"]
+        finally:
+            dask.scheduler.send_signal(signal.SIGCONT)
+        dask.add_worker()
+        assert list(each_in_order(abs, [-1], cluster)) == [1]
 
 
 def fatal(number: int) -> int:

@@ -20,7 +20,7 @@ from monitor.features.extractor import Extractor
 from monitor.features.registry import FEATURES as REGISTERED
 from monitor.kinds import KINDS, SIMILARITIES
 from monitor.protocols import Feature, Sink, Sketch, Source
-from monitor.stream.gaps import GapEvent
+from monitor.stream.order import GapEvent
 from monitor.stream.records import RunTotals, gap_record, start_record
 from monitor.types import Block, Frames, Gap, Track, Tracks, Words
 from tests.contracts import (
@@ -482,7 +482,7 @@ def test_assessing_changes_nothing():
     second = monitor.attacker.assess(sketches, 1.5)
     monitor.attacker.rank_posterior(sketches["f0"], "f0", 1.5)
     assert first.local == second.local
-    assert first.confidence == second.confidence
+    assert first.gain == second.gain
     assert first.features == second.features
     assert np.array_equal(first.posterior, second.posterior)
     after, now = monitor.state()

@@ -15,7 +15,7 @@ from monitor.errors import UsageError
 
 def reading(bits, people=10**6, spread=1.0, **more):
     entry = {"people": people, "bits": bits, "bits_low": bits - spread, "bits_high": bits + spread}
-    return {"evidence_bits": bits, "at_least": False, "among": [entry], **more}
+    return {"bits": bits, "headline": "evidence", "at_least": False, "among": [entry], **more}
 
 
 @given(st.floats(-30, 19.9), st.sampled_from([50, 10**4, 10**6, 8 * 10**9]), st.booleans())
@@ -65,7 +65,7 @@ def test_what_the_evidence_says_in_each_case():
         "this voice says nothing yet: anybody in"
     )
     assert "points away from 4088" in narrowed_sentence(reading(-3.0), "4088")
-    assert narrowed_sentence({"evidence_bits": 3.0, "among": None}, "4088") == ""
+    assert narrowed_sentence({**reading(3.0), "among": None}, "4088") == ""
     assert narrowed_sentence({}, "4088") == ""
 
 

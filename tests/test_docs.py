@@ -64,24 +64,27 @@ def run_blocks(folder: Path, *codes: str) -> list[list[str]]:
 
 @pytest.fixture(scope="module")
 def python_blocks() -> list[str]:
-    """The ten lines, the whole run, the corpus that is scored, the live source."""
+    """The ten lines, the whole run, the corpus that is scored, the live source, the notices."""
     return fenced((ROOT / "docs" / "python.md").read_text(encoding="utf-8"), "python")
 
 
 @pytest.mark.slow
 def test_the_ten_lines_and_the_run_run(python_blocks, tmp_path):
-    assert len(python_blocks) == 4
-    code, whole = python_blocks[:2]
+    assert len(python_blocks) == 5
+    code, whole, *_, noticing = python_blocks
     assert len([line for line in code.splitlines() if line.strip()]) <= 10
     seconds = np.arange(5 * 16000) / 16000
     voice = np.sin(2 * np.pi * 120 * seconds + np.sin(2 * np.pi * 3 * seconds)) * 0.3
     soundfile.write(tmp_path / "talk.flac", voice, 16000)
-    lines, alerts = run_blocks(tmp_path, code, whole)
+    lines, alerts, notices = run_blocks(tmp_path, code, whole, noticing)
+    assert notices == [
+        "template length None nothing shorter than 10 s was learnt from: the figures are too high"
+    ]
     told = [line for line in lines if line.startswith("alert")]
     assert told[0] == "alert raised: bits>0.1 for 1 s"
     readings = [line for line in lines if line not in told]
     assert len(readings) == 5
-    assert all(re.fullmatch(r" +\d\.0 s +\d\.\d\d of 5\.64 bits", line) for line in readings)
+    assert all(re.fullmatch(r" +\d\.0 s +\d\.\d\d bits \(closed-set\)", line) for line in readings)
     assert alerts[0].startswith("bits>0.1 for 1 s raised at ")
     assert [each["type"] for each in read_run(tmp_path / "talk.jsonl")][-1] == "end"
 
@@ -270,6 +273,13 @@ def test_ci_runs_the_test_command_of_the_readme():
     (install,) = re.findall(r"pip install -e '(\.\[[a-z,]+\])'", README)
     assert f"pip install -q -e '{install}'" in script
     assert "-m pytest" in script
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_nothing_is_installed_from_an_index_that_does_not_have_it(path):
+    """The package is on none: a copy of the repository is installed, or a wheel made of it."""
+    text = path.read_text(encoding="utf-8")
+    assert re.findall(r"pip install[^\n]*speaker-disclosure-monitor", text) == []
 
 
 if __name__ == "__main__":

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -35,3 +38,25 @@ def test_what_is_slow_is_said_once(pytestconfig):
     page = Path(pytestconfig.rootpath, "docs", "testing.md").read_text("utf-8").replace("`", "")
     (slow,) = [text for text in pytestconfig.getini("markers") if text.startswith("slow: ")]
     assert f"| slow | {slow.removeprefix('slow: ')} |" in page
+
+
+@pytest.mark.slow
+def test_without_the_other_extras_tests_are_skipped_and_none_is_in_error(pytestconfig):
+    """As after ``pip install -e '.[dev]'``: what the other extras bring cannot be imported."""
+    names = ["torch", "torchaudio", "torchyin", "speechbrain", "onnx", "onnxruntime", "pyworld",
+             "pocketsphinx", "lir", "legal_eval", "chimera_voice", "parselmouth"]  # fmt: skip
+    code = f"""if True:
+        import sys, pytest
+        from importlib.machinery import PathFinder
+        found = PathFinder.find_spec
+        PathFinder.find_spec = lambda name, *more: (
+            None if name.partition(".")[0] in {names} else found(name, *more))
+        sys.exit(pytest.main(["--collect-only", "-qq", "-rs", "-p", "no:cacheprovider"]))
+    """
+    apart_from_ci = {name: value for name, value in os.environ.items() if name != "CI"}
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=pytestconfig.rootpath, capture_output=True, text=True,
+        env=apart_from_ci,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout[-3000:]
+    assert "needs the extra identity" in done.stdout

@@ -78,7 +78,10 @@ def test_river_comes_alone_and_when_a_change_can_first_be_seen():
 
 
 def test_spectra_load_nothing_of_numpy_that_is_not_used_and_leave_it_usable():
+    """In the process of the command line."""
     program = """
+from monitor import lazy
+lazy.own_process = True
 from monitor.maths.spectra import fft
 import numpy as np
 idle = {"numpy.f2py.crackfortran", "numpy.testing._private.utils", "unittest"}
@@ -88,3 +91,17 @@ from numpy.testing import assert_array_equal
 print(np.f2py.__version__ is not None)
 """
     assert ran(program) == "[]\nTrue\n"
+
+
+def test_importing_the_package_leaves_numpy_as_it_is():
+    """A program that uses it finds ``numpy.testing`` as numpy made it."""
+    program = """
+from monitor import Monitor, Population, sources
+import numpy as np
+queue = sources.AudioQueue(16000)
+queue.put(np.zeros(16000)); queue.stop()
+list(Monitor(Population.reference(), ["f0"]).stream(queue))
+parts = [sys.modules.get(f"numpy.{name}") for name in ("testing", "f2py")]
+print([type(part).__name__ for part in parts if part is not None and type(part) is not type(sys)])
+"""
+    assert ran(program) == "[]\n"

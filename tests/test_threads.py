@@ -14,6 +14,7 @@ from monitor.features.extractor import Extractor
 from monitor.kinds import HISTOGRAM, FeatureSpec
 from monitor.threads import one_thread
 from monitor.types import Block, FloatArray, Track
+from monitor.workers import cores
 
 
 def threads() -> set[int]:
@@ -52,7 +53,7 @@ def test_features_are_computed_with_one_thread_and_the_program_keeps_its_own():
 
 
 @pytest.mark.slow
-@pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="there is one core")
+@pytest.mark.skipif(cores() < 2, reason="there is one core")
 def test_embeddings_are_the_same_on_one_core_and_on_more():
     program = """
 import hashlib, numpy as np

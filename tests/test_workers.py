@@ -8,10 +8,12 @@ import subprocess
 import sys
 import time
 from contextlib import closing
+from pathlib import Path
 
 import psutil
 import pytest
 
+import monitor
 from monitor.errors import MonitorError, UsageError
 from monitor.workers import each_in_order
 
@@ -106,3 +108,25 @@ def test_no_process_outlives_the_one_that_asked(tmp_path, how):
         assert not alive
         assert gone
         assert script.wait(60) != 0
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="this system pins nothing")
+def test_nothing_counts_cores_that_this_process_may_not_use():
+    program = """
+import os, sys
+os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+from monitor.cli.checks import examine
+from monitor.workers import cores
+print(cores(), next(examine()).words)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.startswith("1 ")
+    assert done.stdout.rstrip().endswith(", 1 core")
+    used = [
+        path
+        for path in Path(monitor.__file__).parent.rglob("*.py")
+        if "os.cpu_count" in path.read_text("utf-8")
+    ]
+    assert [path.name for path in used] == ["workers.py"]

@@ -273,7 +273,7 @@ from monitor import Monitor, Population, sources
 with sources.open_source("hum:120") as hum:
     last = [*Monitor(Population.reference(), ["f0"]).stream(hum)][-1]
 assert (hum.label, last.seconds) == ("hum 120", 5.0)
-assert last.features["f0"].usable_seconds > 3
+assert last.features["f0"].usable > 3
 import json, subprocess, sys
 command = "-m monitor replay hum:120 --features f0 --jsonl -"
 said = subprocess.run([sys.executable, *command.split()], capture_output=True, text=True).stdout

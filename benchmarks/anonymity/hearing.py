@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from functools import cache, partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -26,8 +27,10 @@ from monitor.threads import one_thread
 from monitor.types import AnyArray, FloatArray, IntArray
 from monitor.utility.understanding import pitch_of
 from monitor.workers import each_in_order
-from recipes.phones.sphinx import Search
 from recipes.phones.words import Words
+
+if TYPE_CHECKING:
+    from recipes.phones.sphinx import Search
 
 __all__ = ["Heard", "hear", "said"]
 
@@ -130,6 +133,8 @@ def _key(system: str, each: Excerpt) -> str:
 
 @cache
 def _search() -> Search:
+    from recipes.phones.sphinx import Search  # of the extra peers: all else here does without it
+
     return Search()
 
 

@@ -29,6 +29,7 @@ class Conformal(Threshold):
         alarms: from ``Monitor.false_alarms``.
         hold_seconds: as of a ``Threshold``; the longer, the fewer false alarms.
         clear_margin_bits: as of a ``Threshold``.
+        least_speech_seconds: as of a ``Threshold``; the more, the fewer false alarms.
 
     Example:
         >>> from monitor import Monitor, Population, alerts
@@ -43,15 +44,27 @@ class Conformal(Threshold):
     """
 
     def __init__(
-        self, alarms: FalseAlarms, hold_seconds: float = 0.0, clear_margin_bits: float = 0.25
+        self,
+        alarms: FalseAlarms,
+        hold_seconds: float = 0.0,
+        clear_margin_bits: float = 0.25,
+        least_speech_seconds: float = 0.0,
     ) -> None:
-        super().__init__(alarms.field, alarms.bits, hold_seconds, clear_margin_bits)
+        super().__init__(
+            alarms.field, alarms.bits, hold_seconds, clear_margin_bits, least_speech_seconds
+        )
         self.alarms = alarms
         self._seconds = 0.0
 
     @staticmethod
-    def parse_field(text: str) -> tuple[str, float] | None:
-        """Field and hold of a rule without a threshold: ``FIELD``, or ``FIELD for SECONDS s``.
+    def parse_field(
+        text: str, least_speech_seconds: float = 0.0
+    ) -> tuple[str, float, float] | None:
+        """Field, hold and least speech of a rule without a threshold.
+
+        Args:
+            text: ``FIELD``, and as of a `Threshold` ``for SECONDS s`` and ``after SECONDS s``.
+            least_speech_seconds: of a rule that does not say after how much speech.
 
         Returns:
             None where the text is something else.
@@ -61,18 +74,20 @@ class Conformal(Threshold):
 
         Example:
             >>> Conformal.parse_field("gain_bits for 5 s"), Conformal.parse_field("bits>3")
-            (('gain_bits', 5.0), None)
+            (('gain_bits', 5.0, 0.0), None)
         """
         match = OPEN.fullmatch(text)
         if match is None:
             return None
         check_field(match["field"])
-        return match["field"], float(match["hold"] or 0.0)
+        least = least_speech_seconds if match["least"] is None else float(match["least"])
+        return match["field"], float(match["hold"] or 0.0), least
 
     @property
     def rule(self) -> str:
         """What it says, as text."""
         hold = f" for {self.hold_seconds:g} s" if self.hold_seconds else ""
+        hold += f" after {self.least_speech_seconds:g} s" if self.least_speech_seconds else ""
         share, length = percent(self.alarms.share), length_in_words(self.alarms.horizon_seconds)
         return f"{self.field}>{self.bits:.4g}{hold} ({share} false alarms in {length})"
 

@@ -12,25 +12,27 @@ __all__ = ["LEVELS", "Crossings", "as_text", "from_text"]
 
 LEVELS = (1.0, 2.0, 3.0, 10.0)
 """Bits whose crossing is told."""
-FIELDS = ("bits", "evidence_bits")
 _SIDES = {"clear": "", "protected": "protected."}
 
 
 class Crossings:
     """Takes the records of a run with a protected side, and gives a record of each crossing.
 
-    Levels that a figure can never reach are left out: bits beyond log2 N, evidence beyond what
-    calibration supports. A crossing counts as an alert would (`monitor.maths.crossing`): a gap or
-    an open change begins it anew. Where the evidence begins afresh, with another voice, what was
-    not crossed by then stays so. Of an attacker's confidence, where nobody is watched, nothing is
-    told: it may be in somebody else.
+    What crosses is the headline: of the clear side, and of the strongest attacker who was tried.
+
+    Levels that it can never reach are left out: evidence beyond what calibration supports, a
+    closed-set figure beyond log2 N. A crossing counts as an alert would
+    (`monitor.maths.crossing`): a gap or an open change begins it anew. Where the
+    evidence begins afresh, with another voice, what was not crossed by then stays so. Of an
+    attacker's confidence, where nobody is watched, nothing is told: it may be in somebody else.
 
     Args:
         start: the ``start`` record.
         levels: bits.
 
     Example:
-        >>> watch = Crossings({"watch": "ann", "ceiling": 5.64}, levels=[2.0])
+        >>> start = {"watch": "ann", "headline": "closed-set", "ceiling": 5.64}
+        >>> watch = Crossings(start, levels=[2.0])
         >>> for second in range(1, 20):
         ...     both = {"bits": 2.5 if second > 2 else 1.0, "protected": {"bits": second / 5}}
         ...     for each in watch.update({"type": "reading", "seconds": second, **both}):
@@ -40,13 +42,13 @@ class Crossings:
     """
 
     def __init__(self, start: Mapping[str, Any], levels: Sequence[float] = LEVELS) -> None:
-        most = {"bits": start.get("ceiling"), "evidence_bits": start.get("support_bits")}
+        self._evidence = start.get("headline") == "evidence"
+        most = start.get("support_bits" if self._evidence else "ceiling") or 0.0
         watched = start.get("watch") is not None
         self._found = {
-            (field, bits): {side: FirstCrossing(bits, HOLD_SECONDS) for side in _SIDES}
-            for field in FIELDS
+            bits: {side: FirstCrossing(bits, HOLD_SECONDS) for side in _SIDES}
             for bits in levels
-            if watched and bits <= (most[field] or 0.0)
+            if watched and bits <= most
         }
         self._over = False
 
@@ -61,25 +63,24 @@ class Crossings:
         if kind != "reading" or self._over:
             return []
         told: list[dict[str, Any]] = []
-        for (field, bits), both in self._found.items():
+        for bits, both in self._found.items():
             for side, crossing in both.items():
                 if crossing.known is None:
-                    self._take(crossing, field, side, record)
+                    self._take(crossing, side, record)
                     if crossing.known is not None and crossing.known.crossed:
-                        told.append(self._record(field, bits, side, record))
+                        told.append(self._record(bits, side, record))
         return told
 
     @property
     def table(self) -> list[dict[str, Any]]:
-        """What is known by now, a row for each field and level."""
+        """What is known by now, a row for each level."""
         return [
             {
-                "field": field,
                 "bits": bits,
                 **{side: both[side].so_far()._asdict() for side in _SIDES},
                 **_bought(*(both[side].so_far() for side in _SIDES)),
             }
-            for (field, bits), both in self._found.items()
+            for bits, both in self._found.items()
         ]
 
     def state(self) -> dict[str, Any]:
@@ -94,27 +95,22 @@ class Crossings:
             each.restore(saved)
         self._over = bool(state["over"])
 
-    def _take(
-        self, crossing: FirstCrossing, field: str, side: str, record: Mapping[str, Any]
-    ) -> None:
+    def _take(self, crossing: FirstCrossing, side: str, record: Mapping[str, Any]) -> None:
         if record.get("change") is not None:  # it may be somebody else's
             crossing.broken()
             return
         source = record if side == "clear" else record.get("protected") or {}
-        cut = field == "evidence_bits" and bool(source.get("at_least"))
-        crossing.update(record["seconds"], figure(_SIDES[side] + field, record), cut=cut)
+        cut = self._evidence and bool(source.get("at_least"))
+        crossing.update(record["seconds"], figure(_SIDES[side] + "bits", record), cut=cut)
 
-    def _record(
-        self, field: str, bits: float, side: str, record: Mapping[str, Any]
-    ) -> dict[str, Any]:
-        both = self._found[field, bits]
+    def _record(self, bits: float, side: str, record: Mapping[str, Any]) -> dict[str, Any]:
+        both = self._found[bits]
         found = both[side].so_far()
         known = all(each.known is not None and each.known.crossed for each in both.values())
         bought = _bought(*(each.so_far() for each in both.values()))["bought_seconds"]
         return {
             "type": "crossing",
             "seconds": record["seconds"],
-            "field": field,
             "bits": bits,
             "side": side,
             "since_seconds": found.seconds,
@@ -126,30 +122,28 @@ def as_text(table: Sequence[Mapping[str, Any]]) -> str:
     """A `Crossings.table` in one cell: seconds of the clear and of the protected side.
 
     Example:
-        >>> row = {"field": "bits", "bits": 2.0, "clear": {"seconds": 4.0, "crossed": True},
+        >>> row = {"bits": 2.0, "clear": {"seconds": 4.0, "crossed": True},
         ...        "protected": {"seconds": 60.0, "crossed": False}}
-        >>> as_text([row]), from_text(as_text([row]))["bits", 2.0][1]
-        ('bits>2:4/60+', Crossing(seconds=60.0, crossed=False))
+        >>> as_text([row]), from_text(as_text([row]))[2.0][1]
+        ('2:4/60+', Crossing(seconds=60.0, crossed=False))
     """
     sides = ("clear", "protected")
     return " ".join(
-        f"{row['field']}>{row['bits']:g}:" + "/".join(_cell(row[side]) for side in sides)
-        for row in table
+        f"{row['bits']:g}:" + "/".join(_cell(row[side]) for side in sides) for row in table
     )
 
 
-def from_text(text: str) -> dict[tuple[str, float], tuple[Crossing, Crossing]]:
-    """What `as_text` wrote: by field and level, the crossings of both sides.
+def from_text(text: str) -> dict[float, tuple[Crossing, Crossing]]:
+    """What `as_text` wrote: by level, the crossings of both sides.
 
     Raises:
         ValueError: it is something else.
     """
     found = {}
     for word in text.split():
-        level, _, times = word.partition(":")
-        field, _, bits = level.partition(">")
+        bits, _, times = word.partition(":")
         clear, _, protected = times.partition("/")
-        found[field, float(bits)] = (_crossing(clear), _crossing(protected))
+        found[float(bits)] = (_crossing(clear), _crossing(protected))
     return found
 
 

@@ -11,7 +11,7 @@ from monitor.errors import UsageError
 
 __all__ = ["among", "check_field", "check_stream", "figure"]
 
-LIMITED = ("bits", "gain_bits", "expected_bits", "evidence_bits")
+LIMITED = ("bits", "evidence_bits", "closed_set_bits", "gain_bits", "expected_bits")
 LIMITED_OF_FEATURE = ("expected_bits", "rank_bits", "local_bits", "gain_bits")
 WATCHED = ("rank_bits", "local_bits", "evidence_bits")
 LIMITS = ("_low", "_high")
@@ -26,7 +26,7 @@ def _with_limits(names: tuple[str, ...]) -> tuple[str, ...]:
 FIELDS = (*_with_limits(LIMITED), "sum_bits")
 FEATURE_FIELDS = _with_limits(LIMITED_OF_FEATURE)
 AMONG_FIELDS = _with_limits(("bits",))
-PROTECTED_FIELDS = _with_limits(("bits", "evidence_bits"))
+PROTECTED_FIELDS = _with_limits(("bits",))
 
 
 def check_field(field: str) -> None:
@@ -35,6 +35,8 @@ def check_field(field: str) -> None:
     Raises:
         UsageError: with the nearest field there is.
     """
+    if not field.isprintable():
+        raise UsageError(f"unknown alert field {field!a}: names are plain words")
     name, dot, last = field.rpartition(".")
     if name == AMONG or name.startswith(f"{AMONG}."):
         _check_among(field, name, last)
@@ -50,10 +52,7 @@ def check_field(field: str) -> None:
     if near:
         hint = f"did you mean {name}{dot}{near[0]}?"
     elif name == PROTECTED:
-        hint = (
-            "the protected side has protected.bits and protected.evidence_bits, each also with "
-            "_low or _high"
-        )
+        hint = "the protected side has protected.bits, also with _low or _high"
     elif dot:
         hint = f"a feature has {', '.join(LIMITED_OF_FEATURE)}, each also with _low or _high"
     else:

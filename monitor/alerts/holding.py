@@ -27,6 +27,7 @@ class Holding:
     Args:
         field: the figure of a reading.
         bits: the threshold, as records tell it.
+        least_speech_seconds: T of the first reading that counts.
 
     Attributes:
         level: ``"alert"``, which ends in exit status 3, or ``"warning"``.
@@ -35,10 +36,12 @@ class Holding:
 
     level = "alert"
 
-    def __init__(self, field: str, bits: float) -> None:
+    def __init__(self, field: str, bits: float, least_speech_seconds: float = 0.0) -> None:
         self.field = field
         self.bits = float(bits)
-        self.raised = False
+        self.least_speech_seconds = least_speech_seconds
+        self.raised = self._was_raised = False
+        self._speech = self._held = 0.0  # most speech so far; how long the condition has held
         self._since: float | None = None  # first reading of the run that would flip `raised`
         self._change: dict[str, Any] | None = None  # the one since the last reading
 
@@ -84,22 +87,27 @@ class Holding:
         if kind != "reading":
             return []
         value = figure(self.field, record)
+        speech = record.get("speech")
+        self._speech, self._held = max(self._speech, speech or 0.0), 0.0
         change, self._change = record.get("change", self._change), None
         if change is not None:
             self._since = None
             return [{**self._flip(record, value), "change": change}] if self.raised else []
-        if value is None or not self._counts(value):
+        early = speech is not None and speech < self.least_speech_seconds - SLACK_SECONDS
+        if value is None or early or not self._counts(value):
             self._since = None
             return []
         seconds = record["seconds"]
         self._since = seconds if self._since is None else self._since
-        if seconds - self._since < self._hold() - SLACK_SECONDS:
+        self._held = seconds - self._since
+        if self._held < self._hold() - SLACK_SECONDS:
             return []
         return [self._flip(record, value)]
 
     def _flip(self, record: Mapping[str, Any], value: float | None) -> dict[str, Any]:
         """Raised is cleared, cleared is raised; the record that says so."""
         self.raised, self._since = not self.raised, None
+        self._was_raised = True
         return {
             "type": "alert",
             "seconds": record["seconds"],
@@ -110,6 +118,7 @@ class Holding:
             "level": self.level,
             "state": "raised" if self.raised else "cleared",
             "value": value,
+            **({"least_speech_seconds": least} if (least := self.least_speech_seconds) else {}),
             **self._more(),
         }
 
@@ -117,12 +126,32 @@ class Holding:
         """What a person should know before the stream of this ``start`` begins; mostly nothing."""
         return None
 
+    @property
+    def undecided(self) -> str:
+        """Why a stream that ends here says nothing of the rule; empty where it does.
+
+        It had less speech than the rule needs, or ended before a condition that held had held for
+        long enough.
+        """
+        if self._was_raised or self.level != "alert":
+            return ""
+        told = f"alert {self.field}>{self.bits:.4g}: not decided"
+        least = self.least_speech_seconds
+        if self._speech < least - SLACK_SECONDS:
+            return f"{told}, {self._speech:.1f} s of speech of the {least:g} s that it needs"
+        if self._since is not None:
+            return f"{told}, it held for {self._held:.1f} s of {self._hold():g} s when it ended"
+        return ""
+
     def state(self) -> dict[str, Any]:
         """What a checkpoint must keep; JSON-able."""
         return {
             "rule": self.rule,
             "raised": self.raised,
+            "was_raised": self._was_raised,
             "since": self._since,
+            "speech": self._speech,
+            "held": self._held,
             "change": self._change,
         }
 
@@ -138,4 +167,6 @@ class Holding:
                 "resume with the same rule"
             )
         self.raised, self._since = bool(state["raised"]), state["since"]
+        self._was_raised = bool(state["was_raised"])
+        self._speech, self._held = float(state["speech"]), float(state["held"])
         self._change = state["change"]

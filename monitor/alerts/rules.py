@@ -14,7 +14,8 @@ from monitor.errors import UsageError
 __all__ = ["Threshold"]
 
 NUMBER = r"[+-]?(?:\d+\.?\d*|\.\d+)"
-HOLD = rf"(?:\s*for\s*(?P<hold>{NUMBER})\s*(?:s|sec|seconds?)?)?"
+_SECONDS = rf"{NUMBER})\s*(?:s|sec|seconds?)?"
+HOLD = rf"(?:\s*for\s*(?P<hold>{_SECONDS})?(?:\s*after\s*(?P<least>{_SECONDS})?"
 RULE = re.compile(rf"\s*(?P<field>[^\s<>=]+)\s*>=?\s*(?P<bits>{NUMBER})\s*(?:bits?)?{HOLD}\s*")
 
 
@@ -23,16 +24,21 @@ class Threshold(Holding):
 
     The field is taken at its word: ``bits`` is the value shown, ``bits_low`` its lower limit.
     Raised at the first reading that ends ``hold_seconds`` of readings that are all at or above
-    ``bits``. Cleared at the first reading that ends ``hold_seconds`` of readings below
-    ``bits - clear_margin_bits``, or with a change of speaker or channel.
+    ``bits`` and of ``least_speech_seconds`` of speech or more: an early figure rests on little of a
+    voice, and may well be somebody else's. Cleared at the first reading that ends
+    ``hold_seconds`` of readings below ``bits - clear_margin_bits``, or with a change of speaker or
+    channel.
 
     Args:
-        field: a figure of a reading (``bits``, ``evidence_bits``, ``sum_bits``, ``gain_bits``,
-            ``expected_bits``), of a crowd (``among.1e6.bits``) or of one of its features
-            (``f0.rank_bits``), or a limit of it (``bits_low``, ``f0.rank_bits_low``).
+        field: a figure of a reading (``bits``, the headline; ``evidence_bits``,
+            ``closed_set_bits``, ``sum_bits``, ``gain_bits``, ``expected_bits``), of a crowd
+            (``among.1e6.bits``) or of one of its features (``f0.rank_bits``), or a limit of it
+            (``bits_low``, ``f0.rank_bits_low``).
         bits: the threshold.
         hold_seconds: stream seconds; 0 raises and clears at once.
         clear_margin_bits: how far below the threshold counts as over.
+        least_speech_seconds: T of the first reading that counts, speech seconds. A stream that ends
+            with less is `undecided`.
 
     Raises:
         UsageError: an unknown field, or a number that makes no sense.
@@ -45,6 +51,8 @@ class Threshold(Holding):
         raised 2 bits>3 for 2 s
         >>> Threshold.parse("f0.rank_bits_low >= 1.5 for 10s").rule
         'f0.rank_bits_low>1.5 for 10 s'
+        >>> Threshold.parse("bits>3 for 5 s after 10 s").least_speech_seconds
+        10.0
     """
 
     def __init__(
@@ -53,6 +61,7 @@ class Threshold(Holding):
         bits: float,
         hold_seconds: float = 5.0,
         clear_margin_bits: float = 0.25,
+        least_speech_seconds: float = 0.0,
     ) -> None:
         check_field(field)
         if not math.isfinite(bits):
@@ -60,18 +69,23 @@ class Threshold(Holding):
         for name, value in (
             ("hold_seconds", hold_seconds),
             ("clear_margin_bits", clear_margin_bits),
+            ("least_speech_seconds", least_speech_seconds),
         ):
             if not (math.isfinite(value) and value >= 0):
                 raise UsageError(f"{name}={value} must be finite and not negative")
-        super().__init__(field, bits)
+        super().__init__(field, bits, float(least_speech_seconds))
         self.hold_seconds = float(hold_seconds)
         self.clear_margin_bits = float(clear_margin_bits)
 
     @classmethod
-    def parse(cls, text: str) -> Threshold:
-        """The rule written as ``FIELD>BITS`` or ``FIELD>BITS for SECONDS s``.
+    def parse(cls, text: str, least_speech_seconds: float = 0.0) -> Threshold:
+        """The rule written as ``FIELD>BITS``, ``for SECONDS s`` and ``after SECONDS s`` optional.
 
         ``>`` and ``>=`` mean the same: at or above.
+
+        Args:
+            text: the rule.
+            least_speech_seconds: of a rule that does not say after how much speech.
 
         Raises:
             UsageError: the text is no rule, or names an unknown field.
@@ -82,13 +96,30 @@ class Threshold(Holding):
                 f"cannot read the alert rule {text!r}: write it as 'bits>3 for 5 s', or as a field "
                 "alone and leave the threshold to --false-alarms"
             )
-        hold = {} if match["hold"] is None else {"hold_seconds": float(match["hold"])}
-        return cls(match["field"], float(match["bits"]), **hold)
+        told = {"least_speech_seconds": least_speech_seconds}
+        if match["hold"] is not None:
+            told["hold_seconds"] = float(match["hold"])
+        if match["least"] is not None:
+            told["least_speech_seconds"] = float(match["least"])
+        return cls(match["field"], float(match["bits"]), **told)
 
     @property
     def rule(self) -> str:
         """The rule as text that ``parse`` reads."""
-        return f"{self.field}>{_plain(self.bits)} for {_plain(self.hold_seconds)} s"
+        least = self.least_speech_seconds
+        after = f" after {_plain(least)} s" if least else ""
+        return f"{self.field}>{_plain(self.bits)} for {_plain(self.hold_seconds)} s{after}"
+
+    def terms(self) -> dict[str, Any]:
+        """What the ``start`` record says of it."""
+        return {
+            "rule": self.rule,
+            "field": self.field,
+            "threshold": self.bits,
+            "level": self.level,
+            "hold_seconds": self.hold_seconds,
+            "least_speech_seconds": self.least_speech_seconds,
+        }
 
     def _counts(self, value: float) -> bool:
         return self.is_over(value) if self.raised else value >= self.bits
@@ -106,7 +137,9 @@ class Threshold(Holding):
         most: float | None
         if people is not None:
             most, why = math.log2(people), f"among {people:,.0f} people there are"
-        elif self.field.startswith("evidence_bits"):
+        elif self.field.startswith("evidence_bits") or (
+            self.field.startswith("bits") and start.get("headline") == "evidence"
+        ):
             most, why = start.get("support_bits"), "calibration can support"
         else:
             most, why = start.get("ceiling"), f"among {start.get('speakers')} speakers there are"

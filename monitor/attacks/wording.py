@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from monitor.attacks.attackers import ATTACKERS
+from monitor.attacks.attackers import ATTACKERS, attacker_named
 from monitor.attacks.hearing import CLEAR
 from monitor.attacks.results import BITS, AttackResults, AttackRow
 from monitor.features.registry import takes
-from monitor.phrases import plural
+from monitor.maths.ranks import first_rank_bits
+from monitor.phrases import plural, weaker_together
+from monitor.protected_words import IGNORANT, NO_MEASURE, attacker_in_words
 
 __all__ = ["caveats", "headline", "method_name", "said_bits", "way_of"]
 
@@ -17,6 +19,7 @@ _MANY_UNHEARD = 0.05
 # Of log2 N; as the experiments' (monitor.experiment.findings.contrasts).
 _FULL = 0.95
 _ENOUGH = 10
+_MOST_NAMED, _WORTH_BITS = 3, 0.3
 
 
 def method_name(method: str) -> str:
@@ -56,11 +59,19 @@ def headline(results: AttackResults) -> list[str]:
         if row.method == CLEAR and len(results.settings.methods) > 1:
             continue
         said = f"{method_name(row.method)}: {said_bits(row)} of {math.log2(row.speakers):.2f} "
-        said += f"to the strongest attacker tried ({way_of(row)})"
-        lines.append(said + _no_evidence(row) + ".")
+        if row.method == CLEAR or _informed(results):
+            said += f"to the strongest attacker tried ({way_of(row)}){_no_evidence(row)}."
+        else:
+            said += f"to {attacker_in_words(IGNORANT)} ({way_of(row)}): {NO_MEASURE}; try others."
+        lines.append(said)
     if baseline is not None and len(results.settings.methods) > 1:
         lines.append(f"Unprotected: {said_bits(baseline)} ({way_of(baseline)}).")
     return lines + _at_the_ceiling(results.ranking())
+
+
+def _informed(results: AttackResults) -> bool:
+    """Whether anybody was tried who knows what protects: a protector is worth no more than that."""
+    return any(attacker_named(name).protects for name in results.settings.attackers)
 
 
 def _at_the_ceiling(strongest: Sequence[AttackRow]) -> list[str]:
@@ -86,6 +97,29 @@ def _no_evidence(row: AttackRow) -> str:
     return f": no more than chance reads ({null.high:.2f} bits)"
 
 
+def _weaker_joints(results: AttackResults) -> dict[tuple[str, str], str]:
+    """By method and attacker, where features weighed together learn less than one of them."""
+    found = {}
+    for method in results.settings.methods:
+        rows = results.main(method)
+        for attacker in dict.fromkeys(row.attacker for row in rows):
+            bits = {row.feature: row.bits for row in rows if row.attacker == attacker}
+            joint = bits.pop("joint", None)
+            if joint is not None and (told := weaker_together(joint, bits)):
+                found[method, attacker] = told
+    return found
+
+
+def _denied(row: AttackRow) -> bool:
+    """Whether ALID is less than half of what the share of first ranks is worth by itself."""
+    alid, first = row.figures.get("lid.alid_bits"), row.figures.get("srd.idr")
+    if alid is None or first is None or alid.value is None or first.value is None:
+        return False
+    told = first_rank_bits(first.value, row.speakers)
+    told = told if alid.ceiling is None else min(told, alid.ceiling)
+    return first.value * row.speakers > 2 and told > _WORTH_BITS and alid.value < told / 2
+
+
 def caveats(results: AttackResults) -> list[str]:
     """What a reader of the figures has to know; of these results alone."""
     settings, rows = results.settings, results.rows
@@ -104,6 +138,19 @@ def caveats(results: AttackResults) -> list[str]:
         said.append(
             "Where nothing better could be learnt joint scores are weighed by the shipped law of "
             "clear speech: an attacker with a background of protected speech weighs them better."
+        )
+    said += [
+        f"{method_name(method)}, {attacker}: {told}."
+        for (method, attacker), told in _weaker_joints(results).items()
+    ]
+    denied = [row for row in rows if _denied(row)]
+    if denied:
+        whose = dict.fromkeys(f"{method_name(r.method)}, {r.attacker}, {r.feature}" for r in denied)
+        some = "; ".join([*whose][:_MOST_NAMED]) + ("; ..." if len(whose) > _MOST_NAMED else "")
+        said.append(
+            f"ALID contradicts the ranks ({some}): its calibration, across "
+            f"{plural(settings.readers, 'reader')}, does not fit these trials: readers are few, or "
+            "some trials are outliers. Go by the bits and the first ranks, or test more readers."
         )
     unheard = {
         f"{row.feature} under {method_name(row.method)}"

@@ -12,6 +12,7 @@ from importlib import import_module
 
 import click
 
+from monitor import lazy
 from monitor.cli.completing import VARIABLE, completed
 from monitor.cli.saying import say
 from monitor.cli.wording import in_options
@@ -23,8 +24,8 @@ __all__ = ["cli", "main"]
 
 COMMANDS = (
     *("demo", "listen", "replay", "enroll", "calibrate", "hear", "score", "evaluate"),
-    *("experiment", "plot", "view", "export", "protect", "attack", "ledger", "devices", "doctor"),
-    "completion",
+    *("forget", "experiment", "plot", "view", "export", "protect", "attack", "ledger", "devices"),
+    *("doctor", "completion"),
 )
 
 
@@ -53,10 +54,16 @@ class _Lazy(click.Group):
     "--config",
     type=click.Path(),
     metavar="FILE.toml",
-    help="Take options from there, by name in a table of their command; those typed count more.",
+    help="Take options from there, by name in a table of their command; those typed count more. "
+    "Such a file can run commands (--on-alert, --protector-command): trust it as a script.",
+)
+@click.option(
+    "--trust-config",
+    is_flag=True,
+    help="Let that file run commands and send alerts, whoever can write it.",
 )
 @click.pass_context
-def cli(context: click.Context, config: str | None) -> None:
+def cli(context: click.Context, config: str | None, trust_config: bool) -> None:
     """How many bits of identity a voice gives away, measured while it is heard.
 
     \b
@@ -65,6 +72,7 @@ def cli(context: click.Context, config: str | None) -> None:
     monitor replay talk.flac            measure a recording against the shipped readers
     monitor enroll PEOPLE -o us.npz     make templates of your own speakers
     monitor calibrate PEOPLE -o us.npz  learn what a rank among them means
+    monitor forget NAME -p us.npz       take somebody out of that file again
     monitor hear PEOPLE -o FRAMES       hear a corpus once, for both
     monitor score PEOPLE -o scores.npz  who sounds like whom, for evaluate
     monitor evaluate scores.npy         every metric of the papers on scores of your own
@@ -82,16 +90,21 @@ def cli(context: click.Context, config: str | None) -> None:
 
         from monitor.cli.config import defaults_from
 
-        context.default_map = {str(name): defaults_from(Path(config), list(COMMANDS), command)}
+        found = defaults_from(Path(config), list(COMMANDS), command, trusted=trust_config)
+        context.default_map = {str(name): found}
 
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line and leave with its exit status."""
+    own = arguments is None  # a process of its own, whose descriptors nobody else uses
+    lazy.own_process = lazy.own_process or own
     arguments = sys.argv[1:] if arguments is None else arguments
     debug = "--debug" in arguments  # wherever it stands
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:  # closed by the shell, as in >&-
             setattr(sys, name, open(os.devnull, mode))  # noqa: PTH123, SIM115
+    if own:
+        _keep_stdout_for_data()
     for stream in (sys.stdout, sys.stderr):  # a terminal of few characters gets question marks
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
@@ -106,7 +119,7 @@ def main(arguments: list[str] | None = None) -> None:
     except MonitorError as error:
         if debug:
             raise
-        _say(in_options(str(error)))
+        _say(in_options(str(error), arguments))
         _give_up_stdout()
         sys.exit(status_of_error(error))
     except Exception as error:
@@ -134,11 +147,31 @@ def _run(arguments: list[str]) -> int:
         return error.exit_code
     except OSError as error:
         cures = {errno.ENOSPC: "make room", errno.EROFS: "choose another folder"}
-        if error.errno not in cures:
+        if error.errno in cures:
+            cure = cures[error.errno]
+            raise StoreError(f"cannot write: {error.strerror}; {cure}") from None
+        if error.filename is None:
             raise
-        cure = cures[error.errno]
-        raise StoreError(f"cannot write: {error.strerror}; {cure}") from None
+        name = os.fsdecode(error.filename) if isinstance(error.filename, bytes) else error.filename
+        raise StoreError(
+            f"{str(name)[:100]}: {error.strerror}; check the name and its permissions"
+        ) from error
     return status if isinstance(status, int) else 0
+
+
+def _keep_stdout_for_data() -> None:
+    """What libraries write to file descriptor 1, past Python, goes where stderr goes."""
+    before = sys.stdout
+    if not isinstance(before, io.TextIOWrapper) or before.fileno() != 1:
+        return
+    with contextlib.suppress(OSError):
+        data = os.dup(1)
+        os.dup2(2, 1)
+        sys.stdout = open(data, "w", encoding=before.encoding)  # noqa: PTH123, SIM115
+        sys.stdout.reconfigure(
+            line_buffering=before.line_buffering, write_through=before.write_through
+        )
+        sys.__stdout__ = sys.stdout  # type: ignore[misc]  # asked for the width of the terminal
 
 
 def _give_up_stdout() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -31,7 +32,7 @@ class Alerting:
 
     Attributes:
         rules: the rules of ``--alert``, and of ``--warn`` for each of them.
-        open_rules: field and hold of those whose threshold is still to be worked out.
+        open_rules: field, hold and least speech of those whose threshold is still to be worked out.
         share, horizon_seconds: ``--false-alarms`` and ``--horizon``.
         warn_seconds: ``--warn``.
         receivers: by name of its option, what each of them was given.
@@ -40,7 +41,7 @@ class Alerting:
     """
 
     rules: tuple[Any, ...]
-    open_rules: tuple[tuple[str, float], ...]
+    open_rules: tuple[tuple[str, float, float], ...]
     share: float | None
     horizon_seconds: float
     warn_seconds: float | None
@@ -74,8 +75,12 @@ class Alerting:
         from monitor.alerts import Conformal, EarlyWarning
 
         made = [
-            Conformal(monitor.false_alarms(field, self.share, self.horizon_seconds), hold)
-            for field, hold in self.open_rules
+            Conformal(
+                monitor.false_alarms(field, self.share, self.horizon_seconds),
+                hold,
+                least_speech_seconds=least,
+            )
+            for field, hold, least in self.open_rules
             if self.share is not None
         ]
         early = (
@@ -108,7 +113,7 @@ class Alerting:
         from monitor.alerts import Threshold
 
         rules = [rule for rule in self.rules if isinstance(rule, Threshold)]
-        shown = ("bits", "evidence_bits")
+        shown = ("bits", "evidence_bits", "closed_set_bits")
         return [(rule.field, rule.bits) for rule in rules if rule.field in shown]
 
     @property
@@ -138,6 +143,7 @@ def addresses(option: str, given: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _made(
+    least_speech_seconds: float,
     alerts: Iterable[str],
     false_alarms: float | None,
     horizon: float | None,
@@ -148,20 +154,21 @@ def _made(
 ) -> Alerting:
     from monitor.alerts import Conformal, EarlyWarning, Threshold
 
-    left_open: list[tuple[str, float]] = []
+    left_open: list[tuple[str, float, float]] = []
     thresholds = []
     for text in alerts:
-        field = Conformal.parse_field(text) if false_alarms is not None else None
+        field = None
+        if false_alarms is not None:
+            field = Conformal.parse_field(text, least_speech_seconds)
         if field is None:
-            thresholds.append(Threshold.parse(text))
+            thresholds.append(Threshold.parse(text, least_speech_seconds))
         else:
             left_open.append(field)
     if horizon is not None and false_alarms is None:
         raise UsageError("--horizon is how long --false-alarms shall hold: add --false-alarms 5%")
     if false_alarms is not None and not left_open:
         raise UsageError(
-            "--false-alarms works out the threshold of an alert that has none: add --alert "
-            "evidence_bits"
+            "--false-alarms works out the threshold of an alert that has none: add --alert bits"
         )
     if warn is not None and not (thresholds or left_open):
         raise UsageError("--warn needs a threshold to warn of: add --alert 'bits>3'")
@@ -183,28 +190,35 @@ def _made(
     )
 
 
-def alert_options(*, bell: bool = False) -> Callable[[_Command], _Command]:
+def alert_options(
+    *, bell: bool = False, least_speech_seconds: float = 0.0
+) -> Callable[[_Command], _Command]:
     """The options, given to the command as one argument ``alerting``.
 
     Args:
         bell: whether the bell rings unless told otherwise.
+        least_speech_seconds: of a rule that does not say after how much speech.
     """
+    after = "at once" if not least_speech_seconds else f"after {least_speech_seconds:g} s"
     options = [
         click.option(
             "--alert",
             "alerts",
             multiple=True,
             metavar="RULE",
-            help="Such as 'bits>3 for 5 s'; may be repeated. Raised ones give exit status 3. "
-            "'bits' is the value shown, 'bits_low>3' stands on its lower limit, "
-            "'f0.rank_bits_low>1' on that of a feature's figure; 'evidence_bits>6' on the "
-            "evidence, 'among.1e6.bits>6' on what it is worth among a million people.",
+            help="Such as 'bits>3 for 5 s after 10 s' (of speech); may be repeated. Raised ones "
+            "give exit status 3. What is left out: for 5 s, and "
+            f"{after}. "
+            "'bits' is the value shown first (the evidence where somebody is watched), "
+            "'bits_low>3' stands on its lower limit, 'closed_set_bits>3' on the figure among the N "
+            "enrolled, 'f0.rank_bits_low>1' on that of a feature, 'among.1e6.bits>6' on what it is "
+            "worth among a million people.",
         ),
         click.option(
             "--false-alarms",
             type=Share(),
             help="Work out the threshold of every --alert that is a field alone (--alert "
-            "evidence_bits): at most this share of other people's whole streams exceeds it.",
+            "bits): at most this share of other people's whole streams exceeds it.",
         ),
         click.option(
             "--horizon",
@@ -237,4 +251,5 @@ def alert_options(*, bell: bool = False) -> Callable[[_Command], _Command]:
         click.option("--stop-on-alert", is_flag=True, help="End the stream at the first alert."),
     ]
     receivers = tuple(each.parameter for each in ACTION_OPTIONS)
-    return grouped("alerting", _made, options, further=receivers)
+    make = partial(_made, least_speech_seconds)
+    return grouped("alerting", make, options, further=receivers)

@@ -201,7 +201,7 @@ def command(
     from monitor.atomic import alone
     from monitor.cli.calibration_table import print_laws
     from monitor.cli.inputs import check_model, load_identity
-    from monitor.cli.plan import plan_of
+    from monitor.cli.plan import calibration_minutes, plan_of
     from monitor.cli.progress import progress_over
     from monitor.corpus.finding import find
     from monitor.errors import UsageError
@@ -252,13 +252,18 @@ def command(
         say(line)
     files = [recording.path for recording in found.recordings]
     load_identity(features, files)
+    lengths = lengths or LENGTHS
+    listeners = processes(jobs, files)
+    hears = population is not None and alarms
+    count = listeners if isinstance(listeners, int) else 1
+    say(calibration_minutes(found, features, lengths, template_lengths, count, streams=hears))
     said: list[str] = []
     with progress_over(len(found.recordings), "listening") as step:
         voices, specs, problems = collect(
             found,
             features=features,
             progress=lambda r: step(r.speaker, 1),
-            jobs=processes(jobs, files),
+            jobs=listeners,
             told=said.append,
         )
     say_of_transcripts(said)
@@ -276,7 +281,6 @@ def command(
         if mine.network != spec.network:
             what = unlike_networks(name, str(corpus), spec.network, str(output), mine.network)
             raise UsageError(f"{what}; enrol and calibrate with one version, or choose --features")
-    lengths = lengths or LENGTHS
     if strange := sorted(trained.keys() - specs.keys()):
         raise UsageError(f"--trained {strange[0]}: calibrating {', '.join(specs)}")
     others = None if population is None else population.cohort

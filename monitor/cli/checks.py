@@ -15,6 +15,7 @@ from monitor.cli.extras import EXTRAS, extra, install, offered_extras
 from monitor.cli.live import quiet_libraries
 from monitor.errors import MonitorError, SourceError
 from monitor.phrases import plural
+from monitor.workers import cores
 
 __all__ = ["Finding", "examine"]
 
@@ -63,7 +64,7 @@ def examine(*, hear: bool = False) -> Iterator[Finding]:
 
 def _python() -> Finding:
     here = sys.version.split()[0]
-    return Finding("Python", "ok", f"{here}, {plural(os.cpu_count() or 1, 'core')}")
+    return Finding("Python", "ok", f"{here}, {plural(cores(), 'core')}")
 
 
 def _portaudio() -> Finding:

@@ -1,46 +1,100 @@
-"""The option --config: values of options from a TOML file, a table for each command."""
+"""The option --config: values of options from a TOML file, a table for each command.
+
+Such a file can run commands, and send alerts elsewhere: it is to be trusted as a script is.
+"""
 
 from __future__ import annotations
 
+import os
+import stat
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import click
 
+from monitor.cli.saying import say
 from monitor.errors import UsageError
+from monitor.private_files import is_ours
 
 __all__ = ["defaults_from"]
 
+_MOST_BYTES = 1 << 20
+_RUNS = {"on-alert", "protector-command", "webhook", "notify"}
+"""Options by which a file runs a program, or sends what is heard elsewhere."""
+_RUNS_AS = "command:"
+"""How a method begins that is a program."""
 
-def defaults_from(path: Path, names: list[str], command: click.Command) -> dict[str, Any]:
+
+def defaults_from(
+    path: Path, names: list[str], command: click.Command, *, trusted: bool = False
+) -> dict[str, Any]:
     """What the table of a command says, as click takes defaults.
 
     Args:
         path: the file.
         names: of all commands; other tables are refused.
         command: the one that is called.
+        trusted: let it run commands whoever can write it; else that is said of one's own, and
+            others' are refused.
 
     Returns:
         values by name of the parameter; for a group of commands, such tables by command.
 
     Raises:
-        UsageError: it cannot be read, or says what no option is called.
+        UsageError: it cannot be read, says what no option is called, or would run a command that
+            another user may have put there.
     """
     import tomllib
 
     try:
-        read = tomllib.loads(path.read_text("utf-8"))
+        with path.open("rb") as file:  # of a device there would be no end
+            others = _is_of_others(os.fstat(file.fileno()))
+            text = file.read(_MOST_BYTES + 1)
+        if len(text) > _MOST_BYTES:
+            raise UsageError(f"--config {path}: is far too large for options, over 1 MiB")
+        read = tomllib.loads(text.decode())
     except OSError as error:
         raise UsageError(f"--config {path}: {error.strerror}; check the name") from None
     except ValueError as error:  # no TOML, or no UTF-8
         raise UsageError(f"--config {path} is no TOML: {error}") from None
+    except RecursionError:
+        raise UsageError(f"--config {path}: nests far too deeply for options") from None
     for name in read:
         if name not in names:
             raise UsageError(
                 f"--config {path}: there is no command {name!r}; options stand in a table of their "
                 "command, such as [replay]"
             )
-    return _defaults(path, command, read.get(command.name or "", {}), str(command.name))
+    table = read.get(command.name or "", {})
+    found = _defaults(path, command, table, str(command.name))
+    runs = ", ".join(sorted(set(_running(table))))
+    if runs and others and not trusted:
+        raise UsageError(
+            f"--config {path} runs commands or sends alerts ({runs}), and others can write it: "
+            "read it, then make it yours alone (chmod 600), or give --trust-config"
+        )
+    if runs and not trusted:
+        say(f"monitor: note: {path} runs commands or sends alerts: {runs} (--trust-config: unsaid)")
+    return found
+
+
+def _is_of_others(found: os.stat_result) -> bool:
+    """Whether somebody besides us and root can have written a file."""
+    owners = is_ours(found) or found.st_uid == 0
+    return not owners or bool(found.st_mode & (stat.S_IWGRP | stat.S_IWOTH) and os.name == "posix")
+
+
+def _running(table: dict[str, Any]) -> Iterator[str]:
+    """The options of a table, and those below it, by which something is run or sent."""
+    for name, value in table.items():
+        if isinstance(value, dict):
+            yield from _running(value)
+        elif name in _RUNS or any(
+            str(each).startswith(_RUNS_AS)
+            for each in (value if isinstance(value, list) else [value])
+        ):
+            yield name
 
 
 def _defaults(path: Path, command: click.Command, table: Any, where: str) -> dict[str, Any]:
@@ -65,7 +119,7 @@ def _defaults(path: Path, command: click.Command, table: Any, where: str) -> dic
                 if value is True:
                     found[str(option.name)] = option.flag_value
             else:
-                found[str(option.name)] = _given(option, value)
+                found[str(option.name)] = _given(path, option, value)
         else:
             raise UsageError(
                 f"--config {path}: monitor {where.replace('.', ' ')} takes no such --{name}"
@@ -73,9 +127,11 @@ def _defaults(path: Path, command: click.Command, table: Any, where: str) -> dic
     return found
 
 
-def _given(option: click.Option, value: Any) -> Any:
+def _given(path: Path, option: click.Option, value: Any) -> Any:
     """A value as the command line would have it: text, or several of them."""
     if option.is_flag:
+        if not isinstance(value, bool):
+            raise UsageError(f"--config {path}: {option.name} is true or false")
         return value
     if isinstance(value, list):
         texts = [str(each) for each in value]

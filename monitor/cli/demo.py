@@ -16,7 +16,7 @@ from monitor.phrases import plural, verdict
 
 __all__ = ["command"]
 
-EVIDENCE_RULE, CLOSED_RULE = "evidence_bits>6", "bits>2"
+EVIDENCE_RULE, CLOSED_RULE = "bits>6", "bits>2"
 """The second where the population knows of no evidence."""
 
 
@@ -63,8 +63,7 @@ def command(speed: float, folder: Path, among: tuple[int, ...] | None) -> int:
     population = Population.reference()
     source = FramesFile(demo_frames())
     monitor = Monitor(population, tuple(source.brings.tracks), watch=DEMO_SPEAKER, among=among)
-    told = monitor.attacker.support_bits is not None
-    rule = Threshold.parse(EVIDENCE_RULE if told else CLOSED_RULE)
+    rule = Threshold.parse(EVIDENCE_RULE if monitor.headline == "evidence" else CLOSED_RULE)
     for line in _what_is_shown(source.brings.tracks, DEMO_SPEAKER):
         say(line)
     kept = RunBuffer()
@@ -108,15 +107,15 @@ def _in_words(records: list[dict[str, Any]], reader: str, threshold: float) -> I
     )
     length = plural(round(last["seconds"] / 60), "minute")
     if crowd := narrowed_sentence(last, reader):
-        bits = bits_or_more(last, f"{last['evidence_bits']:.1f} bits")
+        bits = bits_or_more(last, f"{last['bits']:.1f} bits")
         yield (
             f"After {length} {crowd}: {bits} of evidence. That is no certainty, and it assumes "
             "recordings like those it was learnt from."
         )
-    said = verdict(last["bits"], ceiling, reader)
+    closed = last["closed_set_bits"]
     yield (
-        f"In {length} reader {reader} gave away {last['bits']:.1f} of "
-        f"{ceiling:.1f} bits (each feature alone: {alone}): of {2**ceiling:.0f} people {said}."
+        f"Closed-set, among the {2**ceiling:.0f} enrolled alone, it is {closed:.1f} of "
+        f"{ceiling:.1f} bits (each feature alone: {alone}): {verdict(closed, ceiling, reader)}."
     )
     if raised is None:
         yield f"The alert at {threshold:g} bits stayed silent."

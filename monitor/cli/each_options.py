@@ -35,8 +35,6 @@ MOST_NAMED = 20
 """Recordings with an alert that are named; the summary has all."""
 MOST_TOLD = 5
 """Recordings that a note names; the summary has all."""
-LAST = (("evidence_bits", "bits of evidence at its end"), ("bits", "bits at its end"))
-"""What is said of their last reading: the first that there is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,14 +130,12 @@ class OneOfMany:
         """
         from monitor.errors import SourceError
         from monitor.sources.registry import open_source
-        from monitor.stream.law_notices import ENROLLED_TOO
 
         for path in recordings:
             try:
                 sources = self._with_words([open_source(path)], path)
                 with self._run(sources[0], allow_overlap=True) as run:
-                    notices: list[str] = run.start["notices"]
-                    return [each for each in notices if not each.startswith(ENROLLED_TOO)]
+                    return [str(each) for each in run.notices if each.kind != "enrolled too"]
             except SourceError:  # it will be a line of the summary
                 continue
         return []
@@ -319,15 +315,25 @@ def tell(there: Sequence[SummaryRow], heard: Sequence[SummaryRow], took: float) 
     for cells in every:
         if cells["error"]:
             say(f"monitor: {cells['recording']}: {cells['error']}")
+    noticed = [cells for cells in every if cells["notices"]]
+    for cells in noticed[:MOST_NAMED]:
+        say(f"monitor: note: {cells['recording']}: {cells['notices']}")
+    if len(noticed) > MOST_NAMED:
+        say(f"monitor: note: of {len(noticed) - MOST_NAMED} more; the summary has their notices")
     for line in _enrolled_too(every):
         say(f"monitor: note: {line}")
     over = [cells for cells in every if cells["first_alert_seconds"]]
     for cells in over[:MOST_NAMED]:
         at = clock_time(float(cells["first_alert_seconds"]))
-        last = (f"; {number(float(cells[name]))} {said}" for name, said in LAST if cells[name])
-        say(f"monitor: {cells['recording']}: an alert at {at}{next(last, '')}")
+        last = f"; {number(float(cells['bits']))} bits at its end" if cells["bits"] else ""
+        say(f"monitor: {cells['recording']}: an alert at {at}{last}")
     if len(over) > MOST_NAMED:
         say(f"monitor: and {len(over) - MOST_NAMED} more, which are in the summary")
+    open_still = [cells for cells in every if cells["undecided"]]
+    for cells in open_still[:MOST_NAMED]:
+        say(f"monitor: {cells['recording']}: {cells['undecided']}")
+    if len(open_still) > MOST_NAMED:
+        say(f"monitor: and {len(open_still) - MOST_NAMED} more, which are in the summary")
     seconds = sum(float(row.cells["seconds"] or 0.0) for row in heard)
     speed = f", {seconds / took:.0f} times real time" if seconds and took else ""
     known = f"; {len(there)} there already" if there else ""
@@ -337,6 +343,7 @@ def tell(there: Sequence[SummaryRow], heard: Sequence[SummaryRow], took: float) 
         f"measured {plural(len(heard) - lost, 'recording')} ({seconds / 60:.1f} min{speed})"
         f"{failed}{known}; "
         f"an alert was raised in {len(over)}"
+        + (f", not decided in {len(open_still)}" if open_still else "")
     )
     for line in bought_over(every):
         say(line)

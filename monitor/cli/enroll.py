@@ -62,7 +62,17 @@ SECONDS = 120.0
     metavar="D",
     help="Speech seconds of each speaker to use, at most. [default: 120; 60 from a microphone]",
 )
-@click.option("--add", is_flag=True, help="Add these speakers to the population in -o.")
+@click.option(
+    "--channel",
+    type=click.IntRange(min=1),
+    help="Hear this channel of recordings, from 1. [default: all, mixed]",
+)
+@click.option(
+    "--add",
+    is_flag=True,
+    help="Add these speakers to the population in -o; of one who is there, this is a further "
+    "session.",
+)
 @click.option(
     "--base",
     metavar="FILE|reference",
@@ -88,6 +98,7 @@ def command(
     device: str | None,
     output: Path,
     seconds: float | None,
+    channel: int | None,
     add: bool,
     base: str | None,
     replace: bool,
@@ -102,6 +113,7 @@ def command(
     \b
     monitor enroll me/ --speaker me --base reference -o me.npz         a folder, or recordings
     monitor enroll --microphone --speaker me --base reference -o me.npz
+    monitor enroll --microphone --speaker me --add -o me.npz           another day: a session more
 
     Several people:
 
@@ -116,7 +128,8 @@ def command(
     taken for whom is printed before anything is heard.
 
     A template is biometric data, even without the audio: keep the file private, and delete it when
-    it is not needed any more. Nothing of the audio itself is stored.
+    it is not needed any more. Nothing of the audio itself is stored. `monitor forget NAME -p FILE`
+    takes one person out again.
     """
     from monitor.atomic import alone
     from monitor.cli.enroll_microphone import MICROPHONE_SECONDS, enrol_from_microphone
@@ -124,6 +137,7 @@ def command(
     from monitor.cli.inputs import check_model, load_identity
     from monitor.cli.plan import plan_of
     from monitor.cli.progress import progress_over
+    from monitor.cli.voiceprivacy import enrolment_listed
     from monitor.corpus.finding import find
     from monitor.corpus.folders import BY_FOLDER
     from monitor.errors import StoreError, UnnamedSpeakerError, UsageError
@@ -133,12 +147,14 @@ def command(
     from monitor.safe_text import is_name
     from monitor.sources.registry import is_frames
     from monitor.training.enrolling import enrol
-    from monitor.training.session_check import unlike_sessions
+    from monitor.training.session_check import unlike_additions, unlike_sessions
 
     if microphone and (paths or not speaker):
         raise UsageError("--microphone hears one speaker: give --speaker NAME and no DIR")
     if speaker is not None and not is_name(speaker):
         raise UsageError("--speaker needs a name that can be printed, of 200 characters at most")
+    if microphone and channel is not None:
+        raise UsageError("--channel is of recordings; of a microphone choose another --device")
     if not microphone and (not paths or device):
         raise UsageError("name a DIR, a MANIFEST or recordings; --device goes with --microphone")
     if add and base is not None:
@@ -146,7 +162,7 @@ def command(
     if output.exists() and not (add or replace):
         raise UsageError(f"{output} exists; use --add to add speakers or --replace to overwrite it")
     check_output(output)
-    before, left_out = None, []
+    before, left_out, further = None, [], []
     if add:
         before = Population.load(output)
     elif base is not None:
@@ -158,6 +174,8 @@ def command(
     except UnnamedSpeakerError as error:
         cure = f"if it is one person's:  {_named(paths, base, add, output)}"
         raise UnnamedSpeakerError(error.what, cure) from None
+    if found is not None and speaker is None:
+        found = enrolment_listed(paths[0], found)
     speakers = (speaker or "",) if found is None else found.speakers
     if add and before is not None:  # it leaves nothing out of a file that is already there
         features = features or tuple(before.features)
@@ -170,13 +188,21 @@ def command(
             before, had = before.only(features), tuple(before.features)
             rest = [name for name in had if name not in features]
             left_out = [name for name in rest if not superseded(name, features)]
-        twice = [name for name in speakers if name in before.names]
-        if twice:
-            raise UsageError(f"{', '.join(twice[:3])} enrolled already; choose another name")
+        further = [name for name in speakers if name in before.names]
+        if further and not add:
+            raise UsageError(
+                f"{', '.join(further[:3])} enrolled already; choose another name (for a further "
+                "session of the same person: --add)"
+            )
+        if found is not None:
+            _check_new(before, [each.path for each in found if each.speaker in further])
     if seconds is None:
         seconds = MICROPHONE_SECONDS if found is None else SECONDS
     length = f"up to {seconds:g} s of speech"
     beside = "" if before is None else f", beside {len(before)} enrolled before"
+    if further:
+        some = ", ".join(further[:3]) + (", ..." if len(further) > 3 else "")
+        beside += f"; a further session of {some}"
     if found is None:
         say(f"plan: {speaker}, {length} from the microphone{beside}")
         load_identity(features, ["-"])
@@ -194,6 +220,7 @@ def command(
                 found,
                 features=features,
                 seconds=seconds,
+                channel=channel,
                 progress=lambda r: step(r.speaker, 1),
                 jobs=processes(jobs, files),
                 told=told.append,
@@ -206,7 +233,9 @@ def command(
             before = Population.load(output)
         elif output.exists() and not replace:
             raise StoreError(f"{output} has been written by another process; name another file")
-        population = made.population if before is None else before.joined(made.population)
+        population = made.population
+        if before is not None:
+            population = (before.extended if add else before.joined)(population)
         population.save(output)
     if not locked:
         say(unlocked(output))
@@ -218,7 +247,10 @@ def command(
             "(identity needs the extra 'identity', and --ecapa or MONITOR_ECAPA)"
         )
     people = "PEOPLE" if speaker is not None else str(paths[0])
-    unlike = () if before is None else unlike_sessions(made.population, made.sessions, before)
+    unlike = []
+    if before is not None:
+        unlike = unlike_sessions(made.population, made.sessions, before)
+        unlike += unlike_additions(before, population, made.sessions)
     for line in in_words(population, made.population, unlike, output, people):
         say(line)
     return INCOMPLETE if made.problems else 0
@@ -229,6 +261,27 @@ def _named(paths: Sequence[Path], base: str | None, add: bool, output: Path) -> 
     into = ["--add"] if add else [] if base is None else ["--base", base]
     words = ["monitor", "enroll", *map(str, paths), "--speaker", "NAME", *into, "-o", str(output)]
     return shlex.join(words)
+
+
+def _check_new(before: Population, files: Sequence[Path]) -> None:
+    """Refuse a further session that is enrolled already, before anything is heard.
+
+    Raises:
+        UsageError: one of the files is.
+    """
+    from monitor.errors import SourceError, UsageError
+    from monitor.sources.fingerprints import recording_hashes
+
+    for file in files:
+        try:
+            known = before.overlapping(recording_hashes(file))
+        except SourceError:  # named and skipped when it is to be heard
+            continue
+        if whose := [speaker.name for speaker, note in known if note.used]:
+            raise UsageError(
+                f"{file.name} is enrolled already, as {whose[0]}: give other recordings; nothing "
+                "was changed"
+            )
 
 
 def _check_words(before: Population, features: Sequence[str]) -> None:

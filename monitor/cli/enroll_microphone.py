@@ -69,6 +69,8 @@ def enrol_from_microphone(
                 draw()
                 if take.speech_seconds > seconds:  # then all frames of the wanted part are there
                     heard.stop()
+    for line in take.noticed:
+        say(f"monitor: note: {line}")
     if take.speech_seconds < SLICE_SECONDS:
         raise CorpusError(
             f"{take.speech_seconds:.0f} s of speech were heard, a template needs {SLICE_SECONDS:g} "

@@ -34,6 +34,10 @@ def in_words(
     from monitor.errors import UsageError
     from monitor.population.population import MISMATCH
 
+    for name, more in zip(new.names, new.template_seconds.tolist(), strict=True):
+        total = float(population.template_seconds[population.index(name)])
+        if total > more:
+            yield f"{name}: {more:g} s of speech more, {total:g} s in all"
     have = new.template_seconds
     length = (
         f"{have.min():g} s" if have.min() == have.max() else f"{have.min():g} to {have.max():g} s"
@@ -57,29 +61,32 @@ def in_words(
     elif not len(population.laws):
         yield f"next: learn what a rank means:  monitor calibrate {people} -o {output}"
     try:
-        population.scoring()
+        scoring = population.scoring()
     except UsageError as error:
         yield f"monitor: note: {error}; enrol more speech"
         return
     usual, have = population.common_seconds, population.template_seconds
     least = min((MISMATCH * law.template_lengths[0] for law in population.laws), default=0.0)
-    little = [name for name, seconds in zip(population.names, have, strict=True) if seconds < least]
+    named = list(zip(population.names, have.tolist(), scoring.members.tolist(), strict=True))
+    little = [name for name, seconds, _ in named if seconds < least]
     if little:
         yield (
             f"monitor: note: {_some(little)}: too little speech to be compared, the rank law knows "
             f"no templates under {least / MISMATCH:g} s; enrol more"
         )
-    short = [
-        name
-        for name, seconds in zip(population.names, have, strict=True)
-        if least <= seconds < usual
-    ]
-    if short:
-        verb = "has" if len(short) == 1 else "have"
+    out = [name for name, seconds, member in named if not member and seconds >= least]
+    if out:
         yield (
-            f"monitor: note: {len(short)} of {len(population)} {verb} much less speech than the "
-            f"rest ({usual:g} s): {_some(short)}; --watch one, and all templates are cut to that "
-            "length: enrol more to learn what an attacker with more would know"
+            f"monitor: note: {_some(out)}: not among the {int(scoring.members.sum())} compared, "
+            f"unless watched: cut to so little, the others' templates ({usual:g} s) would not say "
+            "much; enrol more with --add"
+        )
+    if scoring.seconds < usual:
+        short = [name for name, seconds, member in named if member and seconds < usual]
+        yield (
+            f"monitor: note: all templates are cut to {scoring.seconds:g} s, the shortest of them: "
+            f"{_some(short)} {'has' if len(short) == 1 else 'have'} less than the others' "
+            f"{usual:g} s; an attacker with more would know more: enrol more with --add"
         )
 
 

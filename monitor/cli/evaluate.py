@@ -6,7 +6,15 @@ from pathlib import Path
 
 import click
 
-from monitor.cli.options import MOST_REPLICATES, Names, People, check_output
+from monitor.cli.options import (
+    MOST_REPLICATES,
+    Names,
+    People,
+    TextFile,
+    WithTextFiles,
+    check_new,
+    check_output,
+)
 from monitor.cli.saying import say
 
 __all__ = ["command"]
@@ -15,7 +23,11 @@ _FILE = click.Path(path_type=Path)
 _VOICE = click.Choice(("original", "anonymised"))
 
 
-@click.command("evaluate", short_help="Every metric of the papers on a matrix of scores.")
+@click.command(
+    "evaluate",
+    cls=WithTextFiles,
+    short_help="Every metric of the papers on a matrix of scores.",
+)
 @click.argument("scores", type=_FILE, nargs=-1, metavar="[SCORES]...")
 @click.option(
     "--labels",
@@ -156,11 +168,17 @@ _VOICE = click.Choice(("original", "anonymised"))
 @click.option("--json", "as_json", is_flag=True, help="Print everything as JSON instead.")
 @click.option(
     "--csv",
-    "as_csv",
-    is_flag=True,
-    help="Print all figures as CSV instead, one a line; with --pairs the differences.",
+    "csv_to",
+    type=TextFile(".csv"),
+    help="Write all figures to a new file as CSV, one a line, without a name print them instead; "
+    "with --pairs the differences.",
 )
-@click.option("--latex", "as_latex", is_flag=True, help="Print a LaTeX table (booktabs) instead.")
+@click.option(
+    "--latex",
+    "latex_to",
+    type=TextFile(".tex"),
+    help="Write a LaTeX table (booktabs) to a new file, or without a name print it instead.",
+)
 @click.option(
     "--html",
     type=_FILE,
@@ -193,8 +211,8 @@ def command(
     figures: tuple[str, ...] | None,
     pairs: bool,
     as_json: bool,
-    as_csv: bool,
-    as_latex: bool,
+    csv_to: Path | str | None,
+    latex_to: Path | str | None,
     html: Path | None,
 ) -> int:
     """Measure what SCORES disclose: trials x speakers, higher is more alike.
@@ -203,7 +221,7 @@ def command(
     monitor evaluate scores.npz --choose voice,T=10             of `monitor score`
     monitor evaluate scores.npy --labels speakers.txt
     monitor evaluate scores.npy --labels speakers.txt --dev d.npy --dev-labels d.txt
-    monitor evaluate kaldi_scores --labels kaldi_trials --html report.html
+    monitor evaluate kaldi_scores --labels kaldi_trials --html report.html --latex table.tex
     monitor evaluate scores.npy --labels speakers.txt --among 1e4,1e6
     monitor evaluate --trials anonymised.npz --enrolment original.npz --scoring max
     monitor evaluate a.npy b.npy c.npy --labels speakers.txt --names before,McAdams,ours
@@ -229,6 +247,7 @@ def command(
     )
     from monitor.cli.progress import progress_over
     from monitor.cli.systems import dev_of, groups_within, listed, systems_of
+    from monitor.documents.shell import save_document
     from monitor.errors import UsageError
     from monitor.evaluation.among.figures import keys
     from monitor.evaluation.evaluating import evaluate, steps
@@ -246,8 +265,13 @@ def command(
         return 0
     if figures is not None and every:
         raise UsageError("--figures chooses, --all shows all: give one of them")
+    as_csv, as_latex = csv_to == "-", latex_to == "-"
     if as_json + as_csv + as_latex > 1:
-        raise UsageError("--json, --csv and --latex: give one of them")
+        raise UsageError("--json, --csv and --latex: give one of them, or files to the others")
+    csv_file, latex_file = (None if to == "-" else to for to in (csv_to, latex_to))
+    for option, path in (("--csv", csv_file), ("--latex", latex_file)):
+        if path is not None:
+            check_new(Path(path), option)
     if figures is not None and not among and any(name.startswith("among") for name in figures):
         raise UsageError("--figures among ... goes with --among, such as --among 1e4,1e6")
     shown = None if figures is None else chosen(figures, keys(among))
@@ -304,6 +328,18 @@ def command(
 
         save_page(reports, html, comparison, parts, couples if pairs else ())
         say(f"the page is {html}")
+    rows = tuple(reports[0].figures) if every else shown
+
+    def table() -> str:
+        every_pair = couples if as_csv or not pairs else all_pairs(reports, shown)
+        return pairs_csv(every_pair) if pairs else figures_csv(reports, parts, shown)
+
+    if csv_file is not None:
+        save_document(table(), Path(csv_file))
+        say(f"the figures are in {csv_file}")
+    if latex_file is not None:
+        save_document(latex_table(reports, comparison, parts, rows), Path(latex_file))
+        say(f"the table is in {latex_file}")
     if as_json:
         found = {
             "schema": 1,
@@ -314,9 +350,8 @@ def command(
         }
         click.echo(json.dumps(found, allow_nan=False, indent=1))
     elif as_csv:
-        click.echo(pairs_csv(couples) if pairs else figures_csv(reports, parts, shown), nl=False)
+        click.echo(table(), nl=False)
     elif as_latex:
-        rows = tuple(reports[0].figures) if every else shown
         click.echo(latex_table(reports, comparison, parts, rows), nl=False)
     else:
         if comparison is None:

@@ -109,10 +109,16 @@ def _print_table(sessions: list[dict[str, Any]]) -> None:
         console.print("no sessions")
         return
     table = Table(box=None, pad_edge=False)
-    told = any(each["evidence_bits"] is not None for each in sessions)
-    columns = ["session", "speaker", "begun", "speech", "bits so far", "alerts", "heard"]
-    if told:
-        columns.insert(5, "evidence")
+    columns = [
+        "session",
+        "speaker",
+        "begun",
+        "speech",
+        "bits so far",
+        "closed-set",
+        "alerts",
+        "heard",
+    ]
     for name in columns:
         table.add_column(name, justify="right" if name in ("session", "speech") else "left")
     for each in sessions:
@@ -123,7 +129,7 @@ def _print_table(sessions: list[dict[str, Any]]) -> None:
             begun + ("" if each["ended"] else ", not ended"),
             clock_time(each["speech"]),
             _with_limits(each, "bits"),
-            *([_with_limits(each, "evidence_bits")] if told else []),
+            _with_limits(each, "closed_set_bits"),
             str(each["alerts"]),
             clean(", ".join(each["recordings"]), 30),
         ]

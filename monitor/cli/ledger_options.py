@@ -40,12 +40,6 @@ _OPTIONS = (
         help="Warn one bit before all sessions in the ledger together have disclosed so much, "
         "and raise an alert when they have.",
     ),
-    click.option(
-        "--evidence-budget",
-        type=NumberOfBits(),
-        metavar="BITS",
-        help="The same in bits of evidence, which the number of people enrolled puts no end to.",
-    ),
 )
 
 
@@ -56,7 +50,7 @@ class LedgerOptions:
     Attributes:
         ledger: the file, or None.
         ledger_every: stream seconds from one kept reading to the next.
-        budget, evidence_budget: bits, or None.
+        budget: bits, or None.
 
     Raises:
         UsageError: a budget without a ledger.
@@ -65,27 +59,19 @@ class LedgerOptions:
     ledger: Path | None
     ledger_every: float
     budget: float | None
-    evidence_budget: float | None
 
     def __post_init__(self) -> None:
-        for option, field, bits in (
-            ("--budget", "bits", self.budget),
-            ("--evidence-budget", "evidence_bits", self.evidence_budget),
-        ):
-            if bits is not None and self.ledger is None:
-                raise UsageError(
-                    f"{option} counts over all sessions: it needs --ledger FILE.db; for this one "
-                    f"alone use --alert '{field}>{bits:g}'"
-                )
+        if self.budget is not None and self.ledger is None:
+            raise UsageError(
+                "--budget counts over all sessions: it needs --ledger FILE.db; for this one "
+                f"alone use --alert 'bits>{self.budget:g}'"
+            )
 
     def rules(self) -> list[Threshold]:
-        """Those of the budgets, if there are any."""
+        """Those of the budget, if there is one."""
         from monitor.alerts import budget
 
-        both = {"bits": self.budget, "evidence_bits": self.evidence_budget}
-        return [
-            rule for name, bits in both.items() if bits is not None for rule in budget(bits, name)
-        ]
+        return [] if self.budget is None else budget(self.budget)
 
     def file(self) -> LedgerFile | None:
         """For a `Run`."""

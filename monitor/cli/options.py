@@ -24,7 +24,10 @@ __all__ = [
     "Seconds",
     "Share",
     "Speed",
+    "TextFile",
+    "WithTextFiles",
     "among_option",
+    "check_new",
     "check_output",
     "ecapa_option",
     "environment",
@@ -37,6 +40,9 @@ _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 MOST_REPLICATES = 100_000
 """Resamples beyond that take all memory and change no digit that is shown."""
+
+_SHORTEST, _LONGEST = 1e-3, 1e9
+"""Seconds: a millisecond and thirty years. What is beyond is a mistake, and hard to reckon with."""
 
 
 if TYPE_CHECKING:
@@ -84,6 +90,49 @@ class Features(Names):
         return [CompletionItem(before + comma + name) for name in left if name.startswith(last)]
 
 
+class TextFile(_Type):
+    """Where a text goes: a new file, or standard output (``-``), which an option alone stands for.
+
+    Args:
+        suffix: of the file; by it the name that follows the option is told from an argument.
+    """
+
+    def __init__(self, suffix: str) -> None:
+        self.suffix = suffix
+        self.name = f"[FILE{suffix}]"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+        """``"-"`` or a path."""
+        if value in ("-", "true", "True", True):  # true: of a configuration
+            return "-"
+        if value in ("false", "False", False):
+            return None
+        if isinstance(value, str) and not value.lower().endswith(self.suffix):
+            self.fail(f"{value!r}: let the name end in {self.suffix}", param, ctx)
+        return Path(value)
+
+
+class WithTextFiles(click.Command):
+    """A command whose options of type `TextFile` may stand alone, before any argument."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse, once every such option has its value."""
+        made: list[str] = []
+        suffixes = {
+            word: each.type.suffix
+            for each in self.params
+            if isinstance(each.type, TextFile)
+            for word in each.opts
+        }
+        for place, word in enumerate(args):
+            after = args[place + 1] if place + 1 < len(args) else ""
+            alone = word in suffixes and not (
+                after == "-" or after.lower().endswith(suffixes[word])
+            )
+            made.append(f"{word}=-" if alone else word)
+        return super().parse_args(ctx, made)
+
+
 class Numbers(_Type):
     """A comma-separated list of positive numbers, returned in increasing order."""
 
@@ -97,7 +146,7 @@ class Numbers(_Type):
             numbers = sorted({float(part) for part in value.split(",")})
         except ValueError:
             self.fail(f"{value!r} is not a list of seconds such as 1,10,60", param, ctx)
-        if not all(0 < number < math.inf for number in numbers):
+        if not all(_SHORTEST <= number <= _LONGEST for number in numbers):
             self.fail(f"{value!r} must be positive seconds", param, ctx)
         return tuple(numbers)
 
@@ -144,7 +193,7 @@ class Seconds(_Type):
                 total = float(text[:-1]) * unit if unit else float(text)
         except ValueError:
             total = math.inf
-        if not 0 <= total < math.inf:
+        if total and not _SHORTEST <= total <= _LONGEST:
             self.fail(f"{value!r} is not a length such as 90, 1.5m or 1:30", param, ctx)
         return total
 
@@ -201,8 +250,8 @@ class Speed(_Type):
             factor = float(value)
         except ValueError:
             factor = 0.0
-        if not 0 < factor < math.inf:
-            self.fail(f"{value!r} is neither max nor a positive number such as 10", param, ctx)
+        if not 0.01 <= factor < math.inf:
+            self.fail(f"{value!r} is neither max nor a number such as 10, from 0.01", param, ctx)
         return factor
 
 
@@ -334,6 +383,19 @@ def check_output(path: Path) -> None:
     else:
         return
     raise StoreError(f"{path}: cannot be written: {reason}")
+
+
+def check_new(path: Path, option: str) -> None:
+    """As `check_output`, for a file that must not be there yet.
+
+    Raises:
+        UsageError: it is.
+    """
+    from monitor.errors import UsageError
+
+    if path.exists():
+        raise UsageError(f"{option} {path} exists; name another file, or remove it")
+    check_output(path)
 
 
 def unlocked(path: Path | str) -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import math
+import time
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,10 +13,16 @@ from monitor.phrases import plural
 if TYPE_CHECKING:
     from monitor.corpus.recordings import Corpus
 
-__all__ = ["plan_of"]
+__all__ = ["calibration_minutes", "plan_of"]
 
 MOST_ROWS = 20
 _NAME_CELLS = 32
+_SAMPLE_SECONDS = 5.0
+_SPEECH, _FEWEST, _MOST_SETS = 0.8, 10, 3
+_CELL_SECONDS, _SPEAKER_SECONDS, _READING_SECONDS = 0.5, 0.03, 0.002
+"""Of one core: for a cell of a set of features, for each speaker in it, and for a reading."""
+_SURE = 2.0
+"""Times as long, or as short, as reckoned."""
 
 
 def plan_of(corpus: Corpus, more: str = "") -> Iterator[str]:
@@ -41,6 +49,89 @@ def plan_of(corpus: Corpus, more: str = "") -> Iterator[str]:
         )
     if left := len(corpus.speakers) - len(sessions):
         yield f"  and {left} more"
+
+
+def calibration_minutes(
+    corpus: Corpus,
+    features: Sequence[str] | None,
+    lengths: Sequence[float],
+    template_lengths: Sequence[float],
+    processes: int,
+    *,
+    streams: bool,
+) -> str:
+    """How long a calibration will take, from a few seconds that are heard and what is to be done.
+
+    A range: how much of the audio is speech, and what else the machine does, nobody knows before.
+
+    Args:
+        corpus: what is to be heard.
+        features: names; None for what is there.
+        lengths: T.
+        template_lengths: D.
+        processes: that listen.
+        streams: whether each speaker is heard as a stream of somebody else as well.
+
+    Returns:
+        a line; it says so where the recordings do not tell how long they are.
+    """
+    from monitor.errors import MonitorError
+    from monitor.training.listening import Listener
+    from monitor.workers import cores
+
+    sessions: dict[str, list[float]] = {}
+    for name in corpus.speakers:
+        each = [_minutes(files) for files in corpus.sessions(name).values()]
+        if any(minutes is None for minutes in each):
+            return "how long it takes cannot be told: a recording does not say how long it is"
+        sessions[name] = [60 * _SPEECH * minutes for minutes in each if minutes is not None]
+    began, heard, listener = time.monotonic(), 0.0, Listener(features)
+    for recording in corpus:
+        try:
+            frames = listener.hear(recording.path, speech_seconds=_SAMPLE_SECONDS)
+        except MonitorError:  # told when it is to be heard
+            continue
+        if not heard:  # the first loads the networks
+            began = time.monotonic()
+            heard = 1e-9
+            continue
+        heard = frames.audio_seconds_at(frames.speech_ticks) if frames.speech_ticks else 0.0
+        break
+    pace = max(time.monotonic() - began, 1e-3) / max(heard, 1.0)
+    audio = sum(map(sum, sessions.values())) / _SPEECH
+    names = list(listener.specs)
+    sets = 2 ** len(names) - 1 if len(names) <= _MOST_SETS else len(names) + 1
+    longest = [max(each) for each in sessions.values()]
+    rest = [sum(each) - max(each) for each in sessions.values()]
+    cells = sum(
+        (sum(x >= test + template for x in longest) >= _FEWEST)
+        + (sum(x >= template and y >= test for x, y in zip(longest, rest, strict=True)) >= _FEWEST)
+        for test in lengths
+        for template in template_lengths
+    )
+    fitting = cells * sets * (_CELL_SECONDS + _SPEAKER_SECONDS * len(sessions)) / math.sqrt(cores())
+    others = 0.0
+    if streams:
+        some = sorted((sum(each) / _SPEECH for each in sessions.values()), reverse=True)[:100]
+        others = sum(min(each, 600.0) for each in some) * 2 * sets * _READING_SECONDS / cores()
+    listening = audio * pace / processes
+    total = listening + fitting + others
+    parts = {
+        "listening": listening,
+        "fitting laws": fitting,
+        "hearing each as somebody else": others,
+    }
+    shares = [f"{name} {100 * part / total:.0f} %" for name, part in parts.items() if part]
+    return f"this takes {_between(total / _SURE, total * _SURE)}: {', '.join(shares)}"
+
+
+def _between(low: float, high: float) -> str:
+    """A range of seconds, in minutes."""
+    if high < 60:
+        return "less than a minute"
+    if low < 60:
+        return f"up to {math.ceil(high / 60)} min"
+    return f"about {math.floor(low / 60)} to {math.ceil(high / 60)} min"
 
 
 def _minutes(files: Iterable[Path]) -> float | None:

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from monitor.cli.options import People, check_output
+from monitor.cli.saying import say
 
 __all__ = ["command"]
 
@@ -16,10 +17,9 @@ __all__ = ["command"]
 @click.option(
     "-o",
     "--output",
-    required=True,
     type=click.Path(path_type=Path),
     metavar="FILE.png|.svg|.pdf",
-    help="The picture to write.",
+    help="The picture to write. [default: a new RUN.png beside RUN.jsonl]",
 )
 @click.option("--title", help="A title of your own.")
 @click.option(
@@ -28,21 +28,29 @@ __all__ = ["command"]
     help="Draw instead what the watched speaker's voice was worth among so many people, a line for "
     "each, such as 50,1e4,1e6.",
 )
-def command(run: Path, output: Path, title: str | None, among: tuple[int, ...] | None) -> int:
+def command(
+    run: Path, output: Path | None, title: str | None, among: tuple[int, ...] | None
+) -> int:
     """Draw RUN.jsonl: the curve with its limits, ceiling, plateau and peak.
 
     \b
-    monitor plot talk.jsonl -o talk.png
+    monitor plot talk.jsonl                       talk.png, unless it is there
+    monitor plot talk.jsonl -o talk.svg
     monitor plot talk.jsonl -o crowds.png --among 50,1e4,1e6
 
     Evidence stands on a scale of crowds: so many bits leave one person of a town. Without any, the
     axis says 1 in k of the people an attacker would consider, and guides are drawn.
     """
+    from monitor.errors import UsageError
     from monitor.plots.canvas import check_suffix
     from monitor.plots.crowds import plot_crowds
     from monitor.plots.curve import plot_run
     from monitor.records.schema import read_run
 
+    named = output is not None
+    output = output or run.with_suffix(".png")
+    if not named and output.exists():
+        raise UsageError(f"{output} exists; name the picture with -o")
     check_suffix(output)
     check_output(output)
     records = read_run(run)
@@ -50,4 +58,6 @@ def command(run: Path, output: Path, title: str | None, among: tuple[int, ...] |
         plot_run(records, output, title=title)
     else:
         plot_crowds(records, output, among, title=title)
+    if not named:
+        say(f"the picture is {output}")
     return 0

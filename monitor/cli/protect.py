@@ -33,10 +33,10 @@ _ANY_RATE = 16_000
     "formant:1.15 multiplies all formants, voice:4,1.15 does both, whisper takes the voice away; "
     "of each but whisper NAME:random draws how far for each recording, NAME:speaker for each "
     "speaker; noise:10 adds white noise at 10 dB; none changes nothing. usc makes the voice of the "
-    "private tokens of a small codec anew, usc:15 with noise for which an epsilon of 15 a token of "
-    "40 ms can be proved; tokens:15 writes no sound, but such tokens as frames. Of FRAMES "
-    "laplace:15 adds noise for which an epsilon of 15 a frame can be proved (laplace:15,1 with the "
-    "norm to which embeddings are clipped).",
+    "private tokens of a small codec anew, usc:15 with noise: epsilon 15 a token of 40 ms; "
+    "tokens:15 writes no sound, but such tokens as frames. Of FRAMES laplace:15 adds noise: "
+    "epsilon 15 a frame (laplace:15,1 with the norm to which embeddings are clipped). Each epsilon "
+    "holds in exact arithmetic; that of floating-point numbers is not proved.",
 )
 @click.option(
     "--protector-command",

@@ -95,7 +95,8 @@ protecting_options = grouped(
             metavar="FILE",
             help="The same people enrolled from speech protected by METHOD, and calibrated on such "
             "speech: what an attacker has who knows the protector. The stronger attacker of the "
-            "two is shown. [default: one who has not enrolled protected speech, and learns less]",
+            "two is shown. [default: one who does not know the anonymiser: no measure of "
+            "protection]",
         ),
         click.option(
             "--protect-seed",

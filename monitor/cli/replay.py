@@ -45,7 +45,7 @@ __all__ = ["command"]
     is_flag=True,
     help="Go on although this very audio was enrolled (its figures are far too high).",
 )
-@alert_options()
+@alert_options(least_speech_seconds=10.0)
 @ledger_options
 @jsonl_options
 @click.option(

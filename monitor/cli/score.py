@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 __all__ = ["command"]
 
 _FILE = click.Path(path_type=Path)
+LENGTHS = (10.0,)
+SECONDS = 120.0
+"""Of each speaker's enrolment in a folder with lists."""
 
 
 @click.command("score", short_help="Score a corpus: trials x speakers, for evaluate.")
@@ -62,9 +65,8 @@ _FILE = click.Path(path_type=Path)
 @click.option(
     "--lengths",
     type=Numbers(),
-    default="10",
-    show_default=True,
-    help="Test lengths T, speech seconds.",
+    help="Test lengths T, speech seconds. [default: 10; of a folder with a list of trials each "
+    "utterance as it is]",
 )
 @click.option(
     "--template-lengths",
@@ -112,7 +114,7 @@ def command(
     law_file: Path | None,
     features: tuple[str, ...] | None,
     speaker_in_transcript: str | None,
-    lengths: tuple[float, ...],
+    lengths: tuple[float, ...] | None,
     template_lengths: tuple[float, ...] | None,
     session: str | None,
     scoring: str,
@@ -129,6 +131,8 @@ def command(
     monitor evaluate scores.npz
     monitor score frames -o scores.npz --lengths 1,3,10,30 --template-lengths 30,100
     monitor score anonymised/ -p clear.npz -o scores.npz    templates of the clear speech
+    monitor score libri_dev -o scores.npz                   as its enrolls and trials have it
+    monitor score libri_dev_trials_f_mine -p clear.npz -o scores.npz
 
     Each speaker's speech is cut into tests of T and templates of D speech seconds that do not
     overlap (similarity rank disclosure, eq. 6); with -p into consecutive tests of T. There is a
@@ -136,11 +140,16 @@ def command(
     in one file with who spoke, sessions and groups. Speech is heard once; FRAMES, from
     `monitor hear`, are not heard again. A file that is broken is named and skipped (exit status 4).
 
+    In a folder of VoicePrivacy's (wav.scp, utt2spk, trials) the utterances that `trials` lists are
+    the tests; templates are -p, or made of what `enrolls` lists there or in the folder beside it
+    (libri_dev_enrolls). Who is left out is named, with the reason.
+
     Scores say who sounds like whom: keep the file private.
     """
     from monitor.cli.inputs import check_model, load_identity
     from monitor.cli.plan import plan_of
     from monitor.cli.progress import progress_over
+    from monitor.cli.voiceprivacy import lists_of, own_templates
     from monitor.corpus.finding import find
     from monitor.errors import UsageError
     from monitor.evaluation.input.models import SCORINGS
@@ -178,6 +187,14 @@ def command(
     else:
         laws = Population.reference().laws
     found = with_speaker(find(corpus), speaker_in_transcript)
+    lists = lists_of(corpus)
+    whole = lists is not None and lengths is None
+    if lists is not None:
+        if session is not None:
+            raise UsageError("--session goes without a list of trials, which says what is compared")
+        everything, found = found, lists.trials(found)
+        for line in lists.notes(everything):
+            say(f"monitor: note: {line}")
     try:
         attribute = groups_of(corpus, found.speakers, groups, group_by)
     except UsageError as error:
@@ -188,6 +205,14 @@ def command(
     files = [recording.path for recording in found.recordings]
     for line in plan_of(found):
         say(line)
+    if lists is not None and population is None:
+        seconds = max(template_lengths or (SECONDS,))
+        population = own_templates(corpus, lists, everything, features, seconds, jobs)
+    if lists is not None and population is not None:
+        absent = [name for name in lists.speakers if name not in population.names]
+        for name in absent:
+            say(f"monitor: note: {name}: in {', '.join(lists.names)}, but not enrolled: left out")
+        population = population.chosen(name for name in lists.speakers if name not in absent)
     if population is not None:  # before anything is heard
         parts = map(provenance_of, files)
         session = session_of(population, parts, allow_overlap=allow_overlap)
@@ -202,16 +227,25 @@ def command(
     scorings = SCORINGS if scoring == "both" else (scoring,)
     grid: ScoreGrid | EnrolledGrid
     if population is not None:
-        chosen, lengths_of = features or largest(laws, specs), template_lengths or (None,)
+        there = [name for name in specs if name in population.features]
+        chosen, lengths_of = features or largest(laws, there), template_lengths or (None,)
+        tests = (None,) if whole else lengths or LENGTHS
         grid = EnrolledGrid(
-            voices, population, chosen, laws, lengths, lengths_of, session or "cross", scorings
+            voices, population, chosen, laws, tests, lengths_of, session or "cross", scorings
         )
     else:
         several = any(len(voice.sessions) > 1 for voice in voices)
         usual = "cross" if several else "same"
         kinds = ("same", "cross") if session == "both" else (session or usual,)
         grid = ScoreGrid(
-            voices, specs, laws, lengths, template_lengths or (30.0,), kinds, scorings, trials
+            voices,
+            specs,
+            laws,
+            lengths or LENGTHS,
+            template_lengths or (30.0,),
+            kinds,
+            scorings,
+            trials,
         )
     todo: list[Any] = grid.cells()
     cells = []
@@ -224,6 +258,8 @@ def command(
         say(f"monitor: skipped: {problem}")
     for note in (*grid.problems, *caveats(specs)):
         say(f"monitor: note: {note}")
+    if whole:
+        say("monitor: note: each trial is one utterance as it is; T is the length in the middle")
     for cell in cells:
         say(_told(cell))
     say(f"{output} is biometric: keep it private; to measure it: monitor evaluate {output}")

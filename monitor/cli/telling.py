@@ -50,7 +50,7 @@ class Telling:
         """
         if self._log is not None and not run.locked:
             say(unlocked(str(self._log.path)))
-        for notice in run.start["notices"]:
+        for notice in run.notices:
             say(f"monitor: note: {notice}")
         for page in run.sinks:
             say(f"monitor: the page is at {page.url}")  # type: ignore[attr-defined]
@@ -77,6 +77,8 @@ class Telling:
         totals = run.totals
         for notice in totals.notices:
             say(f"monitor: note: {notice}")
+        for line in totals.undecided:
+            say(f"monitor: {line}")
         for failure in totals.failures:
             say(f"monitor: not done: {failure}")
         if self._plot is not None:

@@ -71,11 +71,11 @@ def with_speaker(found: Corpus, speaker: str | None) -> Corpus:
 
 
 def say_of_transcripts(lines: Sequence[str]) -> None:
-    """What is to be said of the transcripts of a corpus: the first lines, and how many more."""
+    """What is to be said of recordings and transcripts: the first lines, and how many more."""
     for line in lines[:_MOST_TOLD]:
         say(f"monitor: note: {line}")
     if len(lines) > _MOST_TOLD:
-        say(f"monitor: note: and {len(lines) - _MOST_TOLD} more such lines on transcripts")
+        say(f"monitor: note: and {len(lines) - _MOST_TOLD} more such lines")
 
 
 def say_unused_words(

@@ -11,6 +11,9 @@ from monitor.cli.web import LOOPBACK, Address, token_option
 
 __all__ = ["command"]
 
+_WAIT_SECONDS = 2.0
+"""For a run to be read before its page is shown."""
+
 
 @click.command("view", short_help="Open a recorded run in a browser.")
 @click.argument("run", type=click.Path(path_type=Path), metavar="RUN.jsonl")
@@ -32,19 +35,31 @@ def command(run: Path, web: tuple[str, int], web_token: str | None, no_browser: 
     Prints the address of the page. Needs the extra 'web'.
     """
     import threading
+    import time
     import webbrowser
 
     from monitor.cli.web import open_page
-    from monitor.records.schema import read_run
+    from monitor.records.schema import follow_run
 
-    records = read_run(run)
+    records = follow_run(run)
+    first = next(records)  # what is no run is refused before anything is opened
     with open_page(web, web_token, recorded=True) as page:
-        for record in records:
-            page.write(record)
-        say(page.url, err=False)
-        if not no_browser:
-            webbrowser.open(page.url)
+
+        def show() -> None:
+            say(page.url, err=False)
+            if not no_browser:
+                webbrowser.open(page.url)
+
+        page.write(first)
+        shown, until = False, time.monotonic() + _WAIT_SECONDS
         try:
+            for record in records:
+                page.write(record)
+                if not shown and time.monotonic() > until:
+                    show()  # a run of days takes minutes to read: the rest comes as if it were live
+                    shown = True
+            if not shown:
+                show()
             threading.Event().wait()
         except KeyboardInterrupt:
             return 0

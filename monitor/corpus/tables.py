@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import shlex
 import unicodedata
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from monitor.errors import CorpusError
 __all__ = ["from_kaldi", "from_manifest", "said_of_speakers", "table_of"]
 
 _OF_RECORDINGS = {"path", "speaker", "session", "chapter"}
+_FLAC = {"--stdout": "c", "--decode": "d", "--silent": "s", "--totally-silent": "s"}
 _LONGEST = 40
 """Characters of what is said of a speaker; more is a text that was read."""
 
@@ -106,7 +108,7 @@ def from_kaldi(folder: Path) -> Corpus:
     """Read ``wav.scp`` and ``utt2spk``; every recording is a session of its own.
 
     Paths are relative to the folder, or else to the current one, as Kaldi has it. Commands (lines
-    that end in ``|``) are never run.
+    that end in ``|``) are never run; of ``flac -c -d -s FILE |`` the FILE is read.
 
     Raises:
         CorpusError: a file is missing, the folder has ``segments``, or nothing can be used.
@@ -123,9 +125,11 @@ def from_kaldi(folder: Path) -> Corpus:
     for utterance, file in _pairs(folder / "wav.scp", gathering):
         listed.add(utterance)
         where = f"wav.scp {utterance}: "
+        file = _decoded_by_flac(file) or file
         if file.endswith("|"):
             gathering.problem(
-                f"{where}is a command, which is never run; write its output to a file"
+                f"{where}is a command, which is never run (flac -c -d -s FILE | alone is read "
+                "without it); write its output to a file"
             )
         elif file == "-":
             gathering.problem(f"{where}is standard input; write it to a file")
@@ -139,6 +143,29 @@ def from_kaldi(folder: Path) -> Corpus:
         if utterance not in listed:
             gathering.problem(f"utt2spk {utterance}: has no line in wav.scp")
     return gathering.corpus(folder.name, "as utt2spk has them")
+
+
+def _decoded_by_flac(command: str) -> str | None:
+    """The file that ``flac -c -d -s FILE |`` writes out as it is; None for any other command.
+
+    Example:
+        >>> _decoded_by_flac("/usr/bin/flac -cds 'my talk.flac' |")
+        'my talk.flac'
+        >>> _decoded_by_flac("flac -c -d -s a.flac | sox - -r 16k - |")
+    """
+    if not command.endswith("|"):
+        return None
+    try:
+        program, *words = shlex.split(command[:-1])
+    except ValueError:  # no program, or a quote without its other
+        return None
+    options = [word for word in words if word.startswith("-")]
+    files = [word for word in words if not word.startswith("-")]
+    letters = {letter for word in options for letter in _FLAC.get(word, word[1:])}
+    known = all(word in _FLAC or not word.startswith("--") for word in options)
+    to_stdout = {"c", "d"} <= letters <= {"c", "d", "s"} and known
+    plain = Path(program).name == "flac" and to_stdout and len(files) == 1
+    return files[0] if plain else None
 
 
 def _pairs(path: Path, gathering: Gathering) -> list[tuple[str, str]]:

@@ -9,6 +9,8 @@ import numpy as np
 from monitor.errors import UsageError
 from monitor.features.bad_samples import BadSamples
 from monitor.features.blocks import columns_of
+from monitor.features.condition import CONDITION, ConditionRows
+from monitor.features.mixing import Mixer
 from monitor.features.resampling import Resampler
 from monitor.features.tracks import join_frames, join_tracks, shift_track
 from monitor.features.vad import DECISION_TICKS, VAD_RATE, VoiceActivity
@@ -30,12 +32,16 @@ class Extractor:
     at the next tick. The last tick of a recording is filled up with silence, so that no frame
     lies beyond its end.
 
+    Where channels are mixed that hold different speech, or cancel each other, that is noticed
+    (`monitor.features.mixing`).
+
     Samples that are not finite count as silence and are reported as a ``Gap``, one for each
     second of the recording, at the first tick concerned and as soon as that second is complete.
 
     Args:
         features: what to compute; names must differ.
         channel: which channel to listen to, from 0; None for the mean of all.
+        conditions: describe the sound as well, in the track `CONDITION`.
 
     Raises:
         UsageError: if two features have one name.
@@ -52,12 +58,19 @@ class Extractor:
         1
     """
 
-    def __init__(self, features: Sequence[Feature], channel: int | None = None) -> None:
+    def __init__(
+        self,
+        features: Sequence[Feature],
+        channel: int | None = None,
+        *,
+        conditions: bool = False,
+    ) -> None:
         names = [feature.spec.name for feature in features]
         if len(set(names)) < len(names):
             raise UsageError(f"features must have different names, not {', '.join(names)}")
         self.features = tuple(features)
         self.channel = channel
+        self._conditions = conditions
         self._ticks = 0
         self._skip = 0
         self._current: _Recording | None = None
@@ -72,7 +85,9 @@ class Extractor:
         ended = None
         if self._current is None or self._current.key != (block.recording, block.rate):
             ended = self.flush()
-            self._current = _Recording(self.features, block, self._ticks, self._skip)
+            self._current = _Recording(
+                self.features, block, self._ticks, self._skip, conditions=self._conditions
+            )
         with one_thread():
             frames = self._current.process(samples)
         self._ticks += frames.speech.size
@@ -103,12 +118,20 @@ class _Recording:
     """One run of blocks of one recording and one rate."""
 
     def __init__(
-        self, features: Sequence[Feature], block: Block, first_tick: int, skip: int
+        self,
+        features: Sequence[Feature],
+        block: Block,
+        first_tick: int,
+        skip: int,
+        *,
+        conditions: bool,
     ) -> None:
         self.key = (block.recording, block.rate)
         self._features = features
         self._first_tick = first_tick
         self._bad_samples = BadSamples(block.rate, block.recording, first_tick)
+        self._conditions = ConditionRows(block.rate) if conditions else None
+        self._mixer = Mixer(block.rate, block.recording, first_tick)
         self._vad = VoiceActivity()
         rates = {VAD_RATE, *(_rate(feature) for feature in features)}
         self._resamplers = {rate: Resampler(block.rate, rate) for rate in rates}
@@ -124,15 +147,22 @@ class _Recording:
     def skip_to(self, tick: int) -> None:
         for feature in self._features:
             feature.skip_to(max(0, tick - self._first_tick))
+        if self._conditions is not None:
+            self._conditions.skip_to(max(0, tick - self._first_tick))
 
     def process(self, samples: FloatArray) -> Frames:
-        mono = _mean(self._bad_samples.silence(samples))
+        columns = self._bad_samples.silence(samples)
+        mono = self._mixer.mix(columns)
         self._source_heard += mono.size
         sounds = {rate: each.process(mono) for rate, each in self._resamplers.items()}
         tracks = self._feed(sounds)
+        if self._conditions is not None:
+            rows = self._conditions.process(columns, mono)
+            tracks[CONDITION] = shift_track(rows, self._first_tick)
         complete = min(heard * TICKS_PER_SECOND // rate for rate, heard in self._heard.items())
         speech = self._due(min(complete, self._ticks + self._waiting.size))
-        return Frames(speech, tracks, self._bad_samples.report(self._ticks))
+        losses = self._bad_samples.report(self._ticks)
+        return Frames(speech, tracks, losses, notices=self._mixer.found())
 
     def flush(self) -> Frames:
         tracks = self._feed({rate: each.flush() for rate, each in self._resamplers.items()})
@@ -177,11 +207,3 @@ def _rate(feature: Feature) -> int:
     if feature.spec.rate is None:
         raise UsageError(f"feature {feature.spec.name} is made of words, and hears no audio")
     return feature.spec.rate
-
-
-def _mean(columns: FloatArray) -> FloatArray:
-    """The mean of the channels, added in order: numpy's own order depends on the shape."""
-    if columns.shape[1] == 1:
-        return columns[:, 0]
-    total: FloatArray = sum(columns.T[1:], start=columns[:, 0])
-    return total / np.float32(columns.shape[1])

@@ -1,7 +1,8 @@
 """An embedding network from an ONNX file, run by onnxruntime.
 
 The file may come from a stranger: its size is bounded, it is read once, and nothing but onnxruntime
-looks into it; no library of custom operators is registered, and no other file is read for it.
+looks into it; no library of custom operators is registered, and no other file is read for it. A
+loop in it that never ends is ended.
 """
 
 from __future__ import annotations
@@ -9,8 +10,11 @@ from __future__ import annotations
 import os
 import stat
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
+from threading import Event, Timer
 from typing import Any
 
 import numpy as np
@@ -22,6 +26,8 @@ from monitor.types import FloatArray
 
 __all__ = ["Network", "network_bytes"]
 
+RUN_SECONDS = 60.0
+"""For one window of a few seconds; a large network takes one."""
 _MOST_BYTES = 512 << 20
 _MOST_SIZE = 4096
 _INSTALL = "pip install 'speaker-disclosure-monitor[onnx]'"
@@ -106,9 +112,15 @@ class Network:
     def _run(self, window: FloatArray) -> FloatArray:
         given = window if self._front is None else self._front.energies(window)
         try:
-            made = self._session.run([self._output], {self._input: given[None]})[0]
+            with _ended_in_time() as (options, late):
+                made = self._session.run([self._output], {self._input: given[None]}, options)[0]
             found = np.asarray(made, np.float32).ravel()
         except Exception as error:
+            if late.is_set():
+                raise StoreError(
+                    f"{self._label}: was ended after {RUN_SECONDS:.0f} s with "
+                    f"{window.size / RATE:.3g} s of sound: a loop in it may never end; give another"
+                ) from None
             raise StoreError(f"{self._label}: cannot be run: {_brief(error)}") from None
         length = float(np.linalg.norm(found))
         if not 0 < length < np.inf:
@@ -128,6 +140,26 @@ class Network:
             whole_numbers=said.get("normalize_samples", "0") == "0",
             centred=said.get("feature_normalize_type", "global-mean") == "global-mean",
         )
+
+
+@contextmanager
+def _ended_in_time() -> Iterator[tuple[Any, Event]]:
+    """Options of a run that is ended where it takes too long; and whether it was."""
+    import onnxruntime
+
+    options, late = onnxruntime.RunOptions(), Event()
+
+    def end() -> None:
+        late.set()
+        options.terminate = True  # looked at before each operator, within loops as well
+
+    timer = Timer(RUN_SECONDS, end)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield options, late
+    finally:
+        timer.cancel()
 
 
 def _session(data: bytes, label: str) -> Any:

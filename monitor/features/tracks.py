@@ -30,7 +30,8 @@ def join_frames(before: Frames, after: Frames) -> Frames:
     for name in before.tracks.keys() & after.tracks.keys():
         tracks[name] = join_tracks(before.tracks[name], after.tracks[name])
     speech = np.concatenate((before.speech, after.speech))
-    return Frames(speech, tracks, before.gaps + after.gaps, before.recording)
+    notices = before.notices + after.notices
+    return Frames(speech, tracks, before.gaps + after.gaps, before.recording, notices)
 
 
 def join_runs(runs: Sequence[Frames]) -> Frames:

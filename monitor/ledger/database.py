@@ -11,6 +11,7 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 from monitor.errors import SchemaError, StoreError
+from monitor.private_files import check_private, is_ours
 from monitor.safe_text import printable
 
 __all__ = ["MIGRATIONS", "open_database", "reason_of", "transaction", "translated"]
@@ -18,6 +19,9 @@ __all__ = ["MIGRATIONS", "open_database", "reason_of", "transaction", "translate
 APPLICATION = 0x5D15C105
 """SQLite's application_id: this file is a ledger."""
 PATIENCE_SECONDS = 10.0
+_WAL = ("-wal", "-shm")
+_BESIDE = (*_WAL, "-journal")
+"""Of files that SQLite makes beside a database."""
 
 MIGRATIONS: Sequence[str] = (
     """
@@ -83,35 +87,56 @@ def open_database(
 
     Raises:
         SchemaError: a newer version wrote it.
-        StoreError: it is no ledger, damaged, not allowed, or does not exist.
+        StoreError: it is no ledger, damaged, another user's, not allowed, or does not exist.
     """
     if not create and not path.is_file():
         raise StoreError(f"{path.name}: there is no such ledger; listen or replay with --ledger")
     # a read-only file system answers so to everybody
     writable = os.access(path.parent, os.W_OK | os.X_OK) and os.access(path, os.W_OK)
-    if not create and not writable:
-        if write:
-            raise StoreError(f"{path.name}: may not be written here; copy it to where it may be")
+    if not create and not write and not (writable and is_ours(path.stat())):
         return _open_read_only(path, migrations)
+    if not create and not writable:
+        raise StoreError(f"{path.name}: may not be written here; copy it to where it may be")
     with translated(path):
         if create:
-            try:
-                with suppress(FileExistsError):  # EXCL: a link that somebody left is not followed
-                    os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
-                os.close(os.open(path, os.O_RDWR))
-            except OSError as error:
-                raise StoreError(
-                    f"{path.name}: cannot be opened ({error.strerror}); choose another file"
-                ) from None
+            _make(path)
+        _check_files(path)
         connection = sqlite3.connect(
             path, timeout=PATIENCE_SECONDS, isolation_level=None, check_same_thread=False
         )
         try:
-            _prepare(connection, path.name, migrations)
+            _prepare(connection, path, migrations)
         except BaseException:
             connection.close()
             raise
         return connection
+
+
+def _make(path: Path) -> None:
+    """An empty file, where there is none."""
+    try:
+        with suppress(FileExistsError):  # EXCL: a link that somebody left is not followed
+            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+        if not os.access(path, os.R_OK | os.W_OK):  # opened only to learn why it cannot be
+            os.close(os.open(path, os.O_RDWR))
+    except OSError as error:
+        raise StoreError(
+            f"{path.name}: cannot be opened ({error.strerror}); choose another file"
+        ) from None
+
+
+def _check_files(path: Path) -> list[str]:
+    """See to it that the file and those beside it, which hold the same, are ours alone.
+
+    Returns:
+        what the names of those that are there end with.
+
+    Raises:
+        StoreError: one is another user's, or a hard link.
+    """
+    real = path.resolve()
+    places = {suffix: real.with_name(real.name + suffix) for suffix in _BESIDE}
+    return [suffix for suffix, place in {"": path, **places}.items() if check_private(place)]
 
 
 def _open_read_only(path: Path, migrations: Sequence[str]) -> sqlite3.Connection:
@@ -141,9 +166,14 @@ def _open_read_only(path: Path, migrations: Sequence[str]) -> sqlite3.Connection
     return connection
 
 
-def _prepare(connection: sqlite3.Connection, name: str, migrations: Sequence[str]) -> None:
-    _check(connection, name, migrations)
-    _use_wal(connection)
+def _prepare(connection: sqlite3.Connection, path: Path, migrations: Sequence[str]) -> None:
+    _check(connection, path.name, migrations)
+    waits = _use_wal(connection)
+    _schema(connection)  # opens the files beside it
+    if waits and not set(_WAL) <= set(_check_files(path)):  # somebody was faster than SQLite
+        raise StoreError(
+            f"{path.name}: other users can put files beside it; choose a folder of your own"
+        )
     for pragma in (
         "synchronous = NORMAL",
         "foreign_keys = ON",
@@ -160,13 +190,17 @@ def _prepare(connection: sqlite3.Connection, name: str, migrations: Sequence[str
             connection.execute(f"PRAGMA user_version = {len(migrations)}")
 
 
-def _use_wal(connection: sqlite3.Connection) -> None:
-    """SQLite does not wait by itself where two processes do this at once."""
+def _use_wal(connection: sqlite3.Connection) -> bool:
+    """SQLite does not wait by itself where two processes do this at once.
+
+    Returns:
+        False where the file system cannot.
+    """
     until = time.monotonic() + PATIENCE_SECONDS
     while True:
         try:
-            connection.execute("PRAGMA journal_mode = WAL").fetchone()
-            return
+            (mode,) = connection.execute("PRAGMA journal_mode = WAL").fetchone()
+            return bool(mode == "wal")
         except sqlite3.OperationalError as error:
             busy = error.sqlite_errorcode & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
             if not busy or time.monotonic() > until:

@@ -19,6 +19,7 @@ from monitor.ledger.database import open_database, reason_of, transaction, trans
 from monitor.ledger.rows import record_of_row, session_of_row, total_of
 from monitor.managed import Managed
 from monitor.network_marks import unlike_networks
+from monitor.records.keys import limits
 from monitor.sources.provenance import Provenance
 from monitor.stream.heard import HeardTotals
 from monitor.types import TICKS_PER_SECOND
@@ -26,8 +27,7 @@ from monitor.types import TICKS_PER_SECOND
 __all__ = ["Carried", "Ledger"]
 
 HISTORY_POINTS = 300
-_LIMITED = ("bits", "bits_low", "bits_high")
-_OF_EVIDENCE = tuple(f"evidence_{name}" for name in _LIMITED)
+_FIGURES = tuple(limits("bits", "evidence_bits", "closed_set_bits"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class Carried:
         heard: the sum over the sessions that count; None where there are none.
         sessions: how many these are.
         left_out: sessions that do not count, since a feature was not listened for in them.
-        peak_bits: the largest headline in any of them.
+        peak_bits: the largest headline in any of them whose headline was of the same kind.
     """
 
     heard: HeardTotals | None
@@ -82,7 +82,12 @@ class Ledger(Managed):
         self.connection.close()
 
     def carried(
-        self, speaker: str, features: Mapping[str, FeatureSpec], before: int | None = None
+        self,
+        speaker: str,
+        features: Mapping[str, FeatureSpec],
+        before: int | None = None,
+        *,
+        headline: str | None = None,
     ) -> Carried:
         """What the next session of a speaker, listening for these features, goes on from.
 
@@ -90,6 +95,7 @@ class Ledger(Managed):
             speaker: whose.
             features: listened for.
             before: a session that is being resumed: only those before it.
+            headline: of that session, ``"evidence"`` or ``"closed-set"``; None for any.
 
         Raises:
             StoreError: a sketch is of another make, so that it cannot be added.
@@ -110,7 +116,8 @@ class Ledger(Managed):
                     continue
                 sketches = {name: rows[name] for name in features}
                 parts.append(self._heard_in(session, sketches, features))
-                peak = max(peak, session["peak_bits"] or 0.0)
+                if headline in (None, session["start"].get("headline", "closed-set")):
+                    peak = max(peak, session["peak_bits"] or 0.0)
         return Carried(reduce(add, parts) if parts else None, len(parts), left_out, peak)
 
     def sessions(self, speaker: str | None = None) -> list[dict[str, Any]]:
@@ -119,10 +126,9 @@ class Ledger(Managed):
         Returns:
             ``session``, ``speaker``, ``started``, ``ended`` (None while it goes on, or where it
             was cut off), ``recordings``, ``features``, ``seconds``, ``speech`` (of this session),
-            ``bits`` (of all sessions up to then), ``bits_low``, ``bits_high``, ``peak_bits``,
-            ``evidence_bits`` with its limits (likewise of all sessions up to then; None where there
-            was none, as in ledgers from before there was any), ``readings`` and ``alerts`` (how
-            many).
+            ``headline``, ``bits``, ``evidence_bits`` and ``closed_set_bits`` with their limits (of
+            all sessions up to then, at the last reading that is kept), ``peak_bits``, ``readings``
+            and ``alerts`` (how many).
         """
         count = "(SELECT count(*) FROM {} t WHERE t.session = s.id) AS {}"
         with translated(self.path):
@@ -137,8 +143,8 @@ class Ledger(Managed):
                     "features": row["start"]["features"],
                     "seconds": row["seconds"],
                     "speech": row["speech"] / TICKS_PER_SECOND,
-                    **{k: row[k] for k in ("bits", "bits_low", "bits_high", "peak_bits")},
-                    **self._evidence_of(row["id"]),
+                    "peak_bits": row["peak_bits"],
+                    **self._figures_of(row["id"]),
                     "readings": row["readings"],
                     "alerts": row["alerts"],
                 }
@@ -150,8 +156,8 @@ class Ledger(Managed):
 
         Returns:
             ``session``, ``time`` of day, ``seconds`` of the session, ``speech`` seconds of all
-            sessions, ``bits`` and ``evidence_bits`` with their limits; oldest first, the last one
-            always among them.
+            sessions, ``bits``, ``evidence_bits`` and ``closed_set_bits`` with their limits; oldest
+            first, the last one always among them.
         """
         query = """
             SELECT r.session, r.record FROM readings r JOIN sessions s ON s.id = r.session
@@ -164,7 +170,7 @@ class Ledger(Managed):
         for row in rows[::-1][::every][::-1]:
             record = record_of_row(self.path.name, row["session"], row["record"])
             kept = {key: record[key] for key in ("time", "seconds", "speech")}
-            bits = {key: record.get(key) for key in (*_LIMITED, *_OF_EVIDENCE)}
+            bits = {key: record.get(key) for key in _FIGURES}
             points.append({"session": row["session"], **kept, **bits})
         return points
 
@@ -288,15 +294,15 @@ class Ledger(Managed):
             rows = self.connection.execute(f"{query} WHERE p.name = ? ORDER BY s.id", (speaker,))
         return [session_of_row(self.path.name, row) for row in rows]
 
-    def _evidence_of(self, session: int) -> dict[str, float | None]:
-        """The evidence bits of a session's last reading that is kept."""
+    def _figures_of(self, session: int) -> dict[str, Any]:
+        """Of a session's last reading that is kept."""
         row = self.connection.execute(
             "SELECT record FROM readings WHERE session = ? "
             "ORDER BY seconds DESC, rowid DESC LIMIT 1",
             (session,),
         ).fetchone()
         record = {} if row is None else record_of_row(self.path.name, session, row["record"])
-        return {key: record.get(key) for key in _OF_EVIDENCE}
+        return {key: record.get(key) for key in ("headline", *_FIGURES)}
 
     def _heard_in(
         self,

@@ -111,7 +111,18 @@ def record_of_row(file: str, session: int, text: object) -> dict[str, Any]:
     wrong = wrong_in(record)
     if wrong is not None or not isinstance(record.get("time"), str):
         raise _damaged(file, session, wrong or "time")
-    return record
+    return _as_now(record) if record["type"] == "reading" else record
+
+
+def _as_now(record: dict[str, Any]) -> dict[str, Any]:
+    """A reading of a time when ``bits`` was the closed-set figure, in today's words."""
+    if "headline" in record:
+        return record
+    ends = ("bits", "bits_low", "bits_high")
+    closed = {f"closed_set_{end}": record.get(end) for end in ends}
+    told = record.get("evidence_bits") is not None
+    bits = {end: record.get(f"evidence_{end}") for end in ends} if told else {}
+    return {**record, **closed, **bits, "headline": "evidence" if told else "closed-set"}
 
 
 def _json(text: object) -> Any:

@@ -16,6 +16,7 @@ from monitor.ledger.ledger import Ledger
 from monitor.sinks.jsonl import line_of
 from monitor.sources.provenance import Provenance
 from monitor.stream.monitor import Monitor
+from monitor.types import Notice
 
 __all__ = ["LedgerSession", "check"]
 
@@ -29,7 +30,8 @@ LAST_WAIT_MS = 10_000
 _ROWS = ("readings", "alerts")
 _KEPT = (
     "seconds", "speech", "bits", "bits_low", "bits_high", "sum_bits", "gain_bits", "peak_bits",
-    "expected_bits", "ceiling",
+    "expected_bits", "ceiling", "headline",
+    "closed_set_bits", "closed_set_bits_low", "closed_set_bits_high",
 )  # fmt: skip
 _OF_EVIDENCE = ("evidence_bits", "evidence_bits_low", "evidence_bits_high", "at_least")
 
@@ -58,7 +60,7 @@ class LedgerSession:
     its checkpoints.
 
     Args:
-        ledger: closed with the session.
+        ledger: closed with the session, and where there is to be none.
         monitor: fresh, watching somebody.
         reading_seconds: stream seconds from one kept reading to the next.
         heard: the recordings, where there are any: none may have been heard before.
@@ -67,6 +69,7 @@ class LedgerSession:
 
     Attributes:
         carried: what the session goes on from.
+        notices: what is to be said of that, once it has begun.
         incomplete: True where something could not be written in the end.
 
     Raises:
@@ -85,7 +88,7 @@ class LedgerSession:
         clock: Callable[[], float] = time.monotonic,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
-        self._speaker, self._every = check(monitor), reading_seconds
+        self._every = reading_seconds
         self._ledger, self._monitor, self._clock, self._now = ledger, monitor, clock, now
         self._heard = list(heard)
         self._features = {name: monitor.population.specs[name] for name in monitor.features}
@@ -99,16 +102,22 @@ class LedgerSession:
         self._start: dict[str, Any] = {}
         self._trouble = ""
         self._settled = self._closed = False
+        self.notices: list[Notice] = []
         self.incomplete = False
-        self.carried = ledger.carried(self._speaker, self._features)
-        if self.carried.heard is not None:
-            monitor.begin_with(self.carried.heard, self.carried.peak_bits)
+        try:
+            self._speaker = check(monitor)
+            self.carried = ledger.carried(self._speaker, self._features, headline=monitor.headline)
+            if self.carried.heard is not None:
+                monitor.begin_with(self.carried.heard, self.carried.peak_bits)
+        except BaseException:
+            ledger.close()
+            raise
 
     def begin(self, start: Mapping[str, Any]) -> dict[str, Any]:
         """Begin the session, or take it up again.
 
         Returns:
-            the ``start`` record with what is carried on added to it and to its notices.
+            the ``start`` record with what is carried on added to it; `notices` say it.
 
         Raises:
             UsageError: a recording was heard in an earlier session.
@@ -118,23 +127,32 @@ class LedgerSession:
         self._start = {key: start[key] for key in _OF_START}
         self._open(start)
         self._patience(WAIT_MS)
-        carried, notices = self.carried, list(start["notices"])
+        carried = self.carried
         speech = carried.heard.speech_seconds if carried.heard is not None else 0.0
         if carried.sessions:
             s = "" if carried.sessions == 1 else "s"
-            notices.append(
-                f"the bits go on from {carried.sessions} earlier session{s} of {self._speaker}, "
-                f"{speech:.0f} s of speech"
+            self.notices.append(
+                Notice(
+                    "carried on",
+                    f"the bits go on from {carried.sessions} earlier session{s} of "
+                    f"{self._speaker}, {speech:.0f} s of speech",
+                    level="info",
+                    fields={"sessions": carried.sessions, "speech": speech},
+                )
             )
         if carried.left_out:
             what = "session does" if carried.left_out == 1 else "sessions do"
-            notices.append(
-                f"{carried.left_out} earlier {what} not count, since "
-                f"{'+'.join(self._features)} was not listened for in them"
+            self.notices.append(
+                Notice(
+                    "carried on",
+                    f"{carried.left_out} earlier {what} not count, since "
+                    f"{'+'.join(self._features)} was not listened for in them",
+                    fields={"sessions": carried.left_out},
+                )
             )
         history = self._ledger.history(self._speaker) if carried.sessions else []
         brought = {"sessions": carried.sessions, "speech": speech, "history": history}
-        return {**start, "notices": notices, "carried": brought}
+        return {**start, "carried": brought}
 
     def write(self, record: Mapping[str, Any]) -> None:
         """Take one record of the run."""
@@ -198,7 +216,9 @@ class LedgerSession:
         self._id, self._due, self._last = int(state["session"]), float(state["due"]), state["last"]
         self._written = {table: int(state["written"][table]) for table in _ROWS}
         self._waiting.extend((table, seconds, row) for table, seconds, row in state["waiting"])
-        self.carried = self._ledger.carried(self._speaker, self._features, self._id)
+        self.carried = self._ledger.carried(
+            self._speaker, self._features, self._id, headline=self._monitor.headline
+        )
 
     def _open(self, start: Mapping[str, Any]) -> None:
         connection = self._ledger.connection
@@ -317,4 +337,4 @@ def _kept(record: Mapping[str, Any]) -> dict[str, Any]:
     return {key: record[key] for key in (*_KEPT, *there)}
 
 
-_OF_START: Sequence[str] = ("version", "features", "speakers", "ceiling", "fingerprint")
+_OF_START: Sequence[str] = ("version", "features", "speakers", "ceiling", "fingerprint", "headline")

@@ -12,6 +12,7 @@ from monitor.types import FloatArray, IntArray
 
 __all__ = [
     "TIE_RULES",
+    "first_rank_bits",
     "placed",
     "rank_bounds",
     "rank_histogram",
@@ -226,3 +227,24 @@ def _weighing(weights: ArrayLike, trials: int) -> _Doubles:
     if not (weight >= 0).all() or np.isinf(weight).any():
         raise UsageError("a weight is negative or not finite: give weights of 0 or more")
     return weight
+
+
+def first_rank_bits(share: float, speakers: int) -> float:
+    """What somebody learns on average who knows how often the first rank is right, and no more.
+
+    The capacity of a symmetric channel, ``log2 N + p log2 p + (1 - p) log2((1 - p) / (N - 1))``
+    (Cover and Thomas, Elements of Information Theory, section 7.2).
+
+    Args:
+        share: p, of the trials whose speaker is ranked first.
+        speakers: N, two at least.
+
+    Example:
+        >>> first_rank_bits(1.0, 16), first_rank_bits(1 / 16, 16), first_rank_bits(0.5, 2)
+        (4.0, 0.0, 0.0)
+    """
+    rest = 1.0 - share
+    bits = np.log2(speakers)
+    bits += share * np.log2(share) if share > 0 else 0.0
+    bits += rest * np.log2(rest / (speakers - 1)) if rest > 0 else 0.0
+    return float(bits)

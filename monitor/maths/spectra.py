@@ -1,8 +1,8 @@
-"""``scipy.fft``, without what its import loads for nothing.
+"""``scipy.fft``, in a process of our own without what its import loads for nothing.
 
 It copies every name of numpy, and so loads ``numpy.f2py`` (a Fortran compiler's front end) and
-``numpy.testing``: a quarter of the CPU that importing it takes. Here both wait for their first use
-(``benchmarks/startup.py``).
+``numpy.testing``: two fifths of the CPU that importing it takes. The command line lets both wait
+for their first use (``benchmarks/startup.py``); in a program of others numpy is left alone.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ import importlib.util
 import sys
 
 import numpy as np
+
+from monitor import lazy
 
 __all__ = ["fft"]
 
@@ -27,7 +29,8 @@ def _on_first_use(name: str) -> None:
     spec.loader.exec_module(part)
 
 
-for _name in ("f2py", "testing"):
-    _on_first_use(_name)
+if lazy.own_process:
+    for _name in ("f2py", "testing"):
+        _on_first_use(_name)
 
 from scipy import fft  # noqa: E402

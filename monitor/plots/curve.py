@@ -57,7 +57,7 @@ POWERS = {"linear": 1.0, "sqrt": 0.5}
 
 
 def plot_run(records: Sequence[Mapping[str, Any]], path: Path, *, title: str | None = None) -> None:
-    """Draw a run: its first figure with limits, ceilings, guides, alerts, changes and gaps.
+    """Draw a run: its headline with limits, ceilings, guides, alerts, changes and gaps.
 
     Bits stand against speech seconds on a log axis (readings before the first speech cannot be
     shown on it); every line is labelled where it ends, and every bit is translated to
@@ -84,7 +84,7 @@ def plot_run(records: Sequence[Mapping[str, Any]], path: Path, *, title: str | N
     title_text = short_name(heading(run) if title is None else title, 110)
 
     def paint(figure: Figure) -> None:
-        wide = 0.655 if run.main == "bits" else 0.60  # the scale of crowds stands beside it
+        wide = 0.60 if run.evidence else 0.655  # the scale of crowds stands beside it
         below = 0.022 * max(0, caption(run).count("\n") - 1)  # for lines beyond two
         axes = figure.add_axes((0.085, 0.135 + below, wide, 0.715 - below))
         heard = run.columns["speech"] > 0
@@ -95,17 +95,17 @@ def plot_run(records: Sequence[Mapping[str, Any]], path: Path, *, title: str | N
         labels = _levels(axes, run)
         if run.protected:
             labels += _protected(axes, run, shown, parts)
-        elif run.main == "bits":
+        elif not run.evidence:
             labels += _guides(axes, run, shown, parts)
             labels += _each_feature(axes, shown["speech"], alone, parts)
-        if run.main != "bits":
+        if run.evidence:
             draw_scale(axes)
         labels += _curves(axes, run, shown, parts)
         mark_doubt(axes, shown["speech"], run.doubtful[heard])
         mark_changes(axes, run)
         mark_alerts(axes, run)
         mark_gaps(axes, run)
-        _label_ends(axes, labels, 1.003 if run.main == "bits" else 1.105)
+        _label_ends(axes, labels, 1.105 if run.evidence else 1.003)
         size = 16 * min(1.0, 74 / max(1, len(title_text)))
         figure.text(0.085, 0.945, title_text, fontsize=size, weight="bold", color=BLACK)
         figure.text(0.085, 0.912, summary(run), color=GREY)
@@ -128,14 +128,16 @@ def _frame(
     """Limits, ticks and grid."""
     speech = shown["speech"]
     ends = ("", "_low", "_high")
-    names = ["bits", *(f"{run.main}{end}" for end in ends)]
-    names += [f"protected_{run.main}{end}" for end in ends]
-    beside = [shown["linear"], *more] if run.main == "bits" else [shown["support_bits"]]
-    beside = [] if run.protected and run.main == "bits" else beside
+    names = [
+        "closed_set_bits",
+        *(f"{side}bits{end}" for side in ("", "protected_") for end in ends),
+    ]
+    beside = [shown["support_bits"]] if run.evidence else [shown["linear"], *more]
+    beside = [] if run.protected and not run.evidence else beside
     figures = np.concatenate([*(shown[name] for name in names), *beside])
     figures = np.append(figures[np.isfinite(figures)], [0.0, run.ceiling or 1.0])
     low, high = float(figures.min()), float(figures.max())
-    high = high if run.main == "bits" else axis_top(high)
+    high = axis_top(high) if run.evidence else high
     axes.set_ylim(low - (high - low) * 0.07, high + (high - low) * 0.10)
     left, right = (float(speech[0]), float(speech[-1])) if speech.size else (1.0, 60.0)
     left = max(left, right / 3000)
@@ -148,7 +150,7 @@ def _frame(
     axes.set_xticks([], minor=True)
     step = max(1, round((high - low) / 7))
     bits = list(range(int(np.ceil(low / step)) * step, int(high) + 1, step))
-    closed = run.main == "bits"  # evidence means the same in any crowd
+    closed = not run.evidence  # it means the same in any crowd
     means = [f"\n{one_in_words(run, b)}" if closed and b <= run.ceiling else "" for b in bits]
     axes.set_yticks(bits, [f"{in_bits(b)}{mean}" for b, mean in zip(bits, means, strict=True)])
     axes.grid(axis="y", color="#E6E6E6", linewidth=0.8)
@@ -169,17 +171,20 @@ def _levels(axes: Axes, run: RunColumns) -> list[tuple[float, str, str]]:
     if run.ceiling > 0:
         axes.axhline(run.ceiling, color=BLACK, linewidth=1.4)
         text = f"ceiling: log₂ {run.speakers} = {run.ceiling:.2f} bits\n— one person named"
-        if run.main != "bits":
-            text = f"ceiling among {run.speakers}:\n{run.ceiling:.2f} bits, one person named"
+        if run.evidence:
+            text = f"closed-set ceiling:\nlog₂ {run.speakers} = {run.ceiling:.2f} bits"
         labels.append((run.ceiling, text, BLACK))
     if run.plateau is not None:
         axes.axhline(run.plateau, color=GREEN, linewidth=1.2, linestyle=(0, (8, 3, 1, 3)))
-        text = f"average plateau: {run.plateau:.2f} bits\naverages never exceed it"
+        which = "closed-set" if run.evidence else "average"
+        text = f"{which} plateau: {run.plateau:.2f} bits\naverages never exceed it"
         labels.append((run.plateau, text, GREEN))
+    own = "evidence_bits" if run.evidence else "closed_set_bits"
     for field, threshold in sorted({(a["field"], a["threshold"]) for a in run.alerts})[:3]:
-        if field in ("bits", run.main):
+        if field in ("bits", own, "closed_set_bits"):
+            of = "" if field in ("bits", own) else "closed-set "
             axes.axhline(threshold, color=RED, linewidth=0.9, linestyle=(0, (1, 3)))
-            labels.append((threshold, f"alert threshold: {in_bits(threshold)}", RED))
+            labels.append((threshold, f"{of}alert threshold: {in_bits(threshold)}", RED))
     return labels
 
 
@@ -241,7 +246,7 @@ def _protected(
     axes: Axes, run: RunColumns, shown: Mapping[str, FloatArray], parts: Sequence[slice]
 ) -> list[tuple[float, str, str]]:
     """The other side of the same speech, with its limits, and what the protector takes off."""
-    x, name = shown["speech"], f"protected_{run.main}"
+    x, name = shown["speech"], "protected_bits"
     y = shown[name]
     known = np.flatnonzero(np.isfinite(y))
     if not known.size:
@@ -252,9 +257,9 @@ def _protected(
         axes.fill_between(x[keep], low, high, color=ORANGE, alpha=0.16, linewidth=0)
         axes.plot(x[keep], y[keep], color=ORANGE, linewidth=2.2, linestyle=(0, (4, 1.2)))
     last = float(y[known[-1]])
-    at_least = run.main != "bits" and (run.last.get("protected") or {}).get("at_least")
+    at_least = (run.last.get("protected") or {}).get("at_least")
     bits = f"{'at least ' if at_least else ''}{in_bits(round(last, 1))}"
-    apart, who = fewer_in_words(run.last, run.main), attacker_of(run.last, run.main)
+    apart, who = fewer_in_words(run.last), attacker_of(run.last)
     until = _until(x, known)
     apart = "" if until else apart  # of the last reading
     said = [f"through {run.protected}{until}: {bits}", apart, f"to {who}" if who else ""]
@@ -262,15 +267,26 @@ def _protected(
     return [(last, label, ORANGE)]
 
 
+def _spread(axes: Axes, shown: Mapping[str, FloatArray], parts: Sequence[slice]) -> None:
+    """Between which bits other voices of that length read, lighter than the limits."""
+    low, high = shown["spread_low"], shown["spread_high"]
+    for part in parts:
+        keep = part.start + curve_points(shown["speech"][part], low[part])
+        x = shown["speech"][keep]
+        axes.fill_between(x, low[keep], high[keep], color=BLUE, alpha=0.07, linewidth=0, zorder=0)
+
+
 def _curves(
     axes: Axes, run: RunColumns, shown: Mapping[str, FloatArray], parts: Sequence[slice]
 ) -> list[tuple[float, str, str]]:
-    """Expected bits, and over them the figure shown first, with its peak."""
+    """Expected bits, the closed-set figure beside evidence, and over them the headline."""
     labels = []
     x = shown["speech"]
-    main = [(run.main, BLUE, 2.6, 0.22)]
-    if run.main != "bits" and not run.protected:
-        main.insert(0, ("bits", LIGHT_BLUE, 1.4, 0.0))
+    main = [("bits", BLUE, 2.6, 0.22)]
+    if run.evidence and not run.protected:
+        main.insert(0, ("closed_set_bits", LIGHT_BLUE, 1.4, 0.0))
+    if run.evidence and not run.protected:
+        _spread(axes, shown, parts)
     for name, colour, width, shade in (("expected_bits", GREY, 1.2, 0.13), *main):
         y = shown[name]
         known = np.flatnonzero(np.isfinite(y))
@@ -284,31 +300,32 @@ def _curves(
             thick = width if keep.size < 600 else width / 2
             axes.plot(x[keep], y[keep], color=colour, linewidth=thick, marker=marker)
         last = float(y[known[-1]])
-        if name == "bits" and run.main != "bits":
-            among = f"among the {run.speakers} enrolled{_until(x, known)}"
-            labels.append((last, f"{among}:\n{in_bits(last)}", colour))
-        elif name == run.main and (until := _until(x, known)):
-            what = "evidence" if name != "bits" else "bits"
+        if name == "closed_set_bits":
+            among = f"closed-set, among the {run.speakers}{_until(x, known)}"
+            labels.append((last, f"{among}:\n{in_bits(round(last, 2))}", colour))
+        elif name == "bits" and (until := _until(x, known)):
+            what = "evidence" if run.evidence else "bits"
             text = f"{what}{until}: {in_bits(round(last, 2))}; {_why_no_more(run)}"
             labels.append((last, textwrap.fill(text, LABEL_COLUMNS), colour))
-        elif name == run.main:
+        elif name == "bits":
             peak = int(known[np.argmax(y[known])])
             peak = int(known[-1]) if y[peak] == last else peak  # evidence is cut to one figure
             whose = "the attacker" if run.watch is None else "this voice"
-            bits = in_bits(last) if name == "bits" else in_bits(round(last, 1))
-            if name != "bits":
-                bits = bits_or_more(run.last, bits)
+            bits = in_bits(last)
+            if run.evidence:
+                bits = bits_or_more(run.last, in_bits(round(last, 1)))
             now = f"{'several voices' if run.doubt else whose} now: {bits}"
             peaked = ""
             if x[peak] < x[-1]:
                 mark_peak(axes, float(x[peak]), float(y[peak]))
             else:
-                peaked = ", its peak" if name == "bits" else ""
-            means = one_in_words(run, last) if name == "bits" else left_of(run.last)
+                peaked = "" if run.evidence else ", its peak"  # the line above has it
+            means = left_of(run.last) if run.evidence else one_in_words(run, last)
             said = f"\n= {means}" if means and not run.doubt else ""
             labels.append((last, f"{now}{said}{peaked}", colour))
         else:
-            labels.append((last, "expected bits: an average\nvoice of this length", colour))
+            what = "closed-set average:" if run.evidence else "expected bits: an average"
+            labels.append((last, f"{what}\nvoice{'s' * run.evidence} of this length", colour))
     return labels
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from monitor.phrases import another_voice, enrolment
+from monitor.phrases import another_voice, closed_set, enrolment, of_evidence
 from monitor.types import BoolArray, FloatArray, IntArray
 
 __all__ = ["RunColumns", "curve_points", "run_of", "short_name"]
@@ -16,9 +16,8 @@ __all__ = ["RunColumns", "curve_points", "run_of", "short_name"]
 LIMITED = ("bits", "bits_low", "bits_high")
 COLUMNS = (
     *("seconds", "speech", "support_bits"), *LIMITED,
-    *(f"{of}_{name}" for of in ("expected", "evidence") for name in LIMITED),
+    *(f"expected_{name}" for name in LIMITED),
 )  # fmt: skip
-PROTECTED = tuple(f"{of}{name}" for of in ("", "evidence_") for name in LIMITED)
 
 
 @dataclass(frozen=True)
@@ -26,8 +25,9 @@ class RunColumns:
     """The records of a run as columns: everything that a plot needs of it.
 
     Attributes:
-        columns: figures of the readings by name, shape (n,), NaN where null; ``linear`` and
-            ``sqrt`` are the guides. Speech counts on where the evidence began afresh.
+        columns: figures of the readings by name, shape (n,), NaN where null; ``bits`` also where
+            they are not of the run's headline; ``linear`` and ``sqrt`` are the guides. Speech
+            counts on where the evidence began afresh.
         speakers: N.
         ceiling: log2 N, in bits.
         plateau: the average plateau in bits, None where unknown.
@@ -35,6 +35,7 @@ class RunColumns:
         alerts: alert records.
         gaps: (stream seconds, lost seconds or None).
         changes: change records.
+        notices: what was noticed on the stream, a sentence each.
         fresh: shape (k,), ascending: readings with which the evidence began afresh, by place.
         doubtful: shape (n,), readings with which a change was open.
         doubt: whose bits the last ones may not be, where a change is open; else empty.
@@ -46,6 +47,7 @@ class RunColumns:
             ``protected_bits`` and so on.
         alone: where there are several features, what each would disclose alone, in bits, shape
             (n,): local bits, or the attacker's confidence where nobody is watched.
+        evidence: whether the headline is evidence; else it is the closed-set figure.
     """
 
     columns: Mapping[str, FloatArray]
@@ -56,6 +58,7 @@ class RunColumns:
     alerts: Sequence[Mapping[str, Any]] = ()
     gaps: Sequence[tuple[float, float | None]] = field(default=())
     changes: Sequence[Mapping[str, Any]] = ()
+    notices: Sequence[str] = ()
     fresh: Sequence[int] = ()
     doubtful: BoolArray = field(default_factory=lambda: np.zeros(0, bool))
     doubt: str = ""
@@ -65,11 +68,7 @@ class RunColumns:
     last: Mapping[str, Any] = field(default_factory=dict)
     alone: Mapping[str, FloatArray] = field(default_factory=dict)
     protected: str = ""
-
-    @property
-    def main(self) -> str:
-        """Which figure comes first: the evidence, where there is any."""
-        return "evidence_bits" if np.isfinite(self.columns["evidence_bits"]).any() else "bits"
+    evidence: bool = False
 
     def speech_at(self, seconds: float) -> float:
         """Speech seconds at a stream time."""
@@ -91,21 +90,29 @@ def run_of(records: Sequence[Mapping[str, Any]]) -> RunColumns:
     """
     readings = [record for record in records if record.get("type") == "reading"]
     start = next((record for record in records if record.get("type") == "start"), {})
-    end = next((record for record in records if record.get("type") == "end"), {})
+    ended = next((record for record in records if record.get("type") == "end"), {})
     last: Mapping[str, Any] = readings[-1] if readings else {}
     columns = {name: _column([r.get(name) for r in readings]) for name in COLUMNS}
+    evidence = any(map(of_evidence, readings))
+    for end in ("", "_low", "_high"):
+        columns[f"closed_set_bits{end}"] = _column([closed_set(r, end) for r in readings])
+        # a reading without evidence has the other figure: one curve is of one kind
+        own = [of_evidence(r) == evidence for r in readings]
+        columns[f"bits{end}"] = np.where(own, columns[f"bits{end}"], np.nan)
+    for name in ("spread_low", "spread_high"):
+        columns[name] = _column([r.get(name) if of_evidence(r) else None for r in readings])
     changes = [r for r in records if r.get("type") == "change"]
     fresh = _fresh(columns, changes)
     columns["speech"] = _one_after_the_other(columns["speech"], fresh)
     for guide in ("linear", "sqrt"):
         columns[guide] = _column([(r.get("guides") or {}).get(guide) for r in readings])
     sides = [reading.get("protected") or {} for reading in readings]
-    for name in PROTECTED:
+    for name in LIMITED:
         columns[f"protected_{name}"] = _column([side.get(name) for side in sides])
     ceiling = float(last.get("ceiling") or start.get("ceiling") or 0.0)
     speakers = int(start.get("speakers") or round(2.0 ** min(ceiling, 64.0)))
     plateau = last.get("plateau", start.get("plateau"))
-    watch = start.get("watch", end.get("watch"))
+    watch = start.get("watch", ended.get("watch"))
     if watch is None and last.get("assumes_enrolled") is False:
         watch = "the watched speaker"
     names = tuple(last.get("features") or {})
@@ -125,6 +132,7 @@ def run_of(records: Sequence[Mapping[str, Any]]) -> RunColumns:
             if r.get("type") == "gap" and r.get("reason") != "words ended"  # no audio is lost
         ],
         changes=changes,
+        notices=[short_name(r.get("text", ""), 160) for r in records if r.get("type") == "notice"],
         fresh=fresh,
         doubtful=np.array(["change" in reading for reading in readings], bool),
         doubt=another_voice(last, None if watch is None else short_name(watch)),
@@ -133,6 +141,7 @@ def run_of(records: Sequence[Mapping[str, Any]]) -> RunColumns:
         enrolment=enrolment(last),
         last=last,
         alone=alone if len(names) > 1 else {},
+        evidence=evidence,
         protected=short_name((start.get("protected") or {}).get("method", "")),
     )
 

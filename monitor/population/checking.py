@@ -29,6 +29,7 @@ SESSIONS = ("same", "cross")
 ORIGINS = ("own", "shipped")
 MOST_SIZE = 1 << 20
 MOST_PEOPLE = 1e9
+MOST_SOUND = 1e6
 MOST_PARAMETER = 1e12
 LEAST_PARAMETER = 1e-12
 
@@ -42,12 +43,16 @@ def check_speakers(speakers: Sequence[Speaker]) -> None:
     for speaker in speakers:
         if not is_name(speaker.name):
             raise StoreError(f"the name {speaker.name!a:.40} of a speaker cannot be printed")
+        if not (np.isnan(speaker.sound) | (np.abs(speaker.sound) <= MOST_SOUND)).all():
+            raise StoreError(f"the sound of {speaker.name} is none that speech has")
         for note in speaker.sources:
             if not (is_name(note.label) and is_name(note.session)):
                 raise StoreError(f"a recording of {speaker.name} has a name that cannot be printed")
             seconds = (note.start_seconds, note.end_seconds)
             if not all(isinstance(s, int | float) and 0 <= s < float("inf") for s in seconds):
                 raise StoreError(f"an interval of {speaker.name} is no pair of seconds")
+            if note.landmarks.ndim != 1:
+                raise StoreError(f"the landmarks of a recording of {speaker.name} are no list")
             if not all(isinstance(each, str) for each in note.hashes):
                 raise StoreError(f"a fingerprint of {speaker.name} is no text")
 
@@ -95,8 +100,10 @@ def check_law(law: RankLaw) -> None:
     Raises:
         StoreError: parameters of the wrong type, sign or range.
     """
-    listed = (law.features, law.similarities, law.rows, law.left_out, law.networks)
-    if not all(isinstance(each, tuple) for each in listed):
+    named = (law.left_out, law.networks, law.learnt_from)
+    if not all(
+        isinstance(each, tuple) for each in (law.features, law.similarities, law.rows, *named)
+    ):
         raise StoreError("a law does not list its features, similarities, cells and speakers")
     about = "+".join(map(str, law.features))
     if law.session not in SESSIONS or not law.features or not all(map(is_name, law.features)):
@@ -108,8 +115,10 @@ def check_law(law: RankLaw) -> None:
         raise StoreError(f"the law of {about} does not say which network made what")
     if not all(map(is_name, law.similarities)) or law.origin not in ORIGINS:
         raise StoreError(f"the law of {about} is of no known kind")
-    if not all(map(is_name, law.left_out)):
-        raise StoreError(f"the law of {about} leaves out speakers who cannot be printed")
+    if not all(map(is_name, (*law.left_out, *law.learnt_from))):
+        raise StoreError(f"the law of {about} names speakers who cannot be printed")
+    if type(law.forgotten) is not int or law.forgotten < 0:
+        raise StoreError(f"the law of {about} counts {law.forgotten!a:.20} forgotten people")
     share = law.prior_speakers
     if not _is_number(share) or not 0 <= share <= MOST_PEOPLE:
         raise StoreError(f"the prior of the law of {about} counts {share!a:.20} people")

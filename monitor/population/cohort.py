@@ -2,14 +2,14 @@
 
 A score says little by itself; how far it stands out from those of people who certainly are not the
 speaker says more (docs/method.md section 10). Of each of them there is one short sketch a
-feature, no name and no audio.
+feature and no audio; a name only where the cohort was made of a corpus of one's own.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ from monitor.kinds import FeatureSpec
 from monitor.population.checking import check_templates, spec_from
 from monitor.population.storing import read_store
 from monitor.population.templates import FeatureTemplates
-from monitor.safe_text import printable
+from monitor.safe_text import is_name, printable
 from monitor.types import AnyArray, FloatArray
 
 __all__ = ["COHORT", "Cohort", "load_cohort", "noted_cohort", "pack_cohort", "unpack_cohort"]
@@ -40,6 +40,8 @@ class Cohort:
         features: by name; ``slices`` has shape (C, M), a row a speaker: counts, or the mean of
             embeddings of length 1. A row of zeros: nothing was heard of that feature.
         about: whose voices these are.
+        names: of each, so that one can be forgotten; empty where nobody kept them, as in the
+            shipped one. They are no part of what a law is learnt against.
 
     Raises:
         StoreError: the parts do not belong together, or are nothing that a voice gives.
@@ -48,12 +50,16 @@ class Cohort:
     seconds: FloatArray
     features: Mapping[str, FeatureTemplates]
     about: str = ""
+    names: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.seconds.ndim != 1 or self.seconds.dtype.kind not in "iuf" or not self.features:
             raise StoreError("a cohort lacks its seconds, or its features")
         if not (np.isfinite(self.seconds).all() and (self.seconds >= 0).all()):
             raise StoreError("a cohort's seconds are no lengths of speech")
+        named = len(self.names) in (0, len(self)) and len(set(self.names)) == len(self.names)
+        if not (named and all(map(is_name, self.names))):
+            raise StoreError("a cohort's names are not of its speakers")
         for name, each in self.features.items():
             check_templates(each)
             if each.slices.shape != (self.seconds.size, each.spec.size):
@@ -78,7 +84,19 @@ class Cohort:
         kept = {name: self.features[name] for name in self.features if name in set(names)}
         if len(kept) == len(self.features):
             return self
-        return Cohort(self.seconds, kept, self.about) if kept else None
+        return Cohort(self.seconds, kept, self.about, self.names) if kept else None
+
+    def without(self, name: str) -> Cohort | None:
+        """Everybody else of them; None where nobody is left."""
+        others = np.array([each != name for each in self.names], bool)
+        if not others.any():
+            return None
+        return Cohort(
+            self.seconds[others],
+            {key: replace(each, slices=each.slices[others]) for key, each in self.features.items()},
+            self.about,
+            tuple(each for each in self.names if each != name),
+        )
 
 
 def pack_cohort(cohort: Cohort) -> tuple[dict[str, Any], dict[str, AnyArray]]:
@@ -87,6 +105,7 @@ def pack_cohort(cohort: Cohort) -> tuple[dict[str, Any], dict[str, AnyArray]]:
     arrays[_SECONDS] = cohort.seconds
     return {
         "about": cohort.about,
+        **({"names": cohort.names} if cohort.names else {}),
         "features": {name: each.spec.plain() for name, each in cohort.features.items()},
         "sha256": _digest(arrays),
     }, arrays
@@ -122,7 +141,9 @@ def load_cohort(path: Path, digest: str) -> Cohort:
     Raises:
         StoreError: the store holds another one by now, none, or one that no voices give.
     """
-    return unpack_cohort(path, digest, *read_store(path, "population", without=("slices/", "law/")))
+    return unpack_cohort(
+        path, digest, *read_store(path, "population", without=("slices/", "law/", "people/"))
+    )
 
 
 def unpack_cohort(
@@ -151,6 +172,7 @@ def unpack_cohort(
                 for name, each in note["features"].items()
             },
             str(note["about"]),
+            tuple(note.get("names", ())),
         )
     except (KeyError, TypeError, ValueError, AttributeError, StoreError) as error:
         raise StoreError(

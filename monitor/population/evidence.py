@@ -33,7 +33,8 @@ class EvidenceLaw:
         template_lengths: D, speech seconds, shape (nD,), increasing.
         intercept: a, nats, shape (1 + B, nT, nD).
         slopes: b >= 0, nats, shape (1 + B, nT, nD, F), in the order of the rank law's features.
-        support: the most bits that the calibration's people can support, shape (nT, nD).
+        support: the most bits that the calibration's people can support, each length by itself,
+            shape (nT, nD).
         area: how well the sum of all ratios tells enrolled speakers from strangers, area under the
             ROC curve on speakers left out of the fit, shape (nT, nD).
         cohort: marks of each feature of the cohort that scores were set against (``Cohort.mark``):
@@ -120,7 +121,8 @@ class EvidenceLaw:
         """The law for templates of D speech seconds.
 
         Between two template lengths it is interpolated in log D; outside them, or where only one
-        was reached, the nearest holds.
+        was reached, the nearest holds. What shorter speech supports, longer speech supports: the
+        support at T is the largest of all lengths up to T.
         """
         reached = np.isfinite(self.support)
         rows = np.flatnonzero(reached.any(axis=1))
@@ -137,6 +139,8 @@ class EvidenceLaw:
                 )
             ])  # fmt: skip
         intercept, slopes, support, area = (np.stack(each) for each in zip(*parts, strict=True))
+        # fewer people are long enough heard to calibrate more speech, which tells no less for that
+        support = np.maximum.accumulate(support)
         return LengthEvidence(self.lengths[rows], intercept, slopes, support, area)
 
 
@@ -169,7 +173,7 @@ class LengthEvidence:
         lengths: T of the grid, shape (nT,).
         intercept: shape (nT, 1 + B).
         slopes: shape (nT, 1 + B, F).
-        support: shape (nT,).
+        support: shape (nT,), never falling.
         area: shape (nT,).
     """
 
@@ -206,7 +210,8 @@ class LengthEvidence:
         fade = np.minimum(seconds / first, 1.0)
         near, far = (fade * (1.0 - w))[:, None, None], (fade * w)[:, None, None]
         table = near * self._table[left] + far * self._table[right]
-        bounds = (1.0 - w)[:, None] * self._bounds[left] + w[:, None] * self._bounds[right]
+        lower, upper = self._bounds[left], self._bounds[right]
+        bounds = lower + w[:, None] * (upper - lower)  # equal ends stay what they are
         return EvidencePoint(table[..., 0], table[..., 1:], bounds[:, 0], bounds[:, 1])
 
 

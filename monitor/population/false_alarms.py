@@ -11,6 +11,7 @@ from monitor.maths.conformal import conformal_threshold, fewest_maxima, smallest
 from monitor.phrases import length_in_words, percent, plural
 from monitor.population.law import Laws, RankLaw
 from monitor.population.maxima import Maxima
+from monitor.records.keys import HEADLINES
 
 __all__ = ["FalseAlarms", "false_alarms"]
 
@@ -62,6 +63,7 @@ def false_alarms(
     horizon_seconds: float,
     *,
     watch: str | None = None,
+    headline: str = "closed-set",
     most_bits: float = math.inf,
 ) -> FalseAlarms:
     """The threshold for a field that at most a share of others' streams exceeds.
@@ -76,6 +78,7 @@ def false_alarms(
         horizon_seconds: H; between two lengths of the grid the longer one counts, over which
             maxima are no smaller.
         watch: the watched speaker; None where nobody is.
+        headline: what ``bits`` are, ``"evidence"`` or ``"closed-set"``.
         most_bits: what no reading exceeds.
 
     Raises:
@@ -86,7 +89,7 @@ def false_alarms(
         raise UsageError(
             f"horizon_seconds={horizon_seconds:g} must be a positive number of seconds"
         )
-    law, own = _law_of(laws, features, session, field, watch)
+    law, own = _law_of(laws, features, session, field, watch, headline)
     maxima = law.maxima
     if maxima is None:
         raise UsageError(
@@ -123,7 +126,12 @@ def false_alarms(
 
 
 def _law_of(
-    laws: Laws, features: tuple[str, ...], session: str, field: str, watch: str | None
+    laws: Laws,
+    features: tuple[str, ...],
+    session: str,
+    field: str,
+    watch: str | None,
+    headline: str,
 ) -> tuple[RankLaw, str]:
     """The law whose maxima a field is among, and the field's name there.
 
@@ -136,15 +144,18 @@ def _law_of(
             f"how high other people's protected voices get was not learnt: give {field} a threshold"
         )
     if name:
-        features, last = (name,), "bits" if last == "local_bits" else last
-    elif watch is None and last == "bits":
-        last = "gain_bits"  # the headline where nobody is watched
+        features, last = (name,), "closed_set_bits" if last == "local_bits" else last
+    else:
+        last = HEADLINES[headline] if last == "bits" else last
+        if watch is None and last == "closed_set_bits":
+            last = "gain_bits"  # they are the same
     law = laws.find(features, session) or laws.find(features, _OTHER[session])
     if law is None:
         raise UsageError(f"no law is about {'+'.join(features)}, which {field} is a figure of")
     return law, last
 
 
+_OF_NOBODY = ("bits", "closed_set_bits", "gain_bits")
 _OTHER = {"same": "cross", "cross": "same"}
 
 
@@ -152,8 +163,9 @@ def _known(laws: Laws, features: tuple[str, ...], session: str, watch: str | Non
     """Fields that there are maxima of."""
     law = laws.find(features, session)
     fields = () if law is None or law.maxima is None else law.maxima.fields
-    own = [field for field in fields if watch is not None or field in ("bits", "gain_bits")]
-    return [*(field for field in own if field != "rank_bits"), f"{features[0]}.gain_bits"]
+    own = [field for field in fields if watch is not None or field in _OF_NOBODY]
+    known = [field for field in own if field != "rank_bits"]
+    return [*(["bits"] if known else []), *known, f"{features[0]}.gain_bits"]
 
 
 def _too_few(

@@ -57,6 +57,9 @@ class RankLaw:
             networks was trained on their speech.
         networks: sha256 of the network that made each feature, None where none did; empty where
             none of them was.
+        learnt_from: names of everybody whose speech is in it, as test or as candidate; empty where
+            it does not say, as the shipped one.
+        forgotten: how many of them have been forgotten since (`monitor.population.forgetting`).
         maxima: how high other people's streams got under this law; None where nobody looked.
         evidence: likelihood ratios on the same grid; None where there was no cohort.
     """
@@ -79,6 +82,8 @@ class RankLaw:
     origin: str = "own"
     left_out: tuple[str, ...] = ()
     networks: tuple[str | None, ...] = ()
+    learnt_from: tuple[str, ...] = ()
+    forgotten: int = 0
     maxima: Maxima | None = None
     evidence: EvidenceLaw | None = None
 

@@ -8,7 +8,7 @@ templates.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,8 @@ HORIZONS = (10.0, 30.0, 60.0, 120.0, 300.0, 600.0)
 """Lengths of streams, audio seconds."""
 MOST_BITS = 1e6
 MOST_SECONDS = 1e9
+_OLD_NAMES = {"bits": "closed_set_bits"}
+"""Populations of before the headline was the evidence say so."""
 _ARRAYS = ("horizons", "values", "seconds")
 
 
@@ -51,8 +53,8 @@ class Maxima:
     have levelled out. ``seconds`` says which these are.
 
     Attributes:
-        fields: of a reading (``bits``, ``gain_bits``, ``evidence_bits`` ...), as with somebody
-            watched.
+        fields: of a reading (``closed_set_bits``, ``gain_bits``, ``evidence_bits`` ...), as with
+            somebody watched.
         horizons: audio seconds, shape (nH,), increasing.
         values: shape (len(fields), S, nH), half precision, rounded up; NaN where the stream is
             shorter than half of the horizon, or never had a figure.
@@ -94,6 +96,18 @@ class Maxima:
             values[chosen], float(self.horizons[place]), int(chosen.sum() - (chosen & whole).sum())
         )
 
+    def without(self, name: str) -> Maxima | None:
+        """Everybody else's; None where nobody is left."""
+        others = np.array([each != name for each in self.speakers], np.bool_)
+        if not others.any():
+            return None
+        return replace(
+            self,
+            values=self.values[:, others],
+            seconds=self.seconds[others],
+            speakers=tuple(each for each in self.speakers if each != name),
+        )
+
 
 def rounded_up(values: FloatArray) -> AnyArray:
     """In half precision, never smaller: so that nothing that stops at a bound exceeds it."""
@@ -119,7 +133,7 @@ def unpack_maxima(plain: Mapping[str, Any], arrays: Mapping[str, AnyArray]) -> M
         KeyError: an array is missing.
     """
     made = Maxima(
-        tuple(plain["fields"]),
+        tuple(_OLD_NAMES.get(name, name) for name in plain["fields"]),
         arrays["horizons"],
         arrays["values"],
         arrays["seconds"],

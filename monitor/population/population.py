@@ -6,7 +6,7 @@ import hashlib
 import math
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -14,6 +14,7 @@ import numpy as np
 
 from monitor.errors import StoreError, UsageError
 from monitor.kinds import FeatureSpec
+from monitor.maths.condition import Condition, in_common
 from monitor.maths.scores import Similarity
 from monitor.network_marks import unlike_networks
 from monitor.phrases import plural
@@ -21,6 +22,7 @@ from monitor.population.calibration import Calibration
 from monitor.population.checking import check_speakers, check_templates, spec_from
 from monitor.population.cohort import COHORT, Cohort, noted_cohort, pack_cohort
 from monitor.population.law import Laws, RankLaw
+from monitor.population.people import SourceNote, Speaker, extended, pack_people, unpack_people
 from monitor.population.storing import read_store, write_store
 from monitor.population.templates import FeatureTemplates
 from monitor.safe_text import printable
@@ -40,37 +42,14 @@ SLICE_SECONDS = 5.0
 """Templates are kept in slices of so many speech seconds, so that they can be cut to one length."""
 
 MISMATCH = 0.8
-"""A template under this share of the common length breaks the law (docs/method.md section 4)."""
+"""A template under this share of the others' length breaks the law (docs/method.md section 4)."""
+
+USEFUL_SECONDS = 30.0
+"""Templates are all cut to the shortest, unless that has less: then it is left out, and told."""
 
 
 _BLOCK = 2048
 """Members whose slices are made wide at once."""
-
-
-@dataclass(frozen=True, slots=True)
-class SourceNote:
-    """What a template was made from: enough to recognise the recording, not to hear it.
-
-    Attributes:
-        label: the file's name.
-        session: the session it belongs to.
-        hashes: fingerprints of the recording.
-        start_seconds, end_seconds: the interval used, audio seconds.
-    """
-
-    label: str
-    session: str
-    hashes: tuple[str, ...]
-    start_seconds: float
-    end_seconds: float
-
-
-@dataclass(frozen=True, slots=True)
-class Speaker:
-    """An enrolled speaker: a name and where the template comes from."""
-
-    name: str
-    sources: tuple[SourceNote, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +58,8 @@ class Scoring:
 
     Attributes:
         seconds: D, speech seconds; every template is cut to it.
-        members: shape (N,), False where a template is shorter: by more than 20 % than the median,
-            unless D was asked for or is that of the watched speaker.
+        members: shape (N,), False where a template is shorter: nobody's is, but where it is too
+            short to cut the others to, where D was asked for, or is that of the watched speaker.
     """
 
     seconds: float
@@ -95,7 +74,8 @@ class Population:
         offsets: shape (N + 1,): speaker j owns slices ``offsets[j]:offsets[j + 1]``.
         features: templates by feature name.
         laws: rank laws; may be empty.
-        borrowed: True where speakers were added after the laws were learnt.
+        borrowed: True where the laws were learnt without some of the speakers. Laws that say whom
+            they were learnt from know better.
         about: whose voices these are: attribution, one paragraph.
         cohort: background speakers, or what reads them once they are asked for.
 
@@ -120,7 +100,7 @@ class Population:
         self.offsets = np.asarray(offsets, dtype=np.int64)
         self.features = dict(features)
         self.laws = laws or Laws()
-        self.borrowed = borrowed
+        self._borrowed = borrowed
         self.about = about
         self._cohort = cohort
         self.names = tuple(speaker.name for speaker in self.speakers)
@@ -142,6 +122,14 @@ class Population:
 
     def __len__(self) -> int:
         return len(self.speakers)
+
+    @property
+    def borrowed(self) -> bool:
+        """Whether the laws were learnt without some of these speakers."""
+        taught = {name for law in self.laws for name in law.learnt_from}
+        if not taught:  # a law of an earlier version, or the shipped one
+            return self._borrowed
+        return not taught.issuperset(self.names)
 
     def index(self, name: str) -> int:
         """Position of a speaker; a UsageError names the nearest spelling."""
@@ -185,6 +173,12 @@ class Population:
             self._cohort = self._cohort()
         return None if self._cohort is None else self._cohort.only(self.features)
 
+    def condition(self, name: str | None = None) -> Condition | None:
+        """What a template sounds like, or what most of them do; None where nobody knows."""
+        if name is not None:
+            return self.speakers[self.index(name)].condition
+        return in_common([speaker.condition for speaker in self.speakers])
+
     @property
     def template_seconds(self) -> AnyArray:
         """Length of each template, speech seconds, shape (N,)."""
@@ -193,15 +187,25 @@ class Population:
     @property
     def common_seconds(self) -> float:
         """What all but much shorter templates have, speech seconds; 0 with nobody enrolled."""
+        return self._shortest(MISMATCH)
+
+    def _shortest(self, share: float, enough_seconds: float = math.inf) -> float:
+        """The shortest template that has this share of the median, or as much as is enough."""
         have = self.template_seconds
-        return float(have[have >= MISMATCH * np.median(have)].min()) if len(self) else 0.0
+        if not len(self):
+            return 0.0
+        return float(have[have >= min(share * np.median(have), enough_seconds)].min())
 
     def scoring(self, seconds: float | None = None, *, watch: str | None = None) -> Scoring:
-        """The common template length: what all but much shorter templates have.
+        """The common template length: the shortest one's, so that everybody is compared.
+
+        A template under 30 s that is much shorter than the others is left out instead: cut to as
+        little, nobody's would say much.
 
         Args:
             seconds: D to use instead, rounded down to a whole slice.
-            watch: a speaker who is to be among them: D is at most what that template has.
+            watch: whom all is about: D is what all but much shorter templates have, and at most
+                what that one has.
 
         Raises:
             UsageError: fewer than two templates are that long.
@@ -212,9 +216,9 @@ class Population:
                 raise UsageError(f"template_seconds={seconds:g} must be at least {SLICE_SECONDS:g}")
             common = math.floor(seconds / SLICE_SECONDS) * SLICE_SECONDS
         else:
-            common = self.common_seconds
+            common = self._shortest(MISMATCH, USEFUL_SECONDS)
             if watch is not None:
-                common = min(common, float(have[self.index(watch)]))
+                common = min(self.common_seconds, float(have[self.index(watch)]))
         members = have >= common
         if common <= 0 or members.sum() < 2:
             raise UsageError(
@@ -283,6 +287,58 @@ class Population:
         twice = sorted(set(self.names) & set(other.names))
         if twice:
             raise UsageError(f"{', '.join(twice[:3])} enrolled already; choose another name")
+        return Population(
+            self.speakers + other.speakers,
+            np.concatenate([self.offsets, self.offsets[-1] + other.offsets[1:]]),
+            self._stacked(other),
+            self.laws,
+            borrowed=self._borrowed or len(self.laws) > 0,
+            about=self.about,
+            cohort=self._cohort,
+        )
+
+    def extended(self, other: Population) -> Population:
+        """This population with further speech of speakers who are there, and further speakers.
+
+        Slices of a further session stand behind those that are there, and sources behind sources.
+        Laws stay; of further speakers they are borrowed.
+
+        Raises:
+            UsageError: some of the audio is enrolled already, or the features do not match.
+        """
+        for note in (note for speaker in other.speakers for note in speaker.sources if note.used):
+            if whose := [who.name for who, old in self.overlapping(note.hashes) if old.used]:
+                raise UsageError(
+                    f"{note.label} is enrolled already, as {whose[0]}: give other recordings"
+                )
+        people = {each.name: each for each in self.speakers}
+        for each in other.speakers:
+            known = people.get(each.name)
+            people[each.name] = each if known is None else extended(known, each)
+        place = {name: i for i, name in enumerate(people)}
+        counts = np.concatenate([np.diff(self.offsets), np.diff(other.offsets)])
+        owner = np.repeat([place[name] for name in (*self.names, *other.names)], counts)
+        order = np.argsort(owner, kind="stable")
+        totals = np.bincount(owner, minlength=len(people))
+        return Population(
+            tuple(people.values()),
+            np.concatenate(([0], np.cumsum(totals))),
+            {
+                name: replace(each, slices=each.slices[order])
+                for name, each in self._stacked(other).items()
+            },
+            self.laws,
+            borrowed=self._borrowed or (len(self.laws) > 0 and len(people) > len(self)),
+            about=self.about,
+            cohort=self._cohort,
+        )
+
+    def _stacked(self, other: Population) -> dict[str, FeatureTemplates]:
+        """The slices of both by feature, those of the other one behind.
+
+        Raises:
+            UsageError: the features do not match.
+        """
         features = {}
         for name, mine in self.features.items():
             theirs = other.features.get(name)
@@ -297,15 +353,7 @@ class Population:
             wide = np.result_type(mine.slices, theirs.slices)
             slices = np.concatenate([mine.slices.astype(wide), theirs.slices.astype(wide)])
             features[name] = replace(mine, slices=slices)
-        return Population(
-            self.speakers + other.speakers,
-            np.concatenate([self.offsets, self.offsets[-1] + other.offsets[1:]]),
-            features,
-            self.laws,
-            borrowed=len(self.laws) > 0,
-            about=self.about,
-            cohort=self._cohort,
-        )
+        return features
 
     def only(self, names: Iterable[str]) -> Population:
         """The same speakers with these features alone, and the laws about no others.
@@ -323,7 +371,7 @@ class Population:
             self.offsets,
             {name: self.features[name] for name in self.features if name in kept},
             Laws(law for law in self.laws if set(law.features) <= set(kept)),
-            borrowed=self.borrowed,
+            borrowed=self._borrowed,
             about=self.about,
             cohort=self._cohort,
         )
@@ -334,18 +382,28 @@ class Population:
         Raises:
             UsageError: nobody is called so.
         """
-        place = self.index(name)
-        gone = slice(self.offsets[place], self.offsets[place + 1])
-        counts = np.delete(np.diff(self.offsets), place)
+        self.index(name)
+        return self.chosen(each for each in self.names if each != name)
+
+    def chosen(self, names: Iterable[str]) -> Population:
+        """These speakers alone, in the order of the population, under the same laws.
+
+        Raises:
+            UsageError: one of them is not enrolled.
+        """
+        kept = np.zeros(len(self), np.bool_)
+        kept[[self.index(name) for name in names]] = True
+        counts = np.diff(self.offsets)
+        slices = np.repeat(kept, counts)
         return Population(
-            self.speakers[:place] + self.speakers[place + 1 :],
-            np.concatenate(([0], np.cumsum(counts))),
+            [each for each, keep in zip(self.speakers, kept.tolist(), strict=True) if keep],
+            np.concatenate(([0], np.cumsum(counts[kept]))),
             {
-                key: replace(each, slices=np.delete(each.slices, gone, axis=0))
-                for key, each in self.features.items()
+                name: replace(each, slices=each.slices[slices])
+                for name, each in self.features.items()
             },
             self.laws,
-            borrowed=self.borrowed,
+            borrowed=self._borrowed,
             about=self.about,
             cohort=self._cohort,
         )
@@ -381,6 +439,7 @@ class Population:
             self.offsets,
             self.features,
             laws,
+            borrowed=self._borrowed,  # counts only where the laws do not say whom they know
             about=self.about,
             cohort=self._cohort if cohort is None else cohort,
         )
@@ -392,6 +451,8 @@ class Population:
             StoreError: it cannot be written; what was there before is untouched.
         """
         laws, arrays = self.laws.pack()
+        people, more = pack_people(self.speakers)
+        arrays |= more
         arrays["offsets"] = self.offsets
         features = {}
         for name, templates in self.features.items():
@@ -399,10 +460,10 @@ class Population:
             arrays[f"slices/{name}"] = templates.slices
         header = {
             "slice_seconds": SLICE_SECONDS,
-            "speakers": [asdict(speaker) for speaker in self.speakers],
+            "speakers": people,
             "features": features,
             "laws": laws,
-            "borrowed": self.borrowed,
+            "borrowed": self._borrowed,
             "about": self.about,
         }
         if self.cohort is not None:
@@ -429,16 +490,7 @@ class Population:
                 for name, each in header["features"].items()
             }
             made = cls(
-                [
-                    Speaker(
-                        entry["name"],
-                        tuple(
-                            SourceNote(**{**note, "hashes": tuple(note["hashes"])})
-                            for note in entry["sources"]
-                        ),
-                    )
-                    for entry in header["speakers"]
-                ],
+                unpack_people(header["speakers"], arrays),
                 arrays["offsets"],
                 features,
                 Laws.unpack(header["laws"], arrays),

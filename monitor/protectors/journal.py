@@ -12,6 +12,7 @@ from monitor.atomic import not_written
 from monitor.errors import StoreError, UsageError
 from monitor.locks import lock
 from monitor.managed import Managed
+from monitor.private_files import open_private
 from monitor.safe_text import file_name
 from monitor.version import __version__
 
@@ -39,7 +40,8 @@ class Journal(Managed):
 
     Raises:
         UsageError: an unfinished run of other settings has been there.
-        StoreError: another run is at it, the folder cannot be written, or the file is damaged.
+        StoreError: another run is at it, the folder cannot be written, or the file is damaged or
+            another user's, who would know the seed.
 
     Example:
         >>> import tempfile
@@ -57,8 +59,8 @@ class Journal(Managed):
         asked = hashlib.sha256(repr((__version__, what, seed)).encode("utf-8", "replace"))
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
-            self._file = os.fdopen(os.open(self.path, flags, 0o600), "r+", encoding="utf-8")
+            handle = open_private(self.path, os.O_RDWR | os.O_CREAT)
+            self._file = os.fdopen(handle, "r+", encoding="utf-8")
         except OSError as error:
             raise not_written(self.path, error) from None
         try:
@@ -120,7 +122,7 @@ def note(journal: Path, target: str, hashes: tuple[str, str]) -> None:
 def _append(journal: Path, line: dict[str, str]) -> None:
     """A line at one go, so that lines of several processes do not mix."""
     try:
-        handle = os.open(journal, os.O_WRONLY | os.O_APPEND | getattr(os, "O_NOFOLLOW", 0))
+        handle = open_private(journal, os.O_WRONLY | os.O_APPEND)
         try:
             os.write(handle, f"{json.dumps(line)}\n".encode())
         finally:

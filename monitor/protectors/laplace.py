@@ -1,4 +1,4 @@
-"""Laplace noise on speaker embeddings, with a promise that can be proved (USC section 2.5)."""
+"""Laplace noise on speaker embeddings, with a declared epsilon (USC section 2.5)."""
 
 from __future__ import annotations
 
@@ -24,10 +24,11 @@ direction is left. A larger C adds more noise than signal."""
 class Laplace:
     """Clips each embedding to an L1 norm of C and adds Laplace noise of scale 2 C / epsilon.
 
-    Each number of each embedding has noise of its own. So a frame is (epsilon, 0)-private in the
-    local sense: whatever comes out is at most exp(epsilon) times as likely for one voice as for any
-    other. The noise is a keyed hash in counter mode (SHAKE-256), so that nobody without the seed
-    can tell it from random; its numbers are floats, whose last bits are not covered (Mironov 2012).
+    Each number of each embedding has noise of its own. So in exact arithmetic a frame is
+    (epsilon, 0)-private in the local sense: whatever comes out is at most exp(epsilon) times as
+    likely for one voice as for any other. The noise is a keyed hash in counter mode (SHAKE-256), so
+    that nobody without the seed can tell it from random. Its numbers are floats, whose last bits
+    can tell more (Mironov, CCS 2012): nothing is proved of what is written.
 
     Attributes:
         epsilon: of one frame, nats, above 0.

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import io
-import os
 import shlex
-import signal
-import subprocess
-from contextlib import suppress
 
 import numpy as np
 import soundfile
 
 from monitor.errors import SourceError, UsageError
 from monitor.phrases import plural
+from monitor.programs import MOST_SAID_BYTES, run_program
 from monitor.protectors.samples import checked
 from monitor.safe_text import file_name, printable
 from monitor.sources.pipe import Pipe
@@ -25,15 +22,18 @@ START_SECONDS = 60.0
 """For a program to load what it needs."""
 TIMES_REAL_TIME = 60.0
 _LAST_WORDS = 200
+_BYTES, _TIMES_LONGER, _MORE_SECONDS = 4, 4, 60.0
+"""Of what it may print: floats, of a recording so much longer than the one it was given."""
 
 
 class Program:
     """Runs a command line for each recording, once it has been heard to its end.
 
     It is given one channel as a 16-bit WAV and must print a WAV of one channel and of the same
-    rate (16, 24 or 32 bits, or floats); the length may be another. No shell is asked: write
-    ``sh -c '...'`` for a pipeline. It has a session of its own, and is killed with all that it
-    started where it takes too long or nobody waits any more (Ctrl-C).
+    rate (16, 24 or 32 bits, or floats); the length may be another, up to four times as long and a
+    minute. No shell is asked: write ``sh -c '...'`` for a pipeline. It is killed with all that it
+    started where it takes too long, prints without end, or nobody waits any more (Ctrl-C):
+    `monitor.programs` says how.
 
     Args:
         command: the command line.
@@ -76,39 +76,43 @@ class Program:
         """What the program makes of the recording.
 
         Raises:
-            SourceError: it cannot be started, fails, takes too long, or prints something else; with
-                the last line of what it said on its standard error.
+            SourceError: it cannot be started, fails, takes too long, or prints something else, too
+                much or a WAV without a sample; with the last line of its standard error.
         """
         given = io.BytesIO()
         heard = np.concatenate([np.empty(0, np.float32), *self._heard])
         soundfile.write(given, heard, self.rate, format="WAV", subtype="PCM_16")
         name = file_name(self._command[0])
         timeout = self._timeout or START_SECONDS + TIMES_REAL_TIME * heard.size / self.rate
+        most = _BYTES * (_TIMES_LONGER * heard.size + round(_MORE_SECONDS * self.rate))
         try:
-            process = subprocess.Popen(
-                self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE, start_new_session=True,
-            )  # fmt: skip
+            ended = run_program(self._command, given.getvalue(), seconds=timeout, most_printed=most)
         except OSError as error:
             raise SourceError(f"{name} cannot be started: {error.strerror}") from None
-        try:
-            printed, said = process.communicate(given.getvalue(), timeout)
-        except subprocess.TimeoutExpired:
+        if ended.stopped == "time":
             raise SourceError(
                 f"{name} took over {timeout:.3g} s and was killed; --command-timeout gives it more"
-            ) from None
-        finally:
-            if process.returncode is None:
-                _kill(process)
-        if process.returncode:
-            how = f"failed with exit status {process.returncode}"
-            if process.returncode < 0:
-                how = f"was killed by signal {-process.returncode}"
-            raise SourceError(f"{name} {how}{_last_words(said)}")
+            )
+        if ended.stopped is not None:
+            where = "standard output" if ended.stopped == "printed" else "standard error"
+            limit = most if ended.stopped == "printed" else MOST_SAID_BYTES
+            raise SourceError(
+                f"{name} wrote over {limit / 1e6:.0f} MB to its {where} for a recording of "
+                f"{heard.size / self.rate:.1f} s and was killed; one WAV is expected"
+                f"{_last_words(ended.said)}"
+            )
+        if ended.status:
+            how = f"failed with exit status {ended.status}"
+            if ended.status < 0:
+                how = f"was killed by signal {-ended.status}"
+            raise SourceError(f"{name} {how}{_last_words(ended.said)}")
         try:
-            return self._understood(printed, name)
+            made = self._understood(ended.printed, name)
+            if heard.size and not made.size:
+                raise SourceError(f"{name} printed a WAV without a sample: no voice is left of it")
         except SourceError as error:
-            raise SourceError(f"{error}{_last_words(said)}") from None
+            raise SourceError(f"{error}{_last_words(ended.said)}") from None
+        return made
 
     def reset(self) -> None:
         """Forget what was heard."""
@@ -142,17 +146,3 @@ def _last_words(said: bytes) -> str:
     lines = said.decode(errors="replace").split("\n")
     last = next((line.strip() for line in reversed(lines) if line.strip()), "")
     return f": {printable(last)[:_LAST_WORDS]}" if last else ""
-
-
-def _kill(process: subprocess.Popen[bytes]) -> None:
-    """The program and whatever it started."""
-    if hasattr(os, "killpg"):
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-    else:
-        process.kill()
-    for stream in (process.stdin, process.stdout, process.stderr):
-        if stream is not None:
-            with suppress(OSError):
-                stream.close()
-    process.wait()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -126,5 +127,5 @@ def _joined(heard: File, columns: list[FloatArray]) -> FloatArray:
 
 def _subtype(source: Path, form: str) -> str:
     """Bits a sample, as in the source where that can be."""
-    kept: str = soundfile.info(source).subtype
+    kept: str = soundfile.info(os.fsencode(source)).subtype  # a name need not be UTF-8
     return kept if kept in _KEPT and soundfile.check_format(form, kept) else "PCM_16"

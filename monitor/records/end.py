@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from monitor.records.keys import (
+    CONDITIONS,
     COUNT,
+    DIFFERS,
     FIGURE,
     FLAG,
     MAYBE_SECONDS,
@@ -31,12 +33,27 @@ END = Record(
         Key("peak_bits", FIGURE, "the largest headline of the run"),
         Key("top", TOP, "of the last reading"),
         Key("readings", COUNT, "how many readings"),
+        Key("conditions", CONDITIONS, "of the last reading, or null", required=False),
+        Key("differs", DIFFERS, "of the last reading, empty where nothing does", required=False),
         Key("gaps", COUNT, "how many gaps"),
         Key("changes", COUNT, "how many changes"),
         Key("lost_seconds", MAYBE_SECONDS, "audio lost, as far as known"),
         Key("alerts", COUNT, 'alerts raised, of `level` `"alert"`'),
         Key("warnings", COUNT, 'alerts raised, of `level` `"warning"`'),
         Key("failures", TEXTS, "what an action or the ledger could not do, a line each"),
+        Key(
+            "undecided",
+            TEXTS,
+            "alerts of which a stream so short says nothing, a line each: it had less speech than "
+            "the rule needs (`after 10 s`), or ended while a rule's figure was held (`for 5 s`)",
+        ),
+        Key(
+            "repeated_seconds",
+            SECONDS,
+            "only where there was any: speech that repeats what was heard before in this stream, "
+            "and was left out of all figures",
+            required=False,
+        ),
         Key("stopped", MAYBE_TEXT, "the rule that ended the stream (`--stop-on-alert`), or null"),
         Key("complete", FLAG, "false where anything was lost"),
         Key("watch", MAYBE_TEXT, "as in `start`"),
@@ -44,9 +61,9 @@ END = Record(
         Key(
             "notices",
             TEXTS,
-            "what a person should know of the recordings, one sentence each: nobody speaks in it, "
-            "or it sounds like another person than what was heard before it (see "
-            "[measurements](measurements.md))",
+            "what a person should know of the recordings, one sentence each: all that was noticed "
+            "in the middle of the stream (`notice`), nobody speaks in it, or it sounds like "
+            "another person than what was heard before it (see [measurements](measurements.md))",
             required=False,
         ),
         Key(
@@ -58,11 +75,11 @@ END = Record(
         Key(
             "bought",
             BOUGHT,
-            "only with `--protect`, a row for each `field` and level of `bits`: when the clear and "
-            "the protected side reached it (`clear`, `protected`: `seconds`, or, where `crossed` "
-            "is false, until when it is known that they had not), and `bought_seconds`, the "
-            "difference, which is `at_least` so much where the protected side had not; null where "
-            "the clear side had not. Empty where nobody is watched",
+            "only with `--protect`, a row for each level of the headline (`bits`): when the clear "
+            "and the protected side reached it (`clear`, `protected`: `seconds`, or, where "
+            "`crossed` is false, until when it is known that they had not), and `bought_seconds`, "
+            "the difference, which is `at_least` so much where the protected side had not; null "
+            "where the clear side had not. Empty where nobody is watched",
             required=False,
         ),
         Key(

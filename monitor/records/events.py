@@ -15,9 +15,9 @@ from monitor.records.keys import (
 )
 from monitor.records.reading import OPEN_CHANGE
 from monitor.records.start import FALSE_ALARMS
-from monitor.types import GAP_REASONS
+from monitor.types import GAP_REASONS, NOTICE_KINDS
 
-__all__ = ["ALERT", "CHANGE", "CROSSING", "GAP"]
+__all__ = ["ALERT", "CHANGE", "CROSSING", "GAP", "NOTICE"]
 
 GAP = Record(
     "gap",
@@ -37,6 +37,26 @@ GAP = Record(
         ),
         Key("recording", TEXT, "which recording"),
         Key("detail", TEXT, "one line for a person"),
+    ),
+)
+
+NOTICE = Record(
+    "notice",
+    (
+        Key("seconds", SECONDS, "where on the stream it was noticed"),
+        Key(
+            "kind",
+            TEXT,
+            "; ".join(f'`"{kind}"` ({meaning})' for kind, meaning in NOTICE_KINDS.items()),
+        ),
+        Key("text", TEXT, "one line for a person: what is so, and what to do"),
+        Key("recording", TEXT, "which recording"),
+        Key(
+            "level",
+            {"enum": ["warning", "info"]},
+            '`"warning"` where figures may mislead, else `"info"`',
+        ),
+        Key("fields", {"type": "object"}, "the figures behind it, by name"),
     ),
 )
 
@@ -86,7 +106,7 @@ ALERT = Record(
             "as it can be given to `--alert`; `bits>4.5 (5 % false alarms in 10 minutes)` where "
             "the threshold was worked out (`--false-alarms`); `bits>3 within 30 s` for a forecast "
             "(`--warn`), `budget of 8 bits nearly spent` and `budget of 8 bits spent` for a budget "
-            "(`--budget`), `budget of 8 bits of evidence spent` (`--evidence-budget`)",
+            "(`--budget`)",
         ),
         Key("field", TEXT, "the figure it watches"),
         Key("threshold", NUMBER, "its threshold, bits"),
@@ -98,6 +118,13 @@ ALERT = Record(
         ),
         Key("state", {"enum": ["raised", "cleared"]}, '`"raised"` or `"cleared"`'),
         Key("value", VALUE, "the figure at that moment"),
+        Key(
+            "least_speech_seconds",
+            SECONDS,
+            "only with a rule that waits for speech (`after 10 s`): T of the first reading "
+            "that counts",
+            required=False,
+        ),
         Key("recording", TEXT, "the name of the one it fell in", required=False),
         Key(
             "change",
@@ -128,8 +155,7 @@ CROSSING = Record(
     "crossing",
     (
         Key("seconds", SECONDS, "where on the stream it was certain"),
-        Key("field", TEXT, "of which figure, `bits` or `evidence_bits`"),
-        Key("bits", NUMBER, "the level"),
+        Key("bits", NUMBER, "the level of the headline"),
         Key("side", {"enum": ["clear", "protected"]}, '`"clear"` or `"protected"`'),
         Key(
             "since_seconds",

@@ -7,8 +7,8 @@ which a general validator would take minutes for.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias
 
 __all__ = ["misfit"]
 
@@ -39,39 +39,83 @@ def misfit(value: Any, schema: Mapping[str, Any], name: str = "") -> str | None:
         >>> [misfit({"bits": bits}, schema) for bits in (3.0, None, "3", 1e30, True)]
         [None, None, 'bits', 'bits', 'bits']
     """
-    if not _fits(value, schema):
-        return name
-    if isinstance(value, list):
-        firsts = schema.get("prefixItems", ())
-        kinds = [*firsts, *[schema.get("items")] * (len(value) - len(firsts))]
-        for each, kind in zip(value, kinds, strict=False):
-            if kind is not None and (inside := misfit(each, kind, name)) is not None:
-                return inside
-    elif isinstance(value, dict):
-        properties, others = schema.get("properties", {}), schema.get("additionalProperties")
-        for key, each in value.items():
-            kind = properties.get(key, others)
-            if kind is not None and (inside := misfit(each, kind, key)) is not None:
-                return inside
-    return None
+    return _check_of(schema)(value, name)
 
 
-def _fits(value: Any, schema: Mapping[str, Any]) -> bool:
-    """The value itself, without what is inside it."""
+def _check_of(schema: Mapping[str, Any]) -> _Check:
+    """The check of a schema, made once: a run of days has millions of values."""
+    known = _CHECKS.get(id(schema))
+    if known is None:  # the schema is kept with it, so that its id stays its own
+        known = _CHECKS[id(schema)] = schema, _made(schema)
+    return known[1]
+
+
+def _made(schema: Mapping[str, Any]) -> _Check:
+    fits = _fitting(schema)
+    firsts = [_check_of(kind) for kind in schema.get("prefixItems", ())]
+    items = _check_of(schema["items"]) if "items" in schema else None
+    properties = {key: _check_of(kind) for key, kind in schema.get("properties", {}).items()}
+    further = schema.get("additionalProperties")
+    others = _check_of(further) if isinstance(further, Mapping) else None
+
+    def check(value: Any, name: str) -> str | None:
+        if not fits(value):
+            return name
+        if isinstance(value, list):
+            for each, kind in zip(value, firsts, strict=False):
+                if (inside := kind(each, name)) is not None:
+                    return inside
+            if items is not None:
+                for each in value[len(firsts) :]:
+                    if (inside := items(each, name)) is not None:
+                        return inside
+        elif isinstance(value, dict):
+            for key, each in value.items():
+                named = properties.get(key, others)
+                if named is not None and (inside := named(each, key)) is not None:
+                    return inside
+        return None
+
+    return check
+
+
+def _fitting(schema: Mapping[str, Any]) -> Callable[[Any], bool]:
+    """Whether the value itself fits, without what is inside it."""
     kinds = schema.get("type")
-    if kinds is not None and not any(
-        isinstance(value, _TYPES[kind]) and (kind == "boolean" or not isinstance(value, bool))
-        for kind in ([kinds] if isinstance(kinds, str) else kinds)
-    ):
-        return False
-    if "const" in schema and value != schema["const"]:
-        return False
-    if "enum" in schema and value not in schema["enum"]:
-        return False
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        low, high = schema.get("minimum", value), schema.get("maximum", value)
-        above: float = schema.get("exclusiveMinimum", -math.inf)
-        return bool(low <= value <= high and value > above)
-    if isinstance(value, list):
-        return bool(schema.get("minItems", 0) <= len(value) <= schema.get("maxItems", len(value)))
-    return True
+    names = [kinds] if isinstance(kinds, str) else kinds
+    allowed = None if names is None else tuple(_TYPES[kind] for kind in names)
+    flat = _flat(allowed or ())
+    flags = names is None or "boolean" in names
+    least, most = schema.get("minimum"), schema.get("maximum")
+    above: float = schema.get("exclusiveMinimum", -math.inf)
+    fewest, longest = schema.get("minItems", 0), schema.get("maxItems", math.inf)
+    told = [each for each in ("const", "enum") if each in schema]
+    bounded = least is not None or most is not None or above > -math.inf
+
+    def fits(value: Any) -> bool:
+        if allowed is not None and (
+            not isinstance(value, flat) or (isinstance(value, bool) and not flags)
+        ):
+            return False
+        if told and not (
+            ("const" not in schema or value == schema["const"])
+            and ("enum" not in schema or value in schema["enum"])
+        ):
+            return False
+        if isinstance(value, list):
+            return bool(fewest <= len(value) <= longest)
+        if bounded and isinstance(value, int | float) and not isinstance(value, bool):
+            low = value if least is None else least
+            high = value if most is None else most
+            return bool(low <= value <= high and value > above)
+        return not isinstance(value, float) or not math.isnan(value)
+
+    return fits
+
+
+def _flat(kinds: tuple[Any, ...]) -> tuple[type, ...]:
+    return tuple(each for kind in kinds for each in (kind if isinstance(kind, tuple) else (kind,)))
+
+
+_Check: TypeAlias = Callable[[Any, str], "str | None"]
+_CHECKS: dict[int, tuple[Mapping[str, Any], _Check]] = {}

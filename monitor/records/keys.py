@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any
 
-__all__ = ["COUNT", "FIGURE", "FLAG", "MAYBE_SECONDS", "MAYBE_TEXT", "MOST", "MOST_BITS", "NUMBER",
-           "PROBABILITY", "SECONDS", "SESSION", "TEXT", "TEXTS", "TOP", "VALUE", "Key", "Record",
-           "limits", "with_limits"]  # fmt: skip
+__all__ = ["CONDITIONS", "COUNT", "DIFFERS", "FIGURE", "FLAG", "HEADLINES", "MAYBE_SECONDS",
+           "MAYBE_TEXT", "MOST", "MOST_BITS", "NUMBER", "PROBABILITY", "SECONDS", "SESSION",
+           "TEXT", "TEXTS", "TOP", "VALUE", "Key", "Record", "limits",
+           "with_limits"]  # fmt: skip
 
 MOST_BITS = 1e6
 """Far beyond what any voice discloses: a figure outside of it was never measured."""
@@ -37,6 +38,24 @@ TOP = {
     "type": "array",
     "items": {"type": "array", "prefixItems": [TEXT, FIGURE], "minItems": 2, "maxItems": 2},
 }
+HEADLINES = {"evidence": "evidence_bits", "closed-set": "closed_set_bits"}
+"""What the headline may be, and under which key the same figure stands besides."""
+CONDITIONS = {
+    "type": ["object", "null"],
+    "properties": {
+        "bandwidth_hz": {**VALUE, "minimum": 0},
+        "snr_db": VALUE,
+        "reverberation_seconds": {**VALUE, "minimum": 0},
+        "clipping": PROBABILITY,
+        "level_db": VALUE,
+    },
+    "required": ["bandwidth_hz", "snr_db", "reverberation_seconds", "clipping", "level_db"],
+}
+"""What a sound is like; each null while too little was heard."""
+DIFFERS = {
+    "type": "array",
+    "items": {"enum": ["bandwidth_hz", "snr_db", "reverberation_seconds", "clipping"]},
+}
 _LIMITS = ("", "_low", "_high")
 
 
@@ -50,7 +69,7 @@ def limits(*names: str) -> dict[str, Any]:
     return {name + end: FIGURE for name in names for end in _LIMITS}
 
 
-def with_limits(name: str, figure: Sequence[float] | None) -> dict[str, float | None]:
+def with_limits(name: str, figure: Sequence[float] | None) -> dict[str, Any]:
     """A figure (value, low, high) as three keys; all null where there is none.
 
     Example:
@@ -69,8 +88,7 @@ class Key:
         schema: JSON Schema (2020-12) of its value; of the words of it that `misfit` knows.
         meaning: a line of docs/records.md, in Markdown.
         value: takes it from the object that the record is of; None: the attribute of that name.
-            Of a key with limits it gives a triple (value, low, high), or None.
-        limits: whether ``name_low`` and ``name_high`` stand beside it.
+        limits: whether ``name_low`` and ``name_high`` stand beside it, each an attribute as well.
         required: whether every run ever written holds it; a key that is added later is not.
         sparse: whether it is left out where it is None or an empty text.
 
@@ -91,9 +109,9 @@ class Key:
 
     def of(self, thing: Any) -> dict[str, Any]:
         """What a record of ``thing`` holds under this key: one item, three, or none."""
-        value = (self.value or attrgetter(self.name))(thing)
         if self.limits:
-            return with_limits(self.name, value)
+            return {name: getattr(thing, name) for name in self.properties}
+        value = (self.value or attrgetter(self.name))(thing)
         return {} if self.sparse and (value is None or value == "") else {self.name: value}
 
     @property

@@ -7,6 +7,7 @@ from typing import Any
 from monitor.records.keys import (
     FIGURE,
     FLAG,
+    HEADLINES,
     MAYBE_SECONDS,
     MAYBE_TEXT,
     NUMBER,
@@ -14,7 +15,6 @@ from monitor.records.keys import (
     TEXT,
     VALUE,
     limits,
-    with_limits,
 )
 
 __all__ = ["BOUGHT", "PROTECTED_READING", "PROTECTED_START", "protected_record"]
@@ -39,26 +39,28 @@ PROTECTED_START = {
     },
     "required": ["method", "latency_seconds", "attackers"],
 }
+_HEADLINE = limits("bits")
+_OF_ATTACKER = limits("evidence_bits", "closed_set_bits", "gain_bits")
 _ATTACKER = {
     "type": "object",
     "properties": {
-        **limits("bits", "gain_bits", "evidence_bits"),
+        **_HEADLINE,
+        **_OF_ATTACKER,
         "at_least": _MAYBE_FLAG,
         "support_bits": FIGURE,
     },
-    "required": ["bits", "gain_bits", "evidence_bits"],
+    "required": ["bits", "evidence_bits", "closed_set_bits", "gain_bits"],
 }
 PROTECTED_READING = {
     "type": "object",
     "properties": {
         "speech": SECONDS,
-        **limits("bits", "evidence_bits"),
-        "bits_by": MAYBE_TEXT,
-        "evidence_by": MAYBE_TEXT,
-        "at_least": _MAYBE_FLAG,
+        **_HEADLINE,
+        "by": MAYBE_TEXT,
+        "at_least": FLAG,
         "attackers": {"type": "object", "additionalProperties": _ATTACKER},
     },
-    "required": ["bits", "evidence_bits", "attackers"],
+    "required": ["bits", "by", "attackers"],
 }
 _CROSSED = {
     "type": "object",
@@ -70,14 +72,13 @@ BOUGHT = {
     "items": {
         "type": "object",
         "properties": {
-            "field": TEXT,
             "bits": NUMBER,
             "clear": _CROSSED,
             "protected": _CROSSED,
             "bought_seconds": VALUE,
             "at_least": FLAG,
         },
-        "required": ["field", "bits", "clear", "protected", "bought_seconds", "at_least"],
+        "required": ["bits", "clear", "protected", "bought_seconds", "at_least"],
     },
 }
 
@@ -87,21 +88,19 @@ def protected_record(reading: Any) -> dict[str, Any]:
     both = reading.protected
     return {
         "speech": both.speech,
-        **with_limits("bits", both.bits),
-        **with_limits("evidence_bits", both.evidence),
-        "bits_by": both.bits_by,
-        "evidence_by": both.evidence_by,
+        **{name: getattr(both, name) for name in _HEADLINE},
+        "by": both.by,
         "at_least": both.at_least,
-        "attackers": {name: _attacker(each) for name, each in both.attackers.items()},
+        "attackers": {
+            name: _attacker(each, HEADLINES[both.headline]) for name, each in both.attackers.items()
+        },
     }
 
 
-def _attacker(reading: Any) -> dict[str, Any]:
-    headline = (reading.bits, reading.bits_low, reading.bits_high)
+def _attacker(reading: Any, headline: str) -> dict[str, Any]:
     return {
-        **with_limits("bits", headline),
-        **with_limits("gain_bits", reading.confidence),
-        **with_limits("evidence_bits", reading.evidence),
+        **{name: getattr(reading, name.replace("bits", headline)) for name in _HEADLINE},
+        **{name: getattr(reading, name) for name in _OF_ATTACKER},
         "at_least": reading.at_least,
         "support_bits": reading.support_bits,
     }

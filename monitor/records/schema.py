@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,15 +12,15 @@ import orjson
 
 from monitor.errors import SchemaError, StoreError
 from monitor.records.end import END
-from monitor.records.events import ALERT, CHANGE, CROSSING, GAP
+from monitor.records.events import ALERT, CHANGE, CROSSING, GAP, NOTICE
 from monitor.records.fitting import misfit
 from monitor.records.reading import READING
 from monitor.records.start import SCHEMA_VERSION, START
 from monitor.safe_text import file_name, printable
 
-__all__ = ["RECORDS", "SCHEMA", "SCHEMA_VERSION", "read_run", "wrong_in"]
+__all__ = ["RECORDS", "SCHEMA", "SCHEMA_VERSION", "follow_run", "read_run", "wrong_in"]
 
-RECORDS = (START, READING, GAP, CHANGE, ALERT, CROSSING, END)
+RECORDS = (START, READING, GAP, NOTICE, CHANGE, ALERT, CROSSING, END)
 """Every type of record, as declared."""
 
 SCHEMA: dict[str, Any] = {
@@ -27,15 +28,18 @@ SCHEMA: dict[str, Any] = {
     "title": "One record of a run of the disclosure monitor",
     "oneOf": [record.schema for record in RECORDS],
 }
-"""JSON Schema of every record. Keys are added, never renamed; figures are in bits or seconds."""
+"""JSON Schema of every record. Figures are in bits or seconds."""
 
 _KINDS = {kind["title"]: kind for kind in SCHEMA["oneOf"]}
+_MOST_LINE_BYTES = 50_000_000
+"""Of a record; among a hundred thousand people one has a tenth of that."""
 _NEEDED = {
     "reading": ("seconds", "speech"),
     "gap": ("seconds",),
+    "notice": ("seconds", "text"),
     "change": ("seconds", "since_seconds"),
     "alert": ("seconds", "rule", "field", "threshold", "state"),
-    "crossing": ("seconds", "field", "bits", "side", "since_seconds"),
+    "crossing": ("seconds", "bits", "side", "since_seconds"),
 }
 """What nothing can be drawn without; a key of a later version may be missing in an older run."""
 
@@ -45,48 +49,69 @@ def read_run(path: str | os.PathLike[str]) -> list[dict[str, Any]]:
 
     Raises:
         StoreError: the file is missing, or something other than a run.
-        SchemaError: a newer version wrote it.
+        SchemaError: another version of the program wrote it.
 
     Example:
         >>> import tempfile
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     path = Path(folder, "run.jsonl")
-        ...     _ = path.write_text('{"type":"start","schema":1}\n{"type":"rea')
+        ...     _ = path.write_text('{"type":"start","schema":2}\n{"type":"rea')
         ...     read_run(path)
-        [{'type': 'start', 'schema': 1}]
+        [{'type': 'start', 'schema': 2}]
+    """
+    return list(follow_run(path))
+
+
+def follow_run(path: str | os.PathLike[str]) -> Iterator[dict[str, Any]]:
+    """The same one by one, so that a run of days takes no more memory than a short one.
+
+    Raises:
+        StoreError: as `read_run`; what is wrong further on is found when it is reached.
+        SchemaError: a newer version wrote it.
     """
     name = file_name(path)
+    count = 0
     try:
-        lines = Path(path).read_bytes().split(b"\n")
+        with Path(path).open("rb") as file:
+            for number in itertools.count(1):
+                line = file.readline(_MOST_LINE_BYTES)
+                if not line:
+                    break
+                if not line.strip():
+                    continue
+                record = _record(name, number, line, first=not count)
+                if record is None:
+                    break
+                count += 1
+                yield record
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
         raise StoreError(f"cannot open {name}: {reason}; check the name") from None
-    records: list[dict[str, Any]] = []
-    for number, line in enumerate(lines, 1):
-        if not line.strip():
-            continue
-        try:
-            record = orjson.loads(line)
-        except orjson.JSONDecodeError:
-            record = None
-        if number == len(lines) and records and record is None:
-            break
-        if not isinstance(record, dict) or not isinstance(record.get("type"), str):
-            raise StoreError(f"{name} line {number} is no record; give a run's JSON lines")
-        if not records:
-            if record["type"] != "start":
-                break
-            _check_version(name, record.get("schema"))
-        wrong = wrong_in(record)
-        if wrong is not None:
-            raise StoreError(
-                f"{name} line {number}: {printable(wrong)[:40]} of this {record['type']} is "
-                "missing or makes no sense; is the file damaged?"
-            )
-        records.append(record)
-    if not records:
+    if not count:
         raise StoreError(f"{name} does not begin with a start record; give a run's JSON lines")
-    return records
+
+
+def _record(name: str, number: int, line: bytes, *, first: bool) -> dict[str, Any] | None:
+    """The record of a line; None where it was torn off, or begins no run."""
+    try:
+        record = orjson.loads(line)
+    except orjson.JSONDecodeError:
+        record = None
+    if record is None and not first and not line.endswith(b"\n") and len(line) < _MOST_LINE_BYTES:
+        return None
+    if not isinstance(record, dict) or not isinstance(record.get("type"), str):
+        raise StoreError(f"{name} line {number} is no record; give a run's JSON lines")
+    if first:
+        if record["type"] != "start":
+            return None
+        _check_version(name, record.get("schema"))
+    wrong = wrong_in(record)
+    if wrong is not None:
+        raise StoreError(
+            f"{name} line {number}: {printable(wrong)[:40]} of this {record['type']} is "
+            "missing or makes no sense; is the file damaged?"
+        )
+    return record
 
 
 def wrong_in(record: Mapping[str, Any]) -> str | None:
@@ -109,3 +134,8 @@ def _check_version(name: str, schema: Any) -> None:
         raise StoreError(f"{name} does not say its schema; give a run's JSON lines")
     if schema > SCHEMA_VERSION:
         raise SchemaError(f"{name} is of schema {schema}, newer than {SCHEMA_VERSION}; upgrade")
+    if schema < SCHEMA_VERSION:
+        raise SchemaError(
+            f"{name} is of schema {schema}, in which `bits` was another figure than in "
+            f"{SCHEMA_VERSION}; replay the recording again"
+        )

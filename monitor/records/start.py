@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from monitor.records.declared import DECLARED_START
 from monitor.records.keys import (
+    CONDITIONS,
     COUNT,
     FIGURE,
     FLAG,
+    HEADLINES,
     MAYBE_SECONDS,
     MAYBE_TEXT,
     NUMBER,
@@ -21,12 +23,13 @@ from monitor.records.keys import (
 from monitor.records.protected import PROTECTED_START
 from monitor.records.transcripts import TRANSCRIPTS_START
 
-__all__ = ["CEILING", "FALSE_ALARMS", "PEOPLE", "SCHEMA_VERSION", "START"]
+__all__ = ["CEILING", "FALSE_ALARMS", "HEADLINE", "PEOPLE", "SCHEMA_VERSION", "START"]
 
-SCHEMA_VERSION = 1
-"""Of all records; a greater one is refused by programs that know less."""
+SCHEMA_VERSION = 2
+"""Of all records; another one is refused: `bits` was another figure in the first."""
 
 CEILING = {"type": "number", "minimum": 0, "maximum": 64}
+HEADLINE = {"enum": list(HEADLINES)}
 PEOPLE = {"type": "number", "minimum": 2, "maximum": 1e10}
 _SHARE = {"type": "number", "minimum": 0, "maximum": 1}
 _CARRIED = {
@@ -43,7 +46,7 @@ _CARRIED = {
                     "time": TEXT,
                     "seconds": SECONDS,
                     "speech": SECONDS,
-                    **limits("bits", "evidence_bits"),
+                    **limits("bits", "evidence_bits", "closed_set_bits"),
                 },
                 "required": ["session", "time", "seconds", "speech", "bits"],
             },
@@ -77,6 +80,22 @@ _ALARMS = {
         "required": ["rule", "field", "threshold", "false_alarms"],
     },
 }
+_ALERTS = {
+    "type": "array",
+    "items": {
+        "type": "object",
+        "properties": {
+            **dict.fromkeys(("rule", "field"), TEXT),
+            "threshold": NUMBER,
+            "level": {"enum": ["alert", "warning"]},
+            **dict.fromkeys(("hold_seconds", "least_speech_seconds"), SECONDS),
+        },
+        "required": [
+            *("rule", "field", "threshold", "level"),
+            *("hold_seconds", "least_speech_seconds"),
+        ],
+    },
+}
 _BYSTANDERS = {
     "type": "object",
     "properties": {"above": _SHARE, "people": COUNT},
@@ -96,9 +115,10 @@ START = Record(
         Key("watch", MAYBE_TEXT, "the speaker followed, or null"),
         Key(
             "headline",
-            {"enum": ["local", "gain"]},
-            'what `bits` is: `"local"` (of the watched speaker) or `"gain"` (the attacker\'s '
-            "confidence)",
+            HEADLINE,
+            'what `bits` of the readings is: `"evidence"` (of the watched speaker, in any crowd) '
+            'or `"closed-set"` (among the N enrolled). A reading that has no evidence yet says '
+            "the latter",
         ),
         Key(
             "assumes_enrolled",
@@ -183,6 +203,13 @@ START = Record(
             'what is done when another person, or channel, takes over: `"ignore"`, `"note"`, '
             '`"reset"` or `"split"`',
         ),
+        Key(
+            "conditions",
+            CONDITIONS,
+            "what the template of `watch` sounds like, or most of the templates do, as "
+            "`conditions` of a reading; null where nobody knows",
+            required=False,
+        ),
         Key("recordings", TEXTS, "names of the recordings, without folders"),
         Key(
             "fingerprint",
@@ -201,8 +228,16 @@ START = Record(
             _CARRIED,
             "only with a ledger: the evidence that this session goes on from: how many "
             "`sessions`, their `speech` seconds, and the `history` of their readings (`session`, "
-            "`time` of day, `seconds`, `speech`, `bits`, `evidence_bits`), thinned to a few "
-            "hundred",
+            "`time` of day, `seconds`, `speech`, `bits`, `evidence_bits`, `closed_set_bits`), "
+            "thinned to a few hundred",
+            required=False,
+        ),
+        Key(
+            "alerts",
+            _ALERTS,
+            "only with rules that have a threshold (`--alert`, `--budget`): each `rule` as text, "
+            "its `field`, `threshold` and `level`, for how long it must hold (`hold_seconds`) and "
+            "T of the first reading that counts (`least_speech_seconds`)",
             required=False,
         ),
         Key(

@@ -33,28 +33,27 @@ def bought_over(rows: Sequence[Mapping[str, str]]) -> list[str]:
     told = [row for row in rows if row.get("crossings")]
     if len(told) < FEWEST:
         return []
-    found: dict[tuple[str, float], list[tuple[Crossing, Crossing]]] = {}
+    found: dict[float, list[tuple[Crossing, Crossing]]] = {}
     for row in told:
         for level, both in from_text(row["crossings"]).items():
             found.setdefault(level, []).append(both)
     usual = float(np.quantile([float(row["seconds"]) for row in told], _MOST_SHORTER))
     lines = []
-    for (field, bits), pairs in found.items():
+    for bits, pairs in found.items():
         clear, protected = zip(*pairs, strict=True)
         # beyond the last time known of a side nothing can be said
         known = [max(side).seconds for side in (clear, protected) if not max(side).crossed]
         horizon = min([usual, *known])
         if horizon > 0:
-            lines.append(_line(field, bits, clear, protected, horizon))
+            lines.append(_line(bits, clear, protected, horizon))
     if not lines:
         return []
-    who = {row[f"protected_{name}_by"] for row in told for name in ("bits", "evidence")} - {""}
+    who = {row["protected_by"] for row in told} - {""}
     most = " or ".join(attacker_in_words(name) for name in sorted(who, reverse=True))
     return [f"seconds bought over {plural(len(told), 'recording')}, from {most}:", *lines]
 
 
 def _line(
-    field: str,
     bits: float,
     clear: Sequence[Crossing],
     protected: Sequence[Crossing],
@@ -63,7 +62,7 @@ def _line(
     made = seconds_bought(clear, protected, horizon)
     limits = "" if made.low is None else f" ({made.low:.1f} to {made.high:.1f})"
     return (
-        f"  {level_in_words(field, bits)}: {made.seconds:.1f} s{limits} of the first "
+        f"  {level_in_words(bits)}: {made.seconds:.1f} s{limits} of the first "
         f"{horizon:.0f} s, reached by then in {made.clear_share:.0%} clear and "
         f"{made.protected_share:.0%} protected"
     )

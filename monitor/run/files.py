@@ -108,11 +108,7 @@ class LedgerFile:
 
         check(monitor)
         ledger = Ledger(Path(self.path), create=not resume)
-        try:
-            return LedgerSession(ledger, monitor, reading_seconds=self.reading_seconds, heard=heard)
-        except BaseException:
-            ledger.close()
-            raise
+        return LedgerSession(ledger, monitor, reading_seconds=self.reading_seconds, heard=heard)
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,12 +22,12 @@ __all__ = ["Opened", "RecordingOutcome", "hear_one"]
 Opened: TypeAlias = "Callable[[Path, Unfinished | None], Run]"
 """Gives the run of a recording, fresh, not yet entered, and able to go on from what was left."""
 
-_LIMITED = (
-    *("bits", "bits_low", "bits_high"),
+_FIGURES = (
+    *("bits", "bits_low", "bits_high", "headline", "at_least", "peak_bits"),
     *("evidence_bits", "evidence_bits_low", "evidence_bits_high"),
-    "at_least",
+    *("closed_set_bits", "closed_set_bits_low", "closed_set_bits_high"),
 )
-_FIGURES = (*_LIMITED, "peak_bits")
+_PROTECTED = ("bits", "bits_low", "bits_high", "at_least")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,20 +37,26 @@ class RecordingOutcome:
     Attributes:
         seconds, speech: of audio heard, and of speech in it.
         bits, bits_low, bits_high: the headline and its limits.
-        evidence_bits, evidence_bits_low, evidence_bits_high: the evidence and its limits.
+        headline: what it is, ``"evidence"`` or ``"closed-set"``; else empty.
         at_least: whether the evidence was cut to what calibration can support.
         peak_bits: the largest headline.
+        evidence_bits, evidence_bits_low, evidence_bits_high: the evidence and its limits.
+        closed_set_bits, closed_set_bits_low, closed_set_bits_high: among the N enrolled.
         first_alert_seconds: where in the audio the first alert was raised; None without one.
         alerts, gaps, changes: how many.
         exit_status: what `monitor replay` of this recording alone leaves with.
         session: the kind of session that the law is of, ``"cross"`` or ``"same"``; else empty.
         enrolled_too: whether another part of the recording was enrolled; None where unheard.
+        undecided: alerts of which so short a recording says nothing; else empty.
         error: why it could not be heard to its end; empty where it could.
         protected_bits, protected_bits_low, protected_bits_high: of the protected side, where there
-            is one (``--protect``).
-        protected_evidence_bits, protected_evidence_bits_low: likewise.
-        protected_evidence_bits_high, protected_at_least: likewise.
-        protected_bits_by, protected_evidence_by: the attackers whose these are; else empty.
+            is one (``--protect``): the headline of the strongest attacker who was tried.
+        protected_at_least: whether that is evidence that was cut.
+        protected_by: who that attacker is; else empty.
+        bandwidth_hz, snr_db, reverberation_seconds, clipping, level_db: what it sounds like.
+        differs: which of these are unlike the templates', or bad in themselves, with spaces
+            between them: then low bits are no safety.
+        notices: what was noticed of it, and of it alone, sentences with semicolons between them.
         crossings: when either side reached which bits (`monitor.alerts.crossings.as_text`).
 
     Figures are None where nothing was heard, or where they are withheld.
@@ -61,29 +67,37 @@ class RecordingOutcome:
     bits: float | None = None
     bits_low: float | None = None
     bits_high: float | None = None
+    headline: str = ""
+    at_least: bool | None = None
+    peak_bits: float | None = None
     evidence_bits: float | None = None
     evidence_bits_low: float | None = None
     evidence_bits_high: float | None = None
-    at_least: bool | None = None
-    peak_bits: float | None = None
+    closed_set_bits: float | None = None
+    closed_set_bits_low: float | None = None
+    closed_set_bits_high: float | None = None
     first_alert_seconds: float | None = None
     alerts: int = 0
     gaps: int = 0
     changes: int = 0
     exit_status: int = 0
+    undecided: str = ""
     error: str = ""
     session: str = ""
     enrolled_too: bool | None = None
     protected_bits: float | None = None
     protected_bits_low: float | None = None
     protected_bits_high: float | None = None
-    protected_evidence_bits: float | None = None
-    protected_evidence_bits_low: float | None = None
-    protected_evidence_bits_high: float | None = None
     protected_at_least: bool | None = None
-    protected_bits_by: str = ""
-    protected_evidence_by: str = ""
+    protected_by: str = ""
     crossings: str = ""
+    bandwidth_hz: float | None = None
+    snr_db: float | None = None
+    reverberation_seconds: float | None = None
+    clipping: float | None = None
+    level_db: float | None = None
+    differs: str = ""
+    notices: str = ""
 
 
 def hear_one(path: Path, opened: Opened, state: Path | None = None) -> RecordingOutcome:
@@ -116,20 +130,29 @@ def hear_one(path: Path, opened: Opened, state: Path | None = None) -> Recording
         gaps=run.totals.gaps,
         changes=run.totals.changes,
         exit_status=status_of(run),
+        undecided="; ".join(run.totals.undecided),
         error=_line("; ".join(run.totals.failures)),
         session=run.start["law_session"],
         enrolled_too=run.monitor.session == "same",
         crossings=as_text(tally.bought),
+        notices=_line("; ".join(_of_itself(run))),
     )
 
 
+def _of_itself(run: Run) -> list[str]:
+    """What was noticed of the recording, without its name."""
+    of_recording = ("no speech", "another person")
+    noticed = [n for n in run.notices if n.seconds is not None or n.kind in of_recording]
+    lost = [f"audio was lost: {why}" for why in run.totals.lost]
+    name = f"{run.source.label}: "
+    return [line.replace(name, "") for line in (*lost, *map(str, noticed))]
+
+
 def _protected(last: Mapping[str, Any]) -> dict[str, Any]:
-    """The figures of the protected side, and whose they are."""
+    """The figure of the protected side, and whose it is."""
     side = last.get("protected") or {}
-    return {
-        **{f"protected_{name}": side.get(name) for name in _LIMITED},
-        **{f"protected_{name}": side.get(name) or "" for name in ("bits_by", "evidence_by")},
-    }
+    figures = {f"protected_{name}": side.get(name) for name in _PROTECTED}
+    return {**figures, "protected_by": side.get("by") or ""}
 
 
 class _Tally:
@@ -143,7 +166,9 @@ class _Tally:
     def take(self, record: Mapping[str, Any]) -> None:
         if record["type"] == "reading":
             plain = {name: record.get(name) for name in ("seconds", "speech", *_FIGURES)}
-            self.figures = {**plain, **_protected(record)}
+            sound = record.get("conditions") or {}
+            differs = " ".join(record.get("differs", ()))
+            self.figures = {**plain, **_protected(record), **sound, "differs": differs}
         elif record["type"] == "end":
             self.bought = record.get("bought", ())
         elif self.first_alert is None and _is_raised(record):

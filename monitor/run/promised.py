@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from monitor.declared_words import declared_in_words
 from monitor.records.declared import declared_record
+from monitor.types import Notice
 
 if TYPE_CHECKING:
     from monitor.protectors.declared import Declared
@@ -69,11 +70,14 @@ class Promised:
         }
 
     @property
-    def notice(self) -> str:
+    def notice(self) -> Notice:
         """What a person should know before the stream is heard."""
-        return (
-            f"{declared_in_words(self.record)} (33 bits tell one person from all others alive); "
-            "what is measured is of attackers that were tried, and no promise"
+        return Notice(
+            "declared",
+            f"{declared_in_words(self.record)} (33 bits tell one person from all others alive). It "
+            "holds in exact arithmetic, and is not proved of floating-point numbers; "
+            "what is measured is of attackers that were tried, and no promise",
+            level="info",
         )
 
     def of(self, reading: Mapping[str, Any]) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from monitor.population.population import Population
 from monitor.protocols import LiveSource, Source
 from monitor.stream.monitor import Monitor
 from monitor.stream.records import fingerprint
+from monitor.types import Notice
 
 if TYPE_CHECKING:
     from monitor.protectors.blocks import ProtectedBlocks
@@ -39,7 +40,7 @@ class Protection:
         >>> monitor = Monitor(Population.reference(), ["f0"], watch="19")
         >>> with Run(pipe, monitor, protect=Protection("noise:10", seed=1)) as run:
         ...     readings = [record for record in run if record["type"] == "reading"]
-        >>> [reading["protected"]["bits_by"] for reading in readings]
+        >>> [reading["protected"]["by"] for reading in readings]
         ['ignorant', 'ignorant', 'ignorant']
     """
 
@@ -116,21 +117,26 @@ class ProtectedSide:
             "attackers": attackers,
         }
 
-    def notices(self) -> list[str]:
+    def notices(self) -> list[Notice]:
         """What a person should know before it is heard."""
+        return [Notice("protected", said) for said in self._told()]
+
+    def _told(self) -> list[str]:
         from monitor.stream.pair import INFORMED
 
         told = []
         if INFORMED not in self.pair.attackers:
             told.append(
-                f"protected by {self.name}, for an attacker who has not enrolled protected speech; "
-                "one who has learns more (--protected-population)"
+                f"protected by {self.name}, for an attacker who does not know the anonymiser: no "
+                "measure of protection, one who does learns more (--protected-population)"
             )
         else:
             told.append(
                 f"protected by {self.name}, for the stronger of an attacker who has enrolled "
-                "protected speech and one who has not; one who also trained on it may learn more"
+                "protected speech and one who does not know the anonymiser; one who also trained "
+                "on it may learn more"
             )
+        told += self.pair.notices
         informed = self.pair.attackers.get(INFORMED)
         if informed is not None and informed.attacker.law.prior_share:
             told.append(

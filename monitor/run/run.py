@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
+from monitor.alerts.budgets import Budget
 from monitor.alerts.crossings import Crossings
 from monitor.errors import StoreError, UsageError
 from monitor.managed import Managed
@@ -26,9 +27,12 @@ from monitor.sources.registry import lacks, open_source
 from monitor.sources.transcript_note import stated_transcripts
 from monitor.stream.checkpoint import Checkpoint, state_path
 from monitor.stream.monitor import Monitor
+from monitor.stream.notices import log_notices, recording_notices, setup_notices
+from monitor.stream.order import NoticeEvent
 from monitor.stream.reading import Reading
 from monitor.stream.records import RunTotals, record_of, start_record
 from monitor.stream.transcripts import coverage_notices, coverage_record, transcripts_record
+from monitor.types import Notice
 
 if TYPE_CHECKING:
     from monitor.ledger import LedgerSession
@@ -48,8 +52,8 @@ class Run(Managed):
     """A source through a monitor into rules, actions, sinks, a log and a ledger.
 
     A context manager that gives the records of the run, in order, as they are made: ``start``,
-    ``reading``, ``alert``, ``gap`` and ``change``, and ``end``. Each has been written to the log
-    and all sinks before it is given.
+    ``reading``, ``alert``, ``gap``, ``change`` and ``notice``, and ``end``. Each has been written
+    to the log and all sinks before it is given.
 
     Entering opens everything, what is cheap to refuse first: the log, actions and sinks, source,
     monitor, rules, ledger, checkpoint. Nothing is written before all of it fits. Leaving closes
@@ -94,6 +98,8 @@ class Run(Managed):
         source, monitor, rules, actions, sinks: as opened; sinks may be added before the first
             record.
         start: the ``start`` record.
+        notices: what a person should know beside the figures, so far; they go to the log named
+            ``monitor`` as well.
         totals: counts so far, and in the end what a person should know.
         resumable: whether an interrupted run could be resumed now.
 
@@ -148,10 +154,12 @@ class Run(Managed):
         self._crossings: Crossings | None = None
         self._promised: Promised | None = None
         self._stopped = self._goes_on = False
+        self._records: Generator[dict[str, Any]] | None = None
         self.actions: list[AlertAction] = []
         self.sinks: list[Sink] = []
         self.rules: list[AlertRule] = []
         self.start: dict[str, Any] = {}
+        self.notices: list[Notice] = []
         self.totals = RunTotals()
 
     def __enter__(self) -> Self:
@@ -193,18 +201,17 @@ class Run(Managed):
         self._parts: tuple[Provenance, ...] | None = None
         start = start_record(self.monitor, self._labels)
         start |= transcripts_record(self.source, self._labels)
-        start["notices"] += [n for each in stated_transcripts(self.source) for n in each.notices]
-        start["notices"] += self._other_languages()
+        self.notices = [*setup_notices(self.monitor), *self._of_words()]
         if self._side is not None:
             start["protected"] = self._side.record()
-            start["notices"] += self._side.notices()
+            self.notices += self._side.notices()
             self._crossings = Crossings(start)
         self._promised = Promised.of_run(self.monitor, self._side)
         if self._promised is not None:
             start["declared"] = self._promised.record
-            start["notices"].append(self._promised.notice)
+            self.notices.append(self._promised.notice)
         self.rules = list(rules(self.monitor) if callable(rules) else rules)
-        fit_rules(self.rules, self.actions, start)
+        self.notices += fit_rules(self.rules, self.actions, start, self.monitor)
         if self._ledger_file is not None:
             self._session = self._ledger_file.session(
                 self.monitor, self._heard(), resume=self._resumed
@@ -215,7 +222,11 @@ class Run(Managed):
             self._open_checkpoint(start)
         elif self._unfinished is not None:
             self._open_unfinished(self._unfinished, start)
-        self.start = start if self._session is None else self._session.begin(start)
+        if self._session is not None:
+            start = self._session.begin(start)
+            self.notices += self._session.notices
+        self.start = {**start, "notices": [str(notice) for notice in self.notices]}
+        self.notices += self.monitor.noticed  # before it was stopped
 
     def _open_checkpoint(self, start: Mapping[str, Any]) -> None:
         assert self._log is not None
@@ -262,12 +273,15 @@ class Run(Managed):
         self._goes_on = True
         return checkpoint.load(self._hearing, self.totals, [*self.rules, *self._stateful])
 
-    def _other_languages(self) -> list[str]:
-        """Of transcripts whose words the features hardly know."""
+    def _of_words(self) -> Iterator[Notice]:
+        """Of transcripts: what is wrong with them, and words that the features hardly know."""
         asked = [getattr(each, "doubt", None) for each in self.monitor.front_end.of_words()]
-        notes = stated_transcripts(self.source)
-        lines = [ask(each.label, each.texts) for ask in asked if ask for each in notes]
-        return [line for line in lines if line]
+        for note in stated_transcripts(self.source):
+            for line in note.notices:
+                yield Notice("transcript", line)
+            for doubt in (ask(note.label, note.texts) for ask in asked if ask):
+                if doubt:
+                    yield Notice("other language", doubt)
 
     @property
     def _resumed(self) -> bool:
@@ -323,22 +337,42 @@ class Run(Managed):
             self._stopped = True
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
+        """The records; iterated on after a ``break`` it goes on, and after its end there are none.
+
+        Raises:
+            UsageError: it is not open.
+        """
         if not self.start:
             raise UsageError("a Run is opened by a with statement: with Run(...) as run")
+        if self._records is None:
+            self._records = self._made()
+        return self._records
+
+    def _made(self) -> Generator[dict[str, Any]]:
         if self._checkpoint is not None and not self._goes_on:
             self._checkpoint.remove()  # of the run that is overwritten now
+        log_notices(self.notices)
+        ended_by: str | None = None
         if self._goes_on:
             # people see where they are; the log has it already
             for sink in (*self.sinks, *self.actions):
                 sink.write(self.start)
         else:
             yield from self._give(self.start)
+            for alert in self._spent_before():
+                if self._until is not None and self._until(alert):
+                    ended_by = ended_by or alert["rule"]
+                yield alert
+            if ended_by is not None:
+                yield from self._end(ended_by)
+                return
         live = self.source if isinstance(self.source, LiveSource) else None
-        ended_by = None
         saved, every = -math.inf, CHECKPOINT_SECONDS  # the first reading can be resumed from
         if self._unfinished is not None:
             saved, every = self._clock(), self._unfinished.every_seconds
         for event in self._hearing.hear(self._prepared()):
+            if isinstance(event, NoticeEvent):
+                self._note(event.notice)
             record = record_of(event, self._labels, self.monitor.on_change)
             if live is not None and isinstance(event, Reading):
                 record["lag"] = live.behind_seconds(event.seconds)
@@ -365,6 +399,15 @@ class Run(Managed):
         ahead = heard_ahead(self.source, self.monitor, self._jobs)
         return self.source if ahead is None else self._stack.enter_context(ahead)
 
+    def _spent_before(self) -> Iterator[dict[str, Any]]:
+        """Alerts of budgets that earlier sessions have spent, at second 0."""
+        if self._session is None or self._session.carried.heard is None:
+            return
+        record = self.monitor.standing().record()
+        for rule in self.rules:
+            for alert in rule.begin(record) if isinstance(rule, Budget) else ():
+                yield from self._tell({**alert, "recording": self._labels[0]})
+
     def _give(self, record: dict[str, Any], recording: int = 0) -> Iterator[dict[str, Any]]:
         """A record, and the alerts that it gives rise to, each written to all."""
         pending = [record]
@@ -373,13 +416,21 @@ class Run(Managed):
             pending.extend({**alert, "recording": where} for alert in rule.update(record))
         if self._crossings is not None:
             pending.extend(self._crossings.update(record))
-        for each in pending:
+        yield from self._tell(*pending)
+
+    def _tell(self, *records: dict[str, Any]) -> Iterator[dict[str, Any]]:
+        """These records, each written to all."""
+        for each in records:
             self.totals.count(each)
             if self._log is not None:
                 self._log.write(each)
             for sink in (*self.sinks, *self.actions):
                 sink.write(each)
             yield each
+
+    def _note(self, *notices: Notice) -> None:
+        self.notices += notices
+        log_notices(notices)
 
     def _save(self) -> None:
         if self._saves is None:
@@ -400,14 +451,25 @@ class Run(Managed):
     def _end(self, ended_by: str | None) -> Iterator[dict[str, Any]]:
         totals = self.totals
         totals.failures = [line for action in self.actions for line in action.settle()]
-        end = totals.end_record(
-            self.monitor, self._labels, complete=totals.gaps == 0, stopped=ended_by
-        )
+        told = (getattr(rule, "undecided", "") for rule in self.rules)
+        totals.undecided = [line for line in told if line]
+        heard = self.totals.readings or ended_by is None  # else it was over at second 0
+        ended = recording_notices(self.monitor, self._labels) if heard else []
+        transcripts = {}
         if self.monitor.coverage is not None:
             found = self.monitor.coverage.found()
-            end["transcripts"] = coverage_record(found, self._labels)
+            transcripts = {"transcripts": coverage_record(found, self._labels)}
             begun = self.start.get("transcripts", ())
-            end["notices"] += coverage_notices(found, self._labels, begun)  # the totals' own list
+            ended += coverage_notices(found, self._labels, begun)
+        self._note(*ended)
+        end = totals.end_record(
+            self.monitor,
+            self._labels,
+            complete=totals.gaps == 0,
+            stopped=ended_by,
+            notices=ended,
+        )
+        end |= transcripts
         if self._crossings is not None:
             end["bought"] = self._crossings.table
         yield from self._give(end)
@@ -418,6 +480,9 @@ class Run(Managed):
 
     def close(self) -> None:
         """Close everything: sinks, ledger, source, actions, log."""
+        if self._records is not None:
+            with suppress(ValueError):  # it is running: closed from within
+                self._records.close()
         for sink in self.sinks:
             self._stack.callback(sink.close)
         self._stack.close()

@@ -26,13 +26,19 @@ _WORST_FIRST = (INTERRUPTED, FAILED, USAGE, INCOMPLETE, RAISED)
 
 
 def status_of(run: Run) -> int:
-    """That of a run that has ended: incomplete counts before an alert."""
+    """That of a run that has ended: incomplete counts before an alert.
+
+    Where nobody spoke it is incomplete, of a recording and at a microphone. A recording too short
+    to decide an alert is incomplete, unless another one was raised.
+    """
     from monitor.protocols import LiveSource  # numpy: not for a command that only says no
 
-    # a microphone that nobody speaks into is no failure, a recording is something to look at
-    if run.incomplete or (run.totals.silent and not isinstance(run.source, LiveSource)):
+    recorded = not isinstance(run.source, LiveSource)  # who listens ends it as they like
+    if run.incomplete or run.totals.silent:
         return INCOMPLETE
-    return RAISED if run.totals.alerts else 0
+    if run.totals.alerts:
+        return RAISED
+    return INCOMPLETE if run.totals.undecided and recorded else 0
 
 
 def status_of_error(error: Exception) -> int:

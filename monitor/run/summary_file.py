@@ -16,6 +16,7 @@ from monitor.corpus.gathering import natural
 from monitor.errors import StoreError, UsageError
 from monitor.locks import lock
 from monitor.managed import Managed
+from monitor.private_files import is_ours, open_private
 from monitor.run.outcome import RecordingOutcome
 from monitor.tables.columns import Column, Kind
 from monitor.tables.files import need, read_parquet, write
@@ -65,7 +66,7 @@ class SummaryFile(Managed):
     Raises:
         UsageError: it holds something that is to be kept, or lines made with other settings; or
             pyarrow is not installed.
-        StoreError: it cannot be written, or another run writes to it.
+        StoreError: it cannot be written, is another user's, or another run writes to it.
     """
 
     def __init__(
@@ -82,7 +83,7 @@ class SummaryFile(Managed):
         self.unfinished = path.with_name(f"{path.name}.unfinished")
         try:
             flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0)
-            self._handle = os.open(self._lines, flags, 0o600)
+            self._handle = open_private(self._lines, flags)
         except OSError as error:
             raise not_written(path, error) from None
         try:
@@ -119,7 +120,6 @@ class SummaryFile(Managed):
         elif made:
             self._read_parquet()
         os.ftruncate(self._handle, len(whole))
-        self._lines.chmod(0o600)
         self._make_folder(empty=not resume)
         if not whole:
             self._write([COLUMNS, *(row.values() for row in self.rows.values())])
@@ -127,11 +127,13 @@ class SummaryFile(Managed):
     def _make_folder(self, *, empty: bool) -> None:
         with suppress(FileExistsError):
             self.unfinished.mkdir(0o700)
-        found, owner = self.unfinished.lstat(), os.fstat(self._handle).st_uid
-        if not stat.S_ISDIR(found.st_mode) or found.st_uid != owner:
+        found = self.unfinished.lstat()
+        if not stat.S_ISDIR(found.st_mode) or not is_ours(found):
             raise StoreError(
                 f"{self.unfinished} lies where unfinished recordings are kept; move it away"
             )
+        if stat.S_IMODE(found.st_mode) & 0o077:
+            self.unfinished.chmod(0o700)
         if empty:
             self._empty_folder()
 

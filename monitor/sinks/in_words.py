@@ -6,17 +6,20 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from monitor.condition_words import caveat_of
 from monitor.crowds import best_match, bits_or_more, left_of, narrowed_sentence
 from monitor.phrases import (
     STRANGER,
     clock_time,
+    closed_set,
     is_stranger,
     length_in_words,
     odds,
+    of_evidence,
     one_in,
     voice_since,
 )
-from monitor.protected_words import fewer_in_words, protected_figure
+from monitor.protected_words import attacker_of, fewer_in_words, protected_figure
 from monitor.safe_text import printable
 
 __all__ = [
@@ -25,7 +28,6 @@ __all__ = [
     "among_enrolled",
     "bits_now",
     "clean",
-    "evidence_of",
     "in_a_crowd",
     "number",
     "protected_now",
@@ -93,28 +95,25 @@ def also_narrowed_down(bystanders: Sequence[Mapping[str, Any]] | None) -> str:
 
 
 def bits_now(reading: Mapping[str, Any]) -> str:
-    """The figure of a reading that is shown first, evidence if it has any, or why there is none.
+    """The headline of a reading, or why there is none.
 
     Examples:
         >>> among = [{"people": 50, "bits": 5.6}, {"people": 1e6, "bits": 11.3}]
-        >>> bits_now({"bits": 5.58, "ceiling": 5.64, "evidence_bits": 11.3, "among": among})
+        >>> bits_now({"bits": 11.3, "headline": "evidence", "among": among})
         '11.3 bits, about 400 in a million'
         >>> bits_now({"bits": 2.06, "ceiling": 5.64}), bits_now({"bits": None})
         ('2.1 of 5.6 bits, 1 in 12', 'no figure yet')
+        >>> print(bits_now({"bits": -1.0, "ceiling": 5.64, "differs": ["clipping"]}))
+        -1.0 of 5.6 bits, 1 in 100 (low bits are no safety here)
     """
-    evidence = evidence_of(reading)
-    if evidence is None:
-        return among_enrolled(reading)
-    words = bits_or_more(reading, f"{number(evidence)} bits")
+    bits, care = reading.get("bits"), caveat_of(reading)
+    beside = f" ({care})" if care and bits is not None else ""
+    if not of_evidence(reading) or bits is None or not math.isfinite(bits):
+        return f"{among_enrolled(reading)}{beside}"
+    words = bits_or_more(reading, f"{number(bits)} bits")
     if change := reading.get("change"):
-        return f"{words}, {voice_since(change)}"
-    return ", ".join(each for each in (words, left_of(reading)) if each)
-
-
-def evidence_of(reading: Mapping[str, Any]) -> float | None:
-    """Bits of evidence, where a reading has them."""
-    evidence = reading.get("evidence_bits")
-    return evidence if evidence is not None and math.isfinite(evidence) else None
+        return f"{words}, {voice_since(change)}{beside}"
+    return ", ".join(each for each in (words, left_of(reading)) if each) + beside
 
 
 def in_a_crowd(reading: Mapping[str, Any], watch: str | None, enrolled: int) -> str:
@@ -128,7 +127,7 @@ def in_a_crowd(reading: Mapping[str, Any], watch: str | None, enrolled: int) -> 
 
 
 def among_enrolled(reading: Mapping[str, Any]) -> str:
-    """What a reading says among the N enrolled, or why it says nothing.
+    """The closed-set figure of a reading, or why there is none.
 
     Examples:
         >>> among_enrolled({"bits": 2.06, "ceiling": 5.64}), among_enrolled({"bits": None})
@@ -139,7 +138,7 @@ def among_enrolled(reading: Mapping[str, Any]) -> str:
         >>> among_enrolled({"bits": 2.06, "ceiling": 5.64, "change": change})
         '2.1 of 5.6 bits, another voice since 1:47'
     """
-    bits, ceiling = reading.get("bits"), reading.get("ceiling")
+    bits, ceiling = closed_set(reading), reading.get("ceiling")
     if bits is None or ceiling is None or not math.isfinite(bits):
         withheld = reading.get("withheld")
         return "no figure yet" if withheld is None else f"withheld: {clean(withheld, 40)}"
@@ -148,27 +147,30 @@ def among_enrolled(reading: Mapping[str, Any]) -> str:
         return f"{words}, {voice_since(change)}"
     said = odds(bits, ceiling, assumed=bool(reading.get("assumes_enrolled")))
     words = f"{words}, {said}"
-    return f"{words}, {STRANGER}" if is_stranger(reading) else words
+    return f"{words} if it is one of them, {STRANGER}" if is_stranger(reading) else words
 
 
-def protected_now(reading: Mapping[str, Any], field: str) -> str:
-    """What a reading says of the protected side.
+def protected_now(reading: Mapping[str, Any]) -> str:
+    """What a reading says of the protected side, and to which attacker.
 
     Examples:
-        >>> side = {"bits": 0.9, "evidence_bits": 2.5, "at_least": True}
-        >>> reading = {"bits": 2.1, "ceiling": 5.64, "evidence_bits": 9.0, "protected": side}
-        >>> protected_now(reading, "bits"), protected_now(reading, "evidence_bits")
-        ('protected 0.9 bits, 1.2 fewer', 'protected at least 2.5 bits')
-        >>> protected_now({"bits": 2.1}, "bits")
+        >>> tried = {"ignorant": {}, "lazy-informed": {}}
+        >>> side = {"bits": 0.9, "by": "lazy-informed", "attackers": tried}
+        >>> protected_now({"bits": 2.1, "protected": side}).partition(", to ")[0]
+        'protected 0.9 bits, 1.2 fewer'
+        >>> side = {"bits": -14.7, "by": "ignorant", "attackers": {"ignorant": {}}}
+        >>> protected_now({"bits": 2.1, "protected": side})  # doctest: +NORMALIZE_WHITESPACE
+        'protected -14.7 bits, to an attacker who does not know the anonymiser: no measure of
+        protection'
+        >>> protected_now({"bits": 2.1})
         'protected: no figure yet'
     """
-    figure = protected_figure(reading, field)
+    figure = protected_figure(reading)
     if figure is None:
         return "protected: no figure yet"
-    bits = f"{number(figure[0])} bits"
-    if field == "evidence_bits":
-        bits = bits_or_more(reading["protected"], bits)
-    return ", ".join(each for each in (f"protected {bits}", fewer_in_words(reading, field)) if each)
+    bits = bits_or_more(reading["protected"], f"{number(figure[0])} bits")
+    parts = [f"protected {bits}", fewer_in_words(reading), f"to {attacker_of(reading)}"]
+    return ", ".join(part for part in parts if part)
 
 
 def number(value: float | None) -> str:

@@ -14,6 +14,7 @@ import orjson
 
 from monitor.errors import StoreError
 from monitor.locks import is_still_at, lock
+from monitor.private_files import is_ours, keep_private
 
 __all__ = ["JsonLines", "line_of"]
 
@@ -22,6 +23,15 @@ _SCALE = 1e6  # six decimals
 
 _NO_LINK = getattr(os, "O_NOFOLLOW", 0)
 """Somebody else may have put a link there, to have another file overwritten."""
+
+
+def _is_pipe_of_another(name: str) -> bool:
+    """Whether it is a named pipe that another user made, who may be the one to read it."""
+    try:
+        found = os.lstat(name)
+    except OSError:
+        return False
+    return stat.S_ISFIFO(found.st_mode) and not is_ours(found)
 
 
 def _leads_to_no_file(name: str) -> bool:
@@ -35,7 +45,8 @@ def _leads_to_no_file(name: str) -> bool:
 class JsonLines:
     """One compact JSON object a line, handed to the system as soon as it is written.
 
-    Floats are rounded to six decimals. A new file has mode 0600: it tells who spoke. A file is
+    Floats are rounded to six decimals. The file is its owner's alone (0600), since it tells who
+    spoke; one that belongs to another user is refused. A file is
     locked as long as it is open, so that two runs never write to one. What it held is there until
     the first record comes: a run that is refused before that changes nothing, and leaves nothing.
 
@@ -49,8 +60,8 @@ class JsonLines:
         locked: False where the file system knows no locks.
 
     Raises:
-        StoreError: the file cannot be written, another run writes to it, or it is shorter than
-            ``append_at``.
+        StoreError: the file cannot be written or is another user's, another run writes to it, or it
+            is shorter than ``append_at``.
 
     Example:
         >>> import tempfile, pathlib
@@ -103,6 +114,10 @@ class JsonLines:
     def _open(self) -> BinaryIO:
         """The file as it stands, locked."""
         flags = os.O_WRONLY | os.O_CREAT | getattr(os, "O_BINARY", 0)
+        if _is_pipe_of_another(self._name):
+            raise StoreError(
+                f"{self._name} is a pipe of another user; name a file, or make your own"
+            )
         while True:
             try:
                 try:
@@ -125,9 +140,17 @@ class JsonLines:
                     f"{self._name}: another run is writing to it; wait for its end, or name "
                     "another file"
                 ) from None
-            if is_still_at(handle, self._name):
-                return file
-            file.close()  # a run that was refused has just removed it
+            if not is_still_at(handle, self._name):  # a run that was refused has just removed it
+                file.close()
+                continue
+            try:
+                keep_private(handle, self._name)
+            except StoreError:
+                if self._made:  # a file system may give others even what we have just made
+                    os.unlink(self._name)  # noqa: PTH108
+                file.close()
+                raise
+            return file
 
     def write(self, record: Mapping[str, Any]) -> None:
         """Write one record.

@@ -6,11 +6,12 @@ import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 from monitor.declared_words import promise_now
-from monitor.phrases import clock_time, enrolment, plural
-from monitor.protected_words import attacker_of, protected_figure
+from monitor.phrases import VOICED, clock_time, enrolment, is_headline, is_stranger, plural
+from monitor.protected_words import protected_figure
 from monitor.protocols import ThresholdForecast
 from monitor.sinks.in_words import among_enrolled, bits_now, clean, number, protected_now
 from monitor.sinks.terminal import axis
@@ -78,11 +79,13 @@ class LiveView(TerminalSink):
         self._lowest = 0.0
         self._before = self._speech = 0.0
         self._label = ""
+        self._rules: list[str] = []
         super().__init__(None, console, clock)
 
     def write(self, record: Mapping[str, Any]) -> None:
         """Take one record of the run."""
         if record.get("type") == "start":
+            self._rules = [clean(each["rule"], 60) for each in record.get("alerts") or ()]
             self._label = ", ".join(clean(name, 20) for name in record.get("recordings") or ())
         for forecast in self._forecasts:
             forecast.update(record)
@@ -93,7 +96,7 @@ class LiveView(TerminalSink):
         self._say(clean(line, 200))
 
     def _take(self, record: Mapping[str, Any]) -> None:
-        bits, speech = record.get(self.field), record.get("speech")
+        bits, speech = self._own(record), record.get("speech")
         if bits is None or speech is None or not math.isfinite(bits):
             return
         if fresh := speech < self._speech:  # the evidence began afresh: the axis does not go back
@@ -102,10 +105,10 @@ class LiveView(TerminalSink):
         seconds = self._before + speech
         self._curve.add(seconds, bits, fresh=fresh)
         self._lowest = min(self._lowest, bits)
-        if (figure := protected_figure(record, self.field)) is not None:
+        if (figure := protected_figure(record)) is not None:
             self._other.add(seconds, figure[0], fresh=fresh)
             self._lowest = min(self._lowest, figure[0])
-        alone = self.field == "bits" and not self.protected  # with two sides there are no guides
+        alone = not self.evidence and not self.protected  # with two sides there are no guides
         guides = (record.get("guides") or {}) if alone else {}
         for curve, name in ((self._linear, "linear"), (self._root, "sqrt")):
             if guides.get(name):
@@ -125,13 +128,13 @@ class LiveView(TerminalSink):
         parts = [f"{self._place()} audio, {clock_time(reading.get('speech') or 0.0)} speech"]
         parts.append(bits_now(reading))
         if self.protected:
-            who = attacker_of(reading, self.field)
-            parts.append(protected_now(reading, self.field) + (f", to {who}" if who else ""))
+            parts.append(protected_now(reading))
         parts += [text for text in (promise_now(reading),) if text]
-        if self.field != "bits":
-            parts.append(f"among the {self.enrolled or 'few'} enrolled {among_enrolled(reading)}")
         if (peak := reading.get("peak_bits")) is not None:
             parts.append(f"peak {number(peak)}")
+        if self.evidence:
+            who = self.enrolled or "few"
+            parts.append(f"closed-set, among the {who} enrolled: {among_enrolled(reading)}")
         parts += [text for text in (self._others, self._forecast(), self._lag()) if text]
         if self.raised:
             parts.append(f"ALERT {next(iter(self.raised))}")
@@ -163,7 +166,10 @@ class LiveView(TerminalSink):
             _feature_rows(self.reading, self.watch is not None), self._top(width), width
         )
         if enrolled := enrolment(self.reading):
-            below.append(Text(f" enrolled at all? {clean(enrolled, 60)}", "dim"))
+            if is_stranger(self.reading):
+                below += [Text(f" {line}", "yellow") for line in wrap(clean(enrolled, 300), width)]
+            else:
+                below.append(Text(f" enrolled at all? {clean(enrolled, 60)}", "dim"))
         below += self._caveat_lines()
         if self._others:
             below.append(Text(f" {self._others}", "yellow"))
@@ -200,11 +206,11 @@ class LiveView(TerminalSink):
         reading = self.reading
         text = Text(" ")
         text.append(bits_now(reading), style="bold reverse" if self.raised else "bold")
-        low, high = reading.get(f"{self.field}_low"), reading.get(f"{self.field}_high")
+        low, high = reading.get("bits_low"), reading.get("bits_high")
         if low is not None and high is not None:
             text.append(f"  ({number(low)} to {number(high)})")
         peak = reading.get("peak_bits")
-        if peak is not None and self.field == "bits":
+        if peak is not None:
             text.append(f"  peak {number(peak)}")
         text.append(f"  {self._whose()}", style="dim")
         return text
@@ -216,13 +222,15 @@ class LiveView(TerminalSink):
         text = Text(" ")
         if self.doubt:
             text.append(f" {self.doubt} ", style="bold reverse yellow")
-            text.append("   alerts rest" if self._forecasts else "", style="yellow")
+            text.append("   alerts rest" if self._rules or self._forecasts else "", style="yellow")
         elif self.raised:
             rule, since = next(iter(self.raised.items()))
             text.append(f" ALERT {rule}, since {clock_time(since)} ", style="bold reverse red")
         elif self._forecasts:
             bits = ", ".join(number(each.threshold_bits) for each in self._forecasts)
             text.append(f"no alert (threshold {bits} bits)", style="green")
+        elif self._rules:
+            text.append(f"no alert ({', '.join(self._rules)})", style="green")
         else:
             text.append("no alert is set", style="dim")
         if forecast := self._forecast():
@@ -235,18 +243,21 @@ class LiveView(TerminalSink):
         points = self._curve.points
         ceiling = self.reading.get("ceiling") or 1.0
         y_range = low, high = min(0.0, self._lowest), self._top_bits(self._curve)
-        crowds = {} if self.field == "bits" else crowd_rows(rows, y_range)
+        crowds = crowd_rows(rows, y_range) if self.evidence else {}
         columns = width - _LEFT - (CROWD_COLUMNS if crowds else 0)
         left = points[0][0] if points else 1.0
         end = max(points[-1][0], 4 * left) if points else 4.0
         # the axis doubles now and then, so that the curve does not crawl
         x_range = (left, 2.0 ** math.ceil(math.log2(end)))
         levels = [(0.0, CHANCE)] if low < 0 else []
-        if (plateau := self.reading.get("plateau")) and not crowds:
+        if (plateau := self.reading.get("plateau")) and not self.evidence:
             levels.append((plateau, PLATEAU))
-        shown = [each.threshold_bits for each in self._forecasts if each.field == self.field]
+        shown = [
+            each.threshold_bits for each in self._forecasts if is_headline(each.field, self.reading)
+        ]
         levels += [(bits, THRESHOLD) for bits in shown]
-        levels.append((ceiling, CEILING))
+        tops = () if self.evidence else (ceiling,)
+        levels += [(bits, CEILING) for bits in tops]
         drawn = draw_curve(
             points, width=columns, height=rows, x_range=x_range, y_range=y_range, levels=levels,
             breaks=self._curve.breaks,
@@ -255,7 +266,7 @@ class LiveView(TerminalSink):
         for curve, mark in behind:
             drawn = _behind(drawn, curve, mark, x_range, y_range)
         marks: dict[int, float] = {}
-        for bits in (high, ceiling, low, 0.0, *shown):
+        for bits in (high, *tops, low, 0.0, *shown):
             if low <= bits <= high:
                 marks.setdefault(row_of(bits, rows, y_range), bits)
         lines = []
@@ -307,6 +318,8 @@ def _feature_rows(reading: Mapping[str, Any], watched: bool) -> list[Text]:
     expected = reading.get("expected_bits")
     if expected is not None:
         rows.append(Text(f" {'average voice, this length':<35}{number(expected):>7}", "dim"))
+    if any(name in VOICED for name in features):
+        rows.append(Text(" usable: of f0 the voiced speech alone", "dim"))
     return rows
 
 

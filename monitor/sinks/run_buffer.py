@@ -34,7 +34,7 @@ class RunBuffer:
         """Take one record."""
         kept = dict(record)
         if record["type"] != "reading":
-            if record["type"] in ("gap", "alert"):
+            if record["type"] in ("gap", "alert", "notice"):
                 self._others += 1
                 if self._others > self.MOST_OTHERS:
                     return

@@ -6,15 +6,31 @@ from collections.abc import Mapping, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
+from monitor.condition_words import condition_in_words
+from monitor.crowds import bits_or_more
 from monitor.declared_words import composed_in_words, promise_now
-from monitor.phrases import STYLE_CAVEAT, another_voice, clock_time, enrolment, plural, voice_since
-from monitor.protected_words import attacker_of, bought_cells, fewer_in_words, protected_figure
+from monitor.phrases import (
+    STYLE_CAVEAT,
+    another_voice,
+    clock_time,
+    enrolment,
+    of_evidence,
+    plural,
+    usable_in_words,
+    voice_since,
+)
+from monitor.protected_words import (
+    attacker_of,
+    bought_cells,
+    fewer_in_words,
+    protected_figure,
+    uninformed,
+)
 from monitor.sinks.in_words import (
     also_narrowed_down,
     among_enrolled,
     bits_now,
     clean,
-    evidence_of,
     in_a_crowd,
     number,
 )
@@ -45,7 +61,7 @@ def print_summary(records: Sequence[Mapping[str, Any]]) -> None:
     table = Table(box=None, show_header=False, pad_edge=False)
     rows = (
         _bits(last, start, _begun(records)), _protected(last, start), _promised(last, start),
-        _rest(last, records),
+        _sound(last, start), _rest(last, records),
     )  # fmt: skip
     for label, value in chain(*rows):
         table.add_row(Text(label, style="dim"), Text(value))
@@ -54,7 +70,7 @@ def print_summary(records: Sequence[Mapping[str, Any]]) -> None:
     console.print(
         "In brackets: 95 % limits, by how far it depends on the people it was learnt from."
     )
-    if evidence_of(last) is not None:
+    if of_evidence(last):
         console.print(
             "It is no certainty: everybody whom the voice fits as well is counted. It assumes "
             "recordings like those that it was learnt from."
@@ -68,22 +84,17 @@ def print_summary(records: Sequence[Mapping[str, Any]]) -> None:
 
 
 def _protected(last: Mapping[str, Any], start: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """The protected side, and to whom."""
-    side = start.get("protected")
-    rows: list[tuple[str, str]] = []
-    for field, among in (("evidence_bits", "of evidence"), ("bits", "among the enrolled")):
-        figure = protected_figure(last, field)
-        if side is None or figure is None or last.get(field) is None:
-            continue
-        least = field == "evidence_bits" and last["protected"].get("at_least")
-        bits = f"{'at least ' if least else ''}{number(figure[0])} bits {among}"
-        fewer = fewer_in_words(last, field)
-        said = f"{bits} ({number(figure[1])} to {number(figure[2])}){', ' if fewer else ''}{fewer}"
-        name = f"through {clean(side.get('method', ''), 14)}"
-        rows += [(name, said), ("that is to", attacker_of(last, field))]
-    if len(rows) == 4 and rows[1] == rows[3]:
-        del rows[1]
-    return rows
+    """The protected side: the strongest attacker who was tried, and who that is."""
+    side, figure = start.get("protected"), protected_figure(last)
+    if side is None or figure is None or last.get("bits") is None:
+        return []
+    bits = bits_or_more(last["protected"], f"{number(figure[0])} bits")
+    fewer = fewer_in_words(last)
+    said = f"{bits} ({number(figure[1])} to {number(figure[2])}){', ' if fewer else ''}{fewer}"
+    to = f"to {attacker_of(last)}"
+    name = f"through {clean(side.get('method', ''), 14)}"
+    # a figure of an attacker who does not know the anonymiser is never read without the words
+    return [(name, f"{to} ({said})")] if uninformed(last) else [(name, said), ("that is", to)]
 
 
 def _promised(last: Mapping[str, Any], start: Mapping[str, Any]) -> list[tuple[str, str]]:
@@ -124,54 +135,68 @@ def _bits(
     """The figure shown first, what to compare it with, and each feature's part."""
     who = start.get("watch")
     label = "attacker's confidence" if who is None else f"{clean(who, 20)} disclosed"
+    name = f"evidence for {clean(who, 20)}" if who and of_evidence(last) else label
     doubt = another_voice(last, None if who is None else clean(who, 20))
     if begun is not None or doubt:
-        label = "bits in the end"  # nobody knows of whom
+        label = name = "bits in the end"  # nobody knows of whom
     if last["bits"] is None:
         rows = [(label, f"withheld: {clean(last.get('withheld', ''), 300)}")]
     else:
-        crowd = _in_a_crowd(last, start, label)
-        if evidence_of(last) is not None:
-            label = f"among the {start.get('speakers', 'few')} enrolled"
+        crowd = clean(
+            in_a_crowd(last, who and clean(who, 20), int(start.get("speakers") or 0)), 200
+        )
+        among = f"closed-set, of {start.get('speakers', 'few')}"
         rows = [
             *([("take care", doubt)] if doubt else []),
             *([("of the last voice", voice_since(begun))] if begun is not None else []),
-            *crowd,
-            (label, f"{among_enrolled(last)} {_limits(last, 'bits')}"),
+            (name, f"{bits_now(last)} {_limits(last, 'bits')}"),
+            *([("in other words" if who else "in a crowd", crowd)] if crowd else []),
+            *_spread(last),
             ("largest so far", f"{number(last['peak_bits'])} bits"),
+            *([(among, _closed_set(last))] if of_evidence(last) else []),
         ]
     average = f"{number(last['expected_bits'])} bits {_limits(last, 'expected_bits')}"
-    rows.append(("average at this length", average))
+    rows.append(("closed-set average" if of_evidence(last) else "average at this length", average))
     for name, feature in last["features"].items():
         rank = "" if feature["rank"] is None else f", {clean(who, 20)} at rank {feature['rank']:g}"
-        rows.append((f"by {clean(name, 17)}", f"{number(feature['usable'])} s usable{rank}"))
+        rows.append((f"by {clean(name, 17)}", f"{usable_in_words(name, feature['usable'])}{rank}"))
     likely = ", ".join(f"{clean(name, 20)} {p:.0%}" for name, p in last["top"][:5])
     rows.append(("most probable", likely))
     if others := also_narrowed_down(None if doubt else last.get("bystanders")):
         label, _, who_else = others.partition(": ")
         rows.append((label, who_else))
     if enrolled := enrolment(last):
-        rows.append(("one of them at all", clean(enrolled, 100)))
+        rows.append(("one of them at all", clean(enrolled, 300)))
     return rows
 
 
-def _in_a_crowd(
-    last: Mapping[str, Any], start: Mapping[str, Any], label: str
-) -> list[tuple[str, str]]:
-    """The evidence, and what it means among other people."""
-    who = None if start.get("watch") is None else clean(start["watch"], 20)
-    said = clean(in_a_crowd(last, who, int(start.get("speakers") or 0)), 200)
-    if evidence_of(last) is None:
-        return [("in a crowd", said)] if said else []
-    name = f"evidence for {who}" if label.endswith("disclosed") else label
-    rows = [(name, f"{bits_now(last)} {_limits(last, 'evidence_bits')}")]
-    return [*rows, ("in other words", said)] if said else rows
+def _spread(last: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """How far other voices lie apart, which the limits do not say."""
+    if last.get("spread_low") is None:
+        return []
+    ends = f"{number(last['spread_low'])} and {number(last['spread_high'])}"
+    return [("spread", f"9 of 10 voices of this length read between {ends} bits")]
+
+
+def _closed_set(last: Mapping[str, Any]) -> str:
+    return f"{among_enrolled(last)} {_limits(last, 'closed_set_bits')}"
+
+
+def _sound(last: Mapping[str, Any], start: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """What was heard sounds like, and the templates where that is not the same."""
+    said, theirs = (condition_in_words(each.get("conditions")) for each in (last, start))
+    if not said:
+        return []
+    apart = f"; the templates: {theirs}" if theirs and last.get("differs") else ""
+    return [("sound", f"{said}{apart}")]
 
 
 def _rest(last: Mapping[str, Any], records: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
     """How much was heard, what was lost, and which alerts were raised."""
     speech = f"{clock_time(last['speech'])} of it speech"
     rows = [("heard", f"{clock_time(last['seconds'])}, {speech}")]
+    if excluded := last.get("excluded_seconds"):
+        rows.append(("left out", f"{clock_time(excluded)} of speech: another voice was noticed"))
     gaps = [record for record in records if record["type"] == "gap"]
     if gaps:
         seconds = sum(gap["lost_seconds"] or 0.0 for gap in gaps)
@@ -180,6 +205,8 @@ def _rest(last: Mapping[str, Any], records: Sequence[Mapping[str, Any]]) -> list
     for record in records:
         if record["type"] == "change":
             rows.append(("change", f"{voice_since(record)}, noticed at {_when(record)}"))
+        elif record["type"] == "notice":
+            rows.append(("note", clean(record["text"], 300)))
         elif record["type"] == "alert" and record["state"] == "raised":
             level = clean(record.get("level", "alert"), 10)
             rows.append((level, f"{clean(record['rule'], 60)} at {clock_time(record['seconds'])}"))

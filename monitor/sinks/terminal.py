@@ -12,8 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from monitor.declared_words import promise_now
-from monitor.phrases import clock_time, plural
-from monitor.protected_words import attacker_of
+from monitor.phrases import clock_time, is_headline, plural
 from monitor.sinks.in_words import bits_now, clean, number, protected_now, speed_text
 from monitor.sinks.terminal_sink import TerminalSink
 from monitor.sinks.textcurve import (
@@ -102,8 +101,7 @@ class ReplayProgress(TerminalSink):
     def _line(self) -> str:
         parts = [part for part in self._parts() if part]
         if self.protected:
-            who = attacker_of(self.reading, self.field)
-            parts.append(protected_now(self.reading, self.field) + (f", to {who}" if who else ""))
+            parts.append(protected_now(self.reading))
         if said := promise_now(self.reading):
             parts.append(said)
         return ", ".join(parts)
@@ -165,7 +163,7 @@ class LiveCurve(TerminalSink):
         super().__init__(total_seconds, console, clock)
 
     def _take(self, record: Mapping[str, Any]) -> None:
-        bits, speech = record.get(self.field), record.get("speech")
+        bits, speech = self._own(record), record.get("speech")
         if bits is not None and speech is not None and math.isfinite(bits):
             if fresh := speech < self._speech:  # afresh: the axis does not go back
                 self._before += self._speech
@@ -174,7 +172,7 @@ class LiveCurve(TerminalSink):
             self._lowest = min(self._lowest, bits)
 
     def _alert(self, record: Mapping[str, Any]) -> None:
-        if record.get("field") == self.field:
+        if is_headline(str(record.get("field")), self.reading):
             self.threshold_bits = record.get("threshold")
         super()._alert(record)
 
@@ -230,7 +228,7 @@ class LiveCurve(TerminalSink):
         text = Text(" ")
         text.append(bits_now(self.reading), style="bold")
         peak = self.reading.get("peak_bits")
-        if peak is not None and self.field == "bits":
+        if peak is not None:
             text.append(f"   peak {number(peak)}")
         text.append(f"   {self._whose()}", style="dim")
         return text
@@ -241,13 +239,14 @@ class LiveCurve(TerminalSink):
         points = self._curve.points
         ceiling = self.reading.get("ceiling") or 1.0
         low, high = min(0.0, self._lowest), self._top_bits(self._curve)
-        crowds = {} if self.field == "bits" else crowd_rows(rows, (low, high))
+        crowds = crowd_rows(rows, (low, high)) if self.evidence else {}
         width -= CROWD_COLUMNS if crowds else 0
         left = points[0][0] if points else 1.0
         end = max(points[-1][0], 4 * left) if points else 4.0
         # Without a total the axis doubles now and then, so that the curve does not crawl.
         right = max(end, self.total_seconds or 2.0 ** math.ceil(math.log2(end)))
-        levels = [(0.0, CHANCE), (ceiling, CEILING)] if low < 0 else [(ceiling, CEILING)]
+        levels = [(0.0, CHANCE)] if low < 0 else []
+        levels += [] if self.evidence else [(ceiling, CEILING)]
         if self.threshold_bits is not None:
             levels.insert(0, (self.threshold_bits, THRESHOLD))
         drawn = draw_curve(
@@ -255,7 +254,8 @@ class LiveCurve(TerminalSink):
             levels=levels, breaks=self._curve.breaks,
         )  # fmt: skip
         marks: dict[int, float] = {}
-        for bits in (high, ceiling, low, 0.0, self.threshold_bits):
+        shown = () if self.evidence else (ceiling,)
+        for bits in (high, *shown, low, 0.0, self.threshold_bits):
             if bits is not None and low <= bits <= high:
                 marks.setdefault(row_of(bits, rows, (low, high)), bits)
         lines = []

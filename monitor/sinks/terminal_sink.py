@@ -6,24 +6,24 @@ import math
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from monitor.crowds import axis_top
+from monitor.crowds import axis_top, bits_or_more
 from monitor.declared_words import promise_now
-from monitor.phrases import (
-    another_voice,
-    clock_time,
-    voice_since,
+from monitor.phrases import another_voice, clock_time, of_evidence, voice_since
+from monitor.protected_words import (
+    attacker_of,
+    crossing_in_words,
+    fewer_in_words,
+    protected_figure,
+    uninformed,
 )
-from monitor.protected_words import attacker_of, crossing_in_words, protected_figure
 from monitor.sinks.in_words import (
     alert_in_words,
     also_narrowed_down,
     among_enrolled,
     bits_now,
     clean,
-    evidence_of,
     in_a_crowd,
     number,
-    protected_now,
 )
 
 if TYPE_CHECKING:
@@ -40,6 +40,7 @@ LINE_SECONDS = 10.0
 SAME_SECONDS = 60.0
 """How often a line is said that says nothing new, so that people see that it goes on."""
 SHOWN_GAPS = 5
+LONGEST_NOTE = 500
 ACTIONS = {
     "note": "alerts rest, the evidence is of both",
     "reset": "the evidence begins afresh",
@@ -70,7 +71,8 @@ class TerminalSink:
         self.warned: dict[str, float] = {}
         self._clock = clock
         self.protected = ""  # the method of the other side
-        self.crossings: dict[tuple[str, float], dict[str, float]] = {}
+        self.crossings: dict[float, dict[str, float]] = {}
+        self.evidence = False  # whether the headline is evidence
         self._gaps = self._changes = 0
         self._begun = ""  # with which voice the evidence began afresh
         self._drawn = -math.inf
@@ -95,14 +97,18 @@ class TerminalSink:
             self.watch = None if record.get("watch") is None else str(record["watch"])
             self.enrolled = int(record.get("speakers") or 0)
             self.support_bits = record.get("support_bits")
+            self.evidence = of_evidence(record)
             self.protected = clean((record.get("protected") or {}).get("method", ""), 24)
         elif kind == "reading":
             self.reading = record
+            self.evidence |= of_evidence(record)
             self._take(record)
         elif kind == "alert":
             self._alert(record)
         elif kind == "gap":
             self._gap(record)
+        elif kind == "notice":
+            self._notice(record)
         elif kind == "change":
             self._change(record)
         elif kind == "crossing":
@@ -171,6 +177,10 @@ class TerminalSink:
             at = clock_time(record.get("seconds") or 0.0)
             self._say(f"audio lost at {at}: {clean(record.get('reason'), 60)}{more}")
 
+    def _notice(self, record: Mapping[str, Any]) -> None:
+        at = clock_time(record.get("seconds") or 0.0)
+        self._say(f"note at {at}: {clean(record.get('text'), LONGEST_NOTE)}")
+
     def _change(self, record: Mapping[str, Any]) -> None:
         self._changes += 1
         if record.get("action") != "note":
@@ -183,27 +193,26 @@ class TerminalSink:
             self._say(f"{voice_since(record)}: {done}{more}")
 
     def _crossing(self, record: Mapping[str, Any]) -> None:
-        place = str(record.get("field")), float(record.get("bits") or 0.0)
+        level = float(record.get("bits") or 0.0)
         since = float(record.get("since_seconds") or 0.0)
-        self.crossings.setdefault(place, {})[str(record.get("side"))] = since
-        if place[0] == self.field:
-            self._say(crossing_in_words(record))
+        self.crossings.setdefault(level, {})[str(record.get("side"))] = since
+        known = record.get("bought_seconds") is None or not uninformed(self.reading)
+        whom = "" if known else f", from {attacker_of(self.reading)}"
+        self._say(f"{crossing_in_words(record)}{whom}")
 
     @property
     def doubt(self) -> str:
         """Whose bits these may not be, while a change is open."""
         return another_voice(self.reading, None if self.watch is None else clean(self.watch, 16))
 
-    @property
-    def field(self) -> str:
-        """Which figure the curve is of: the evidence, where there is any."""
-        told = self.watch is not None and self.support_bits is not None
-        return "evidence_bits" if told or evidence_of(self.reading) is not None else "bits"
+    def _own(self, reading: Mapping[str, Any]) -> float | None:
+        """The headline, where it is of the run's kind: a curve is of one figure."""
+        return reading.get("bits") if of_evidence(reading) == self.evidence else None
 
     def _top_bits(self, curve: TextCurve) -> float:
-        """What the bits axis reaches up to: beyond the ceiling with evidence, which knows none."""
+        """What the bits axis reaches up to: evidence knows no ceiling."""
         ceiling: float = self.reading.get("ceiling") or 1.0
-        if self.field == "bits":
+        if not self.evidence:
             return ceiling
         highest = max(ceiling, self.support_bits or 0.0, *(bits for _, bits in curve.points))
         return axis_top(highest)
@@ -218,11 +227,9 @@ class TerminalSink:
         fits = (each for each in (said, shorter) if len(each) < width)
         said = next(fits, shorter.removeprefix("this voice ").removeprefix("your voice "))
         lines = [Text(f" {said}")] if said else []
-        if self.field != "bits":
-            among = Text(f" among the {self.enrolled or 'few'} enrolled: ", "dim")
+        if self.evidence:
+            among = Text(f" closed-set, among the {self.enrolled or 'few'} enrolled: ", "dim")
             among.append(among_enrolled(self.reading))
-            if (peak := self.reading.get("peak_bits")) is not None:
-                among.append(f"  peak {number(peak)}")
             lines.append(among)
         return lines
 
@@ -232,15 +239,22 @@ class TerminalSink:
 
         if not self.protected:
             return []
-        figure = protected_figure(self.reading, self.field)
+        figure = protected_figure(self.reading)
+        if figure is None:
+            return [Text(" protected: no figure yet", style="bold")]
+        bits = bits_or_more(self.reading["protected"], f"{number(figure[0])} bits")
+        fewer = fewer_in_words(self.reading)
+        # of an attacker who does not know the anonymiser the words are the headline, not the bits
+        known = not uninformed(self.reading)
         text = Text(" ")
-        text.append(protected_now(self.reading, self.field), style="bold")
-        if figure is not None and figure[1] is not None:
-            text.append(f"  ({number(figure[1])} to {number(figure[2])})")
+        text.append(f"protected {bits}", style="bold" if known else "")
+        text.append(f", {fewer}" if fewer else "", style="bold")
+        text.append(f"  ({number(figure[1])} to {number(figure[2])})")
         text.append(f"  through {self.protected}", style="dim")
-        lines = [text]
-        if who := attacker_of(self.reading, self.field):
-            lines.append(Text(f" that is to {who}", style="yellow"))
+        lines = [
+            text,
+            Text(f" to {attacker_of(self.reading)}", "yellow" if known else "bold yellow"),
+        ]
         if bought := self._bought(width):
             lines.append(Text(f" {bought}"))
         return lines
@@ -264,10 +278,10 @@ class TerminalSink:
         return [Text(f" {said}", "yellow" if self.reading["declared"]["empty"] else "")]
 
     def _bought(self, width: int) -> str:
-        """Seconds bought so far, of the figure that is shown: as many levels as there is room."""
+        """Seconds bought so far: as many levels as there is room."""
         told = ""
-        for (field, bits), since in sorted(self.crossings.items()):
-            if field != self.field or "clear" not in since:
+        for bits, since in sorted(self.crossings.items()):
+            if "clear" not in since:
                 continue
             later = since.get("protected", math.nan) - since["clear"]
             bought = "not yet out" if math.isnan(later) else f"{later:.0f} s"

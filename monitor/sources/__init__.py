@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from monitor.sources.paced import Paced
     from monitor.sources.pipe import Pipe
     from monitor.sources.registry import open_live_source, open_source, register
+    from monitor.sources.samples import Samples
 
 __all__ = [
     "AudioQueue",
@@ -26,6 +27,7 @@ __all__ = [
     "Microphone",
     "Paced",
     "Pipe",
+    "Samples",
     "open_live_source",
     "open_source",
     "read_frames",
@@ -42,6 +44,7 @@ _HOMES = {
     "Microphone": "microphone",
     "Paced": "paced",
     "Pipe": "pipe",
+    "Samples": "samples",
     "open_live_source": "registry",
     "open_source": "registry",
     "read_frames": "frames",

@@ -152,4 +152,5 @@ def _moved(frames: Frames, ticks: int, recording: int) -> Frames:
         spans = None if track.spans is None else track.spans + ticks
         tracks[name] = Track(track.ticks + ticks, track.values, spans)
     gaps = tuple((tick + ticks, replace(gap, recording=recording)) for tick, gap in frames.gaps)
-    return Frames(frames.speech, tracks, gaps, recording)
+    notices = tuple((tick + ticks, notice) for tick, notice in frames.notices)
+    return Frames(frames.speech, tracks, gaps, recording, notices)

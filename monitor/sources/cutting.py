@@ -33,4 +33,5 @@ def cut_frames(frames: Frames, first: int, most: int) -> Iterator[Frames]:
             spans = None if track.spans is None else track.spans[a:b]
             tracks[name] = Track(track.ticks[a:b], track.values[a:b], spans)
         gaps = tuple((tick, gap) for tick, gap in frames.gaps if low < tick <= high)
-        yield Frames(speech, tracks, gaps, frames.recording)
+        notices = tuple((tick, each) for tick, each in frames.notices if low < tick <= high)
+        yield Frames(speech, tracks, gaps, frames.recording, notices)

@@ -19,6 +19,7 @@ import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
+from threading import RLock
 
 import numpy as np
 import soundfile
@@ -46,22 +47,27 @@ class _Forward(soundfile.SoundFile):  # type: ignore[misc]
         return False
 
 
+_ONE_AT_A_TIME = RLock()
+"""Descriptors are the process's: of two at once, the later one would keep what the earlier put."""
+
+
 @contextmanager
 def _silenced_stderr() -> Iterator[None]:
-    """Send what C code writes to file descriptor 2 nowhere."""
-    try:
-        kept = os.dup(2)
-    except OSError:  # closed: nothing can be spoilt
-        yield
-        return
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    try:
-        os.dup2(nowhere, 2)
-        yield
-    finally:
-        os.dup2(kept, 2)
-        os.close(kept)
-        os.close(nowhere)
+    """Send what C code writes to file descriptor 2 nowhere; other threads wait for their turn."""
+    with _ONE_AT_A_TIME:
+        try:
+            kept = os.dup(2)
+        except OSError:  # closed: nothing can be spoilt
+            yield
+            return
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        try:
+            os.dup2(nowhere, 2)
+            yield
+        finally:
+            os.dup2(kept, 2)
+            os.close(kept)
+            os.close(nowhere)
 
 
 class Decoder(Managed):

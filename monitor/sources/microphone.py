@@ -125,7 +125,6 @@ class Microphone(Managed):
         return self
 
     def __iter__(self) -> Iterator[Block | Gap]:
-        self._stopped.clear()
         self._queue, self._before, self._heard = None, 0.0, 0.0
         recording = 0
         try:
@@ -140,6 +139,7 @@ class Microphone(Managed):
                     return
                 recording += 1  # resampling and voice activity begin afresh
         finally:
+            self._stopped.clear()  # not before: it may have been stopped before its first block
             self.close()
 
     @property

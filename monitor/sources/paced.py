@@ -18,6 +18,8 @@ __all__ = ["Paced"]
 
 PIECE_SECONDS = 0.1  # of the clock: what a live view is given at a time
 LONGEST_SECONDS = 10.0  # of audio
+SLOWEST = 0.01
+"""Times real time: an hour then takes four days."""
 
 
 class Paced(Managed):
@@ -55,8 +57,8 @@ class Paced(Managed):
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], object] = time.sleep,
     ) -> None:
-        if not 0 < speed < math.inf:
-            raise UsageError(f"speed={speed} must be positive: 1 is real time")
+        if not SLOWEST <= speed < math.inf:
+            raise UsageError(f"speed={speed} must be {SLOWEST} or more: 1 is real time")
         self._source = source
         self._speed = speed
         self._clock = clock

@@ -121,6 +121,10 @@ def lacks(
         >>> lacks([1, 2], ("label", "__iter__"))
         'a list is no Source: it lacks label (monitor.protocols.Source says what one offers)'
     """
+    if hasattr(source, "dtype"):
+        return (
+            "an array of samples needs its rate: sources.Samples(samples, rate=16_000) is a source"
+        )
     missing = [name for name in needs if not hasattr(source, name)]
     if not missing:
         return ""

@@ -32,7 +32,9 @@ class _Task:
         features: names.
         channel: to hear, from 1, or None.
         levels: whether to follow the channel as well.
+        landmarks: whether to take those as well.
         skip: frames complete by this tick need not be computed.
+        conditions: whether to describe what it sounds like.
     """
 
     path: Path
@@ -40,7 +42,9 @@ class _Task:
     features: tuple[str, ...]
     channel: int | None
     levels: bool
+    landmarks: bool
     skip: int
+    conditions: bool
 
 
 class HeardAhead(Managed):
@@ -81,7 +85,9 @@ class HeardAhead(Managed):
                 tuple(features[group::groups]),
                 channel,
                 levels and group == groups - 1,
+                group == 0,
                 0 if number else skip,  # where the others begin is not known yet
+                group == 0,
             )
             for number, file in enumerate(files)
             for group in range(groups)
@@ -128,12 +134,19 @@ class _Recording(Managed):
                 tracks |= run.tracks
             speech, waiting = waiting[: min(come) - gone], waiting[min(come) - gone :]
             gone = min(come)
-            yield Frames(speech, tracks, runs[0].gaps)
+            yield Frames(speech, tracks, runs[0].gaps, notices=runs[0].notices)
 
 
 def _frames(task: _Task) -> Iterator[Frames | Gap]:
     """What the features make of a recording; a loss at its end lies where `Monitor` puts it."""
-    hearing = BlocksToTicks(task.features, task.channel, task.skip, levels=task.levels)
+    hearing = BlocksToTicks(
+        task.features,
+        task.channel,
+        task.skip,
+        levels=task.levels,
+        conditions=task.conditions,
+        landmarks=task.landmarks,
+    )
     start, end = task.interval
     with File(task.path, start_seconds=start, end_seconds=end) as file:
         for item in file:

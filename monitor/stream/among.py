@@ -28,15 +28,16 @@ class Among:
         people: M.
         bits: ``log2(M p)``, p being the watched speaker's probability among them; where nobody is
             watched, the relative entropy of everybody's probabilities to even ones.
-        low, high: limits, from those of the watched speaker's evidence; None where nobody is.
+        bits_low, bits_high: limits, from those of the watched speaker's evidence; None where nobody
+            is.
         probability: p, or None.
         favourite: where nobody is watched, the most probable of the enrolled, with the probability.
     """
 
     people: int
     bits: float
-    low: float | None = None
-    high: float | None = None
+    bits_low: float | None = None
+    bits_high: float | None = None
     probability: float | None = None
     favourite: tuple[str, float] | None = None
 
@@ -46,8 +47,8 @@ class Among:
         return {
             "people": self.people,
             "bits": self.bits,
-            "bits_low": self.low,
-            "bits_high": self.high,
+            "bits_low": self.bits_low,
+            "bits_high": self.bits_high,
             "one_in": min(one_in, _MOST),
             "fitting": min(self.people / one_in, _MOST),
             "probability": self.probability,
@@ -66,7 +67,8 @@ class CrowdEvidence(NamedTuple):
     """What the evidence of one moment says in any crowd; None where nothing was learnt to tell it.
 
     Attributes:
-        evidence, support_bits, at_least, among: as in a `Reading`.
+        evidence: of the watched speaker, with its limits.
+        support_bits, at_least, among: as in a `Reading`.
         ratios: bits of everybody enrolled, shape (N,).
     """
 

@@ -33,7 +33,7 @@ class Assessment:
 
     Attributes:
         features: by name.
-        local, confidence, expected: of the joint posterior.
+        local, gain, expected: of the joint posterior.
         posterior: shape (N,).
         top: the most probable speakers, best first; of equals, the first enrolled.
         told: what the evidence says in any crowd.
@@ -45,7 +45,7 @@ class Assessment:
 
     features: Mapping[str, FeatureReading]
     local: Bits | None
-    confidence: Bits
+    gain: Bits
     expected: Bits
     posterior: FloatArray
     top: Sequence[tuple[str, float]]

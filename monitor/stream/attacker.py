@@ -20,6 +20,7 @@ from monitor.maths.sketch import AnySketch
 from monitor.population.enrolled_probability import GOOD_AREA
 from monitor.population.law import Laws, RankLaw
 from monitor.population.population import Population
+from monitor.population.spread import EvidenceSpread
 from monitor.stream.among import CrowdEvidence, among_each, crowds_for
 from monitor.stream.assessment import Assessment, RunningTotals
 from monitor.stream.choosing import check_networks, choose_law, rows_by_features
@@ -62,6 +63,8 @@ class Attacker:
     Attributes:
         evidence_law: the law whose likelihood ratios are told, of fewer features where what is
             said has none; None where nothing tells any.
+        spread: how far the evidence of different voices lies apart, by length; None where it is not
+            known.
         evidence_lacks: why the law of all features has none; empty where it does.
 
     Raises:
@@ -122,6 +125,9 @@ class Attacker:
         self.features = law.features
         self.evidence_law = evidence_law_of(population, laws, law)
         self.evidence_lacks = ratios_lack(population, law)
+        self.spread: EvidenceSpread | None = None
+        if self.evidence_law is not None:
+            self.spread = EvidenceSpread.of(self.evidence_law.rows, self.scoring.seconds)
         specs = population.specs
         self._discerning = {name for name in self.features if specs[name].kind.discerning}
         make = partial(self._judgement, population, laws)
@@ -228,7 +234,7 @@ class Attacker:
         frames = np.stack([heard[name].frames for name in self.features], axis=1)
         posterior = np.full((moments, self.speakers), 1.0 / self.speakers)
         local: list[Bits | None] = [ZERO if self.watched else None] * moments
-        confidence, expected = [ZERO] * moments, [ZERO] * moments
+        gain, expected = [ZERO] * moments, [ZERO] * moments
         told = [self._unheard] * moments
         enrolled: list[float | None] = [None] * moments
         unable = [""] * moments
@@ -258,7 +264,7 @@ class Attacker:
             posterior[some] = weighed.posterior
             for i, r in enumerate(some.tolist()):
                 local[r], told[r] = weighed.local[i], evidence[i]
-                confidence[r] = weighed.confidence[i]
+                gain[r] = weighed.gain[i]
                 if np.isnan(odds[i]):
                     unable[r] = self._unable(judgement, float(areas[i]))
                 else:
@@ -270,7 +276,7 @@ class Attacker:
             for each in zip(
                 readings,
                 local,
-                confidence,
+                gain,
                 expected,
                 [row.copy() for row in posterior],  # none keeps the others alive
                 most_probable(posterior, self.names, self._most),
@@ -348,7 +354,7 @@ class Attacker:
     ) -> WeighedScores | None:
         """Fill in the readings of one feature; what it says at the moments at which it has any."""
         zero = ZERO if self.watched else None
-        nothing = FeatureReading(0.0, None, ZERO, zero, zero, ZERO)
+        nothing = FeatureReading.of(0.0, None, ZERO, zero, zero, ZERO)
         for reading in readings:
             reading[name] = nothing
         some = np.flatnonzero(heard.frames)
@@ -367,8 +373,8 @@ class Attacker:
         usable = heard.usable_seconds[some].tolist()
         for i, r in enumerate(some.tolist()):
             expected, (rank, rank_bits) = judgement.expected.at(seconds[i]), ranks[i]
-            readings[r][name] = FeatureReading(
-                usable[i], rank, expected, rank_bits, weighed.local[i], weighed.confidence[i]
+            readings[r][name] = FeatureReading.of(
+                usable[i], rank, expected, rank_bits, weighed.local[i], weighed.gain[i]
             )
         return weighed
 
@@ -397,6 +403,11 @@ class Attacker:
             joint[some] = weighted_evidence(every[np.ix_(some, axis)], weights[:, 0])
         return {**found, "joint": joint}
 
+    def expected_alone(self, feature: str | None, speech_seconds: float) -> float:
+        """What a voice gives away on average by one feature, or by all (None), bits."""
+        judgement = self.joint if feature is None else self._single[feature]
+        return judgement.expected.at(speech_seconds).value
+
     def most_bits(self, field: str) -> float:
         """What no reading of a field exceeds; infinity where nothing is known.
 
@@ -406,13 +417,14 @@ class Attacker:
         judgement = self._single.get(name, self.joint)
         if field == "evidence_bits" and self.support_bits is not None:
             return self.support_bits
-        if name.partition(".")[0] == "among" or last not in ("bits", "local_bits", "gain_bits"):
+        known = ("closed_set_bits", "local_bits", "gain_bits")
+        if name.partition(".")[0] == "among" or last not in known:
             return math.inf
         lengths = judgement.law.lengths
         spread = float(judgement.law.weighing(lengths)[1][:, 0].min())
         best = np.full((1, self.speakers), spread / self.speakers)
         best[0, 0] += 1.0 - spread
-        if last == "gain_bits" or (last == "bits" and not self.watched):
+        if last == "gain_bits" or not self.watched:
             return float(confidence_bits(best)[0])
         return float(local_bits(best[:, 0], self.speakers)[0])
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 from monitor.features.blocks import columns_of
 from monitor.features.channel import Channel
 from monitor.features.extractor import Extractor
+from monitor.features.landmarks import Landmarks
 from monitor.features.registry import make
 from monitor.protocols import Feature
 from monitor.types import TICKS_PER_SECOND, Block, Frames
@@ -23,6 +24,8 @@ class BlocksToTicks:
         channel: the channel to hear, counted from 1; None mixes all of them.
         skip: frames complete by this tick need not be computed.
         levels: whether to follow what the voice comes through as well.
+        conditions: whether to describe what it sounds like.
+        landmarks: whether to take those as well, by which audio is known again.
     """
 
     def __init__(
@@ -32,9 +35,13 @@ class BlocksToTicks:
         skip: int,
         *,
         levels: bool = False,
+        conditions: bool = False,
+        landmarks: bool = False,
     ) -> None:
         made = [*make(features), *([Channel()] if levels else [])]
-        self._extractor = Extractor(made, None if channel is None else channel - 1)
+        made += [Landmarks()] if landmarks else []
+        index = None if channel is None else channel - 1
+        self._extractor = Extractor(made, index, conditions=conditions)
         self._extractor.skip_to(skip)
         self._ticks = 0  # that came out
         self._key: tuple[int, int] | None = None  # the recording and its rate

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from monitor.atomic import sweep
 from monitor.errors import MonitorError, StoreError
 from monitor.population.storing import read_store, store_kind, write_store
+from monitor.private_files import check_private
 from monitor.protocols import Stateful
 from monitor.safe_text import printable
 from monitor.stream.records import RunTotals
@@ -72,7 +73,7 @@ class Checkpoint:
             the byte offset to cut its JSON lines back to.
 
         Raises:
-            StoreError: there is no checkpoint, it is damaged, or it is of another run.
+            StoreError: there is no checkpoint, it is damaged, of another run or another user's.
         """
         if not self.path.exists():
             run = self.path.with_suffix("")
@@ -81,6 +82,7 @@ class Checkpoint:
                 f"{self.path.name}: there is nothing to resume; leave out resume=True to start anew"
                 + (f", with replace=True to overwrite {run.name}" if taken else "")
             )
+        check_private(self.path)  # whoever wrote it would know what a protector draws
         header, arrays = read_store(self.path, _KIND)
         try:
             saved = header["configuration"]

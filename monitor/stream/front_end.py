@@ -41,14 +41,19 @@ class FrontEnd:
         self._population, self._names = population, tuple(names)
         self._made: dict[str, Feature] = {}
         self._own: set[str] = set()
-        self._given: set[str] = set()  # they come ready-made
+        self._stated: set[str] = set()  # they come ready-made, whatever the source
         for each in own:
             if isinstance(each, FeatureSpec):
                 self._compare("this feature", each)
-                self._given.add(each.name)
+                self._stated.add(each.name)
                 self._own.add(each.name)
             else:
                 self.use([each])
+        self.reset()
+
+    def reset(self) -> None:
+        """Expect of the next source only what every source was said to bring."""
+        self._given = set(self._stated)  # they come ready-made
 
     @property
     def by_name(self) -> bool:
@@ -76,6 +81,7 @@ class FrontEnd:
             UsageError: they are not.
         """
         brings = source.brings
+        self.reset()
         for name in self._names:
             if name in brings.tracks:
                 self._compare(source.label, brings.tracks[name])

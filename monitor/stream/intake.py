@@ -41,6 +41,14 @@ class Moments:
     usable: dict[str, IntArray]
     fresh: dict[str, tuple[AnyArray, IntArray]]
 
+    def only(self, r: int) -> Moments:
+        """The moment r alone."""
+        heard = {
+            name: RunningTotals(one.totals[[r]], one.frames[[r]], one.usable_seconds[[r]])
+            for name, one in self.heard.items()
+        }
+        return Moments([self.ticks[r]], self.speech[[r]], heard, {}, {})
+
     def step(self, r: int) -> dict[str, AnyArray]:
         """The frames that moment r brings beyond the one before."""
         return {

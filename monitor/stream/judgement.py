@@ -64,15 +64,15 @@ class Judgement:
         return bits
 
     def weigh(self, seconds: FloatArray, scores: FloatArray, watched: int | None) -> WeighedScores:
-        """Posteriors, local and confidence bits: T, shape (R,), raw scores, shape (R, F, N)."""
+        """Posteriors, local and gain bits: T, shape (R,), raw scores, shape (R, F, N)."""
         weights, spread = self.law.weighing(seconds)
         posterior = score_posterior(weighted_evidence(scores, weights[:, 0]), spread[:, 0])
         local, drawn = replicate_bits(scores, weights, spread[:, 1:], watched)
-        confidence = _with_limits(confidence_bits(posterior), drawn)
+        gain = _with_limits(confidence_bits(posterior), drawn)
         if watched is None or local is None:
-            return WeighedScores(posterior, [None] * len(seconds), confidence)
+            return WeighedScores(posterior, [None] * len(seconds), gain)
         own = local_bits(posterior[:, watched], scores.shape[2])
-        return WeighedScores(posterior, list(_with_limits(own, local)), confidence)
+        return WeighedScores(posterior, list(_with_limits(own, local)), gain)
 
     def enrolled(
         self, seconds: FloatArray, scores: FloatArray, frames: IntArray, posterior: FloatArray
@@ -91,7 +91,7 @@ class WeighedScores(NamedTuple):
 
     posterior: FloatArray
     local: list[Bits | None]
-    confidence: list[Bits]
+    gain: list[Bits]
 
 
 def _with_limits(values: FloatArray, replicates: FloatArray) -> list[Bits]:

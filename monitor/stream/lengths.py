@@ -2,9 +2,9 @@
 
 Source: docs/method.md section 4.
 
-The watched speaker's length decides: who has less than the others is compared with as much of
-each, never with more. What a law says belongs to its own D, so a length far below those that it
-was learnt at gives no figures at all.
+The shortest template decides, or the watched speaker's: who has less than the others is compared
+with as much of each, never with more. What a law says belongs to its own D, so a length far below
+those that it was learnt at gives no figures at all.
 """
 
 from __future__ import annotations
@@ -64,12 +64,20 @@ def common_length(
             )
         return CommonLength(scoring, notice=_off_the_grid(law, scoring.seconds))
     usual = population.common_seconds
-    if watch is None or have >= usual:
-        return CommonLength(population.scoring(), notice=_off_the_grid(law, usual))
+    if watch is None:
+        scoring = population.scoring()
+        if scoring.seconds == usual:
+            return CommonLength(scoring, notice=_off_the_grid(law, usual))
+        first = int(np.argmin(np.where(scoring.members, population.template_seconds, np.inf)))
+        shortest = population.names[first]
+        cure = f"; --template-seconds {usual:g} leaves out who has less"
+        return CommonLength(scoring, notice=_cut(population, law, shortest, scoring, usual) + cure)
+    if have >= usual:
+        return CommonLength(population.scoring(watch=watch), notice=_off_the_grid(law, usual))
     least = float(law.template_lengths[0])
     if have < MISMATCH * least:
         return CommonLength(
-            population.scoring(),
+            population.scoring(usual),
             f"template_mismatch: {watch} has {have:g} s of enrolled speech, too little: the rank "
             f"law knows no templates under {least:g} s; enrol more",
         )
@@ -77,7 +85,7 @@ def common_length(
     return CommonLength(scoring, notice=_cut(population, law, watch, scoring, usual))
 
 
-def _cut(population: Population, law: RankLaw, watch: str, scoring: Scoring, usual: float) -> str:
+def _cut(population: Population, law: RankLaw, name: str, scoring: Scoring, usual: float) -> str:
     """What it costs to be compared by less speech than the others have."""
     additive = np.array([each.additive for each in population.scorers(law).values()])
     speakers = int(scoring.members.sum())
@@ -87,8 +95,8 @@ def _cut(population: Population, law: RankLaw, watch: str, scoring: Scoring, usu
     )
     where = _off_the_grid(law, scoring.seconds) or "that length was learnt from"
     return (
-        f"all templates are cut to {scoring.seconds:g} s, which is what {watch} has (the others: "
-        f"{usual:g} s); {where}. An attacker with more of {watch} learns more: "
+        f"all templates are cut to {scoring.seconds:g} s, which is what {name} has (the others: "
+        f"{usual:g} s); {where}. An attacker with more of {name} learns more: "
         f"{_EXAMPLE_SECONDS:g} s of speech give away {now:.1f} bits on average, {then:.1f} against "
         f"templates of {usual:g} s"
     )

@@ -4,39 +4,47 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from monitor.errors import StoreError, UsageError
+from monitor.features.condition import CONDITION
 from monitor.features.registry import superseded
 from monitor.kinds import FeatureSpec
 from monitor.population.false_alarms import FalseAlarms, false_alarms
 from monitor.population.law import Laws
 from monitor.population.population import Population
 from monitor.protocols import Feature, Source
+from monitor.records.keys import HEADLINES
 from monitor.sources.provenance import stated_provenance
 from monitor.sources.registry import lacks, open_source
+from monitor.sources.samples import Samples
 from monitor.stream.attacker import Attacker
 from monitor.stream.beside import BesideClock
 from monitor.stream.bystanders import bystanders_of
 from monitor.stream.change import Change
 from monitor.stream.choosing import choose_features
+from monitor.stream.conditions import StreamConditions
+from monitor.stream.copies import CopyFinder
 from monitor.stream.coverage import WordCoverage
 from monitor.stream.front_end import FrontEnd
-from monitor.stream.gaps import GapEvent, GapOrder
 from monitor.stream.heard import HeardTotals
 from monitor.stream.intake import Intake, Moments
 from monitor.stream.making import ReadingMaker
+from monitor.stream.notices import log_notices, recording_notices, setup_notices
+from monitor.stream.order import EventOrder, GapEvent, NoticeEvent
 from monitor.stream.overlap import session_of
 from monitor.stream.reading import Reading
 from monitor.stream.recordings import Recordings
+from monitor.stream.repeats import RepeatFinder
 from monitor.stream.same_person import unlike
 from monitor.stream.settings import MonitorSettings
+from monitor.stream.stretches import VoiceStretches
 from monitor.stream.turns import SpeakerTurns, ToldTurns, change_detector
-from monitor.types import TICKS_PER_SECOND, AnyArray, Block, Frames, Gap, Tracks, Words
+from monitor.types import TICKS_PER_SECOND, AnyArray, Block, Frames, Gap, Notice, Tracks, Words
 
 if TYPE_CHECKING:
     from monitor.stream.blocks_to_ticks import BlocksToTicks
@@ -47,7 +55,7 @@ _TWO_CLOCKS = (
     "a stream is of audio or of ready-made frames, not of both, as each keeps the clock: give "
     "frames beside audio as Tracks (sources.Beside)"
 )
-Event: TypeAlias = "Reading | GapEvent | Change"
+Event: TypeAlias = "Reading | GapEvent | NoticeEvent | Change"
 
 
 class Monitor:
@@ -58,8 +66,9 @@ class Monitor:
         features: names, or features of your own, or a `FeatureSpec` for one whose frames come
             ready-made beside audio; None takes every feature that the population has a law for and
             that can be computed here, together.
-        watch: the enrolled speaker to follow. Without one the headline is the attacker's
-            confidence, which assumes that the speaker is enrolled.
+        watch: the enrolled speaker to follow: then the headline is the evidence, where there is a
+            law of it. Without one it is the attacker's confidence, which assumes that the speaker
+            is enrolled.
         step_seconds: audio seconds from one reading to the next, a multiple of 0.01.
         session: of the law: ``"same"`` where the templates come from another part of this very
             recording, else ``"cross"``. None goes by what a source is made of (`fit_to`), and is
@@ -85,8 +94,11 @@ class Monitor:
         session (str): which law is asked for, ``"cross"`` or ``"same"``.
         recordings (Recordings): those of the stream: which is being heard, and what is to be said
             of them.
+        noticed (list[Notice]): the notices that arose on the stream so far, in order.
         settings: what was asked for.
-        coverage: how well the words of a source fit its speech; None where it brings no words.
+        conditions (StreamConditions): what the stream sounds like, and the templates.
+        coverage (WordCoverage | None): how well the words of a source fit its speech; None where
+            it brings no words.
         front_end: what makes frames of audio, and refuses frames that do not fit the templates.
 
     Example:
@@ -124,6 +136,7 @@ class Monitor:
         self.on_change = on_change
         self.unheard: tuple[str, ...] = ()
         self.noise = ""
+        self._labels: tuple[str, ...] = ("the stream",)
         if features is None:
             features = choose_features(population.laws if laws is None else laws)
             rest = [name for name in population.features if name not in features]
@@ -139,8 +152,10 @@ class Monitor:
             among=among,
             enrolled_prior=enrolled_prior,
         )
+        self._leaves_out = True  # what repeats itself
         self._own_laws, self._template_seconds = laws, template_seconds
         self._told: ToldTurns | None = None
+        self._closed_set = False
         self._laws = population.laws if laws is None else laws
         self.watch = watch
         self._by_source = session is None
@@ -164,6 +179,26 @@ class Monitor:
         shipped = self.attacker.law.origin == "shipped"
         self.borrowed = self.population.borrowed or self._own_laws is not None or shipped
 
+    @property
+    def headline(self) -> str:
+        """What the bits of a reading are: ``"evidence"`` or ``"closed-set"``."""
+        evidence = self.watch is not None and self.attacker.support_bits is not None
+        return "evidence" if evidence and not self._closed_set else "closed-set"
+
+    def prefer_closed_set(self) -> None:
+        """Make the closed-set figure the headline, to compare with one who has no evidence.
+
+        Raises:
+            UsageError: the stream has begun.
+        """
+        if self._begun:
+            raise UsageError("prefer_closed_set comes before the first block of a stream")
+        self._closed_set = True
+        carried, peak = self._intake.carried, self._maker.peak
+        self._begin()
+        if carried is not None:
+            self.begin_with(carried, peak)
+
     def false_alarms(
         self, field: str, share: float = 0.05, horizon_seconds: float = 600.0
     ) -> FalseAlarms:
@@ -183,7 +218,7 @@ class Monitor:
 
         Example::
 
-            quote = monitor.false_alarms("evidence_bits", share=0.05, horizon_seconds=600)
+            quote = monitor.false_alarms("bits", share=0.05, horizon_seconds=600)
             alert = alerts.Conformal(quote)
         """
         return false_alarms(
@@ -194,13 +229,19 @@ class Monitor:
             share,
             horizon_seconds,
             watch=self.watch,
-            most_bits=self.attacker.most_bits(field),
+            headline=self.headline,
+            most_bits=self.attacker.most_bits(self._resolved(field)),
         )
+
+    def _resolved(self, field: str) -> str:
+        """The name of the figure that the headline is."""
+        return HEADLINES[self.headline] if field == "bits" else field
 
     def reset(self) -> None:
         """Forget the stream; the next block starts a new one."""
         self.noise = ""
         self._words_come = False
+        self.front_end.reset()
         if self._by_source and self.session != "cross":
             self._weigh_in("cross")
         self._begin()
@@ -210,19 +251,29 @@ class Monitor:
         follow = self.on_change != "ignore"
         self._intake = Intake(specs, ("channel",) if follow else ())
         self._read = 0  # tick of the last reading
-        self._maker = ReadingMaker(self.attacker, self.watch is not None, self.bystanders)
+        self._maker = ReadingMaker(
+            self.attacker, self.watch is not None, self.headline, self.bystanders
+        )
         detector = None
         if follow and self._told is None and not self.noise:
             detector = change_detector(
                 self.population, self.attacker, self.on_change, self.front_end.followed()
             )
         self._turns = self._told or SpeakerTurns(detector, self.on_change)
-        self._gaps = GapOrder()
+        self._order = EventOrder()
+        self.noticed: list[Notice] = []
+        self._over = self._logged = False
         self._hearing: BlocksToTicks | None = None
+        self._copies = CopyFinder(self.population, self.watch)
+        self._repeats = RepeatFinder(self._leaves_out)
         self._beside = BesideClock(self.front_end)
         self.coverage = WordCoverage() if self._words_come else None
+        self._stretches: VoiceStretches | None = None
+        if self.on_change == "note" and self.attacker.watched:
+            self._stretches = VoiceStretches(self._intake.heard)
         # where the evidence begins afresh nothing adds up over recordings
         self.recordings = Recordings(None if self._turns.afresh else partial(unlike, specs))
+        self.conditions = StreamConditions(self.population.condition(self.watch))
 
     def twin(self, population: Population | None = None) -> tuple[Monitor, ToldTurns]:
         """A fresh monitor with the same settings, for the same voice in another guise.
@@ -265,11 +316,49 @@ class Monitor:
         if self._begun:
             raise UsageError("begin_with comes before the first block of a stream")
         self._intake.begin_with(heard)
+        if self._stretches is not None:
+            self._stretches.before = heard
         self._maker.peak = peak_bits
+
+    def standing(self) -> Reading:
+        """What was heard so far comes to, before the next reading: of earlier streams at first."""
+        (assessed,) = self._maker.assess(self._intake.moments([self._intake.tick]))
+        peak = self._maker.peak
+        reading = self._maker.reading(
+            self._intake.tick, assessed, self._turns.open, self.recordings.number, self.conditions
+        )
+        self._maker.peak = peak
+        return reading
+
+    @property
+    def notices(self) -> list[Notice]:
+        """What a person should know beside the figures: each `Notice` says it in a sentence.
+
+        First what is known of templates, features and law, then what was noticed on the stream, in
+        order, and once it is over what is to be said of its recordings. They go to the log named
+        ``monitor`` as well, as the stream comes to them.
+        """
+        ended = recording_notices(self, self._labels) if self._over else []
+        return [*setup_notices(self), *self.noticed, *ended]
+
+    def _log_setup(self) -> None:
+        """Once a stream, before its first block."""
+        if not self._logged:
+            self._logged = True
+            log_notices(setup_notices(self))
 
     @property
     def _begun(self) -> bool:
         return bool(self._intake.arrived or self._hearing is not None or self._beside.begun)
+
+    def count_repeats(self) -> None:
+        """Count audio that was heard before in this stream: a protected side hears it as well."""
+        self._leaves_out = self._repeats.leaves_out = False
+
+    @property
+    def repeated_seconds(self) -> float:
+        """Speech that repeats what was heard before in this stream, and was left out so far."""
+        return self._repeats.seconds
 
     @property
     def ticks(self) -> int:
@@ -278,14 +367,27 @@ class Monitor:
 
     @property
     def heard(self) -> HeardTotals:
-        """What was heard of this voice, with what the stream began with."""
-        return self._intake.heard
+        """What was heard of this voice, with what the stream began with.
+
+        Of a watched speaker, what the last reading is of: stretches that are another voice's are
+        left out (``on_change="note"``).
+        """
+        heard = self._intake.heard
+        return heard if self._stretches is None else self._stretches.weighed(heard)
 
     @property
     def own_heard(self) -> HeardTotals:
         """What this stream alone brought; with ``on_change`` reset or split, since the change."""
-        whole, before = self._intake.heard, self._intake.carried
-        return whole if before is None else whole - before
+        return self._beyond_carried(self.heard)
+
+    @property
+    def all_heard(self) -> HeardTotals:
+        """As ``own_heard``, of whomever: nothing is left out."""
+        return self._beyond_carried(self._intake.heard)
+
+    def _beyond_carried(self, heard: HeardTotals) -> HeardTotals:
+        before = self._intake.carried
+        return heard if before is None else heard - before
 
     def __reduce_ex__(self, protocol: Any, /) -> Any:
         """A running stream holds detectors that cannot be copied.
@@ -299,12 +401,18 @@ class Monitor:
         )
 
     def stream(
-        self, source: Source | str | os.PathLike[str], *, allow_overlap: bool = False
+        self,
+        source: Source | str | os.PathLike[str] | AnyArray,
+        *,
+        rate: int | None = None,
+        allow_overlap: bool = False,
     ) -> Iterator[Reading]:
         """Hear a source to its end, by the law that `fit_to` finds for it.
 
         Args:
-            source: what to hear, or the name of one (`monitor.sources.open_source`).
+            source: what to hear, the name of one (`monitor.sources.open_source`), or samples
+                (`monitor.sources.Samples`).
+            rate: samples per second, of an array of samples.
             allow_overlap: hear audio that was enrolled, too; its figures are far too high.
 
         Yields:
@@ -313,14 +421,24 @@ class Monitor:
         Raises:
             MonitorError: at the first reading, as `fit_to`; or the source cannot be heard.
         """
-        for event in self.events(source, allow_overlap=allow_overlap):
+        for event in self.events(source, rate=rate, allow_overlap=allow_overlap):
             if isinstance(event, Reading):
                 yield event
 
     def events(
-        self, source: Source | str | os.PathLike[str], *, allow_overlap: bool = False
+        self,
+        source: Source | str | os.PathLike[str] | AnyArray,
+        *,
+        rate: int | None = None,
+        allow_overlap: bool = False,
     ) -> Iterator[Event]:
-        """As ``stream``, with the losses and changes between the readings."""
+        """As ``stream``, with the losses, notices and changes between the readings."""
+        if isinstance(source, np.ndarray):
+            if rate is None:
+                raise UsageError("an array of samples needs its rate: stream(samples, rate=16_000)")
+            source = Samples(source, rate)
+        elif rate is not None:
+            raise UsageError("rate= is that of an array of samples; a source knows its own")
         if isinstance(source, str | os.PathLike):
             with open_source(source) as opened:
                 yield from self.events(opened, allow_overlap=allow_overlap)
@@ -328,7 +446,9 @@ class Monitor:
         if lack := lacks(source, ("label", "brings", "__iter__")):
             raise UsageError(lack)
         self.fit_to(source, allow_overlap=allow_overlap)
-        yield from self.hear(source)
+        self._log_setup()
+        yield from _logged(self.hear(source))
+        log_notices(recording_notices(self, self._labels))
 
     def fit_to(self, source: Source, *, allow_overlap: bool = False) -> None:
         """Before a source is heard: refuse what does not fit, and choose the law by what it is.
@@ -357,6 +477,7 @@ class Monitor:
             if carried is not None:
                 self.begin_with(carried, peak)
         self.front_end.check(source)
+        self._labels = tuple(getattr(source, "labels", (source.label,)))
         self._words_come = source.brings.words
         self.coverage = WordCoverage() if self._words_come else None
         self.noise = source.brings.noise
@@ -380,17 +501,20 @@ class Monitor:
             UsageError: frames that do not fit the population, or both audio and frames that keep
                 the clock. Either way the stream stays as it was, and may go on.
         """
-        return [event for event in self._take(block) if isinstance(event, Reading)]
+        self._log_setup()
+        return [event for event in _logged(self._take(block)) if isinstance(event, Reading)]
 
     def finish(self) -> list[Reading]:
         """The stream is over: the reading for what came after the last one, if anything did."""
-        return [event for event in self._end() if isinstance(event, Reading)]
+        readings = [event for event in _logged(self._end()) if isinstance(event, Reading)]
+        log_notices(recording_notices(self, self._labels))
+        return readings
 
     def _take(self, block: Block | Frames | Gap | Words | Tracks) -> Iterator[Event]:
         if isinstance(block, Gap):
             place = self._intake.arrived if self._hearing is None else self._hearing.ticks
-            self._gaps.add(place, block)
-            yield from self._gaps.due(self._intake.tick)
+            self._order.add(place, block)
+            yield from self._happened()
         elif isinstance(block, Frames):
             if self._hearing is not None:
                 raise UsageError(_TWO_CLOCKS)
@@ -429,6 +553,8 @@ class Monitor:
                 self.settings.channel,
                 self._intake.tick,
                 levels=self._turns.looks,
+                conditions=True,
+                landmarks=True,
             )
         return self._hearing
 
@@ -437,7 +563,10 @@ class Monitor:
             yield from self._advance(self._hearing.flush(), self.recordings.number)
         if (last := self._beside.flush()) is not None:
             yield from self._advance(last, self.recordings.number)
-        yield from self._gaps.due(self._intake.tick, last=True)
+        for tick, notice in self._copies.finish(self._intake.arrived):
+            self._order.add(tick, replace(notice, recording=self.recordings.number))
+        yield from self._happened(last=True)
+        self._over = True
         intake = self._intake
         if intake.tick > self._read:  # with what came after its tick, at the very end
             moments = intake.moments([intake.tick], everything=True)
@@ -446,15 +575,23 @@ class Monitor:
 
     def _advance(self, frames: Frames, recording: int) -> Iterator[Event]:
         intake, start = self._intake, self._intake.arrived
-        intake.take(frames)
+        arrived = start + len(frames.speech)
+        for tick, notice in self._repeats.hear(frames, arrived, recording):
+            self._order.add(tick, replace(notice, recording=recording))
+        intake.take(self._repeats.counted(frames, start))
+        self.conditions.take(frames.tracks.get(CONDITION))
         # all of the recording before it has been learnt
-        self.recordings.turn(recording, lambda: self.own_heard)
+        self.recordings.turn(recording, lambda: self.all_heard)
+        for tick, notice in self._copies.hear(frames, intake.arrived):
+            self._order.add(tick, replace(notice, recording=recording))
         self.recordings.hear(int(np.count_nonzero(frames.speech)))
         if self.coverage is not None:
             self.coverage.hear(recording, frames.speech)
         for tick, gap in frames.gaps:
-            self._gaps.add(max(tick, start), gap)
-        yield from self._gaps.due(intake.tick)
+            self._order.add(max(tick, start), gap)
+        for tick, notice in frames.notices:
+            self._order.add(max(tick, start), replace(notice, recording=recording))
+        yield from self._happened()
         while intake.waiting:
             due = (intake.tick + intake.waiting - self._read) // self._every
             if due:
@@ -465,31 +602,57 @@ class Monitor:
                 moments = intake.moments([intake.tick + intake.waiting])
                 self._turns.follow(moments, 0)
                 intake.learn(moments, 0)
-                yield from self._gaps.due(intake.tick)
+                self._learn_conditions()
+                yield from self._happened()
         intake.tidy()
 
     def _readings(self, moments: Moments) -> Iterator[Event]:
         """Work out these readings together, then give and learn them one by one."""
-        for r, assessed in enumerate(self._maker.assess(moments)):
+        stretches = self._stretches
+        for r, assessed in enumerate(self._maker.assess(moments, stretches)):
             self._turns.follow(moments, r)
             self._intake.learn(moments, r)
-            yield from self._gaps.due(self._intake.tick)
+            self._learn_conditions()
+            yield from self._happened()
             change = self._turns.changed(self._intake.tick)
+            anew = change is not None and stretches is not None
             if change is not None:
                 yield change
+                if stretches is not None:
+                    since = round(change.since_seconds * TICKS_PER_SECOND)
+                    stretches.change(since, self._maker.best)
+                    (assessed,) = self._maker.assess(moments.only(r), stretches)
             self._read = self._intake.tick
+            if stretches is not None:
+                stretches.mark(self._read, lambda: self._intake.heard)
+                stretches.chosen = assessed.chosen
             reading = self._maker.reading(
-                self._read, assessed, self._turns.open, self.recordings.number
+                self._read, assessed, self._turns.open, self.recordings.number, self.conditions
             )
             afresh = change is not None and self._turns.afresh
             if afresh:  # before the reading, after which a run may be stopped and resumed
                 self._begin_afresh()
             yield reading
-            if afresh:  # what was looked ahead to will not be so
+            if afresh or anew:  # what was looked ahead to will not be so
                 return
+
+    def _happened(self, *, last: bool = False) -> Iterator[GapEvent | NoticeEvent]:
+        """What is to be given by now, between readings."""
+        for event in self._order.due(self._intake.tick, last=last):
+            if isinstance(event, NoticeEvent):
+                self.noticed.append(event.notice)
+            yield event
+
+    def _learn_conditions(self) -> None:
+        """What the sound is like by now, and whether the templates sound so."""
+        tick = self._intake.tick
+        for notice in self.conditions.hear(tick):
+            placed = replace(notice, recording=self.recordings.number)
+            self._order.add(tick, placed, again=False)
 
     def _begin_afresh(self) -> None:
         self._intake.forget()
+        self.conditions.begin_afresh()
         if self.on_change == "split":
             self._maker.begin_another_stream()
 
@@ -500,10 +663,16 @@ class Monitor:
             "read": self._read,
             "peak": self._maker.peak,
             "stream": self._maker.stream,
-            "losses": self._gaps.count,
+            "losses": self._order.count,
+            "noticed": [asdict(notice) for notice in self.noticed],
         }
         turns, more = self._turns.state()
         arrays |= {f"change/{name}": array for name, array in more.items()}
+        own["conditions"], more = self.conditions.state()
+        arrays |= {f"conditions/{name}": array for name, array in more.items()}
+        if self._stretches is not None:
+            own["stretches"], more = self._stretches.state()
+            arrays |= {f"stretches/{name}": array for name, array in more.items()}
         own["recordings"], more = self.recordings.state()
         arrays |= {f"recordings/{name}": array for name, array in more.items()}
         return {**plain, **own, **turns}, arrays
@@ -517,12 +686,26 @@ class Monitor:
         self._begin()
         self._intake.restore(plain, arrays)
         self._turns.restore(plain, _under("change/", arrays))
+        if self._stretches is not None:
+            self._stretches.before = self._intake.carried or self._stretches.before
+            self._stretches.restore(plain["stretches"], _under("stretches/", arrays))
         self.recordings.restore(plain["recordings"], _under("recordings/", arrays))
+        sums = _under("conditions/", arrays)
+        self.conditions.restore(int(plain["tick"]), plain["conditions"], sums)
         self._read, self._maker.peak = int(plain["read"]), float(plain["peak"])
         if not 0 <= self._intake.tick - self._read <= self._every:
             raise StoreError("the checkpoint does not fit: it was not taken at a reading")
         self._maker.stream = int(plain["stream"])
-        self._gaps.told = int(plain["losses"])
+        self._order.given = int(plain["losses"])
+        self.noticed = [Notice(**each) for each in plain["noticed"]]
+
+
+def _logged(events: Iterable[Event]) -> Iterator[Event]:
+    """The same events; notices among them go to the log."""
+    for event in events:
+        if isinstance(event, NoticeEvent):
+            log_notices([event.notice])
+        yield event
 
 
 def _name_of(feature: str | Feature | FeatureSpec) -> str:

@@ -26,6 +26,10 @@ IGNORANT = "ignorant"
 INFORMED = "lazy-informed"
 """Has enrolled protected speech, and learnt what a rank among it means."""
 
+_ONE_KIND = (
+    "one of clear and protected population has no law of evidence: both sides show the closed-set "
+    "figure, so that they compare (calibrate with a cohort)"
+)
 Item: TypeAlias = "Block | Frames | Gap | Words | Tracks"
 Protecting: TypeAlias = Callable[[Iterable[Item]], Iterator[Block]]
 
@@ -46,6 +50,7 @@ class MonitorPair:
     Attributes:
         clear: as given.
         attackers: by what they know, the monitors of the protected side.
+        notices: what a person should know of the two, one sentence each.
 
     Raises:
         UsageError: the population is of other people, or lacks a feature; features are objects of
@@ -58,6 +63,8 @@ class MonitorPair:
         if not clear.front_end.by_name:
             raise UsageError("features of one's own hear one stream: name features that are known")
         self.clear, self._protect = clear, protect
+        clear.count_repeats()  # both sides hear the same seconds
+        self.notices: list[str] = []
         made = {IGNORANT: clear.twin()}
         if population is not None:
             _check_people(clear.population, population)
@@ -68,6 +75,7 @@ class MonitorPair:
         self.attackers: Mapping[str, Monitor] = {name: each for name, (each, _) in made.items()}
         self._turns = [turns for _, turns in made.values()]
         self._features: Sequence[Feature] = make(clear.front_end.by_ear)
+        self._agree()
 
     @property
     def features(self) -> Sequence[Feature]:
@@ -94,6 +102,15 @@ class MonitorPair:
             )
         for monitor in self.attackers.values():
             monitor.fit_to(source, allow_overlap=allow_overlap)
+        self._agree()
+
+    def _agree(self) -> None:
+        """One headline on both sides: figures of two kinds are no difference."""
+        every = (self.clear, *self.attackers.values())
+        if len({each.headline for each in every}) > 1:
+            self.notices = [_ONE_KIND]
+            for each in every:
+                each.prefer_closed_set()
 
     def hear(self, source: Iterable[Item]) -> Iterator[Event]:
         """The events of the clear side, its readings with the protected ones."""
@@ -119,7 +136,7 @@ class MonitorPair:
                 read = next((each for each in events if isinstance(each, Reading)), None)
                 if read is not None:
                     last[name] = read
-            yield replace(event, protected=ProtectedReading(dict(last)))
+            yield replace(event, protected=ProtectedReading(dict(last), event.headline))
 
     def _frames(self, items: Iterable[Item]) -> Iterator[Frames | Words]:
         """What the features make of the protected audio; losses are told on the clear side.
@@ -143,13 +160,13 @@ class MonitorPair:
         for block in self._protect(_set_aside(items, waiting)):
             *ended, frames = hearing.process(block)
             for each in ended:
-                yield replace(each, recording=recording, gaps=())
+                yield replace(each, recording=recording, gaps=(), notices=())
             recording = block.recording
             yield from due()
-            yield replace(frames, recording=recording, gaps=())
+            yield replace(frames, recording=recording, gaps=(), notices=())
         if hearing.ticks:
             yield from due()
-            yield replace(hearing.flush(), recording=recording, gaps=())
+            yield replace(hearing.flush(), recording=recording, gaps=(), notices=())
 
     def state(self) -> tuple[dict[str, Any], dict[str, AnyArray]]:
         """What is needed to go on after the last reading, of all monitors."""

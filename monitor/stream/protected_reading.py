@@ -1,11 +1,12 @@
-"""What a voice discloses through a protector, to each attacker who was asked."""
+"""What a voice discloses through a protector, to each attacker who was tried."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from monitor.stream.reading import Bits, Reading
+from monitor.records.keys import HEADLINES
+from monitor.stream.reading import Reading
 
 __all__ = ["ProtectedReading"]
 
@@ -14,14 +15,17 @@ __all__ = ["ProtectedReading"]
 class ProtectedReading:
     """The protected side of a reading, of the same seconds of the same voice.
 
-    A figure is that of the attacker who learns most: who does may change from reading to reading,
-    and from figure to figure.
+    Its figure is that of the strongest attacker who was tried, in the unit of the clear headline.
+    Who that is may change from reading to reading. An anonymiser is worth no more than that: an
+    attacker who does not know of it says little.
 
     Attributes:
         attackers: by what the attacker knows of the protector, what this one would read.
+        headline: what the clear side's headline is, ``"evidence"`` or ``"closed-set"``.
     """
 
     attackers: Mapping[str, Reading]
+    headline: str
 
     @property
     def speech(self) -> float:
@@ -29,37 +33,38 @@ class ProtectedReading:
         return next(iter(self.attackers.values())).speech
 
     @property
-    def bits_by(self) -> str | None:
-        """Whose headline is the largest; None where all are withheld."""
-        told = {n: r.bits for n, r in self.attackers.items() if r.bits is not None}
-        return max(told, key=lambda name: told[name]) if told else None
+    def by(self) -> str | None:
+        """Who reads the most; None where one of those who were tried has no figure."""
+        field = HEADLINES[self.headline]
+        found = {name: getattr(each, field) for name, each in self.attackers.items()}
+        if not found or None in found.values():
+            return None  # the others' might be less than that one's
+        return max(found, key=lambda name: float(found[name] or 0.0))
 
     @property
-    def bits(self) -> Bits | None:
-        """The largest headline, with its limits."""
-        name = self.bits_by
-        if name is None:
+    def bits(self) -> float | None:
+        """The most that anybody reads."""
+        return self._figure("")
+
+    @property
+    def bits_low(self) -> float | None:
+        """Its lower limit."""
+        return self._figure("_low")
+
+    @property
+    def bits_high(self) -> float | None:
+        """Its upper limit."""
+        return self._figure("_high")
+
+    @property
+    def at_least(self) -> bool:
+        """Whether it is evidence, and anybody's was cut to what can be supported."""
+        if self.headline != "evidence":
+            return False
+        return any(bool(each.at_least) for each in self.attackers.values())
+
+    def _figure(self, end: str) -> float | None:
+        if self.by is None:
             return None
-        reading = self.attackers[name]
-        value, low, high = reading.bits, reading.bits_low, reading.bits_high
-        if value is None or low is None or high is None:
-            return None
-        return Bits(value, low, high)
-
-    @property
-    def evidence_by(self) -> str | None:
-        """Whose evidence is the strongest; None where there is none."""
-        told = {n: r.evidence.value for n, r in self.attackers.items() if r.evidence is not None}
-        return max(told, key=lambda name: told[name]) if told else None
-
-    @property
-    def evidence(self) -> Bits | None:
-        """The strongest evidence, with its limits."""
-        name = self.evidence_by
-        return None if name is None else self.attackers[name].evidence
-
-    @property
-    def at_least(self) -> bool | None:
-        """Whether anybody's evidence was cut to what can be supported; None where there is none."""
-        told = [r.at_least for r in self.attackers.values() if r.at_least is not None]
-        return any(told) if told else None
+        value: float | None = getattr(self.attackers[self.by], HEADLINES[self.headline] + end)
+        return value

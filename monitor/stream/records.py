@@ -9,18 +9,20 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
-from monitor.features.registry import caveats, takes
 from monitor.population.law import RankLaw
 from monitor.records.start import SCHEMA_VERSION
 from monitor.stream.change import Change
-from monitor.stream.gaps import GapEvent
-from monitor.stream.law_notices import law_notices
 from monitor.stream.monitor import Event, Monitor
+from monitor.stream.notices import setup_notices
+from monitor.stream.order import GapEvent, NoticeEvent
 from monitor.stream.reading import Reading
-from monitor.stream.same_person import comparable, judged_by
+from monitor.types import Notice
 from monitor.version import __version__
 
-__all__ = ["RunTotals", "fingerprint", "gap_record", "record_of", "start_record"]
+__all__ = ["RunTotals", "fingerprint", "gap_record", "notice_record", "record_of", "start_record"]
+
+
+_MOST_LOST = 3
 
 
 def _now() -> str:
@@ -30,7 +32,7 @@ def _now() -> str:
 def start_record(monitor: Monitor, recordings: Sequence[str]) -> dict[str, Any]:
     """Everything a reader of the run needs to know before its first reading."""
     attacker = monitor.attacker
-    law = attacker.law
+    law, templates = attacker.law, monitor.conditions.templates
     return {
         "type": "start",
         "schema": SCHEMA_VERSION,
@@ -41,7 +43,7 @@ def start_record(monitor: Monitor, recordings: Sequence[str]) -> dict[str, Any]:
         "ceiling": attacker.ceiling,
         "plateau": attacker.joint.expected.plateau_bits,
         "watch": monitor.watch,
-        "headline": "gain" if monitor.watch is None else "local",
+        "headline": monitor.headline,
         "assumes_enrolled": monitor.watch is None,
         "step_seconds": monitor.step_seconds,
         "template_seconds": attacker.scoring.seconds,
@@ -57,9 +59,10 @@ def start_record(monitor: Monitor, recordings: Sequence[str]) -> dict[str, Any]:
         "support_bits": attacker.support_bits,
         **_bystanders(monitor),
         "on_change": monitor.on_change,
+        "conditions": None if templates is None else templates.record(),
         "recordings": list(recordings),
         "fingerprint": fingerprint(monitor),
-        "notices": _notices(monitor),
+        "notices": [str(notice) for notice in setup_notices(monitor)],
     }
 
 
@@ -91,57 +94,6 @@ def _fingerprint(law: RankLaw, telling: RankLaw | None) -> str:
     return digest.hexdigest()[:16]
 
 
-def _notices(monitor: Monitor) -> list[str]:
-    attacker = monitor.attacker
-    notices = []
-    if attacker.withheld:
-        notices.append(attacker.withheld)
-    if attacker.length_notice:
-        notices.append(attacker.length_notice)
-    if attacker.left_out:
-        some = ", ".join(attacker.left_out[:5]) + (", ..." if len(attacker.left_out) > 5 else "")
-        cure = "" if monitor.watch else " (--watch one of them, and all are cut to that length)"
-        notices.append(f"not compared with, far less of their speech is enrolled{cure}: {some}")
-    for name in monitor.features:
-        if nothing := monitor.population.empty(name):
-            who = ", ".join(nothing[:5]) + (", ..." if len(nothing) > 5 else "")
-            notices.append(f"the templates hold no {name} of {who}: it says nothing of them")
-    notices += caveats(monitor.features) + _unheard(monitor.unheard)
-    if monitor.bystanders is not None and attacker.support_bits is not None:
-        notice = monitor.bystanders.notice(attacker.support_bits)
-        notices += [notice] if notice else []
-    if monitor.noise:
-        notices.append(
-            f"these frames have noise ({monitor.noise}): whoever knows its law may learn more than "
-            "this attacker, who takes them for clear speech; changes of the voice are not looked "
-            "for"
-        )
-    elif monitor.on_change != "ignore":
-        followed = monitor.front_end.followed()
-        mute = ", ".join(name for name in monitor.features if name not in followed)
-        told = f"no change of the voice can be noticed by {mute}"
-        notices += [told] if mute and not followed else []
-    return notices + law_notices(monitor)
-
-
-def _unheard(names: Sequence[str]) -> list[str]:
-    """That an attacker may use what is not used here, and what it takes."""
-    of_words = [name for name in names if takes(name) == "words"]
-    others = [name for name in names if name not in of_words]
-    told = []
-    if others:
-        told.append(
-            f"not used: {', '.join(others)}; an attacker who does may learn more (identity needs "
-            "the extra 'identity', and --ecapa DIR or MONITOR_ECAPA; `monitor doctor` looks)"
-        )
-    if of_words:
-        told.append(
-            f"not used: {', '.join(of_words)}; an attacker who knows what is said may learn more "
-            "(it takes the words: --transcript FILE)"
-        )
-    return told
-
-
 def gap_record(event: GapEvent, recordings: Sequence[str]) -> dict[str, Any]:
     """A loss."""
     gap = event.gap
@@ -155,13 +107,30 @@ def gap_record(event: GapEvent, recordings: Sequence[str]) -> dict[str, Any]:
     }
 
 
+def notice_record(event: NoticeEvent, recordings: Sequence[str]) -> dict[str, Any]:
+    """What was noticed in the middle of a stream."""
+    notice = event.notice
+    return {
+        "type": "notice",
+        "seconds": event.seconds,
+        "kind": notice.kind,
+        "text": notice.text,
+        "recording": recordings[notice.recording] if notice.recording < len(recordings) else "",
+        "level": notice.level,
+        "fields": dict(notice.fields),
+    }
+
+
 class RunTotals:
     """Counts what went by, for the ``end`` record; survives a checkpoint.
 
     Attributes:
         failures: what could not be done with the run, a line each.
+        lost: why audio was lost, the first few of these lines.
         silent: names of the recordings in which nobody spoke.
+        noticed: what was said in the middle of the stream, a line each.
         notices: what a person should know of the recordings, a line each.
+        undecided: alert rules of which a stream so short says nothing, a line each.
         bystanders: the most that each of them came to, by name.
     """
 
@@ -169,8 +138,11 @@ class RunTotals:
         self.readings = self.gaps = self.changes = self.alerts = self.warnings = 0
         self.lost_seconds = 0.0
         self.failures: list[str] = []
+        self.lost: list[str] = []
         self.silent: list[str] = []
         self.notices: list[str] = []
+        self.noticed: list[str] = []
+        self.undecided: list[str] = []
         self.bystanders: dict[str, dict[str, Any]] = {}
         self.last: Mapping[str, Any] = {}
 
@@ -193,6 +165,13 @@ class RunTotals:
         elif kind == "gap":
             self.gaps += 1
             self.lost_seconds += record["lost_seconds"] or 0.0
+            why = record.get("detail") or record["reason"]
+            if why not in self.lost and len(self.lost) < _MOST_LOST:
+                self.lost.append(why)
+        elif kind == "notice":
+            line = ": ".join(filter(None, (record["recording"], record["text"])))
+            if line not in self.noticed:
+                self.noticed.append(line)
         elif kind == "change":
             self.changes += 1
         elif kind == "alert" and record["state"] == "raised":
@@ -208,6 +187,7 @@ class RunTotals:
         *,
         complete: bool,
         stopped: str | None = None,
+        notices: Sequence[Notice] = (),
     ) -> dict[str, Any]:
         """The summary of the run.
 
@@ -216,8 +196,13 @@ class RunTotals:
             recordings: what to call its recordings.
             complete: whether nothing was lost.
             stopped: the rule that ended it, if one did.
+            notices: what is to be said of the recordings.
         """
-        self._look_at(monitor, recordings)
+        self.silent = [
+            recordings[notice.recording] for notice in notices if notice.kind == "no speech"
+        ]
+        self.notices = [str(notice) for notice in notices]
+        heard = monitor.conditions.now
         nothing = {"seconds": 0.0, "speech": 0.0, "bits": 0.0, "peak_bits": 0.0, "top": []}
         return {
             "type": "end",
@@ -225,17 +210,21 @@ class RunTotals:
             **nothing,
             **self.last,
             "readings": self.readings,
+            "conditions": None if heard is None else heard.record(),
+            "differs": list(monitor.conditions.differs),
             "gaps": self.gaps,
             "changes": self.changes,
             "lost_seconds": self.lost_seconds,
             "alerts": self.alerts,
             "warnings": self.warnings,
             "failures": self.failures,
+            "undecided": self.undecided,
             "stopped": stopped,
             "complete": complete,
             "watch": monitor.watch,
             "recordings": list(recordings),
-            "notices": self.notices,
+            "notices": [*self.noticed, *self.notices],
+            **({"repeated_seconds": monitor.repeated_seconds} if monitor.repeated_seconds else {}),
             **self._bystanders(monitor),
         }
 
@@ -245,21 +234,6 @@ class RunTotals:
             return {}
         ranked = sorted(self.bystanders.values(), key=lambda each: -each["probability"])
         return {"bystanders": ranked}
-
-    def _look_at(self, monitor: Monitor, names: Sequence[str]) -> None:
-        """What is to be said of the recordings."""
-        heard = monitor.recordings
-        known = dict(enumerate(names))
-        self.silent = [known[k] for k in heard.silent + heard.silent_now if k in known]
-        self.notices = [f"{name}: no speech in it" for name in self.silent]
-        strange = heard.strange + heard.strange_now(monitor.own_heard)
-        made = {name: monitor.population.specs[name] for name in monitor.features}
-        how = judged_by(comparable(made)) if strange else ""
-        self.notices += [
-            f"{known[k]}: sounds like another person than what was heard before it, judged by {how}"
-            for k in strange
-            if k in known
-        ]
 
     def state(self) -> str:
         """As text, for a checkpoint."""
@@ -284,4 +258,6 @@ def record_of(event: Event, recordings: Sequence[str], on_change: str = "note") 
         return event.record()
     if isinstance(event, Change):
         return change_record(event, on_change)
+    if isinstance(event, NoticeEvent):
+        return notice_record(event, recordings)
     return gap_record(event, recordings)

@@ -9,6 +9,7 @@ import orjson
 
 from monitor.errors import StoreError
 from monitor.records.fitting import misfit
+from monitor.records.keys import HEADLINES
 from monitor.safe_text import printable
 from monitor.types import AnyArray
 
@@ -30,13 +31,24 @@ _EVIDENCE = {
     "type": "object",
     "properties": {"speech": _COUNT, **dict.fromkeys(("frames", "usable"), _COUNTS)},
 }
+_NOTICE = {
+    "type": "object",
+    "properties": {
+        **dict.fromkeys(("kind", "text"), _TEXT),
+        "recording": _COUNT,
+        "level": {"enum": ["warning", "info"]},
+        "fields": {"type": "object"},
+        "seconds": _NUMBER,
+    },
+}
 _TOP = {
     "type": "array",
     "items": {"type": "array", "prefixItems": [_TEXT, _FIGURE], "minItems": 2, "maxItems": 2},
 }
+_HEADLINE = {"enum": list(HEADLINES)}
 _LAST = {
     "type": ["object", "null"],
-    "properties": {"top": _TOP, "at_least": {"type": ["boolean", "null"]}},
+    "properties": {"top": _TOP, "at_least": {"type": ["boolean", "null"]}, "headline": _HEADLINE},
     "additionalProperties": _FIGURE,
 }
 _MONITOR: Mapping[str, Any] = {
@@ -46,7 +58,18 @@ _MONITOR: Mapping[str, Any] = {
         **dict.fromkeys(("frames", "usable"), _COUNTS),
         "carried": _EVIDENCE,
         "peak": _NUMBER,
+        "conditions": {
+            "type": "object",
+            "properties": {
+                **dict.fromkeys(("seconds", "due"), _COUNT),
+                "now": {"type": ["object", "null"], "additionalProperties": _FIGURE},
+                "times": _COUNTS,
+                "noticed": _TEXTS,
+            },
+        },
         "open": _OPEN,
+        "stretches": {"type": "object", "properties": {"whole": _FLAG, "chosen": _COUNT}},
+        "noticed": {"type": "array", "items": _NOTICE},
         "change": {
             "type": "object",
             "properties": {"tick": _COUNT, "asked": _TEXTS, "one_is_enough": _FLAG},
@@ -81,7 +104,9 @@ _HEADER: Mapping[str, Any] = {
                 "properties": {
                     "rule": _TEXT,
                     "raised": _FLAG,
+                    "was_raised": _FLAG,
                     "since": _FIGURE,
+                    **dict.fromkeys(("speech", "held"), _NUMBER),
                     "change": _OPEN,
                     "points": {
                         "type": "array",
@@ -115,7 +140,7 @@ _TALLY: Mapping[str, Any] = {
     "type": "object",
     "properties": {
         **dict.fromkeys(("readings", "gaps", "changes", "alerts", "warnings"), _COUNT),
-        **dict.fromkeys(("failures", "silent", "notices"), _TEXTS),
+        **dict.fromkeys(("failures", "lost", "silent", "notices", "noticed", "undecided"), _TEXTS),
         "lost_seconds": _NUMBER,
         "last": {**_LAST, "type": "object"},
     },

@@ -36,7 +36,7 @@ class MonitorSettings:
     def __post_init__(self) -> None:
         step = self.step_seconds
         if (
-            not math.isfinite(step)
+            not math.isfinite(step * TICKS_PER_SECOND)
             or self.step_ticks < 1
             or abs(step * TICKS_PER_SECOND - self.step_ticks) > 1e-6
         ):

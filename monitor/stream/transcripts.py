@@ -8,6 +8,7 @@ from typing import Any
 from monitor.protocols import Source
 from monitor.sources.transcript_note import stated_transcripts
 from monitor.stream.coverage import RecordingCoverage
+from monitor.types import Notice
 
 __all__ = ["coverage_notices", "coverage_record", "transcripts_record"]
 
@@ -54,8 +55,8 @@ def coverage_notices(
     found: Sequence[RecordingCoverage],
     labels: Sequence[str],
     begun: Sequence[Mapping[str, Any]],
-) -> Iterator[str]:
-    """A line for each recording: how its words lie in its speech.
+) -> Iterator[Notice]:
+    """One for each recording: how its words lie in its speech.
 
     Args:
         found: of each recording.
@@ -66,11 +67,12 @@ def coverage_notices(
         place = each.recording
         name = begun[place]["transcript"] if place < len(begun) else _named(labels, place)
         if each.coverage is not None:
-            yield each.coverage.sentence(name)
+            said = each.coverage.sentence(name)
         else:
             none = "no words came: the average and the plateau are still those of voices with words"
             why = "nobody speaks in its recording" if each.words else none
-            yield f"{name}: {why}"
+            said = f"{name}: {why}"
+        yield Notice("transcript", said)
 
 
 def _named(labels: Sequence[str], place: int) -> str:

@@ -43,6 +43,6 @@ def unit_of(name: str) -> str:
         ('bits', '')
     """
     first, last = name.partition(".")[0], name.rpartition(".")[2]
-    if "bits" in last.split("_") or first in _BITS:
+    if "bits" in last.split("_") or first in _BITS or first.startswith("spread_"):
         return "bits"
     return "s" if last in _SECONDS or last.endswith("_seconds") else ""

@@ -62,7 +62,7 @@ def flat(reading: Mapping[str, Any]) -> dict[str, Any]:
         elif isinstance(value, Mapping):
             row |= _under(name, value)
         elif name != "type":
-            row[name] = value
+            row[name] = "+".join(value) if isinstance(value, list) else value
     return row
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from monitor.kinds import FeatureSpec
-from monitor.phrases import plural
+from monitor.phrases import plural, weaker_together
 from monitor.population.flattering import flattery
 from monitor.training.calibrating import FEWEST_SPEAKERS, Calibration
 
-__all__ = ["advice"]
+__all__ = ["advice", "weaker_joints"]
 
 _COMFORTABLE = 30
 """Speakers beside whom a prior of twenty is the smaller part."""
@@ -62,6 +62,7 @@ def advice(made: Calibration, specs: Mapping[str, FeatureSpec]) -> list[str]:
             f"needs {FEWEST_SPEAKERS}, better {_COMFORTABLE}; until then "
             + ("the shipped readers' stands in" if stand_ins else "the same-session law stands in")
         )
+    lines += weaker_joints(made)
     law = max(learnt, key=lambda law: len(law.features))
     told = flattery(
         {name: specs[name] for name in law.features},
@@ -70,3 +71,23 @@ def advice(made: Calibration, specs: Mapping[str, FeatureSpec]) -> list[str]:
     )
     lines.append(f"a same-session figure flatters an attacker who comes another day, {told}")
     return lines
+
+
+def weaker_joints(made: Calibration) -> list[str]:
+    """The largest loss by which features together gave less than one of them, by session."""
+    found: dict[str, tuple[float, str]] = {}
+    cells: dict[tuple[str, float, float], dict[str, float]] = {}
+    for row in made.rows:
+        cells.setdefault((row["session"], row["T"], row["D"]), {})[row["feature"]] = float(
+            row["common_bits"]
+        )
+    for (session, test, template), bits in cells.items():
+        for name, together in bits.items():
+            parts = name.split("+")
+            alone = {part: bits[part] for part in parts if part in bits and len(parts) > 1}
+            if told := weaker_together(together, alone, name):
+                loss = max(alone.values()) - together
+                where = f"{told} ({session} session, T={test:g} D={template:g}"
+                before = found.get(session, (0.0, ""))
+                found[session] = max(before, (loss, where))
+    return [f"{where}, where that is largest)" for _, where in found.values()]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -30,8 +29,9 @@ from monitor.training.false_alarm_streams import with_maxima
 from monitor.training.fitted import FittedCell, fit_cell
 from monitor.training.prior import Prior
 from monitor.training.shrinking import KnownLaw, choose_worth, held_out_nats
-from monitor.training.voices import UNITS_PER_SECOND, SpeakerSpeech
+from monitor.training.voices import UNITS_PER_SECOND, SpeakerSpeech, units_of
 from monitor.types import BoolArray, FloatArray
+from monitor.workers import cores
 
 __all__ = ["FEWEST_SPEAKERS", "LENGTHS", "TEMPLATE_LENGTHS", "TRIALS", "Calibration", "calibrate"]
 
@@ -122,6 +122,7 @@ def calibrate(
     weights = speaker_weights(len(voices), replicates, seed)
     shifts = int(np.clip(_MOST_TRIALS // len(voices), 1, trials))
     found: dict[tuple[tuple[str, ...], str], dict[tuple[int, int], FittedCell]] = {}
+    heard_in: dict[tuple[tuple[str, ...], str], set[int]] = {}
     cells = list(plans(voices, lengths, template_lengths, shifts))
     if prior == "shipped":
         prior = Population.reference()
@@ -176,19 +177,22 @@ def calibrate(
         return fits
 
     # numpy works outside the interpreter's lock, so that threads do
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
+    with ThreadPoolExecutor(cores()) as pool:
         worths = {}
         for session in ("same", "cross"):
             some = [place for place in cells if place[0] == session and _enough(place)]
             probed = list(pool.map(probe, some[:: -(-len(some) // _PROBES)] if some else []))
             for features, losses in zip(chosen_sets, zip(*probed, strict=True), strict=False):
                 worths[features, session] = choose_worth(losses)
-        for done, ((session, t, d, _), each) in enumerate(
+        for done, ((session, t, d, plan), each) in enumerate(
             zip(cells, pool.map(work, cells), strict=True)
         ):
             for features, fitted in zip(chosen_sets, each, strict=False):
                 if fitted is not None:
                     found.setdefault((features, session), {})[t, d] = fitted
+                    heard_in.setdefault((features, session), set()).update(
+                        [*plan.candidates.tolist(), *plan.strays.tolist()]
+                    )
             progress(done + 1, len(cells))
     if not found:
         raise CalibrationError(
@@ -205,7 +209,12 @@ def calibrate(
         )
         out = [v.name for v, may in zip(voices, testers[features], strict=True) if not may]
         marks = tuple(specs[name].network for name in features)
-        law = replace(law, left_out=tuple(out), networks=marks if any(marks) else ())
+        law = replace(
+            law,
+            left_out=tuple(out),
+            networks=marks if any(marks) else (),
+            learnt_from=tuple(voices[i].name for i in sorted(heard_in[features, session])),
+        )
         if cohort is not None and any(fit.evidence for fit in fits.values()):
             law = replace(law, evidence=_evidence(law, lengths, template_lengths, fits, cohort))
         laws.append(law)
@@ -316,9 +325,7 @@ def _enough(place: _Place) -> bool:
 def _grid(lengths: Sequence[float]) -> list[float]:
     """Lengths in order, each once."""
     for length in lengths:
-        units = length * UNITS_PER_SECOND
-        if not 0 < length < np.inf or abs(units - round(units)) > 1e-6:
-            raise UsageError(f"a length of {length:g} s must be a positive multiple of 0.1 s")
+        units_of(length)
     if not lengths:
         raise UsageError("a grid of lengths needs at least one")
     return sorted(set(lengths))

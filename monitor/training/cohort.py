@@ -36,8 +36,8 @@ def cohort_from(
     Args:
         path: a population, or a corpus or frames.
         specs: of the features that are calibrated; all of them must be made alike.
-        known: names of people who are enrolled or calibrate: they are left out. A population's
-            cohort has no names, so that nobody is left out of it.
+        known: names of people who are enrolled or calibrate: they are left out. Of a
+            population's cohort nobody is.
         jobs: processes that listen, or a cluster.
 
     Returns:
@@ -92,11 +92,12 @@ def cohort_of(
     """
     listener = Listener(features)
     problems = list(corpus.problems)
-    seconds, rows = [], []
+    seconds, rows, names = [], [], []
     with closing(speakers_in_order(corpus.recordings, listener, _summed, jobs=jobs)) as results:
-        for _, each in results:
+        for recordings, each in results:
             problems += each.problems
             if each.ticks is not None:
+                names.append(recordings[0].speaker)
                 seconds.append(each.ticks / TICKS_PER_SECOND)
                 rows.append(each.rows)
     made = {
@@ -105,7 +106,7 @@ def cohort_of(
         )
         for name, spec in listener.specs.items()
     }
-    return Cohort(np.array(seconds), made, about), tuple(problems)
+    return Cohort(np.array(seconds), made, about, tuple(names)), tuple(problems)
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,7 +30,7 @@ class EnrolledGrid:
         population: the templates.
         features: that are scored.
         laws: that weigh them for their joint score.
-        lengths: T, speech seconds.
+        lengths: T, speech seconds; None makes one trial of each session.
         template_lengths: D, likewise; None is what the templates have in common.
         session: ``"cross"`` or ``"same"``.
         scorings: of ``"average"`` and ``"max"``; the joint score is as the law has it.
@@ -41,7 +41,7 @@ class EnrolledGrid:
     population: Population
     features: Sequence[str]
     laws: Laws
-    lengths: Sequence[float]
+    lengths: Sequence[float | None]
     template_lengths: Sequence[float | None]
     session: str
     scorings: Sequence[str]
@@ -65,14 +65,22 @@ class EnrolledGrid:
                 laws=self.laws,
                 template_seconds=template,
             )
+            compared = [voice for voice in self.voices if voice.name in attacker.names]
+            for voice in self.voices:
+                if voice.name not in attacker.names:
+                    self._note(self._why_out(voice.name, attacker))
+            if not compared:
+                raise CorpusError(f"nobody who speaks there is compared with: {self.problems[0]}")
             for seconds in self.lengths:
                 try:
-                    heard = stretches(self.voices, attacker.names, attacker.features, seconds)
+                    heard = stretches(compared, attacker.names, attacker.features, seconds)
                 except CorpusError as error:
                     self.problems.append(str(error))
                     continue
-                self.problems.extend(p for p in heard.problems if p not in self.problems)
-                lengths = seconds, attacker.scoring.seconds
+                for problem in heard.problems:
+                    self._note(problem)
+                test = float(np.median(heard.seconds)) if seconds is None else seconds
+                lengths = test, attacker.scoring.seconds
                 found.append((self.session, *lengths, (attacker, heard)))
         if not found:
             raise CorpusError(self.problems[-1])
@@ -84,13 +92,27 @@ class EnrolledGrid:
         check_size(scores * (len(systems) + 1))
         return found
 
+    def _note(self, problem: str) -> None:
+        if problem not in self.problems:
+            self.problems.append(problem)
+
+    def _why_out(self, name: str, attacker: Attacker) -> str:
+        """Why somebody who speaks is not among those compared with."""
+        if name not in self.population.names:
+            return f"{name}: not enrolled, left out"
+        have = self.population.template_seconds[self.population.index(name)]
+        return (
+            f"{name}: {have:g} s are enrolled, and all are compared by "
+            f"{attacker.scoring.seconds:g} s: left out (enrol more, or --template-lengths {have:g})"
+        )
+
     def score(
         self, session: str, test: float, template: float, how: tuple[Attacker, Stretches]
     ) -> ScoreCell:
         """Score every trial of one of the `cells`."""
         attacker, heard = how
         specs = {name: self.population.specs[name] for name in attacker.features}
-        made = attacker.scores(heard.totals, np.full(len(heard.target), test))
+        made = attacker.scores(heard.totals, heard.seconds)
         own = self.population.scorers(attacker.law)
         found: dict[str, FloatArray] = {}
         for scoring in self.scorings:

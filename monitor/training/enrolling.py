@@ -7,12 +7,16 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import groupby
+from pathlib import Path
 
 import numpy as np
 
 from monitor.corpus.recordings import Corpus, Recording
 from monitor.errors import CorpusError, UsageError
 from monitor.kinds import FeatureSpec
+from monitor.maths.condition import ROW, condition_of
+from monitor.maths.landmarks import FRAMES_PER_SECOND, pack
+from monitor.population.people import sound_of
 from monitor.population.population import (
     SLICE_SECONDS,
     FeatureTemplates,
@@ -24,10 +28,10 @@ from monitor.protocols import Feature
 from monitor.safe_text import LONGEST_NAME, file_name
 from monitor.training.hearing import SLICE_TICKS, HearingOutcome, speakers_in_order
 from monitor.training.listening import Listener, SpeechFrames
-from monitor.types import AnyArray
+from monitor.types import TICKS_PER_SECOND, AnyArray
 from monitor.workers import Jobs
 
-__all__ = ["Enrolment", "enrol"]
+__all__ = ["Enrolment", "enrol", "landmarks_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,11 +49,16 @@ class Enrolment:
     sessions: Mapping[str, tuple[tuple[str, int], ...]] = field(default_factory=dict)
 
 
+MOST_SECONDS = 1e9
+"""Thirty years: what is longer is no length of a template."""
+
+
 def enrol(
     corpus: Corpus,
     *,
     features: Sequence[str | Feature] | None = None,
     seconds: float = 120.0,
+    channel: int | None = None,
     progress: Callable[[Recording], None] = lambda _: None,
     jobs: Jobs = 1,
     told: Callable[[str], object] = lambda _: None,
@@ -64,20 +73,20 @@ def enrol(
         features: names, or features; None takes the defaults for audio, and what is there
             for ready-made frames.
         seconds: D, speech seconds, rounded down to whole slices.
+        channel: of audio, counted from 1; None mixes all of them.
         progress: called after each recording.
         jobs: processes that listen, or a cluster; the result does not depend on it.
-        told: called with a line for people: a transcript seems to be of another recording, say.
+        told: called with a line for people: a transcript seems to be of another recording, or two
+            channels that are mixed hold different speech, say.
 
     Raises:
         CorpusError: nobody could be enrolled.
         UsageError: ``seconds`` is less than a slice, or there is no such feature.
     """
+    if not SLICE_SECONDS <= seconds <= MOST_SECONDS:
+        raise UsageError(f"{seconds:g} s are no length of a template; at least {SLICE_SECONDS:g} s")
     wanted = int(seconds // SLICE_SECONDS)
-    if wanted < 1:
-        raise UsageError(
-            f"{seconds:g} s are too short for a template; at least {SLICE_SECONDS:g} s"
-        )
-    listener = Listener(features)
+    listener = Listener(features, channel)
     problems = list(corpus.problems)
     speakers: list[Speaker] = []
     offsets = [0]
@@ -97,7 +106,7 @@ def enrol(
             if each.count == 0:
                 problems.append(f"{name}: less than {SLICE_SECONDS:g} s of speech, not enrolled")
                 continue
-            speakers.append(Speaker(name, each.notes))
+            speakers.append(Speaker(name, each.notes, each.sound))
             sessions[name] = each.sessions
             offsets.append(offsets[-1] + each.count)
             for feature, rows in each.slices.items():
@@ -122,6 +131,7 @@ class _Summed:
         sessions: names and slices of the sessions.
         problems: a line each.
         told: what is to be said of their transcripts, a line each.
+        sound: what the speech sounds like, as a `Speaker` keeps it.
     """
 
     slices: Mapping[str, list[AnyArray]]
@@ -129,6 +139,7 @@ class _Summed:
     sessions: tuple[tuple[str, int], ...]
     problems: tuple[str, ...]
     told: tuple[str, ...]
+    sound: AnyArray
 
     @property
     def count(self) -> int:
@@ -158,7 +169,17 @@ def _summed(
         counts.append((session, whole))
     problems = tuple(o.problem for o in outcomes if o.problem)
     told = tuple(line for o in outcomes if o.heard is not None for line in o.heard.told)
-    return _Summed(rows, tuple(notes), tuple(counts), problems, told)
+    return _Summed(rows, tuple(notes), tuple(counts), problems, told, _sound(outcomes))
+
+
+def _sound(outcomes: Sequence[HearingOutcome]) -> AnyArray:
+    """What all that was heard sounds like; empty where it was no audio."""
+    total, seconds = np.zeros(ROW, np.int64), 0.0
+    for each in (o.heard for o in outcomes):
+        if each is not None and each.sound is not None:
+            total += each.sound
+            seconds += each.speech.size / TICKS_PER_SECOND
+    return sound_of(condition_of(total), seconds) if seconds else np.zeros(0, "<f4")
 
 
 def _notes(
@@ -170,8 +191,20 @@ def _notes(
         mine = min(each.speech_ticks, used)
         used -= mine
         end = each.audio_seconds_at(mine) if mine else 0.0
-        notes.append(SourceNote(label, session, hashes, 0.0, end))
+        notes.append(SourceNote(label, session, hashes, 0.0, end, _landmarks(each, end)))
     return notes
+
+
+def landmarks_of(path: Path, end_seconds: float) -> AnyArray:
+    """Landmarks of the beginning of a recording, as a `SourceNote` has them."""
+    return _landmarks(Listener(("f0",)).hear(path, landmarks=True), end_seconds)
+
+
+def _landmarks(heard: SpeechFrames, end_seconds: float) -> AnyArray:
+    """Those of the part that is in the template."""
+    times, pitches = heard.landmarks or (np.empty(0, np.intp),) * 2
+    inside = times < end_seconds * FRAMES_PER_SECOND
+    return pack(times[inside], pitches[inside])
 
 
 def _slices(heard: list[SpeechFrames], spec: FeatureSpec, count: int) -> list[AnyArray]:

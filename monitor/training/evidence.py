@@ -40,6 +40,7 @@ __all__ = ["ROW", "ChosenComparisons", "FittedEvidence", "chosen", "fit_evidence
 
 ROW = (
     *("evidence_speakers", "evidence_pairs", "evidence_bits", "evidence_low_tenth"),
+    *("evidence_low_twentieth", "evidence_high_twentieth", "others_high_twentieth"),
     *("support_bits", "evidence_lowered_bits", "evidence_cllr", "evidence_min_cllr"),
     *("others_mean_ratio", "others_mean_ratio_low", "others_mean_ratio_high"),
     *("others_exceeding", "evidence_candidates", "rank1_predicted", "rank1_actual"),
@@ -173,7 +174,10 @@ def fit_evidence(
         "evidence_speakers": speakers,
         "evidence_pairs": pairs,
         "evidence_bits": float(own @ held[mated]),
-        "evidence_low_tenth": float(weighted_quantile(held[mated], own[None], 0.1)[0]),
+        "evidence_low_tenth": _quantile(held[mated], own, 0.1),
+        "evidence_low_twentieth": _quantile(held[mated], own, 0.05),
+        "evidence_high_twentieth": _quantile(held[mated], own, 0.95),
+        "others_high_twentieth": _quantile(held[~mated], theirs, 0.95),
         "support_bits": support,
         "evidence_lowered_bits": lowered / float(np.log(2.0)),
         "evidence_cllr": calibrated.cost_bits(held[mated], held[~mated], own, theirs),
@@ -183,6 +187,10 @@ def fit_evidence(
         "enrolled_area": area,
     }
     return FittedEvidence(coefficients, support, area, row)
+
+
+def _quantile(bits: FloatArray, weight: FloatArray, share: float) -> float:
+    return float(weighted_quantile(bits, weight[None], share)[0])
 
 
 def _others(

@@ -30,7 +30,7 @@ from monitor.workers import each_in_order
 
 __all__ = ["FIELDS", "MOST_STREAMS", "with_maxima"]
 
-FIELDS = ("bits", "gain_bits", "sum_bits", "rank_bits", "evidence_bits")
+FIELDS = ("closed_set_bits", "gain_bits", "sum_bits", "rank_bits", "evidence_bits")
 """Of a reading; ``rank_bits`` of the one feature of a law of one."""
 MOST_STREAMS = 100
 """Speakers of whom a stream is heard: enough for one false alarm in a hundred streams."""

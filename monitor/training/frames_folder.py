@@ -104,7 +104,7 @@ class OrderOutcome:
         seconds: of audio heard now; 0 where the frames were there.
         whole: whether the frames are there now.
         problem: a line on what could not be used; empty where there is nothing to tell.
-        told: what is to be said of a transcript that was heard now, a line each.
+        told: what is to be said of what was heard now, and of its transcript, a line each.
     """
 
     order: HearingOrder
@@ -331,10 +331,11 @@ def _keep(manner: HearingOptions, note: Mapping[str, Any], order: HearingOrder) 
             **({} if words is None else {"words": words}),
         },
     )
-    told: tuple[str, ...] = ()
+    label = file_name(order.source)
+    told = tuple(f"{label}: {notice.text}" for _, notice in frames.notices)
     if transcript is not None:
         own = transcript.words(), transcript.label
-        told = told_of_words(*own, frames.speech, order.words, order.source)
+        told += told_of_words(*own, frames.speech, order.words, order.source)
     return OrderOutcome(order, len(frames.speech) / TICKS_PER_SECOND, True, problem, told)
 
 

@@ -110,7 +110,7 @@ def _each(
             yield summed(outcomes, listener.specs)
         return
     made = each_in_order(
-        partial(_hear_apart, names, slices, summed),
+        partial(_hear_apart, names, listener.channel, slices, summed),
         tasks,
         jobs,
         reads=partial(_read, "words" in map(takes, names)),
@@ -143,12 +143,13 @@ def _all_of_it(
 
 def _hear_apart(
     names: tuple[str, ...],
+    channel: int | None,
     slices: int | None,
     summed: Callable[[Sequence[HearingOutcome], Mapping[str, FeatureSpec]], _Result],
     recordings: Sequence[Recording],
 ) -> tuple[dict[str, FeatureSpec], _Result]:
     """As `_hear`, in another process, with what the frames look like."""
-    listener = Listener(names)
+    listener = Listener(names, channel)
     outcomes = _hear(listener, slices, recordings)
     return listener.specs, summed(outcomes, listener.specs)
 
@@ -184,6 +185,7 @@ def _outcome(listener: Listener, recording: Recording, left: int | None) -> Hear
             speech_seconds=seconds,
             words=recording.words,
             speaker=recording.speaker,
+            landmarks=left is not None,
         )
     except UsageError:  # of the call, not of this file
         raise

@@ -75,6 +75,7 @@ def heard_runs(
     channel: int | None = None,
     *,
     most_speech: float = np.inf,
+    conditions: bool = False,
 ) -> Iterator[Frames]:
     """The frames of a recording of audio; those of words take no time by themselves.
 
@@ -83,12 +84,14 @@ def heard_runs(
         features: fresh, or of any recording before.
         channel: to hear, from 0; None for the mean of all.
         most_speech: ticks of speech; no more is heard once there were more.
+        conditions: describe what it sounds like as well.
 
     Raises:
         SourceError: it breaks off.
     """
     beside = of_words(features)
-    extractor = Extractor([each for each in features if each not in beside], channel)
+    by_ear = [each for each in features if each not in beside]
+    extractor = Extractor(by_ear, channel, conditions=conditions)
     for each in beside:
         each.reset()
     heard = 0

@@ -9,9 +9,12 @@ from pathlib import Path
 import numpy as np
 
 from monitor.errors import MonitorError, SourceError, UsageError
+from monitor.features.condition import CONDITION
 from monitor.features.registry import FEATURES, defaults, make
 from monitor.features.tracks import join_runs
 from monitor.kinds import FeatureSpec
+from monitor.maths.condition import ROW
+from monitor.maths.landmarks import NAME, frames_of
 from monitor.network_marks import unlike_networks
 from monitor.protocols import Feature, Source
 from monitor.sources.beside import Beside
@@ -48,13 +51,19 @@ class SpeechFrames:
         speech: shape (ticks,), the voice activity decisions.
         tracks: the usable frames by feature.
         lost: what could not be used of it, for people; mostly empty.
-        told: what is to be said of its transcript, a line each; mostly none.
+        told: what is to be said of it and of its transcript, a line each; mostly none.
+        sound: shape (ROW,), what was heard of it for a template sounds like, as counts
+            (`monitor.maths.condition`); None of ready-made frames, and of other speech.
+        landmarks: peaks of its spectrogram, times and pitches (`monitor.maths.landmarks`), where
+            they were asked for.
     """
 
     speech: BoolArray
     tracks: dict[str, SpeechTrack]
     lost: str = ""
     told: tuple[str, ...] = ()
+    sound: AnyArray | None = None
+    landmarks: tuple[IntArray, IntArray] | None = None
 
     @property
     def speech_ticks(self) -> int:
@@ -73,12 +82,16 @@ class Listener:
     Args:
         features: names, or features; None takes the defaults for audio, and whatever a frames file
             holds.
+        channel: of audio, counted from 1; None mixes all of them.
 
     Attributes:
         specs: what the frames of each feature look like, once a recording was heard.
     """
 
-    def __init__(self, features: Sequence[str | Feature] | None = None) -> None:
+    def __init__(
+        self, features: Sequence[str | Feature] | None = None, channel: int | None = None
+    ) -> None:
+        self.channel = channel
         self._wanted = tuple(features) if features is not None else None
         self._made: list[Feature] | None = None
         self.specs: dict[str, FeatureSpec] = {}
@@ -98,6 +111,7 @@ class Listener:
         speech_seconds: float | None = None,
         words: TranscriptChoice = LIES_BESIDE,
         speaker: str | None = None,
+        landmarks: bool = False,
     ) -> SpeechFrames:
         """Hear a recording.
 
@@ -106,6 +120,7 @@ class Listener:
             speech_seconds: stop once more speech than that was heard.
             words: which transcript goes with it, where a feature is made of words.
             speaker: who speaks.
+            landmarks: whether to take those of audio as well.
 
         Raises:
             SourceError: it cannot be read, breaks off, or lacks a feature or a transcript.
@@ -124,12 +139,24 @@ class Listener:
             if isinstance(source, FramesFile):
                 runs = _ready_made(source, wanted)
             else:
-                runs = heard_runs(source, features, most_speech=wanted)
+                channel = None if self.channel is None else self.channel - 1
+                from monitor.features.landmarks import Landmarks  # brings the Fourier transform
+
+                more = [Landmarks()] if landmarks else []
+                runs = heard_runs(
+                    source,
+                    [*features, *more],
+                    channel,
+                    most_speech=wanted,
+                    conditions=speech_seconds is not None,
+                )
             heard = self._join(path, list(runs))
+        if isinstance(source, FramesFile):
+            heard = replace(heard, sound=_noted_sound(source))
         if isinstance(source, Beside) and source.words is not None:
             label = source.transcripts[0].label
             told = told_of_words(source.words, label, heard.speech, words, path)
-            heard = replace(heard, told=told)
+            heard = replace(heard, told=heard.told + told)
         return heard
 
     def _features(self) -> list[Feature]:
@@ -177,7 +204,14 @@ class Listener:
         gaps = [gap for _, gap in whole.gaps]
         lost = sum(gap.lost_seconds or 0.0 for gap in gaps)
         return SpeechFrames(
-            whole.speech, tracks, f"{lost:.3g} s of {path.name}: {gaps[0].reason}" if gaps else ""
+            whole.speech,
+            tracks,
+            f"{lost:.3g} s of {path.name}: {gaps[0].reason}" if gaps else "",
+            tuple(f"{path.name}: {notice.text}" for _, notice in whole.notices),
+            rows.values.sum(axis=0, dtype=np.int64)
+            if (rows := whole.tracks.get(CONDITION))
+            else None,
+            frames_of(whole.tracks.get(NAME)),
         )
 
 
@@ -190,6 +224,19 @@ def _ready_made(source: Source, most_speech: float) -> Iterator[Frames]:
             heard += int(item.speech.sum())
             if heard > most_speech:
                 break
+
+
+def _noted_sound(source: FramesFile) -> AnyArray | None:
+    """What the maker of frames noted that the audio sounds like: a live enrolment does."""
+    noted = source.header.heard.get("sound")
+    if not isinstance(noted, list) or len(noted) != ROW:
+        return None
+    if not all(type(each) is int and 0 <= each < _MOST_COUNT for each in noted):
+        return None
+    return np.array(noted, np.int64)
+
+
+_MOST_COUNT = 1 << 48
 
 
 def _completed(source: FramesFile, spec: FeatureSpec) -> FeatureSpec:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from monitor.features.condition import CONDITION
 from monitor.features.extractor import Extractor
 from monitor.features.tracks import join_runs
 from monitor.protocols import Feature
@@ -69,15 +70,20 @@ class LiveEnrolment:
 
     Args:
         features: what templates are to be made of.
+
+    Attributes:
+        speech_seconds: heard so far.
+        noticed: what is to be said of the audio, a line each.
     """
 
     def __init__(self, features: Sequence[Feature]) -> None:
-        self._extractor = Extractor(features)
+        self._extractor = Extractor(features, conditions=True)
         self._runs: list[Frames] = []
         self._recent: deque[_Stretch] = deque()
         self._recent_seconds = 0.0
         self._stretches: list[_Stretch] = []
         self.speech_seconds = 0.0
+        self.noticed: list[str] = []
 
     def hear(self, block: Block) -> None:
         """Hear some more."""
@@ -107,17 +113,22 @@ class LiveEnrolment:
         self._keep(self._extractor.flush())
         frames = join_runs(self._runs)
         features = self._extractor.features
+        tracks = dict(frames.tracks)
+        sound = tracks.pop(CONDITION, None)
+        total = [] if sound is None else sound.values.sum(axis=0, dtype=np.int64).tolist()
         write_frames(
             path,
             frames.speech,
-            frames.tracks,
+            tracks,
             {each.spec.name: each.spec.size for each in features},
             {each.spec.name: each.spec.frame_seconds for each in features},
             networks={each.spec.name: each.spec.network for each in features},
+            heard={"sound": total},
         )
 
     def _keep(self, frames: Frames) -> None:
         self._runs.append(frames)
+        self.noticed += [notice.text for _, notice in frames.notices]
         self.speech_seconds += float(frames.speech.sum()) / TICKS_PER_SECOND
 
 

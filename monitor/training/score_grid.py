@@ -30,6 +30,7 @@ __all__ = [
     "systems_by",
 ]
 
+_MOST_NAMED = 5
 MOST_BYTES = 2 << 30
 """Of scores in one file."""
 
@@ -90,7 +91,8 @@ class ScoreGrid:
         sessions: of ``"same"`` and ``"cross"``.
         scorings: of ``"average"`` and ``"max"``.
         trials: of each speaker, in each cell.
-        problems: what cells lack of a joint score, once `cells` was called.
+        problems: who is left out and why, and what cells lack of a joint score, once `cells` was
+            called.
     """
 
     voices: Sequence[SpeakerSpeech]
@@ -129,6 +131,8 @@ class ScoreGrid:
                 f"{min(self.template_lengths):g} s ({'/'.join(self.sessions)} session): give "
                 "shorter --lengths and --template-lengths"
             )
+        for cell in found:
+            self.problems.extend(self._left_out(*cell))
         scores = sum(p.mated.size * p.shifts * p.candidates.size for _, _, _, p in found)
         check_size(scores * (len(systems) + len(self.scorings)))
         for session, _, template, _ in found:
@@ -137,6 +141,34 @@ class ScoreGrid:
                 if why and why not in self.problems:
                     self.problems.append(why)
         return found
+
+    def _left_out(self, session: str, test: float, template: float, plan: Plan) -> list[str]:
+        """Who has no trial in a cell, or is not even compared with, and why: a line each sort."""
+        where = f"T={test:g} D={template:g} {session}"
+        longest = {
+            voice.name: max(map(voice.length, range(len(voice.sessions)))) / UNITS_PER_SECOND
+            for voice in self.voices
+        }
+        out = [v.name for i, v in enumerate(self.voices) if i not in plan.candidates]
+        tested = set(plan.candidates[plan.mated].tolist())
+        mute = [self.voices[i].name for i in plan.candidates.tolist() if i not in tested]
+        lines = []
+        if out:
+            some = ", ".join(f"{name} ({longest[name]:g} s)" for name in out[:_MOST_NAMED])
+            more = f" and {len(out) - _MOST_NAMED} more" if len(out) > _MOST_NAMED else ""
+            needed = template if session == "cross" else test + template
+            lines.append(
+                f"{where}: left out, with less than {needed:g} s of speech in the longest session: "
+                f"{some}{more}"
+            )
+        if mute:
+            some = ", ".join(mute[:_MOST_NAMED])
+            more = f" and {len(mute) - _MOST_NAMED} more" if len(mute) > _MOST_NAMED else ""
+            lines.append(
+                f"{where}: compared with, but without a trial, for want of a second session with "
+                f"{test:g} s: {some}{more}"
+            )
+        return lines
 
     def score(self, session: str, test: float, template: float, plan: Plan) -> ScoreCell:
         """Score every trial of one of the `cells`; trials of a speaker stand together."""

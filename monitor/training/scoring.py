@@ -84,7 +84,7 @@ def score(
     chosen = tuple(features or largest(population.laws if laws is None else laws, specs))
     attacker = Attacker(population, chosen, session=session, laws=laws)
     heard = stretches(voices, attacker.names, attacker.features, seconds)
-    scores = attacker.scores(heard.totals, np.full(len(heard.target), float(seconds)))
+    scores = attacker.scores(heard.totals, heard.seconds)
     matrices = {
         name: ScoreMatrix(each, heard.target, attacker.names, name, heard.names)
         for name, each in scores.items()
@@ -103,6 +103,7 @@ class Stretches:
         sessions: of each, the recording session that it is of.
         start_seconds: where it begins there, on the clock of speech: shape (n,).
         problems: a line for everybody who was left out.
+        seconds: T of each, speech seconds, shape (n,).
     """
 
     totals: Mapping[str, AnyArray]
@@ -111,21 +112,28 @@ class Stretches:
     sessions: tuple[str, ...]
     start_seconds: FloatArray
     problems: tuple[str, ...]
+    seconds: FloatArray
 
 
 def stretches(
     voices: Sequence[SpeakerSpeech],
     enrolled: Sequence[str],
     features: Sequence[str],
-    seconds: float,
+    seconds: float | None,
 ) -> Stretches:
     """Cut each session into stretches of ``seconds`` speech seconds; a rest is left out.
+
+    Args:
+        voices: the speech.
+        enrolled: who is compared with.
+        features: to sum up.
+        seconds: T; None takes each session as it is, however long.
 
     Raises:
         UsageError: a length that makes no sense.
         CorpusError: nobody enrolled says as much.
     """
-    units = units_of(seconds)
+    fixed = None if seconds is None else units_of(seconds)
     index = {name: i for i, name in enumerate(enrolled)}
     problems: list[str] = []
     totals: dict[str, list[AnyArray]] = {name: [] for name in features}
@@ -133,11 +141,14 @@ def stretches(
     names: list[str] = []
     sessions: list[str] = []
     starts: list[int] = []
+    lengths: list[int] = []
     for voice in voices:
         if voice.name not in index:
             problems.append(f"{voice.name}: not among the speakers compared with, left out")
             continue
+        before = len(target)
         for place, heard in enumerate(voice.sessions):
+            units = fixed or max(voice.length(place), 1)
             count = voice.length(place) // units
             for name, found in totals.items():
                 found += [heard[name].total(i * units, units) for i in range(count)]
@@ -145,8 +156,18 @@ def stretches(
             names += [f"{voice.name} {place + 1} {i + 1}" for i in range(count)]
             sessions += [voice.session_name(place)] * count
             starts += [i * units for i in range(count)]
+            lengths += [units] * count
+        if len(target) == before:
+            longest = max(map(voice.length, range(len(voice.sessions)))) / UNITS_PER_SECOND
+            problems.append(
+                f"{voice.name}: {longest:g} s of speech in the longest session, less than "
+                f"T={seconds or 1 / UNITS_PER_SECOND:g}: no trial"
+            )
     if not target:
-        raise CorpusError(f"nobody enrolled says as much as {seconds:g} s in one session")
+        if problems and not any(voice.name in index for voice in voices):
+            raise CorpusError(f"nobody who speaks there is enrolled: {problems[0]}")
+        said = "anything" if seconds is None else f"as much as {seconds:g} s"
+        raise CorpusError(f"nobody enrolled says {said} in one session")
     return Stretches(
         {name: np.stack(each) for name, each in totals.items()},
         np.array(target),
@@ -154,6 +175,7 @@ def stretches(
         tuple(sessions),
         np.array(starts) / UNITS_PER_SECOND,
         tuple(problems),
+        np.array(lengths) / UNITS_PER_SECOND,
     )
 
 

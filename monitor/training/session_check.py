@@ -9,6 +9,7 @@ docs/measurements.md has the rates.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -19,7 +20,13 @@ from monitor.stream.assessment import RunningTotals
 from monitor.stream.attacker import Attacker
 from monitor.types import AnyArray, IntArray
 
-__all__ = ["LEAST_SECONDS", "UNLIKE_BITS", "UnlikeSession", "unlike_sessions"]
+__all__ = [
+    "LEAST_SECONDS",
+    "UNLIKE_BITS",
+    "UnlikeSession",
+    "unlike_additions",
+    "unlike_sessions",
+]
 
 LEAST_SECONDS = 30.0
 """Speech of a session, and of the others together, that is worth comparing."""
@@ -50,7 +57,8 @@ def unlike_sessions(
     Args:
         made: the speakers, freshly enrolled.
         sessions: names and slices of each speaker's sessions, in the order of the slices.
-        others: people to compare with, with laws for the features of ``made``.
+        others: people to compare with, with laws for the features of ``made``. Speakers who are
+            among them are left to `unlike_additions`.
 
     Returns:
         those with enough speech to tell; nothing without a law.
@@ -60,9 +68,32 @@ def unlike_sessions(
         for place, name in enumerate(made.names):
             rows = slice(made.offsets[place], made.offsets[place + 1])
             slices = {key: each.slices[rows] for key, each in made.features.items()}
-            found += _of_one(name, sessions.get(name, ()), slices, made, others)
+            if name not in others.names:
+                found += _of_one(name, sessions.get(name, ()), slices, made, others)
     except (StoreError, UsageError):  # no law, or nobody with so much speech
         return []
+    return found
+
+
+def unlike_additions(
+    before: Population, after: Population, sessions: Mapping[str, Sequence[tuple[str, int]]]
+) -> list[UnlikeSession]:
+    """Further sessions that sound like somebody else than what was enrolled of their speaker.
+
+    Args:
+        before: the population without them, with laws.
+        after: with them, each behind what was there.
+        sessions: names and slices of the further sessions, by speaker.
+    """
+    found: list[UnlikeSession] = []
+    for name in (name for name in sessions if name in before.names):
+        place, old = after.index(name), before.index(name)
+        rows = slice(after.offsets[place], after.offsets[place + 1])
+        slices = {key: each.slices[rows] for key, each in after.features.items()}
+        parts = (("", int(np.diff(before.offsets)[old])), *sessions[name])
+        with suppress(StoreError, UsageError):  # no law, or nobody with so much speech
+            unlike = _of_one(name, parts, slices, after, before.without(name))
+            found += [each for each in unlike if each.session]
     return found
 
 

@@ -23,6 +23,8 @@ __all__ = ["UNITS_PER_SECOND", "SpeakerSpeech", "collect", "join", "session_fram
 UNITS_PER_SECOND = 10
 """Calibration windows begin and end on tenths of a speech second."""
 _UNIT_TICKS = 10
+_MOST_UNITS = 1e10
+"""Thirty years: what is longer is a mistake."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,10 +63,10 @@ def units_of(seconds: float) -> int:
         >>> units_of(0.3)
         3
     """
-    units = round(seconds * UNITS_PER_SECOND)
-    if units < 1 or abs(seconds * UNITS_PER_SECOND - units) > 1e-6:
-        raise UsageError(f"seconds={seconds:g} must be a positive multiple of 0.1")
-    return units
+    units = seconds * UNITS_PER_SECOND
+    if not 0.5 < units < _MOST_UNITS or abs(units - round(units)) > 1e-6:
+        raise UsageError(f"a length of {seconds:g} s must be a positive multiple of 0.1 s")
+    return round(units)
 
 
 def collect(

@@ -25,9 +25,14 @@ _TIMING = re.compile(r"\s*[\d:.,]+\s*-->")
 _TAG = re.compile(r"(<[^<>]*>|\{\\[^{}]*\})")  # {\an8}: where SubRip shows it
 _TIME = re.compile(r"<(?:(\d+):)?(\d\d?):(\d\d?\.\d+)>")
 _OWN_TIME = re.compile(rf"{_TIME.pattern}|<u>")
-_VOICE = re.compile(r"<v(?:\.[^\s>]*)*\s+([^>]+)>")
+_VOICE = re.compile(r"<v(?:\.[^\s>]*)?\s+([^>]+)>")
+_UNDERLINED = re.compile(r"<u>((?:(?!<u>).)*?)</u>")  # looks at no letter twice
 _NAMED = re.compile(r"\[([^\[\]]+)\]:\s|\((speaker [^()]+)\)\s*")  # by WhisperX and whisper.cpp
 _BLINK_SECONDS = 0.05  # a caption as short as that only clears the screen
+_ARROW = "-->"
+_MOST_LINES = 1_000_000  # in twice as long as anybody talks in a day there are fewer
+_MOST_LETTERS = 1_000_000  # of what stands between two times
+_PIECE_LINES = 20_000  # the reader's own objects are many times as large as the text
 
 
 def read_captions(label: str, text: str) -> Transcript:
@@ -39,7 +44,7 @@ def read_captions(label: str, text: str) -> Transcript:
     and so stand in two captions, are counted once.
 
     Raises:
-        SourceError: they are no captions, or hold no words.
+        SourceError: they are no captions, hold no words, or more than anybody says.
 
     Example:
         >>> cue = "00:01.000 --> 00:02.100\n<v Ann>so it goes"
@@ -51,19 +56,24 @@ def read_captions(label: str, text: str) -> Transcript:
 
     text = text.strip()
     kind = "vtt" if text.startswith("WEBVTT") else "srt"
+    _check_size(label, text)
     lines = lines_of(text)
-    if kind == "srt" and lines and "-->" in lines[0]:
+    if kind == "srt" and lines and _ARROW in lines[0]:
         lines.insert(0, "1")  # some number no captions; the reader wants the first to have one
+    shown = list[_Shown]()
+    found = 0
     try:
-        captions = webvtt.from_buffer(iter(lines), format=kind).captions
+        for piece in _pieces(lines, kind):
+            captions = webvtt.from_buffer(iter(piece), format=kind).captions
+            found += len(captions)
+            shown += map(_shown, captions)
     except webvtt.errors.MalformedFileError:
         raise SourceError(f"{label} holds no captions, neither WebVTT nor SubRip") from None
     notices = []
-    lost = sum(_TIMING.match(line) is not None for line in lines) - len(captions)
+    lost = sum(_TIMING.match(line) is not None for line in lines) - found
     if lost > 0:
         left = "1 malformed caption is" if lost == 1 else f"{lost} malformed captions are"
         notices.append(f"{label}: {left} left out")
-    shown = [_shown(caption) for caption in captions]
     once = _without_repeats(shown)
     repeated = sum(len(each.lines) for each in shown) - sum(len(each.lines) for each in once)
     if repeated:
@@ -71,6 +81,34 @@ def read_captions(label: str, text: str) -> Transcript:
         lines_twice = plural(repeated, "line")
         notices.append(f"{label}: {lines_twice} {stand} in two captions; {are} counted once")
     return gather(label, _cues(once), notices)
+
+
+def _check_size(label: str, text: str) -> None:
+    """Refuse what would take memory and minutes, before any of it is taken apart."""
+    if text.count("\n") + text.count("\r") > _MOST_LINES:
+        raise SourceError(f"{label} has more than {_MOST_LINES} lines; is it a transcript?")
+    begin = 0
+    while begin >= 0:
+        end = text.find(_ARROW, begin + 1)
+        if (len(text) if end < 0 else end) - begin > _MOST_LETTERS:
+            raise SourceError(
+                f"{label}: more than {_MOST_LETTERS} letters stand between two times, more than "
+                "anybody says in a day; its captions must have times of their own"
+            )
+        begin = end
+
+
+def _pieces(lines: Sequence[str], kind: str) -> Iterator[list[str]]:
+    """The lines in pieces that can be read by themselves: each begins where a caption does."""
+    head = ["WEBVTT", ""] if kind == "vtt" else []
+    begin = 0
+    for i in range(1, len(lines) - 1):
+        numbered = lines[i].isdigit() and _ARROW in lines[i + 1]
+        starts = not lines[i - 1] and (numbered or (kind == "vtt" and _ARROW in lines[i]))
+        if starts and i - begin >= _PIECE_LINES:
+            yield (head if begin else []) + list(lines[begin:i])
+            begin = i
+    yield (head if begin else []) + list(lines[begin:])
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +150,7 @@ def _without_repeats(captions: Sequence[_Shown]) -> list[_Shown]:
 def _cues(captions: Sequence[_Shown]) -> Iterator[Cue]:
     for plain, run in groupby(captions, key=lambda each: each.plain):
         alike = list(run)
-        marked = [" ".join(re.findall(r"<u>(.*?)</u>", " ".join(e.lines))) for e in alike]
+        marked = [" ".join(_UNDERLINED.findall(" ".join(e.lines))) for e in alike]
         if len(alike) > 1 and "".join("".join(marked).split()) == _letters(plain):
             speaker, _ = _voice(" ".join(plain))
             for each, text in zip(alike, marked, strict=True):

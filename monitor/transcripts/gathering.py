@@ -11,12 +11,14 @@ from monitor.errors import SourceError
 from monitor.transcripts.cues import Cue, spread_words
 from monitor.transcripts.transcript import SaidWord, Transcript
 
-__all__ = ["LATEST_SECONDS", "gather"]
+__all__ = ["LATEST_SECONDS", "MOST_WORDS_A_SECOND", "gather"]
 
 LATEST_SECONDS = 1e6  # eleven days: nobody records longer
 _TOUCHING_SECONDS = 0.1  # by which recognisers let neighbours overlap
-_MOST_A_SECOND = 15  # words; auctioneers say eight, and two may talk at once
+MOST_WORDS_A_SECOND = 15  # auctioneers say eight, and two may talk at once
 _ENOUGH_WORDS = 20
+_RUN_WORDS = 1000  # and no more than a minute's words in a minute either
+_MOST_WORDS = 300_000  # of a day and a half without a pause
 _WORD_SECONDS = 0.3  # that one takes, where nobody says
 
 
@@ -29,14 +31,14 @@ def gather(label: str, found: Iterable[Cue], notices: Sequence[str] = ()) -> Tra
         notices: what is to be told of the file besides.
 
     Raises:
-        SourceError: it holds no words, or times that cannot be seconds.
+        SourceError: it holds no words, more than anybody says, or times that cannot be seconds.
 
     Example:
         >>> talk = gather("talk.vtt", [Cue("as it is", 2, 3), Cue("so be it", 0, 1)])
         >>> [word.text for word in talk.said][:2], talk.notices[0]
         (['so', 'be'], 'talk.vtt: times go back once; its words were put in order')
     """
-    cues = [cue for cue in found if cue.text.strip()]
+    cues = [cue for cue in _bounded(label, found) if cue.text.strip()]
     kept = [cue for cue in cues if 0 <= cue.begin <= cue.end < LATEST_SECONDS]
     told = list(notices)
     if len(kept) < len(cues):
@@ -64,6 +66,16 @@ def gather(label: str, found: Iterable[Cue], notices: Sequence[str] = ()) -> Tra
         which = "its words have" if spread == len(said) else f"{spread} of {len(said)} words have"
         told.append(f"{label}: {which} no times of their own; each has a share of its text's")
     return Transcript(label, tuple(sorted(said, key=lambda word: word.begin)), tuple(told))
+
+
+def _bounded(label: str, cues: Iterable[Cue]) -> Iterator[Cue]:
+    """The same, until they hold too many words: each is an object that takes memory."""
+    words = 0
+    for cue in cues:
+        words += len(cue.text.split(None, _MOST_WORDS))
+        if words > _MOST_WORDS:
+            raise SourceError(f"{label} holds more than {_MOST_WORDS} words; cut it into parts")
+        yield cue
 
 
 def _lasting(cues: Sequence[Cue]) -> Iterator[Cue]:
@@ -95,9 +107,15 @@ def _overlapping(cues: Iterable[Cue]) -> int:
 
 
 def _check_rate(label: str, said: Sequence[SaidWord]) -> None:
+    """Refuse more words a second than anybody says, over all or in a stretch of a thousand."""
     seconds = max(word.end for word in said) - min(word.begin for word in said)
     a_second = len(said) / seconds if seconds > 0 else math.inf
-    if len(said) >= _ENOUGH_WORDS and a_second > _MOST_A_SECOND:
+    begins = sorted(word.begin for word in said)
+    runs = zip(begins, begins[_RUN_WORDS - 1 :], strict=False)
+    shortest = min((end - begin for begin, end in runs), default=math.inf)
+    if shortest < _RUN_WORDS / MOST_WORDS_A_SECOND:
+        a_second = max(a_second, _RUN_WORDS / shortest if shortest else math.inf)
+    if len(said) >= _ENOUGH_WORDS and a_second > MOST_WORDS_A_SECOND:
         raise SourceError(
             f"{label}: {a_second:.3g} words a second are more than anybody says; its times must "
             "be in another unit"

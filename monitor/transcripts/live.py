@@ -13,6 +13,7 @@ from monitor.errors import SourceError
 from monitor.managed import Managed
 from monitor.phrases import plural
 from monitor.safe_text import printable
+from monitor.transcripts.gathering import MOST_WORDS_A_SECOND
 from monitor.transcripts.transcript import SaidWord, Transcript
 from monitor.transcripts.word_lines import parse_line
 from monitor.types import TICKS_PER_SECOND, Words
@@ -23,6 +24,7 @@ _MOST_WAITING = 10_000  # lines; then the recogniser has to wait
 _MOST_TOLD = 5  # malformed lines
 _WAIT_SECONDS = 0.1
 _MOST_AHEAD_SECONDS = 10.0
+_MOST_AT_ONCE = 1000  # words, of a recogniser that was minutes behind
 _MOST_BYTES = 1_000_000  # of a line
 
 
@@ -45,6 +47,7 @@ class WordPipe(Managed):
         count: words that were taken.
         malformed: lines that were left out.
         ahead: words that were left out, since they end long after what was heard.
+        beyond: words that were left out, since nobody says so many in so short a time.
         speakers: those that were named so far.
 
     Example:
@@ -63,7 +66,9 @@ class WordPipe(Managed):
         label: str = "-",
         told: Callable[[str], object] = lambda _: None,
     ) -> None:
-        self.label, self.count, self.malformed, self.ahead = label, 0, 0, 0
+        self.label, self.count, self.malformed = label, 0, 0
+        self.ahead = self.beyond = 0
+        self._room, self._heard = float(_MOST_AT_ONCE), 0.0
         self.speakers: tuple[str, ...] = ()
         self._speaker, self._told = speaker, told
         self._lines = lines
@@ -110,6 +115,7 @@ class WordPipe(Managed):
             pass
         if heard is not None:
             said = self._of_now(said, heard / TICKS_PER_SECOND)
+            said = self._sayable(said, heard / TICKS_PER_SECOND)
         named = [word.speaker for word in said if word.speaker]
         self.speakers = tuple(dict.fromkeys([*self.speakers, *named]))
         if self._speaker is None and len(self.speakers) > 1:
@@ -140,6 +146,21 @@ class WordPipe(Managed):
         self.ahead += len(far)
         return near
 
+    def _sayable(self, said: list[SaidWord], seconds: float) -> list[SaidWord]:
+        """So many of them as anybody can have said: room for them grows with what was heard."""
+        grown = MOST_WORDS_A_SECOND * max(0.0, seconds - self._heard)
+        self._room, self._heard = min(self._room + grown, _MOST_AT_ONCE), seconds
+        kept = said[: int(self._room)]
+        self._room -= len(kept)
+        if len(kept) < len(said) and not self.beyond:
+            self._told(
+                f"{self.label}: {len(said)} words at {seconds:.4g} s are more than anybody says; "
+                f"beyond {_MOST_AT_ONCE} at once, and {MOST_WORDS_A_SECOND} a second, they are "
+                "left out"
+            )
+        self.beyond += len(said) - len(kept)
+        return kept
+
     def tell_lost(self) -> None:
         """Say how much was left out; nothing where nothing was."""
         lost = []
@@ -147,6 +168,8 @@ class WordPipe(Managed):
             lost.append(plural(self.malformed, "malformed line"))
         if self.ahead:
             lost.append(plural(self.ahead, "word ahead", "words ahead"))
+        if self.beyond:
+            lost.append(f"{plural(self.beyond, 'word')} too many")
         if lost:
             self._told(f"{self.label}: left out in all: {' and '.join(lost)}")
 

@@ -11,7 +11,7 @@ from monitor.safe_text import file_name
 from monitor.transcripts.captions import read_captions
 from monitor.transcripts.ctm import read_ctm
 from monitor.transcripts.tables import read_table
-from monitor.transcripts.text import read_text
+from monitor.transcripts.text import MOST_BYTES, read_text
 from monitor.transcripts.transcript import Transcript
 from monitor.transcripts.whisper import read_whisper
 from monitor.transcripts.word_lines import read_word_lines
@@ -26,6 +26,7 @@ _READERS: Mapping[str, Callable[[str, str], Transcript]] = {
     ".srt": read_captions,
     ".tsv": read_table,
 }
+_MOST_JSON_BYTES = 200_000_000
 SUFFIXES = tuple(_READERS)
 """Of transcripts, ``talk.words`` beside ``talk.flac``; the first that lies there is taken.
 
@@ -61,7 +62,9 @@ def read_transcript(path: str | os.PathLike[str], *, speaker: str | None = None)
         raise SourceError(f"{file_name(path)} is a folder: name the transcript in it")
     if reader is None:
         raise SourceError(f"{file_name(path)} is no transcript: it must be {', '.join(SUFFIXES)}")
-    transcript = reader(file_name(path), read_text(path, mends=reader is read_whisper))
+    whisper = reader is read_whisper  # tells of each word and piece of a word all that it knows
+    most = _MOST_JSON_BYTES if whisper else MOST_BYTES
+    transcript = reader(file_name(path), read_text(path, most=most, mends=whisper))
     if not transcript.said:
         raise SourceError(f"{transcript.label} holds no words")
     return transcript if speaker is None else transcript.of(speaker)

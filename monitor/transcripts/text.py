@@ -8,9 +8,9 @@ from pathlib import Path
 from monitor.errors import SourceError
 from monitor.safe_text import file_name
 
-__all__ = ["lines_of", "read_text"]
+__all__ = ["MOST_BYTES", "lines_of", "read_text"]
 
-_MOST_BYTES = 200_000_000  # a hundred hours of words, with a time each, are a tenth of it
+MOST_BYTES = 20_000_000  # a day and a half of words, with a time each, are half of it
 _MARKS = {
     codecs.BOM_UTF8: "utf-8-sig",
     codecs.BOM_UTF16_LE: "utf-16",
@@ -18,11 +18,12 @@ _MARKS = {
 }
 
 
-def read_text(path: Path, *, mends: bool = False) -> str:
+def read_text(path: Path, *, most: int = MOST_BYTES, mends: bool = False) -> str:
     r"""The text of a file: UTF-8, or UTF-16 that says so by its first bytes.
 
     Args:
         path: the file; ``-`` is standard input, to its end.
+        most: bytes that it may have.
         mends: whether the reader of the text puts letters together that were cut within their
             bytes; such bytes are then surrogates, as of the error handler ``surrogateescape``.
 
@@ -40,11 +41,11 @@ def read_text(path: Path, *, mends: bool = False) -> str:
     label, piped = file_name(path), str(path) == "-"
     try:
         with open(0, "rb", closefd=False) if piped else path.open("rb") as file:
-            data = file.read(_MOST_BYTES + 1)
+            data = file.read(most + 1)
     except OSError as error:
         raise SourceError(f"cannot read the words of {label}: {error.strerror}") from None
-    if len(data) > _MOST_BYTES:
-        raise SourceError(f"{label} is too large for a transcript")
+    if len(data) > most:
+        raise SourceError(f"{label} is too large for a transcript: {most // 10**6} MB at most")
     encoding = next((name for mark, name in _MARKS.items() if data.startswith(mark)), "utf-8")
     if encoding == "utf-8" and b"\0" in data:
         order = "BE" if data.startswith(b"\0") else "LE"

@@ -106,6 +106,10 @@ def may_ask_for(header: str, bound: str) -> bool:
     return True
 
 
+SOON_SECONDS = 10
+"""Until somebody may try again where the line of those who try was full."""
+
+
 class Guard:
     """Checks the Host header before anything else, and gives every answer its headers.
 
@@ -176,7 +180,7 @@ def address_of(scope: Scope) -> str:
 
 def too_many_tries(access: Access, address: str) -> Response:
     """The answer to an address that has offered too many wrong tokens."""
-    seconds = math.ceil(access.wait_seconds(address))
+    seconds = math.ceil(access.wait_seconds(address)) or SOON_SECONDS
     return _refusal("too many wrong tokens: wait a minute", 429, {"retry-after": str(seconds)})
 
 

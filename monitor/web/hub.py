@@ -24,12 +24,15 @@ RECENT = 1200
 MOST = 4000
 MOST_OTHERS = 1000
 MOST_READINGS = 800
+MOST_BYTES = 64 * 1024 * 1024
+"""Of all records that are kept: one among very many people is large."""
+NEWEST = 8
 BATCH = 64
 BATCH_BYTES = 64 * 1024
 """No more than that is under way to a client that does not read (or one record, if longer)."""
 FIRST_SECONDS = 300.0
-SHOWN = ("bits", "evidence_bits")
-"""Figures that have a curve of their own."""
+SHOWN = ("bits", "evidence_bits", "closed_set_bits")
+"""Figures whose curve is drawn."""
 GROWTH = 1.01
 
 
@@ -74,7 +77,7 @@ class Hub:
         self.recorded = recorded
         self._lock = threading.Lock()
         self._entries: list[NumberedRecord] = []
-        self._last = 0
+        self._last = self._bytes = 0
         self._bells: list[Callable[[], None]] = []
         self._forecasts = _forecasts(thresholds)
         self._latest: dict[str, Mapping[str, Any]] = {}
@@ -95,8 +98,17 @@ class Hub:
             at = record.get("seconds")  # of a type of a later version anything
             seconds = float(at) if isinstance(at, Real) else 0.0
             self._entries.append(NumberedRecord(self._last, kind, seconds, data))
+            self._bytes += len(data)
             if len(self._entries) > MOST:
                 self._entries = thinned(self._entries)
+                self._bytes = sum(len(entry.data) for entry in self._entries)
+            while self._bytes > MOST_BYTES and len(self._entries) > 2 * NEWEST:
+                self._entries = [
+                    entry
+                    for i, entry in enumerate(self._entries)
+                    if i % 2 or entry.kind == "start" or i >= len(self._entries) - NEWEST
+                ]
+                self._bytes = sum(len(entry.data) for entry in self._entries)
             self._note(kind, record)
             bells = tuple(self._bells)
         for bell in bells:

@@ -18,9 +18,12 @@ CONTENT_TYPE = CONTENT_TYPE_LATEST
 
 # metric, key of a reading, help
 READING = (
-    ("disclosure_bits", "bits", "Headline: local bits of the watched speaker, else gain bits"),
+    ("disclosure_bits", "bits", "Headline: evidence of the watched speaker, else closed-set"),
     ("disclosure_bits_low", "bits_low", "Lower 95 % limit of the headline"),
     ("disclosure_bits_high", "bits_high", "Upper 95 % limit of the headline"),
+    ("closed_set_bits", "closed_set_bits", "Among the candidates alone, at most the ceiling"),
+    ("closed_set_bits_low", "closed_set_bits_low", "Lower 95 % limit of the closed-set figure"),
+    ("closed_set_bits_high", "closed_set_bits_high", "Upper 95 % limit of the closed-set figure"),
     ("evidence_bits", "evidence_bits", "Evidence that it is the watched speaker, in any crowd"),
     ("evidence_bits_low", "evidence_bits_low", "Lower 95 % limit of the evidence"),
     ("evidence_bits_high", "evidence_bits_high", "Upper 95 % limit of the evidence"),
@@ -37,7 +40,6 @@ READING = (
 )
 PROTECTED = (
     ("protected_disclosure_bits", "bits", "The headline through the protector, by attacker"),
-    ("protected_evidence_bits", "evidence_bits", "The evidence through it, by attacker"),
 )
 FEATURE = (
     ("feature_rank", "rank", "Rank of the watched speaker, 1 the most similar"),

@@ -9,7 +9,7 @@ import pytest
 
 from monitor.alerts.crossings import Crossings
 
-START = {"watch": "ann", "ceiling": 5.64, "support_bits": 9.0}
+START = {"watch": "ann", "headline": "closed-set", "ceiling": 5.64, "support_bits": 9.0}
 
 
 def reading(second: float, clear: float, protected: float, **more: Any) -> dict[str, Any]:
@@ -28,7 +28,7 @@ def test_both_cross():
     told, row = watched([reading(t, t, t / 4) for t in range(1, 20)])
     assert told == [("clear", 2, None), ("protected", 8, 6)]
     assert row == {
-        "field": "bits", "bits": 2.0, "bought_seconds": 6, "at_least": False,
+        "bits": 2.0, "bought_seconds": 6, "at_least": False,
         "clear": {"seconds": 2, "crossed": True},
         "protected": {"seconds": 8, "crossed": True},
     }  # fmt: skip
@@ -50,21 +50,20 @@ def test_what_a_recording_does_not_show_is_not_claimed(clear, protected, bought,
 
 
 def test_only_levels_that_can_be_reached_are_watched():
-    def levels(**start: Any) -> list[tuple[str, float]]:
-        return [(row["field"], row["bits"]) for row in Crossings({**START, **start}).table]
+    def levels(**start: Any) -> list[float]:
+        return [row["bits"] for row in Crossings({**START, **start}).table]
 
-    evidence = [("evidence_bits", bits) for bits in (1.0, 2.0, 3.0)]
-    assert levels() == [("bits", 1.0), ("bits", 2.0), ("bits", 3.0), *evidence]
-    assert levels(support_bits=12.0)[-1] == ("evidence_bits", 10.0)
-    assert levels(support_bits=None, ceiling=2.5) == [("bits", 1.0), ("bits", 2.0)]
+    assert levels() == levels(headline="evidence") == [1.0, 2.0, 3.0]
+    assert levels(headline="evidence", support_bits=12.0) == [1.0, 2.0, 3.0, 10.0]
+    assert levels(support_bits=12.0, ceiling=2.5) == [1.0, 2.0]
     assert levels(watch=None) == []
 
 
 def test_evidence_that_was_cut_below_a_level_may_be_above_it():
-    watch = Crossings(START, [3.0])
+    watch = Crossings({**START, "headline": "evidence"}, [3.0])
     for t in range(1, 20):
-        record = reading(t, 0, 0, evidence_bits=4.0, at_least=True)
-        record["protected"] |= {"evidence_bits": 2.5, "at_least": t > 4}
+        record = reading(t, 4.0, 2.5, at_least=True)
+        record["protected"] |= {"at_least": t > 4}
         watch.update(record)
     row = watch.table[-1]
     assert row["clear"] == {"seconds": 1, "crossed": True}

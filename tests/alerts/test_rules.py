@@ -8,6 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from monitor.alerts import Threshold
+from monitor.alerts.budgets import Budget
 from monitor.errors import UsageError
 
 
@@ -196,6 +197,59 @@ def test_parse(text: str, field: str, bits: float, hold: float) -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "default", "hold", "least"),
+    [
+        ("bits>3", 0.0, 5.0, 0.0),
+        ("bits>3", 10.0, 5.0, 10.0),
+        ("bits>3 for 2 s", 10.0, 2.0, 10.0),
+        ("bits>3 after 4s", 10.0, 5.0, 4.0),
+        ("bits>3 for 0 s after 0.5 seconds", 10.0, 0.0, 0.5),
+        ("bits>3 for 1 after 0", 10.0, 1.0, 0.0),
+    ],
+)
+def test_after_how_much_speech(text: str, default: float, hold: float, least: float) -> None:
+    rule = Threshold.parse(text, default)
+    assert (rule.hold_seconds, rule.least_speech_seconds) == (hold, least)
+    again = Threshold.parse(rule.rule)
+    assert (again.rule, again.terms()) == (rule.rule, rule.terms())
+
+
+def test_early_readings_do_not_count_and_the_hold_begins_after_them() -> None:
+    high = [reading(t, 6.4) for t in range(1, 30)]  # 0.8 s of speech a second
+    rule = Threshold("bits", 3.0, hold_seconds=5.0, least_speech_seconds=8.0)
+    (alert,) = (a for r in high for a in rule.update(r))
+    assert (alert["seconds"], alert["speech"], alert["least_speech_seconds"]) == (15, 12.0, 8.0)
+    falling = [reading(t, 6.4 if t < 6 else -10.1) for t in range(1, 30)]
+    assert states(Threshold("bits", 3.0, 0.0), falling)[0] == ("raised", 1)
+    assert not states(Threshold("bits", 3.0, 0.0, least_speech_seconds=8.0), falling)
+
+
+def test_too_little_speech_decides_nothing() -> None:
+    rule = Threshold("bits", 3.0, least_speech_seconds=10.0)
+    assert "0.0 s of speech" in rule.undecided  # nothing was heard
+    for t in range(1, 12):
+        rule.update(reading(t, 0.1))
+    assert rule.undecided == (
+        "alert bits>3: not decided, 8.8 s of speech of the 10 s that it needs"
+    )
+    rule.update(reading(13, 0.1))
+    assert len(rule.undecided) == 0
+    for t in range(14, 17):
+        rule.update(reading(t, 3.4))
+    assert rule.undecided == "alert bits>3: not decided, it held for 2.0 s of 5 s when it ended"
+    copy = Threshold("bits", 3.0, least_speech_seconds=10.0)
+    copy.restore(json.loads(json.dumps(rule.state())))
+    assert copy.undecided == rule.undecided
+    for t in range(17, 40):
+        rule.update(reading(t, 3.4 if t < 22 else 0.0))
+    assert not rule.raised
+    assert not rule.undecided  # it was raised, and cleared again
+    budget, short = Budget(3.0), [reading(1, 5.0)]
+    assert not states(budget, short)
+    assert not budget.undecided  # the next session goes on
+
+
+@pytest.mark.parametrize(
     ("text", "says"),
     [
         ("", "bits>3 for 5 s"),
@@ -204,6 +258,8 @@ def test_parse(text: str, field: str, bits: float, hold: float) -> None:
         ("bits>three", "bits>3 for 5 s"),
         ("bits>3 for 5 m", "bits>3 for 5 s"),
         ("bits>3 for -1 s", "not negative"),
+        ("bits>3 after -1 s", "not negative"),
+        ("bits>3 after 5 s for 1 s", "bits>3 for 5 s"),
         ("bit>3", "did you mean bits?"),
         ("gainbits>3", "did you mean gain_bits?"),
         ("f0.rankbits>3", "did you mean f0.rank_bits?"),
@@ -213,7 +269,7 @@ def test_parse(text: str, field: str, bits: float, hold: float) -> None:
         ("f0.local_low>3", "did you mean f0.local_bits_low?"),
         (
             "xyzzy>3",
-            "bits, gain_bits, expected_bits, evidence_bits (each also with _low or _high)",
+            "bits, evidence_bits, closed_set_bits, gain_bits, expected_bits (each also with",
         ),
         (".rank_bits>3", "unknown alert field"),
         ("peak_bits>3", "use bits"),
@@ -303,5 +359,18 @@ def test_more_than_the_data_can_support_can_never_be_raised() -> None:
     assert "among 1,000,000 people there are 19.93 bits" in str(
         Threshold.parse("among.1e6.bits>20").note(EVIDENCE)
     )
+    # the headline is held to what its kind is held to
+    evidence, closed = ({**EVIDENCE, "ceiling": 5.64, "speakers": 50, "headline": kind}
+                        for kind in ("evidence", "closed-set"))  # fmt: skip
+    assert Threshold.parse("bits>8").note(evidence) is None
+    assert "calibration can support 14.20 bits" in str(Threshold.parse("bits>15").note(evidence))
+    assert "among 50 speakers there are 5.64" in str(Threshold.parse("bits>8").note(closed))
+    assert "among 50 speakers" in str(Threshold.parse("closed_set_bits>8").note(evidence))
     # those among the N are not the limit of any crowd
     assert Threshold.parse("evidence_bits>10").note({**EVIDENCE, "ceiling": 5.64}) is None
+
+
+def test_a_field_that_is_no_plain_word_is_refused_in_one_line():
+    with pytest.raises(UsageError) as caught:
+        Threshold.parse("a\x7f.1e6.bits>3")
+    assert str(caught.value).isprintable()

@@ -125,6 +125,7 @@ def test_of_many_who_say_enough_a_third_chooses(bench):
 
 
 def test_too_few_readers_are_refused(bench):
+    pytest.importorskip("torch", reason="needs the extra identity")
     whole = background(bench)
     with pytest.raises(UsageError, match="ten readers"):
         check_background(replace(whole, readers=None))

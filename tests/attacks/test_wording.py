@@ -4,7 +4,9 @@ from dataclasses import replace
 
 import pytest
 
+from monitor.attacks.results import AttackRow
 from monitor.attacks.wording import caveats, headline, method_name
+from monitor.evaluation.figure import Figure
 from tests.attacks.made import METHODS, results, row
 
 
@@ -17,6 +19,13 @@ def test_the_headline_is_the_strongest_attackers_worst_method_first():
         "(lazy-informed, voice, 5 segments enrolled): no more than chance reads (0.10 bits).",
         "Unprotected: 3.50 bits (3.00 to 4.00) (ignorant, voice, 5 segments enrolled).",
     ]
+
+
+def test_only_an_attacker_who_does_not_know_the_anonymiser_is_no_measure():
+    lines = headline(results(attackers=("ignorant",)))
+    assert all("no measure of protection" in line for line in lines[:-1])
+    assert not any("strongest" in line for line in lines)
+    assert "no measure" not in lines[-1]  # of clear speech
 
 
 def test_unprotected_speech_alone_has_a_headline():
@@ -70,3 +79,33 @@ def test_nothing_is_said_that_is_not_so():
     said = " ".join(caveats(results(attackers=("ignorant", "lazy-informed", "semi-informed"))))
     for wrong in ("one session", "Not tried", "shipped", "nothing was heard", "Not all"):
         assert wrong not in said
+
+
+def test_features_weighed_together_that_learn_less_than_one_of_them_are_told():
+    """The headline is the stronger's; the note says that it is a single feature."""
+    rows = [
+        row("none", "ignorant", 3.24),
+        row("none", "ignorant", 1.2, feature="f0"),
+        row("none", "ignorant", 2.94, feature="joint"),
+    ]
+    found = results(rows, methods=("none",))
+    assert headline(found)[0].startswith("none: 3.24 bits")
+    (told,) = [line for line in caveats(found) if "joint gives" in line]
+    assert "joint gives 2.94 bits, voice alone 3.24: go by voice" in told
+    better = results([rows[0], replace(rows[2], figures=row("none", "x", 3.4).figures)])
+    assert not any("joint gives" in line for line in caveats(better))
+
+
+def test_a_calibration_that_contradicts_the_ranks_is_told():
+    def read(alid: float) -> AttackRow:
+        made = row("none", "ignorant", 3.0)
+        more = {
+            "lid.alid_bits": Figure("a", "ALID", alid, "bits", low=-7.1, high=3.5),
+            "srd.idr": Figure("i", "IdR", 0.82, "share"),
+        }
+        return replace(made, figures={**made.figures, **more})
+
+    (told,) = [line for line in caveats(results([read(-0.687)])) if "ALID" in line]
+    assert "none, ignorant, voice" in told
+    assert "16 readers" in told
+    assert not any("ALID" in line for line in caveats(results([read(2.6)])))

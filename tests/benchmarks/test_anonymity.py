@@ -100,7 +100,7 @@ def test_opus_keeps_the_length_and_sends_some_six_kilobits(chosen):
 
 
 def test_what_was_heard_is_kept_and_says_what_was_said(chosen, tmp_path, ecapa, monkeypatch):
-    pytest.importorskip("pocketsphinx")
+    pytest.importorskip("pocketsphinx", reason="needs the extra peers")
     monkeypatch.setenv(ENVIRONMENT, ecapa)
     some = [e for e in chosen if e.speaker in ("1272", "1462")][::2]
     cache = ResultCache(tmp_path)
@@ -123,7 +123,7 @@ def test_what_was_heard_is_kept_and_says_what_was_said(chosen, tmp_path, ecapa, 
 
 
 def test_phones_of_a_transcript():
-    pytest.importorskip("pocketsphinx")
+    pytest.importorskip("pocketsphinx", reason="needs the extra peers")
     assert said("SEE TEA") == ("S", "IY", "T", "IY")
     assert said("QXZZY") is None
     assert names_of(np.array([1, 2])) == ["AA", "AE"]

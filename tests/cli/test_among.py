@@ -72,15 +72,15 @@ def test_what_makes_no_sense_is_said_on_one_line(run, talk, options, says):
 def test_an_alert_on_evidence_and_on_a_crowd(run, talk):
     reached = max(r["evidence_bits"] for r in replay(run, talk, "--watch", "s2").readings)
     rules = [
-        f"evidence_bits>{reached - 0.01:.6f} for 0 s",
-        f"among.1e6.bits>{reached - 0.1:.6f} for 0s",
+        f"evidence_bits>{reached - 0.01:.6f} for 0 s after 0 s",
+        f"among.1e6.bits>{reached - 0.1:.6f} for 0s after 0 s",
     ]
     for rule in rules:
         result = replay(run, talk, "--watch", "s2", "--alert", rule)
         assert result.code == 3, rule
         alert = next(record for record in result.records if record["type"] == "alert")
         assert alert["field"] == rule.split(">")[0]
-    never = replay(run, talk, "--watch", "s2", "--alert", "evidence_bits>60")
+    never = replay(run, talk, "--watch", "s2", "--alert", "evidence_bits>60 after 0 s")
     assert never.code == 0
     assert "can never be raised: calibration can support" in never.err
 

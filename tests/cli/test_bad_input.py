@@ -134,7 +134,7 @@ def test_a_flac_that_ends_in_the_middle(run, broken_flac, tmp_path):
 
 @pytest.mark.slow
 def test_what_is_lost_counts_before_what_is_raised(run, broken_flac, wav):
-    result = run("replay", broken_flac, wav, "--alert", "bits>0.01 for 1 s")
+    result = run("replay", broken_flac, wav, "--alert", "bits>0.01 for 1 s after 0 s")
     assert result.code == 4
     assert any(record["type"] == "alert" for record in result.records)
     assert result.records[0]["recordings"] == ["half.flac", "talk.wav"]
@@ -405,3 +405,46 @@ def test_resamples_without_end_are_a_usage_error(run, tmp_path, command):
     assert (result.code, len(result.err.splitlines())) == (2, 1)
     assert "99999999999 is not in the range" in result.err
     assert [each.name for each in tmp_path.iterdir()] == ["s.npz"]
+
+
+LENGTHS = ["5e-324", "1e-310", "1e308", "1e18"]
+
+
+@pytest.mark.parametrize("length", LENGTHS)
+@pytest.mark.parametrize("option", ["--step", "--start", "--end", "--template-seconds", "--speed"])
+def test_lengths_that_are_none_are_one_line(run, talk, population, option, length):
+    result = run("replay", talk, "-p", population, "--features", "f0", option, length)
+    if result.code == 0:  # faster than any machine, say
+        assert (option, float(length) > 1) in {("--speed", True), ("--end", True)}
+        return
+    assert (result.code, len(result.err.splitlines())) in {(1, 1), (2, 1)}
+    assert "unexpected" not in result.err
+
+
+@pytest.mark.parametrize("length", LENGTHS)
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["enroll", "--seconds"],
+        ["calibrate", "--lengths"],
+        ["calibrate", "--template-lengths"],
+        ["score", "--lengths"],
+    ],
+    ids=" ".join,
+)
+def test_lengths_of_nothing_make_no_store(run, people, population, tmp_path, arguments, length):
+    command, option = arguments
+    more = ["-p", population] if command == "score" else []
+    result = run(command, people, *more, option, length, "-o", tmp_path / "out.npz")
+    assert result.code == 2
+    assert "unexpected" not in result.err
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("option", ["-p", "--law", "--transcript", "--word-list", "--plot"])
+def test_names_too_long_for_a_file_are_one_line(run, talk, option):
+    result = run("replay", talk, option, "1" * 400 + ".png")
+    assert result.code in (1, 2)
+    assert "unexpected" not in result.err
+    assert len(result.err.splitlines()) == 1
+    assert len(result.err) < 600

@@ -1,4 +1,4 @@
-"""Everybody else enrolled, and a budget of evidence, on the command line."""
+"""Everybody else enrolled, and a budget over sessions, on the command line."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_they_are_named_in_records_and_words(replay):
 
 
 def test_alerts_are_about_the_watched_one_alone(replay):
-    rule = ("--alert", "evidence_bits>1 for 0 s", "--on-change", "ignore")
+    rule = ("--alert", "evidence_bits>1 for 0 s after 0 s", "--on-change", "ignore")
     with_them, without = (
         [r for r in replay(*rule, *more).records if r["type"] == "alert"] for more in (ASK, ())
     )
@@ -68,8 +68,7 @@ def test_the_terminal_says_it(terminal, talk):
         (["--bystanders", "1%"], "plain.npz", "bystanders cannot be told: "),
         (["--bystanders", "5"], "told.npz", "is not a share such as 5% or 0.05"),
         (["--among", "30", "--bystanders", "1%"], "told.npz", "over 1 in 30, which everybody"),
-        (["--evidence-budget", "8bits"], "told.npz", "use --alert 'evidence_bits>8'"),
-        (["--ledger", "me.db", "--evidence-budget", "8"], "plain.npz", "calibrate again"),
+        (["--budget", "8bits"], "told.npz", "use --alert 'bits>8'"),
     ],
 )
 def test_what_makes_no_sense_is_refused(replay, tmp_path, monkeypatch, options, store, words):
@@ -80,14 +79,17 @@ def test_what_makes_no_sense_is_refused(replay, tmp_path, monkeypatch, options, 
     assert not (tmp_path / "me.db").exists()
 
 
-def test_a_budget_of_evidence_over_sessions(run, replay, talk, tmp_path):
+def test_a_budget_stands_on_the_headline_over_sessions(run, replay, talk, tmp_path):
     most = max(r["evidence_bits"] for r in replay(watch="s4").readings)
     budget = f"{most / 8:.4f}"
     quiet = ("--on-change", "ignore")
-    result = replay("--ledger", tmp_path / "me.db", "--evidence-budget", budget, *quiet, watch="s4")
+    result = replay("--ledger", tmp_path / "me.db", "--budget", budget, *quiet, watch="s4")
     nearly = [r for r in result.records if r["type"] == "alert" and r["state"] == "raised"]
-    assert {alert["field"] for alert in nearly} == {"evidence_bits"}
+    assert {alert["field"] for alert in nearly} == {"bits"}
     (row,) = run("ledger", "show", tmp_path / "me.db").records
-    assert row["evidence_bits"] == pytest.approx(result.readings[-1]["evidence_bits"], abs=1e-6)
-    never = replay("--ledger", tmp_path / "more.db", "--evidence-budget", "60")
+    last = result.readings[-1]
+    assert last["bits"] == last["evidence_bits"]
+    for name in ("bits", "evidence_bits", "closed_set_bits"):
+        assert row[name] == pytest.approx(last[name], abs=1e-6)
+    never = replay("--ledger", tmp_path / "more.db", "--budget", "60")
     assert "can never be raised: calibration can support" in never.err

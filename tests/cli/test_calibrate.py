@@ -7,9 +7,14 @@ import numpy as np
 import pytest
 
 from benchmarks.simulation import Simulation, write_corpus
+from monitor.cli.plan import calibration_minutes
+from monitor.corpus.finding import find
+from monitor.population.calibration import Calibration
+from monitor.population.law import Laws
 from monitor.population.lawfile import load_laws
 from monitor.population.population import Population
 from monitor.training import fitted
+from monitor.training.advice import weaker_joints
 
 ONE = ("--lengths", "1", "--template-lengths", "10", "--replicates", "20", "--trials", "2")
 QUICK = ("--lengths", "1,5", "--template-lengths", "10", "--replicates", "20", "--trials", "3")
@@ -61,6 +66,17 @@ def test_false_alarms_need_not_be_worked_out(run, people, enrolled):
 
 
 @pytest.mark.slow
+def test_a_law_learnt_without_the_enrolled_is_borrowed(run, people, enrolled, talk, tmp_path):
+    write_corpus(tmp_path / "others", Simulation(40, 8), 12, 2, 30.0)
+    for i, folder in enumerate(sorted((tmp_path / "others").iterdir())):
+        folder.rename(folder.with_name(f"other{i}"))
+    for corpus, label in ((people, "own"), (tmp_path / "others", "borrowed")):
+        assert run("calibrate", corpus, "-o", enrolled, *QUICK).code == 0
+        start = run("replay", talk, "-p", enrolled, "--watch", "000003").records[0]
+        assert start["law"] == label
+
+
+@pytest.mark.slow
 def test_the_length_of_the_templates_is_on_the_grid(run, people, enrolled):
     options = ["--lengths", "1", "--replicates", "20", "--trials", "1"]
     made = run("calibrate", people, "-o", enrolled, "--json", *options)
@@ -90,6 +106,40 @@ def test_the_table(run, people):
         assert f"{title}: " in legend
     assert "alpha" in legend[legend.index("Left out for want of width") :]
     assert len(rest) <= 10
+
+
+def test_how_long_it_takes_is_told_before_it_begins(run, people):
+    """A range of minutes, before anything but a few seconds is heard, and what takes them."""
+    made = run("calibrate", people, *ONE)
+    lines = made.err.splitlines()
+    (told,) = [line for line in lines if line.startswith("this takes ")]
+    assert re.match(r"this takes (less than a minute|up to \d+ min|about \d+ to \d+ min): ", told)
+    assert "listening" in told
+    assert "fitting laws" in told
+    assert "somebody else" not in told  # takes a population
+    assert lines.index(told) > next(i for i, line in enumerate(lines) if "plan: " in line)
+    assert lines.index(told) < next(i for i, line in enumerate(lines) if "note: " in line)
+    # of more lengths and speakers, more
+    corpus = find(people)
+
+    def most(lengths: tuple[float, ...]) -> int:
+        said = calibration_minutes(corpus, None, lengths, (10.0,), 1, streams=True)
+        return max(map(int, re.findall(r"(\d+) min", said)), default=0)
+
+    assert "somebody else" in calibration_minutes(corpus, None, (1.0,), (10.0,), 1, streams=True)
+    assert most(tuple((np.arange(1, 300) / 10).tolist())) > most((1.0,))
+
+
+def test_a_joint_below_its_best_part_is_told():
+    rows = [
+        {"feature": name, "session": "same", "T": test, "D": 30.0, "common_bits": bits}
+        for test, each in ((10.0, (1.0, 3.24, 2.94)), (30.0, (1.0, 3.5, 3.6)))
+        for name, bits in zip(("f0", "voice", "f0+voice"), each, strict=True)
+    ]
+    (told,) = weaker_joints(Calibration(Laws([]), tuple(rows)))
+    assert "f0+voice gives 2.94 bits, voice alone 3.24: go by voice" in told
+    assert "T=10 D=30" in told
+    assert not weaker_joints(Calibration(Laws([]), tuple(rows[3:])))
 
 
 def test_help_explains_every_column(run):

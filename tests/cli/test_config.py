@@ -13,9 +13,18 @@ def test_options_are_those_typed_and_what_is_typed_counts_more(run, talk, popula
     config = tmp_path / "us.toml"
     config.write_text(
         f'[replay]\npopulation = "{population}"\nwatch = "000003"\nstep = 4\nfeatures = ["f0"]\n'
-        'alert = "bits>0.1 for 1 s"\n'
+        'alert = "bits>0.1 for 1 s after 0 s"\n'
     )
-    typed = ("-p", population, "-w", "000003", "--features", "f0", "--alert", "bits>0.1 for 1 s")
+    typed = (
+        "-p",
+        population,
+        "-w",
+        "000003",
+        "--features",
+        "f0",
+        "--alert",
+        "bits>0.1 for 1 s after 0 s",
+    )
     told, alone = run("--config", config, "replay", talk), run("replay", talk, *typed, "--step", 4)
     assert told.readings == alone.readings
     assert told.code == alone.code == 3
@@ -29,7 +38,7 @@ def test_flags_repeated_options_and_commands_of_a_group(run, talk, population, t
     ledger = tmp_path / "me.db"
     config.write_text(
         f'[replay]\npopulation = "{population}"\nwatch = "000003"\nledger = "{ledger}"\n'
-        'stop-on-alert = true\nalert = ["bits>9 for 1 s", "bits>0.1 for 1 s"]\n'
+        'stop-on-alert = true\nalert = ["bits>9 for 1 s", "bits>0.1 for 1 s after 0 s"]\n'
         "[ledger.show]\nspeaker = 'nobody here'\n"
     )
     done = run("--config", config, "replay", talk)
@@ -48,6 +57,11 @@ def test_flags_repeated_options_and_commands_of_a_group(run, talk, population, t
         ("[replay\n", "is no TOML"),
         ("[replay]\nwatch = {a = 1}\n", "monitor replay takes no such --watch"),
         ("[replay]\nstep = 'soon'\n", "soon"),
+        ("[replay]\nalert = " + 5000 * "[" + 5000 * "]", "nests far too deeply"),
+        ("a = " + 5000 * "{a = " + "1" + 5000 * "}", "nests far too deeply"),
+        ("[replay]\nstep = " + 9999 * "1", "is no TOML"),
+        ("#" * (1 << 21), "is far too large for options"),
+        ("[replay]\nstop-on-alert = [1]\n", "stop_on_alert is true or false"),
         (None, "No such file"),
     ],
 )
@@ -103,3 +117,32 @@ def test_one_of_several_flags_in_a_file(run, talk, population, tmp_path):
     config.write_text(f"[export]\noutput = '{tmp_path / 'a.csv'}'\nposterior = true\n")
     assert run("--config", config, "export", recorded).code == 0
     assert "posterior." in (tmp_path / "a.csv").read_text()
+
+
+def test_a_file_that_runs_commands_says_so_and_is_refused_where_others_can_write_it(
+    run, talk, population, tmp_path
+):
+    config, made = tmp_path / "us.toml", tmp_path / "made"
+    config.write_text(
+        f'[replay]\npopulation = "{population}"\nwatch = "000003"\nalert = "bits>0.1 for 1 s"\n'
+        f'on-alert = "touch {made}"\n'
+    )
+    config.chmod(0o666)
+    refused = run("--config", config, "replay", talk)
+    assert refused.code == 2
+    assert "on-alert" in refused.complaint
+    assert "--trust-config" in refused.complaint
+    assert not made.exists()
+    assert run("--config", config, "demo", "--help").code == 0
+    assert run("--trust-config", "--config", config, "replay", talk).code == 3
+    assert made.exists()
+    config.chmod(0o600)
+    assert "runs commands or sends alerts: on-alert" in run("--config", config, "replay", talk).err
+
+
+@pytest.mark.parametrize("value", ['protect = "command:rm -r"', 'webhook = ["https://a.b"]'])
+def test_whatever_it_runs_them_by(run, talk, tmp_path, value):
+    config = tmp_path / "us.toml"
+    config.write_text(f"[replay]\n{value}\n")
+    config.chmod(0o622)
+    assert "--trust-config" in run("--config", config, "replay", talk).complaint

@@ -33,15 +33,17 @@ def test_it_works_with_nothing_but_the_install(run, tmp_path):
     assert min(picture.shape[:2]) > 300
     assert picture[..., :3].std() > 0.05
     *crowd, first, alert, where = result.out.splitlines()
-    assert f"reader {start['watch']} gave away {last['bits']:.1f} of" in first
-    assert f"of {start['speakers']} people" in first
-    sure = round(100 * 2 ** (last["bits"] - last["ceiling"]))
+    assert (
+        f"among the {start['speakers']} enrolled alone, it is {last['closed_set_bits']:.1f} of"
+        in first
+    )
+    sure = round(100 * 2 ** (last["closed_set_bits"] - last["ceiling"]))
     assert f"an attacker is {sure} % sure that it is {start['watch']}." in first
     assert start["among"] == [50, 10_000]
     if start["support_bits"] is not None:
         (line,) = crowd
         assert line.startswith(f"After 10 minutes {narrowed_sentence(last, start['watch'])}: ")
-        assert f"{last['evidence_bits']:.1f} bits of evidence. That is no certainty" in line
+        assert f"{last['bits']:.1f} bits of evidence. That is no certainty" in line
         assert "a town of ten thousand" in line
     raised = [r for r in records if r["type"] == "alert" and r["state"] == "raised"]
     if raised:

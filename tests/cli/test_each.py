@@ -15,7 +15,7 @@ from tests.sounds import RATE
 pytestmark = pytest.mark.slow
 
 PATIENCE_SECONDS = 120.0
-QUICK = ("--features", "f0", "--alert", "bits>0.1 for 1 s")
+QUICK = ("--features", "f0", "--alert", "bits>0.1 for 1 s after 0 s")
 
 
 @pytest.fixture
@@ -62,6 +62,28 @@ def test_the_status_is_the_worst_of_all_and_a_broken_file_no_end(run, talks, tmp
     assert "bad.wav is no recording" in done.err
     assert "measured 0 recordings (0.0 min); 1 could not be measured; 5 there already" in done.err
     assert [row["exit_status"] for row in rows(table)] == ["1", "0", "0", "0", "0", "4"]
+
+
+def test_a_recording_too_short_to_decide_does_not_comfort(run, talks, tmp_path, voice):
+    soundfile.write(talks / "short.wav", voice(5.0), RATE)
+    table, rule = tmp_path / "out.csv", ("--features", "f0", "--alert", "bits>60 for 0 s")
+    done = run("replay", talks, "--each", "--summary", table, *rule, "--jobs", "1")
+    assert done.code == 4
+    told = {Path(row["recording"]).name: row for row in rows(table)}
+    assert (told["8.wav"]["undecided"], told["8.wav"]["exit_status"]) == ("", "0")  # 12 s
+    short = told["short.wav"]
+    assert short["exit_status"] == "4"
+    assert short["undecided"].startswith("alert bits>60: not decided, 4.")
+    assert f"short.wav: {short['undecided']}\n" in done.err
+    assert "an alert was raised in 0, not decided in 4" in done.err
+    alone = run("replay", talks / "short.wav", *rule)
+    assert alone.code == 4
+    assert alone.records[-1]["undecided"] == [short["undecided"]]
+    assert f"monitor: {short['undecided']}\n" in alone.err
+    (asked,) = alone.records[0]["alerts"]
+    assert (asked["rule"], asked["least_speech_seconds"]) == ("bits>60 for 0 s after 10 s", 10.0)
+    at_once = run("replay", talks / "short.wav", *rule[:2], "--alert", "bits>60 for 0 s after 0 s")
+    assert (at_once.code, at_once.records[-1]["undecided"]) == (0, [])
 
 
 @pytest.mark.parametrize("jobs", ["1", "2"])
@@ -145,3 +167,22 @@ def test_the_law_of_a_line_is_told_of_what_was_heard_alone(run, people, populati
     assert line["enrolled_too"] == "true"
     law = "the same-session law is used" if line["session"] == "same" else "makes light of"
     assert law in heard.err
+
+
+def test_a_truncated_file_is_named_on_stderr(run, talks, tmp_path, voice):
+    """With what was lost; and so is one in which nobody speaks."""
+    soundfile.write(tmp_path / "whole.flac", voice(9.0, 120.0), RATE)
+    whole = (tmp_path / "whole.flac").read_bytes()
+    (talks / "cut.flac").write_bytes(whole[: len(whole) // 2])
+    soundfile.write(talks / "silence.wav", [0.0] * 2 * RATE, RATE)
+    table = tmp_path / "all.csv"
+    done = run("replay", talks, "--each", "--summary", table, "--features", "f0")
+    assert done.code == 4
+    (line,) = [line for line in done.err.splitlines() if "cut.flac" in line]
+    assert "audio was lost" in line
+    assert "could be read" in line
+    (line,) = [line for line in done.err.splitlines() if "silence.wav" in line]
+    assert line.endswith("silence.wav: no speech in it")
+    by_name = {Path(row["recording"]).name: row for row in rows(table)}
+    assert "audio was lost" in by_name["cut.flac"]["notices"]
+    assert "audio was lost" not in by_name["8.wav"]["notices"]

@@ -126,7 +126,7 @@ def test_adding(run, tmp_path, people, population):
     before = path.read_bytes()
     again = run("enroll", tmp_path / "new", "-o", path, "--add")
     assert again.code == 2
-    assert "guest0, guest1 enrolled already" in again.complaint
+    assert "is enrolled already, as guest0" in again.complaint
     assert path.read_bytes() == before
 
 
@@ -154,17 +154,48 @@ def test_among_the_shipped_readers(run, tmp_path, reference):
     assert {law.features for law in made.laws} == {("f0",)}
     assert f"holds {len(made)}" in result.err
     # 60 s of audio are less than the readers have: said once, with what to do
-    (line,) = [line for line in result.err.splitlines() if "much less speech" in line]
-    assert "2 of 52 have much less speech than the rest (100 s): me, you; --watch one," in line
-    one = run("enroll", corpus / "me", "--speaker", "me", "--base", "reference", "--features",
-              "f0", "-o", tmp_path / "one.npz")  # fmt: skip
-    assert "1 of 51 has much less speech" in one.err
+    (line,) = [line for line in result.err.splitlines() if "all templates are cut" in line]
+    shortest = made.template_seconds.min()
+    assert f"cut to {shortest:g} s, the shortest of them: me, you have less than the" in line
+    assert "--add" in line
     again = run("enroll", corpus, "--base", path, "-o", tmp_path / "x.npz")
     assert again.code == 2
     assert "me, you enrolled already" in again.complaint
     both = run("enroll", corpus, "--base", "reference", "--add", "-o", path)
     assert both.code == 2
     assert "leave out --base" in both.complaint
+
+
+def test_a_minute_of_ones_own_is_compared_without_being_watched(run, tmp_path, shared):
+    """Real speech: a minute of a reader beside the shipped ones, and another chapter heard."""
+    folder = shared / "speech" / "dev-clean" / "1272"
+    enrolled, heard = sorted(folder.glob("*.opus"))[:2]
+    for name, path, seconds in (("mine", enrolled, 80), ("talk", heard, 40)):
+        samples, rate = soundfile.read(path, frames=seconds * 48_000)
+        put(tmp_path / f"{name}.flac", samples[: seconds * rate], rate)
+    me = tmp_path / "me.npz"
+    made = run("enroll", tmp_path / "mine.flac", "--speaker", "me", "--base", "reference",
+               "--features", "f0,voice", "--seconds", 60, "-o", me)  # fmt: skip
+    assert made.code == 0
+    assert Population.load(me).template_seconds.min() < 80
+    run_of = run("replay", tmp_path / "talk.flac", "-p", me)
+    start = run_of.records[0]
+    assert start["speakers"] == 51
+    assert start["template_seconds"] == Population.load(me).template_seconds.min()
+    assert run_of.readings[-1]["top"][0][0] == "me"
+    # a few seconds are too little to cut everybody to: said in the first line, with what to do
+    few = tmp_path / "few.npz"
+    assert run("enroll", tmp_path / "mine.flac", "--speaker", "me", "--base", "reference",
+               "--features", "f0,voice", "--seconds", 15, "-o", few).code == 0  # fmt: skip
+    run_of = run("replay", tmp_path / "talk.flac", "-p", few)
+    assert run_of.records[0]["speakers"] == 50
+    first = run_of.err.splitlines()[0]
+    assert "me is not among the 50 compared" in first
+    assert "--add" in first
+    assert "--watch" in first
+    assert (
+        run("replay", tmp_path / "talk.flac", "-p", few, "--watch", "me").readings[-1]["bits"] > 1
+    )
 
 
 def test_one_person_alone(run, tmp_path, people):

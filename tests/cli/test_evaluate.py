@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from tests.evaluation.lists import speechbrain_eer, voice_privacy
+from tests.experiment.made import Laws, score_file
 
 
 @pytest.fixture(scope="module")
@@ -413,6 +414,34 @@ def test_groups(run, evaluate, folder, tmp_path):
 
 
 @pytest.mark.slow
+def test_exports_into_files(run, evaluate, folder, tmp_path):
+    """--csv and --latex alone print; with a name they write a new file, beside what is printed."""
+    few = ("--replicates", 20)
+    printed = {kind: evaluate("strong", "weak", options=(*few, f"--{kind}")).out
+               for kind in ("csv", "latex")}  # fmt: skip
+    files = tmp_path / "all.csv", tmp_path / "table.tex"
+    told = evaluate("strong", "weak", options=("--csv", files[0], "--latex", files[1], *few))
+    assert told.code == 0
+    assert [path.read_text() for path in files] == list(printed.values())
+    assert all(path.stat().st_mode & 0o777 == 0o600 for path in files)
+    assert "EER" in told.out  # the table for people as well
+    assert all(str(path) in told.err for path in files)
+    assert (
+        "systems" in evaluate("strong", options=(*few, "--json", f"--csv={tmp_path / 'b.csv'}")).out
+    )
+    # nothing is overwritten, least of all an input that stands behind the option
+    again = evaluate("strong", options=("--csv", files[0], *few))
+    assert again.code == 2
+    assert f"--csv {files[0]} exists" in again.complaint
+    assert files[0].read_text() == printed["csv"]
+    first = run("evaluate", "--csv", folder / "strong.npy", "--labels", folder / "labels.txt", *few)
+    assert first.out.startswith("system,group,figure")
+    wrong = evaluate("strong", options=("--latex=table.txt", *few))
+    assert wrong.code == 2
+    assert ".tex" in wrong.complaint
+
+
+@pytest.mark.slow
 def test_exports(run, evaluate, tmp_path):
     rows = evaluate("strong", "weak", options=("--replicates", 20, "--csv")).out.splitlines()
     assert rows[0].startswith("system,group,figure,key,label,value,text,low,high,unit,")
@@ -534,3 +563,21 @@ def test_the_brackets_fit_where_they_are_read(evaluate, monkeypatch, columns):
         out = evaluate(*names, options=("--replicates", 10, "--among", "1e10")).out
         assert max(map(len, out.splitlines())) <= columns
         assert "10,000,000,000" in out
+
+
+@pytest.mark.slow
+def test_a_joint_below_its_best_part_is_told_wherever_both_stand(run, tmp_path):
+    place = (10.0, 30.0)
+    laws = {"f0": (0.9, 3.0), "voice": (0.5, 12.0), "joint": (0.6, 7.0)}
+    systems: dict[str, Laws] = {name: {place: law} for name, law in laws.items()}
+    path = score_file(tmp_path / "scores.npz", systems)
+    told = " ".join(run("evaluate", path, "--replicates", 20).out.split())
+    assert re.search(r"joint gives \d\.\d\d bits, voice alone \d\.\d\d: go by voice", told)
+    html = tmp_path / "page.html"
+    assert run("evaluate", path, "--replicates", 20, "--html", html).code == 0
+    assert "go by voice, as an attacker would" in html.read_text()
+    made = run("experiment", path, "-o", tmp_path / "out", "--replicates", 20)
+    assert made.code == 0, made.err
+    assert "go by voice, as an attacker would" in (tmp_path / "out" / "index.html").read_text()
+    better = score_file(tmp_path / "better.npz", {**systems, "joint": {place: (0.4, 16.0)}})
+    assert "go by" not in run("evaluate", better, "--replicates", 20).out

@@ -19,7 +19,7 @@ from monitor.training.false_alarm_streams import with_maxima
 from monitor.training.voices import collect
 
 RAISED = 3
-ASK = ("--alert", "bits", "--false-alarms", "10%", "--horizon", "1m")
+ASK = ("--alert", "bits after 0 s", "--false-alarms", "10%", "--horizon", "1m")
 
 
 @pytest.fixture(scope="session")
@@ -53,7 +53,9 @@ def test_the_rule_says_what_it_rests_on(replay, known, talk):
     own = next(law for law in monitor.population.laws if law.session == "cross").maxima
     assert own is not None
     others = [name != "000003" for name in own.speakers]
-    reached = own.values[own.fields.index("bits"), others, list(own.horizons).index(60.0)]
+    reached = own.values[
+        own.fields.index("closed_set_bits"), others, list(own.horizons).index(60.0)
+    ]
     assert quote.bits == np.sort(reached)[-1]  # of eleven: the eleventh of twelve places
     (said,) = start["alarms"]
     assert said["threshold"] == pytest.approx(quote.bits, abs=1e-6)
@@ -80,7 +82,7 @@ def test_the_first_reading_over_it_raises_it(replay):
 
 
 def test_a_feature_the_warning_and_a_plain_rule_beside_it(replay):
-    more = ("--alert", "bits>0.5", "--alert", "f0.rank_bits for 2 s", "--warn", "5m")
+    more = ("--alert", "bits>0.5 after 0 s", "--alert", "f0.rank_bits for 2 s", "--warn", "5m")
     result = replay(*ASK, *more)
     fields = [each["field"] for each in result.records[0]["alarms"]]
     assert fields == ["bits", "f0.rank_bits"]
@@ -137,8 +139,8 @@ def test_strangers_set_it_off_about_as_seldom_as_it_says(known, tmp_path):
     ("options", "words"),
     [
         (["--alert", "bits"], "leave the threshold to --false-alarms"),
-        (["--false-alarms", "5%"], "add --alert evidence_bits"),
-        (["--alert", "bits>3", "--false-alarms", "5%"], "add --alert evidence_bits"),
+        (["--false-alarms", "5%"], "add --alert bits"),
+        (["--alert", "bits>3", "--false-alarms", "5%"], "add --alert bits"),
         (["--alert", "bits>3", "--horizon", "5m"], "add --false-alarms 5%"),
         (["--alert", "bits", "--false-alarms", "5"], "is not a share such as 5% or 0.05"),
         (["--alert", "bits", "--false-alarms", "0%"], "is not a share such as 5% or 0.05"),

@@ -84,7 +84,7 @@ def test_show_on_a_terminal(replay, terminal, talk, ledger):
 
 
 def test_export(replay, run, talk, ledger, tmp_path):
-    replay(talk, "--alert", "bits>-3 for 1 s")
+    replay(talk, "--alert", "bits>-3 for 1 s after 0 s")
     replay(talk, watch="000004")
     out = run("ledger", "export", ledger, "--speaker", "000003").records
     assert [r["type"] for r in out][:3] == ["session", "sketch", "reading"]

@@ -26,6 +26,18 @@ def test_a_recorded_run(run, recorded, tmp_path, suffix, start):
     assert path.read_bytes().startswith(start)
 
 
+def test_without_a_name_the_picture_lies_beside_the_run(run, recorded, tmp_path):
+    result = run("plot", recorded)
+    assert (result.code, result.out) == (0, "")
+    assert result.err == f"the picture is {tmp_path / 'talk.png'}\n"
+    drawn = (tmp_path / "talk.png").read_bytes()
+    assert drawn.startswith(b"\x89PNG")
+    again = run("plot", recorded, "--title", "another")
+    assert again.code == 2
+    assert "talk.png exists; name the picture with -o" in again.complaint
+    assert (tmp_path / "talk.png").read_bytes() == drawn
+
+
 def test_it_is_what_replay_draws(run, wav, recorded, tmp_path):
     run("plot", recorded, "-o", tmp_path / "a.png")
     run("replay", wav, "--plot", tmp_path / "b.png")

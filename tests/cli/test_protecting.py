@@ -31,11 +31,13 @@ def test_a_replay_tells_both_sides_and_of_whom(run, wav, tmp_path):
     assert found.code == 0
     assert start["protected"]["method"] == "mcadams:0.8"
     assert attackers(start) == ["ignorant"]
-    assert all(record["protected"]["bits_by"] == "ignorant" for record in found.readings)
-    assert {row["bits"] for row in rest[-1]["bought"] if row["field"] == "bits"} == {1, 2, 3}
-    assert "for an attacker who has not enrolled protected speech; one who has" in found.err
+    assert all(record["protected"]["by"] == "ignorant" for record in found.readings)
+    assert {row["bits"] for row in rest[-1]["bought"]} == {1, 2, 3}
+    assert "for an attacker who does not know the anonymiser: no measure of protection" in found.err
     *_, last = found.err.splitlines()
-    assert last.endswith(", to an attacker who has not enrolled protected speech")
+    assert last.endswith(
+        "to an attacker who does not know the anonymiser: no measure of protection"
+    )
     assert picture.stat().st_size > 10_000
 
 
@@ -75,7 +77,10 @@ def test_a_population_of_protected_speech_adds_who_knows_the_protector(run, wav,
             "give protected.bits a threshold",
         ),
         (("--protect", "none", "--protected-population", "no.npz"), "no.npz"),
-        (("--protect", "none", "--alert", "protected.gain_bits>1"), "protected.evidence_bits"),
+        (
+            ("--protect", "none", "--alert", "protected.gain_bits>1"),
+            "did you mean protected.bits?",
+        ),
     ],
 )
 def test_what_does_not_go_together_is_refused(run, wav, tmp_path, monkeypatch, options, words):
@@ -102,10 +107,10 @@ def test_each_recording_has_both_sides_in_its_line(run, wav, tmp_path, voice):
     assert broken["crossings"] == broken["protected_bits"] == ""
     single = run("replay", folder / "0.wav", *METHOD).records
     assert float(rows[0]["protected_bits"]) == pytest.approx(single[-2]["protected"]["bits"])
-    assert rows[0]["protected_bits_by"] == "ignorant"
+    assert rows[0]["protected_by"] == "ignorant"
     assert rows[0]["crossings"] == as_text(single[-1]["bought"])
     told = [line for line in found.err.splitlines() if line.startswith("seconds bought")]
-    whom = "an attacker who has not enrolled protected speech"
+    whom = "an attacker who does not know the anonymiser"
     assert told == [f"seconds bought over 3 recordings, from {whom}:"]
     again = run("replay", folder, *options, "--resume")  # the lines say enough to sum up again
     assert [line for line in again.err.splitlines() if line.startswith("seconds bought")] == told
@@ -126,7 +131,7 @@ def test_listen_refuses_what_needs_the_whole_recording(run):
 
 
 def test_an_alert_may_stand_on_the_protected_voice(run, wav):
-    found = run("replay", wav, *METHOD, "--alert", "protected.bits>-60 for 2 s")
+    found = run("replay", wav, *METHOD, "--alert", "protected.bits>-60 for 2 s after 0 s")
     assert found.code == 3
     (alert,) = [record for record in found.records if record["type"] == "alert"]
     assert alert["field"] == "protected.bits"

@@ -58,7 +58,7 @@ def frozen(command, tmp_path: Path) -> Callable[..., Result]:
 def ledger(run, halves, population: Path, tmp_path: Path, frozen) -> Path:
     path = tmp_path / "frozen" / "me.db"
     result = run("replay", halves[0], "-p", population, "-w", "000003", "--ledger", path,
-                 "--jsonl", "-", "--alert", "bits>-3 for 1 s")  # fmt: skip
+                 "--jsonl", "-", "--alert", "bits>-3 for 1 s after 0 s")  # fmt: skip
     assert result.code == 3
     return path
 

@@ -109,7 +109,7 @@ def test_templates_and_scores_are_those_of_one_process(run, dask, voices, tmp_pa
 
 def test_a_table_of_recordings_is_that_of_one_process(run, dask, voices, tmp_path, monkeypatch):
     monkeypatch.chdir(voices)
-    options = ("--each", "--features", "f0", "--alert", "bits>0.1 for 1 s")
+    options = ("--each", "--features", "f0", "--alert", "bits>0.1 for 1 s after 0 s")
     tables = [tmp_path / "one.csv", tmp_path / "two.csv"]
     for table, who in zip(tables, (("--jobs", 1), ("--scheduler", dask.address)), strict=True):
         done = run("replay", "ann", "bob", *options, "--summary", table, *who)

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
+import soundfile
 
+from benchmarks.simulation import Simulation, write_corpus
 from monitor.evaluation.input.score_file import ScoreFile
 
 LENGTHS = ("--lengths", "3,10", "--template-lengths", "20", "--trials", "5")
@@ -141,3 +144,148 @@ def test_a_choice_that_makes_no_sense_is_one_line(run, scores, tmp_path):
     np.save(tmp_path / "plain.npy", np.eye(3))
     refused = run("evaluate", tmp_path / "plain.npy", "--choose", "f0")
     assert "--choose goes with SCORES from monitor score" in refused.complaint
+
+
+READERS = {"1272": "m", "1462": "f", "1673": "f", "174": "m", "1988": "f"}
+
+
+@pytest.fixture(scope="module")
+def challenge(shared: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """VoicePrivacy's layout of real speech: one chapter enrols, utterances of another are tests.
+
+    174 is an impostor: in the lists of trials alone. Audio is written as Kaldi's recipes have it,
+    as what flac decodes.
+    """
+    root = tmp_path_factory.mktemp("data")
+    spoken: dict[str, list[str]] = {}
+    where, enrolls = {}, []
+    for reader in READERS:
+        chapters = sorted((shared / "speech" / "dev-clean" / reader).glob("*.opus"))[:2]
+        for part, chapter in enumerate(chapters):
+            samples, rate = soundfile.read(chapter, frames=36 * 48_000)
+            for i in range(4 if part else 1):
+                length = 8 if part else 36
+                name = f"{reader}-{chapter.stem}-{i:04d}"
+                path = root / "audio" / f"{name}.flac"
+                path.parent.mkdir(exist_ok=True)
+                soundfile.write(path, samples[i * length * rate : (i + 1) * length * rate], rate)
+                where[name] = path
+                if part:
+                    spoken.setdefault(reader, []).append(name)
+                elif reader != "174":
+                    enrolls.append(name)
+
+    def folder(name: str, utterances: list[str], **lists: list[str]) -> Path:
+        made = root / name
+        made.mkdir()
+        lines = {
+            "wav.scp": [f"{u} flac -c -d -s {where[u]} |" for u in utterances],
+            "utt2spk": [f"{u} {u.split('-')[0]}" for u in utterances],
+            "spk2utt": [f"{r} {' '.join(u for u in utterances if u.startswith(f'{r}-'))}"
+                        for r in READERS],
+            "spk2gender": [f"{r} {g}" for r, g in READERS.items()],
+            **lists,
+        }  # fmt: skip
+        for file, text in lines.items():
+            (made / file).write_text("\n".join([*text, ""]))
+        return made
+
+    def trials(gender: str) -> list[str]:
+        tested = [u for r, g in READERS.items() if g == gender for u in spoken[r]]
+        known = [r for r, g in READERS.items() if g == gender and r != "174"]
+        return [
+            f"{r} {u} {'target' if u.startswith(f'{r}-') else 'nontarget'}"
+            for r in known
+            for u in tested
+        ]
+
+    tested = [u for r in READERS for u in spoken[r]]
+    folder("libri_dev", [*enrolls, *tested], enrolls=enrolls, trials_f=trials("f"),
+           trials_m=trials("m"))  # fmt: skip
+    folder("libri_dev_enrolls", enrolls, enrolls=enrolls)
+    women = [u for r, g in READERS.items() if g == "f" for u in spoken[r]]
+    folder("libri_dev_trials_f", women, trials=trials("f"))
+    return root
+
+
+@pytest.mark.slow
+def test_the_lists_of_the_challenge(run, challenge, tmp_path):
+    """All in one folder: what enrolls and trials list is compared, and who is left out is named."""
+    path = tmp_path / "scores.npz"
+    made = run("score", challenge / "libri_dev", "--features", "f0,voice", "-o", path)
+    assert made.code == 0, made.err
+    file = ScoreFile.at(path)
+    assert file is not None
+    entry = next(each for each in file.entries if each.system == "voice")
+    matrix = file.matrix(entry, "voice")
+    assert matrix.speakers == ("1272", "1462", "1673", "1988")
+    assert matrix.trials == 16
+    spoken = [matrix.speakers[column] for column in matrix.target.tolist()]
+    assert [name.split()[0] for name in matrix.trial_names] == spoken
+    assert (matrix.better == 0).mean() > 0.7  # real voices, recognised
+    assert 4 < entry.test_seconds < 8
+    # 174 speaks in the trials and is nobody's enrolment
+    assert "4 utterances of 1 speaker (174): without a target" in made.err
+    assert "list 44 of 80 comparisons" in made.err
+    assert "--group-by gender" in made.err
+    figured = run("evaluate", path, "--choose", "voice", "--group-by", "gender", "--json",
+                  "--replicates", 0)  # fmt: skip
+    # one man alone is enrolled
+    assert figured.code == 2
+    assert "m is left out: 1 enrolled speaker" in figured.err
+
+
+@pytest.mark.slow
+def test_folders_of_their_own_and_templates_of_ones_own(run, challenge, tmp_path):
+    beside, given = tmp_path / "beside.npz", tmp_path / "given.npz"
+    folder = challenge / "libri_dev_trials_f"
+    made = run("score", folder, "--features", "f0", "-o", beside)
+    assert made.code == 0, made.err
+    us = tmp_path / "us.npz"
+    enrolled = run("enroll", challenge / "libri_dev", "--features", "f0", "-o", us)
+    assert "plan: 4 speakers, as enrolls has them" in enrolled.err
+    assert run("score", folder, "-p", us, "--features", "f0", "-o", given).code == 0
+    with np.load(beside) as mine, np.load(given) as other:
+        assert np.array_equal(mine["0_scores_f0"], other["0_scores_f0"])
+        assert mine["0_speakers"].tolist() == ["1462", "1673", "1988"]
+    # without templates of somebody whom the list compares with
+    assert run("forget", "1673", "-p", us).code == 0
+    fewer = run("score", folder, "-p", us, "--features", "f0", "-o", tmp_path / "fewer.npz")
+    assert "1673: in trials, but not enrolled: left out" in fewer.err
+    assert "1673: not enrolled, left out" in fewer.err
+    # lists and no enrolment anywhere
+    alone = tmp_path / "alone"
+    shutil.copytree(folder, alone)
+    refused = run("score", alone, "-o", tmp_path / "no.npz", "--features", "f0")
+    assert refused.code == 2
+    assert "monitor enroll ENROLLS" in refused.complaint
+    (alone / "trials").write_text("1462 \x1b[2J target\n")
+    assert "is not SPEAKER" in run("score", alone, "-o", tmp_path / "no.npz", "-p", us).complaint
+    (alone / "trials").write_text("1462 1462-1-0000 perhaps\n")
+    refused = run("score", alone, "-o", tmp_path / "no.npz", "-p", us)
+    assert refused.code == 1
+    assert "trials line 1 is not SPEAKER UTTERANCE target|nontarget" in refused.complaint
+
+
+@pytest.mark.slow
+def test_who_is_left_out_is_told_why(run, people, population, tmp_path):
+    heard = tmp_path / "heard"
+    shutil.copytree(people / "000001", heard / "000001")
+    shutil.copytree(people / "000002", heard / "stranger")
+    write_corpus(tmp_path / "short", Simulation(3, 8), 1, 1, 4.0)
+    shutil.copytree(tmp_path / "short" / "000000", heard / "000003")
+    path = tmp_path / "scores.npz"
+    made = run("score", heard, "-p", population, "-o", path, "--lengths", 10, "--allow-overlap")
+    assert made.code == 0, made.err
+    assert "stranger: not enrolled, left out" in made.err
+    short = next(line for line in made.err.splitlines() if "000003: " in line)
+    assert "less than T=10: no trial" in short
+    # of a corpus by itself: who has too little for T and D, and who has no second session
+    shutil.copytree(people / "000004", heard / "000004")
+    shutil.rmtree(heard / "stranger")
+    (heard / "000004" / "s1.npz").unlink()
+    made = run("score", heard, "-o", path, "--replace", *LENGTHS)
+    assert made.code == 0, made.err
+    out = [line for line in made.err.splitlines() if "T=10 D=20 cross: " in line]
+    assert any("left out, with less than 20 s" in line and "000003 (" in line for line in out)
+    assert any("without a trial" in line and line.endswith("000004") for line in out)

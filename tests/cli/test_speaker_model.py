@@ -37,7 +37,7 @@ def voices(shared: Path, tmp_path: Path) -> Path:
     return folder
 
 
-def test_a_template_remembers_its_network_and_no_other_is_taken(run, voices, wav, tmp_path):
+def test_a_template_remembers_its_network_and_no_other_is_taken(run, voices, wav, tmp_path, shared):
     mine, other, us = tmp_path / "mine.onnx", tmp_path / "other.onnx", tmp_path / "us.npz"
     mine.write_bytes(of_sound(seed=1))
     other.write_bytes(of_energies(seed=2))
@@ -68,7 +68,9 @@ def test_a_template_remembers_its_network_and_no_other_is_taken(run, voices, wav
     assert f"{name} needs the network that made its templates" in refused.complaint
     assert us.read_bytes() == before
     more = ("--speaker", "eve", "--add", "-o", us, "--seconds", "10")
-    done = run("enroll", voices / "ann", *more, "--speaker-model", mine)
+    again = run("enroll", voices / "ann", *more, "--speaker-model", mine)
+    assert "enrolled already, as ann" in again.complaint
+    done = run("enroll", shared / "speech/dev-clean/174", *more, "--speaker-model", mine)
     assert done.code == 0, done.err
     assert len(Population.load(us)) == 3
 

@@ -33,11 +33,12 @@ def store(population: Path, tmp_path: Path) -> Path:
 
 @pytest.fixture
 def further(people: Path, tmp_path: Path) -> Callable[[str], Path]:
-    """A corpus of one speaker of that name."""
+    """A corpus of one speaker of that name, a recording of its own."""
 
     def further(name: str) -> Path:
         (tmp_path / "more" / name / name).mkdir(parents=True)
-        session = (people / "000003" / "s1.npz").read_bytes()
+        whose = "000003" if name == "ann" else "000004"
+        session = (people / whose / "s1.npz").read_bytes()
         (tmp_path / "more" / name / name / "s.npz").write_bytes(session)
         return tmp_path / "more" / name
 
@@ -82,7 +83,7 @@ def test_the_same_speaker_twice_is_refused_and_the_first_stays(run, store, furth
     meanwhile("monitor.training.enrolling.enrol", "enroll", folder, *options)
     result = run("enroll", folder, *options)
     assert result.code == 2
-    assert "ann enrolled already" in result.complaint
+    assert "enrolled already, as ann" in result.complaint
     assert Population.load(store).names[-2:] == ("000011", "ann")
 
 

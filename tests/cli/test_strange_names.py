@@ -7,9 +7,12 @@ import io
 import json
 import os
 import subprocess
+import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
+import soundfile
 
 import monitor.cli
 from monitor.sinks.console import PlainConsole
@@ -89,9 +92,33 @@ def test_no_name_reaches_a_table_raw():
 
 def test_lines_for_people_are_said_in_one_place():
     """`click.echo` is for data alone: JSON, CSV, LaTeX, a script."""
-    data = {"dumps", "line_of", "pairs_csv", "latex_table", "latex_pairs", "figures_csv", "script"}
+    data = {"dumps", "line_of", "pairs_csv", "latex_table", "latex_pairs", "table", "script"}
     for path in Path(monitor.cli.__file__).parent.glob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Call) and ast.unparse(node.func) == "click.echo":
                 names = {getattr(n, "attr", getattr(n, "id", "")) for n in ast.walk(node.args[0])}
                 assert names & data or path.name == "saying.py", (path.name, ast.unparse(node))
+
+
+@pytest.mark.parametrize("name", ["watch=me.wav", "features=f0", "resume=True,x.flac"])
+def test_a_name_that_looks_like_an_argument_stays_a_name(tmp_path, name):
+    for path in (tmp_path / name, tmp_path / "in" / f"{name}.wav"):
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(b"no audio")
+    for given, shown in ((name, name), (f"in/{name}.wav", f"{name}.wav")):
+        command = [sys.executable, "-m", "monitor", "replay", given, "--features", "f0"]
+        done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)
+        assert done.returncode in (1, 2)
+        assert shown in done.stderr
+        assert "--watch me" not in done.stderr
+
+
+def test_a_name_that_is_no_utf_8_is_protected(run, tmp_path):
+    folder = tmp_path / "in" / os.fsdecode(b"s\xff")
+    folder.mkdir(parents=True)
+    soundfile.write(tmp_path / "a.wav", np.random.default_rng(0).normal(0, 0.1, 8000), 16000)
+    name = os.fsdecode(b"t\xfe.wav")
+    (tmp_path / "a.wav").rename(folder / name)
+    done = run("protect", tmp_path / "in", "-o", tmp_path / "out", "--method", "noise:10")
+    assert done.code == 0, done.err
+    assert (tmp_path / "out" / folder.name / name).stat().st_size > 1000

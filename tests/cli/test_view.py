@@ -12,6 +12,7 @@ import time
 from functools import partial
 
 import httpx
+import psutil
 import pytest
 
 from tests.web import records
@@ -48,6 +49,34 @@ def test_a_recorded_run_is_served_until_it_is_interrupted(command, recorded, tok
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=30)
     assert (process.returncode, out, err) == (0, "", "")
+
+
+def readings(url: str) -> int:
+    return int(re.findall(r"^monitor_readings_total\S* (\d+)", get(url + "metrics").text, re.M)[0])
+
+
+@pytest.mark.slow
+def test_a_long_run_is_served_while_it_is_read_in_little_memory(command, tmp_path):
+    start, reading, *_ = records.run(30)
+    long = tmp_path / "long.jsonl"
+    many = [[f"speaker {i}", 0.001] for i in range(400)]
+    with long.open("w") as file:
+        file.write(json.dumps(start) + "\n")
+        for second in range(1, 10_000):
+            file.write(json.dumps({**reading, "seconds": second, "top": many}) + "\n")
+    assert long.stat().st_size > 80e6
+    with subprocess.Popen(
+        [*command, "view", str(long), "--no-browser"], stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        url = process.stdout.readline().strip()
+        seen = readings(url)
+        while readings(url) < 9_999:
+            time.sleep(1)
+        assert seen > 0
+        assert psutil.Process(process.pid).memory_info().rss < 250e6
+        process.send_signal(signal.SIGINT)
+        assert process.wait(30) == 0
 
 
 def test_a_browser_is_opened(run, recorded, monkeypatch):

@@ -136,6 +136,40 @@ def test_any_manifest_is_read_or_refused(tmp_path_factory, text):
         assert all(recording.speaker.isprintable() for recording in corpus)
 
 
+@pytest.mark.parametrize(
+    ("command", "read"),
+    [
+        ("flac -c -d -s {} |", True),
+        ("/usr/local/bin/flac -cds {}|", True),
+        ("flac --stdout --decode --silent {} |", True),
+        ("flac -s -d -c '{}' |", True),
+        ('"flac" -c -d -s "{}" |', True),
+        ("flac -d -s {} |", False),  # writes a file
+        ("flac -c -d -s --skip=8000 {} |", False),  # another part of it
+        ("flac -c -d -s {} {} |", False),
+        ("flac -c -d -s {} | sox -t wav - -r 8000 -t wav - |", False),
+        ("flac -c -d -s {} > owned |", False),
+        ("sox {} -t wav - |", False),
+        ("notflac -c -d -s {} |", False),
+        ("flac -c -d -s '{} |", False),
+    ],
+)
+def test_what_flac_decodes_is_read_without_it(tmp_path, command, read):
+    """No command is run: of the one that only decodes, the file is taken."""
+    path = tmp_path / "of ann" / "a.flac" if "'{}'" in command else tmp_path / "a.flac"
+    make(path.parent, "a.flac")
+    (tmp_path / "wav.scp").write_text(f"ann-1 {command.replace('{}', str(path))}\n")
+    (tmp_path / "utt2spk").write_text("ann-1 ann\n")
+    if read:
+        (recording,) = find(tmp_path)
+        assert (recording.speaker, recording.path) == ("ann", path)
+    else:
+        with pytest.raises(CorpusError, match="which is never run") as caught:
+            find(tmp_path)
+        assert "\n" not in str(caught.value)
+        assert not (tmp_path / "owned").exists()
+
+
 def test_kaldi(tmp_path, monkeypatch):
     root = tmp_path / "data"
     make(root, "a.wav", "b 1.wav")

@@ -41,6 +41,43 @@ def of_sound(seed: int = 0, dimensions: Sequence[Any] = ("batch", "samples")) ->
     return _model(steps, dimensions, weights, "embedding", None)
 
 
+def endless(only_long: bool = False) -> bytes:
+    """From sound: a loop without an end, or one that only windows of over a second keep in."""
+    from onnx import TensorProto, helper, numpy_helper
+
+    def value(name: str, kind: int, shape: list[Any] | None) -> Any:
+        return helper.make_tensor_value_info(name, kind, shape)
+
+    body = helper.make_graph(
+        [
+            helper.make_node("Identity", ["goes on"], ["goes on still"]),
+            helper.make_node("Sin", ["v"], ["w"]),
+        ],
+        "body",
+        [value("i", TensorProto.INT64, []), value("goes on", TensorProto.BOOL, []),
+         value("v", TensorProto.FLOAT, None)],
+        [value("goes on still", TensorProto.BOOL, []), value("w", TensorProto.FLOAT, None)],
+    )  # fmt: skip
+    nodes = [
+        helper.make_node("Size", ["x"], ["samples"]),
+        helper.make_node("Greater", ["samples", "few"], ["first"]),
+        helper.make_node("Slice", ["x", "none", "size", "axis"], ["head"]),
+        helper.make_node("Loop", ["", "first", "head"], ["embedding"], body=body),
+    ]
+    few = 16_000 if only_long else 0
+    constants = {"few": few, "none": [0], "size": [SIZE], "axis": [1]}
+    graph = helper.make_graph(
+        nodes,
+        "speaker",
+        [value("x", TensorProto.FLOAT, ["batch", "samples"])],
+        [value("embedding", TensorProto.FLOAT, ["batch", SIZE])],
+        [numpy_helper.from_array(np.array(each, np.int64), n) for n, each in constants.items()],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
+    made: bytes = model.SerializeToString()
+    return made
+
+
 def _model(
     steps: Sequence[_Step],
     dimensions: Sequence[Any],

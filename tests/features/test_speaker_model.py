@@ -15,7 +15,7 @@ from monitor.features.network import Network
 from monitor.features.registry import FEATURES, make, ready
 from monitor.features.speaker_model import SpeakerModel, offered_model
 from tests.contracts import voice
-from tests.features.networks import SIZE, of_energies, of_sound
+from tests.features.networks import SIZE, endless, of_energies, of_sound
 from tests.weights import onnx_extra
 
 
@@ -84,6 +84,18 @@ def test_what_a_network_of_sound_is_given():
     expected = np.abs(frames @ weights.T).mean(axis=0)
     expected /= np.linalg.norm(expected)
     np.testing.assert_allclose(network.embed(sound[None])[0], expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("only_long", [False, True])
+def test_a_loop_that_never_ends_is_ended(monkeypatch, only_long):
+    monkeypatch.setattr("monitor.features.network.RUN_SECONDS", 0.5)
+    said = refused(endless(only_long))
+    assert "was ended after 0 s with 3 s of sound: a loop in it may never end" in said
+
+
+def test_a_loop_that_ends_is_none(monkeypatch):
+    monkeypatch.setattr("monitor.features.network.RUN_SECONDS", 0.5)
+    assert Network(of_sound(), "net").embed(np.ones((3, 48_000), np.float32)).shape == (3, SIZE)
 
 
 def test_other_inputs_are_refused():

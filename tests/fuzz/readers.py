@@ -9,16 +9,20 @@ import io
 import json
 import wave
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from random import Random
 
+import click
 import numpy as np
+import soundfile
 
 from monitor import Monitor, Population
-from monitor.alerts import Threshold
+from monitor.alerts import Conformal, Threshold
 from monitor.corpus.finding import find
+from monitor.corpus.trials import trial_lists
+from monitor.errors import UsageError
 from monitor.evaluation.evaluating import evaluate
 from monitor.evaluation.input.attributes import Attribute, read_attribute
 from monitor.evaluation.input.embeddings import read_embeddings
@@ -29,6 +33,7 @@ from monitor.evaluation.scores.matrix import ScoreMatrix
 from monitor.ledger import Ledger, LedgerSession
 from monitor.population.lawfile import load_laws, save_laws
 from monitor.records.schema import read_run
+from monitor.safe_text import printable
 from monitor.sinks.jsonl import JsonLines
 from monitor.sources.file import File
 from monitor.sources.frames import FramesFile, write_frames
@@ -36,9 +41,11 @@ from monitor.sources.pipe import Pipe
 from monitor.stream.beside import check_words
 from monitor.stream.checkpoint import Checkpoint
 from monitor.stream.records import RunTotals, start_record
+from monitor.training import enrol
 from monitor.transcripts.reading import SUFFIXES, read_transcript
 from tests.fuzz.mutations import bytes_of, json_of, npz_of, sqlite_of, text_of
 from tests.ledger.test_ledger import listen
+from tests.sounds import RATE, synthetic
 from tests.stream.streams import two_features
 from tests.stream.test_heard import both
 from tests.transcripts.formats import written
@@ -47,6 +54,22 @@ from tests.web import records
 __all__ = ["READERS", "Reader"]
 
 MOST_BLOCKS = 2000
+OPTIONS = """[replay]
+population = "us.npz"
+features = ["f0"]
+step = 0.5
+alert = ["bits>3 for 5 s after 10 s", "evidence_bits>1"]
+stop-on-alert = true
+budget = "8bits"
+[listen]
+watch = 'me'
+"""
+RULES = """bits>3
+bits>3 for 5 s
+evidence_bits_low >= 1.5 for 10s after 30 s
+f0.rank_bits>2 bits after 10 s
+among.1e6.bits>.5
+"""
 
 
 @dataclass(frozen=True)
@@ -97,6 +120,25 @@ def _use_population(path: Path) -> None:
     population = Population.load(path)
     for watch in (None, population.names[0]):
         _one_reading(Monitor(population, watch=watch))
+
+
+def _make_enrolled(path: Path) -> None:
+    """People enrolled from sound: with all that enrolment writes down beside their templates."""
+    voices = path.parent / "voices"
+    for number, name in enumerate(("ann", "bob")):
+        folder = voices / name
+        folder.mkdir(parents=True, exist_ok=True)
+        sound = synthetic(8.0, 110.0 + 60 * number, number)
+        soundfile.write(folder / "talk.wav", sound, RATE)
+    enrol(find(voices), features=["f0"]).population.save(path)
+
+
+def _use_enrolled(path: Path) -> None:
+    population = Population.load(path)
+    monitor = Monitor(population, ("f0",), laws=two_features().laws, watch=population.names[0])
+    heard = replace(both(3.0, 1), tracks={"f0": both(3.0, 1).tracks["f0"]})
+    for reading in monitor.push(heard):
+        reading.record()
 
 
 def _use_law(path: Path) -> None:
@@ -162,6 +204,15 @@ def _make_run(path: Path) -> None:
         records.alert(5),
         {"type": "gap", "seconds": 6.0, "reason": "overflow", "lost_seconds": 0.5, "detail": ""},
         {"type": "change", **open_change, "seconds": 7.0, "action": "reset", "margin_before": 1.0},
+        {
+            "type": "notice",
+            "seconds": 8.0,
+            "kind": "channels",
+            "text": "they differ: add --channel",
+            "recording": "talk.wav",
+            "level": "warning",
+            "fields": {"decibels": 12.0, "of": ["a"]},
+        },
         records.reading(9, bits=3.5),
         records.alert(9, "cleared"),
         records.end(9),
@@ -277,9 +328,59 @@ def _make_manifest(path: Path) -> None:
 
 
 def _make_kaldi(path: Path) -> None:
-    _make_wav(path.parent / "a.wav")
-    (path.parent / "utt2spk").write_text("u1 ann\nu2 bob\n")
-    path.write_text("u1 a.wav\nu2 sox x |\n")
+    for name in ("a.wav", "b.wav"):
+        _make_wav(path.parent / name)
+    (path.parent / "utt2spk").write_text("u1 ann\nu2 bob\nu3 bob\n")
+    path.write_text("u1 a.wav\nu2 sox x |\nu3 flac -c -d -s 'b.wav' |\n")
+
+
+def _is_a_line(text: str) -> None:
+    if not text or not text.isprintable():
+        raise ValueError(f"no printable line: {text!a}")
+
+
+def _make_lists(path: Path) -> None:
+    _make_kaldi(path.parent / "wav.scp")
+    (path.parent / "enrolls").write_text("u1\n")
+    (path.parent / "trials_f").write_text("ann u2 nontarget\nbob u2 target\nbob u3 target\n")
+
+
+def _use_lists(path: Path) -> None:
+    corpus, lists = find(path.parent), trial_lists(path.parent)
+    if lists is not None:
+        chosen = lists.trials(corpus)
+        for note in (*lists.notes(corpus), *chosen.problems):
+            _is_a_line(note)
+
+
+def _use_options(path: Path) -> None:
+    """What --config gives to a command, as far as click looks at it; nothing is run."""
+    from monitor.cli import COMMANDS, cli
+    from monitor.cli.config import defaults_from
+
+    command = cli.get_command(click.Context(cli), "replay")
+    assert command is not None
+    try:
+        defaults = defaults_from(path, list(COMMANDS), command)
+        command.make_context("replay", ["talk.wav"], default_map=defaults)
+    except click.ClickException as error:
+        _is_a_line(printable(error.format_message()))
+
+
+def _use_rules(path: Path) -> None:
+    """Rules of alerts, a line each, taken through speech and silence."""
+    for text in path.read_bytes().decode(errors="replace").split("\n"):
+        try:
+            Conformal.parse_field(text, 10.0)
+            rule = Threshold.parse(text, 10.0)
+        except UsageError as error:
+            _is_a_line(str(error))
+            continue
+        json.dumps(rule.terms(), allow_nan=False)
+        for second in range(20):
+            heard = {"seconds": float(second), "speech": float(second), "bits": second / 2}
+            for alert in rule.update({**records.reading(second), **heard}):
+                json.dumps(alert, allow_nan=False)
 
 
 def _use_addresses(path: Path) -> None:
@@ -318,6 +419,7 @@ _NPZ, _TEXT, _BYTES = _plain(npz_of), _plain(text_of), _plain(bytes_of)
 
 READERS = (
     Reader("population", "p.npz", lambda p: two_features().save(p), _NPZ, _use_population),
+    Reader("enrolled", "e.npz", _make_enrolled, _NPZ, _use_enrolled, 0.5),
     Reader("law", "law.npz", lambda p: save_laws(p, two_features().laws), _NPZ, _use_law),
     Reader("checkpoint", "run.jsonl.state", _make_checkpoint, _NPZ, _use_checkpoint),
     Reader("ledger", "me.db", _make_ledger, sqlite_of, _use_ledger, 0.5),
@@ -331,6 +433,10 @@ READERS = (
              _use_transcript, 0.5) for suffix in SUFFIXES),
     Reader("manifest", "manifest.csv", _make_manifest, _TEXT, lambda p: find(p.parent)),
     Reader("kaldi", "wav.scp", _make_kaldi, _TEXT, lambda p: find(p.parent)),
+    Reader("trials", "trials_f", _make_lists, _TEXT, _use_lists),
+    Reader("enrolls", "enrolls", _make_lists, _TEXT, _use_lists, 0.5),
+    Reader("options", "us.toml", _text(OPTIONS), _TEXT, _use_options),
+    Reader("rules", "rules", _text(RULES), _TEXT, _use_rules),
     Reader("score-list", "scores", _make_scores, _TEXT,
            lambda p: _evaluated(read_scores(p, p.parent / "key")), 0.5),
     Reader("score-key", "key", lambda p: _make_scores(p.parent / "scores"), _TEXT,

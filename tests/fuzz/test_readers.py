@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from random import Random
+
 import pytest
 
 from monitor.errors import StoreError
 from tests.fuzz.campaign import failures, inputs_of, try_one
+from tests.fuzz.mutations import json_of, sqlite_value
 from tests.fuzz.readers import READERS, Reader
 
 SEED, INPUTS = 20, 2000
@@ -17,6 +20,13 @@ def test_a_damaged_file_is_read_or_refused_in_one_line(tmp_path, reader):
     found = list(failures(reader, SEED, inputs_of(INPUTS)[reader.name], tmp_path))
     bad = [each for each in found if each is not None]
     assert not bad, f"{len(bad)} of {len(found)}, the first {bad[0].seed}: {bad[0].what}"
+
+
+def test_a_number_too_large_for_a_float_is_no_failure_of_the_campaign():
+    """The damage itself must not fail: an integer of 400 digits is a place to damage, too."""
+    for seed in range(2000):
+        json_of(Random(seed), {"a": 10**400, "b": [10**400, {}], "c": "1"})
+        sqlite_value(Random(seed), "[" * 3000)
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,8 @@
-"""Bits of evidence over sessions: kept, shown, and a budget of them."""
+"""The headline over sessions, evidence and closed-set figure: kept, shown, and a budget of it."""
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from tests.stream.streams import (
 )
 
 FEATURES = ["f0", "timbre"]
+LIMITED = ("bits", "bits_low", "bits_high")
 
 
 def like(name: str) -> Frames:
@@ -90,16 +92,17 @@ def test_a_budget_of_evidence_is_spent_over_sessions(tmp_path):
     most = max(r["evidence_bits"] for r in readings(first))
     bits = (most + max(r["evidence_bits"] for r in readings(dry))) / 2
     assert bits > most
-    once = budget(bits, "evidence_bits")
+    once = budget(bits)
     alone = session(tmp_path / "other.db", population, once, stream=own)
     assert not [r for r in alone if r["type"] == "alert" and r["level"] == "alert"]
-    spent = budget(bits, "evidence_bits")
+    spent = budget(bits)
     for rule in spent:
         rule.hold_seconds = 0.0
     both = session(tmp_path / "me.db", population, spent, stream=own)
     raised = [r for r in both if r["type"] == "alert" and r["state"] == "raised"]
-    assert {r["field"] for r in raised} == {"evidence_bits"}
-    assert any(r["rule"].endswith("bits of evidence spent") for r in raised)
+    assert {r["field"] for r in raised} == {"bits"}
+    assert any(r["level"] == "alert" for r in raised)
+    assert all(r["value"] >= r["threshold"] for r in raised)
 
 
 def test_a_ledger_from_before_there_was_evidence_opens_and_goes_on(tmp_path):
@@ -116,7 +119,28 @@ def test_a_ledger_from_before_there_was_evidence_opens_and_goes_on(tmp_path):
     )
 
 
-def test_the_rule_says_what_it_counts():
-    nearly, spent = budget(8.0, "evidence_bits")
-    assert nearly.rule == "budget of 8 bits of evidence nearly spent"
-    assert (spent.rule, spent.field) == ("budget of 8 bits of evidence spent", "evidence_bits")
+def test_a_peak_of_another_kind_of_headline_is_none_of_this_one(tmp_path):
+    """A closed-set peak says nothing of evidence."""
+    path = tmp_path / "me.db"
+    closed = readings(session(path, two_features()))[-1]
+    told = readings(session(path, with_evidence()))
+    assert (closed["headline"], told[-1]["headline"]) == ("closed-set", "evidence")
+    assert told[-1]["peak_bits"] == max(0.0, *(r["bits"] for r in told))
+    again = readings(session(path, with_evidence()))
+    assert again[0]["peak_bits"] >= told[-1]["peak_bits"]
+
+
+def test_a_reading_of_before_the_headline_was_the_evidence_is_read_right(tmp_path):
+    path = tmp_path / "me.db"
+    session(path, with_evidence())
+    with Ledger(path) as ledger:
+        (now,) = ledger.history("s1")[-1:]
+        gone = ("headline", *(f"closed_set_{name}" for name in LIMITED))
+        for row in ledger.connection.execute("SELECT rowid, record FROM readings").fetchall():
+            record = json.loads(row["record"])
+            old = {key: value for key, value in record.items() if key not in gone}
+            old |= {name: record[f"closed_set_{name}"] for name in LIMITED}
+            ledger.connection.execute(
+                "UPDATE readings SET record = ? WHERE rowid = ?", (json.dumps(old), row["rowid"])
+            )
+        assert ledger.history("s1")[-1] == now

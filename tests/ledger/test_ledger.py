@@ -12,10 +12,12 @@ import numpy as np
 import pytest
 
 from monitor import Monitor
-from monitor.alerts import Threshold
+from monitor.alerts import Threshold, budget
 from monitor.errors import SchemaError, StoreError, UsageError
 from monitor.ledger import Ledger, LedgerSession
 from monitor.ledger.database import MIGRATIONS, open_database
+from monitor.run import Run
+from monitor.run.status import status_of
 from monitor.sinks.run_buffer import RunBuffer
 from monitor.sources.provenance import Provenance
 from monitor.stream.records import start_record
@@ -344,3 +346,56 @@ def test_a_damaged_ledger_says_so(path):
     path.write_bytes(data)
     with pytest.raises(StoreError, match=r"^ledger\.db: "), Ledger(path) as ledger:
         list(ledger.export())
+
+
+@pytest.mark.parametrize("watch", [None, "s1"])
+def test_a_session_that_is_refused_leaves_no_connection_open(path, watch):
+    listen(path, 1, 12.0)
+    with sqlite3.connect(path) as connection:
+        connection.execute("UPDATE sketches SET size = size + 1")
+    connection.close()
+    ledger = Ledger(path)
+    with pytest.raises((UsageError, StoreError)):
+        LedgerSession(ledger, Monitor(two_features(), ("f0", "timbre"), watch=watch))
+    with pytest.raises(sqlite3.ProgrammingError, match="closed"):
+        ledger.connection.execute("SELECT 1")
+
+
+@pytest.fixture
+def spent(path, tmp_path) -> tuple[str, float]:
+    """A ledger in which somebody has disclosed something: who, and how many bits."""
+    who = listen(tmp_path / "another.db", 1)[0].standing().top[0][0]
+    bits = listen(path, 1, watch=who)[0].standing().bits
+    assert bits is not None
+    assert bits > 0.5
+    return who, bits
+
+
+def test_a_budget_that_earlier_sessions_spent_says_so_at_second_0(path, spent):
+    who, bits = spent
+    source, kept = Listed([both(20.0, 2)], ["talk"]), RunBuffer()
+    monitor, rules = Monitor(POPULATION, watch=who), budget(bits - 0.1)
+    with Run(source, monitor, rules=rules, sinks=[kept], ledger=path) as run:
+        run.to_end()
+    start, *first = kept.records[:3]
+    assert start["type"] == "start"
+    assert [(each["type"], each["level"], each["seconds"]) for each in first] == [
+        ("alert", "warning", 0.0),
+        ("alert", "alert", 0.0),
+    ]
+    assert first[1]["value"] == pytest.approx(bits)
+    assert status_of(run) == 3
+
+
+def test_a_run_that_stops_at_an_alert_hears_nothing_where_the_budget_was_spent(path, spent):
+    who, bits = spent
+    source, kept = Listed([both(20.0, 2)], ["talk"]), RunBuffer()
+    monitor, rules = Monitor(POPULATION, watch=who), budget(bits - 0.1)
+    with Run(
+        source, monitor, rules=rules, sinks=[kept], ledger=path,
+        until=lambda alert: alert["level"] == "alert",
+    ) as run:  # fmt: skip
+        run.to_end()
+    assert [record["type"] for record in kept.records] == ["start", "alert", "alert", "end"]
+    assert kept.records[-1]["stopped"] == kept.records[2]["rule"]
+    assert (run.totals.readings, status_of(run)) == (0, 3)

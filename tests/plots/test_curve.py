@@ -89,10 +89,11 @@ def told(seconds: float, bits: float, **changes: Any) -> dict[str, Any]:
     crowds = [{"people": m, "bits": min(bits, math.log2(m)), "bits_low": bits - 0.5,
                "bits_high": bits + 0.5} for m in (50, 10**6)]  # fmt: skip
     evidence = {
-        "evidence_bits": bits, "evidence_bits_low": bits - 0.5, "evidence_bits_high": bits + 0.5,
+        "bits": bits, "bits_low": bits - 0.5, "bits_high": bits + 0.5, "headline": "evidence",
+        "closed_set_bits": min(bits, CEILING), "evidence_bits": bits,
         "support_bits": 14.2, "at_least": bits >= 14.2, "among": crowds, "enrolled": 0.97,
     }  # fmt: skip
-    return reading(seconds, min(bits, CEILING), assumes_enrolled=False, **{**evidence, **changes})
+    return {**reading(seconds, bits), "assumes_enrolled": False, **evidence, **changes}
 
 
 def evidence_run(top: float = 11.3) -> list[dict[str, Any]]:
@@ -177,10 +178,10 @@ def test_the_curve_of_evidence_goes_on_above_the_ceiling(tmp_path: Path) -> None
     for words in (
         "After 48 s of speech, this voice narrows a city of a million down to about 400 people",
         "11.3 bits of evidence",
-        "among the 50 enrolled 5.64 bits of at most 5.64",
+        "closed-set: 5.6 bits of at most 5.64 among the 50 enrolled",
         "this voice now: 11.3 bits",
         "about 400 in a million",
-        "ceiling among 50",
+        "closed-set ceiling",
         "<!-- village -->",
         "<!-- town -->",
         "one left of a",
@@ -211,7 +212,7 @@ def test_a_figure_that_has_ended_is_not_that_of_now(why: dict[str, Any], tmp_pat
     later = [reading(t, 1.0, features=features, **why) for t in range(4, 41)]
     plot_run([start(watch="4088"), *(told(t, t) for t in range(1, 4)), *later], path)
     text = path.read_text()
-    for words in ("evidence until 2.4 s: 3 bits;", "among the 50 enrolled 1 bit of"):
+    for words in ("evidence until 2.4 s: 3 bits;", "closed-set: 1 bit of at most"):
         assert words in text, words
     assert ("too few people" if why else "none since, as no law tells") in text
     assert "this voice now" not in text
@@ -412,7 +413,8 @@ def test_the_protected_side_is_drawn_with_whom_it_is_told_to(tmp_path):
     records = [start(watch="ann", protected={"method": "mcadams:0.8"})]
     for each in rising(40):
         side = {"bits": each["bits"] - 2, "bits_low": each["bits"] - 2.5,
-                "bits_high": each["bits"] - 1.5, "bits_by": "ignorant"}  # fmt: skip
+                "bits_high": each["bits"] - 1.5, "by": "lazy-informed",
+                "attackers": {"ignorant": {}, "lazy-informed": {}}}  # fmt: skip
         records.append({**each, "protected": side})
     drawn: list[str] = []
     lines: list[int] = []
@@ -428,7 +430,7 @@ def test_the_protected_side_is_drawn_with_whom_it_is_told_to(tmp_path):
         plot_run([start(watch="ann"), *rising(40)], tmp_path / "one.svg")
     (label,) = [" ".join(text.split()) for text in drawn if "mcadams" in text]
     assert label.startswith("through mcadams:0.8: ")
-    assert "bits, 2.0 fewer, to an attacker who has not enrolled protected speech" in label
+    assert "bits, 2.0 fewer, to the strongest attacker tried, who has enrolled" in label
     run = run_of(records)
     assert np.allclose(run.columns["bits"] - run.columns["protected_bits"], 2)
     assert run.protected == "mcadams:0.8"

@@ -6,12 +6,15 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from monitor.errors import StoreError
 from monitor.population.evidence import EvidenceLaw
 from monitor.population.law import Laws
 from monitor.population.lawfile import load_laws, save_laws
+from monitor.population.population import Population
 from tests.population.laws import evidence_law, rank_law
 
 
@@ -60,6 +63,41 @@ def test_before_the_grid_it_fades_and_beyond_it_stands():
     assert_allclose(early.intercept[1], law.intercept[:, 0, 1] / 4)
     assert_allclose(early.intercept[3], early.intercept[2])
     assert_allclose(early.support[3], law.support[-1, 1])
+
+
+@given(
+    cells=st.lists(st.lists(st.one_of(st.floats(0, 20), st.none()), min_size=2, max_size=2),
+                   min_size=4, max_size=4),
+    template=st.floats(1, 300),
+)  # fmt: skip
+def test_what_shorter_speech_supports_longer_speech_supports(cells, template):
+    support = np.array(cells, dtype=float)
+    assume(np.isfinite(support).any())
+    law = with_evidence().evidence
+    hole = np.isnan(support)
+    law = replace(
+        law,
+        support=support,
+        area=np.where(hole, np.nan, law.area),
+        intercept=np.where(hole, np.nan, law.intercept),
+        slopes=np.where(hole[..., None], np.nan, law.slopes),
+    )
+    seconds = np.geomspace(0.05, 500, 300)
+    point = law.at_template(template).at(seconds)
+    assert (np.diff(point.support) >= -1e-12).all()
+    # what a length supports by itself holds there
+    for t, length in enumerate(law.lengths):
+        if not hole[t].any():
+            own = law.at_template(template).at(np.array([length])).support[0]
+            assert own >= support[t].min() - 1e-9
+    assert point.support[-1] <= np.nanmax(support) + 1e-9
+
+
+def test_the_shipped_laws_support_no_less_with_more_speech():
+    for law in Population.reference().laws:
+        if law.evidence is not None:
+            support = law.evidence.at_template(60.0).at(np.geomspace(0.5, 900, 200)).support
+            assert (np.diff(support) >= -1e-12).all()
 
 
 def test_a_moment_does_not_depend_on_the_others():

@@ -18,7 +18,7 @@ from tests.population.laws import rank_law
 SPEAKERS = tuple(f"s{i:02}" for i in range(25))
 
 
-def maxima(scale=1.0, fields=("bits", "gain_bits", "rank_bits")):
+def maxima(scale=1.0, fields=("closed_set_bits", "gain_bits", "rank_bits")):
     """Speaker i reaches i over a minute and 10 i over ten, which only 15 of them spoke for."""
     reached = np.arange(25.0)[:, None] * np.array([1.0, 10.0])
     values = scale * np.stack([reached, reached + 1, reached + 2])[: len(fields)]
@@ -33,7 +33,7 @@ LAWS = Laws(
         rank_law(("f0",), maxima=maxima()),
         rank_law(("phones",), "same", maxima=maxima(2.0)),
         rank_law(("phones",)),
-        rank_law(("f0", "phones"), maxima=maxima(3.0, ("bits", "gain_bits"))),
+        rank_law(("f0", "phones"), maxima=maxima(3.0, ("closed_set_bits", "gain_bits"))),
     ]
 )
 BOTH = ("f0", "phones")
@@ -99,7 +99,7 @@ def test_at_most_the_share_of_exchangeable_speakers_exceeds_it(share, reached, p
     for i in range(values.size):
         rest = np.delete(values, i)
         made = Maxima(
-            ("bits",),
+            ("closed_set_bits",),
             np.array([60.0]),
             rest.astype(np.float16)[None, :, None],
             np.full(rest.size, 99.0),
@@ -119,7 +119,7 @@ def test_at_most_the_share_of_exchangeable_speakers_exceeds_it(share, reached, p
         ({"share": 0.01, "seconds": 600.0}, "streams of 10 minutes need the streams of 99 other"),
         (
             {"field": "sum_bits"},
-            "how high sum_bits gets.*: use one of bits, gain_bits, f0.gain_bits",
+            "how high sum_bits gets.*: use one of bits, closed_set_bits, gain_bits, f0.gain_bits",
         ),
         ({"field": "bits_low"}, "how high bits_low gets"),
         ({"seconds": 601.0}, "heard for 10 minutes at most, not 601 seconds"),

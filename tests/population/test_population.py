@@ -174,13 +174,16 @@ def naive_templates(made, feature, scoring):
     [
         ((100, 100, 100), None, 100, ()),
         ((100, 80, 140), None, 80, ()),
-        # more than 20 % shorter than the others: not compared with them
-        ((100, 75, 100), None, 100, (1,)),
-        ((100, 95, 75, 0, 100), None, 95, (2, 3)),
-        ((10, 120, 120, 120, 120), None, 120, (0,)),
+        # all are cut to the shortest, however much more the others have
+        ((100, 75, 100), None, 75, ()),
+        ((65, 65, 80, 100, 100, 100, 100), None, 65, ()),
+        ((30, 120, 120, 120, 120), None, 30, ()),
+        # unless that would leave too little to compare
+        ((100, 95, 75, 0, 100), None, 75, (3,)),
+        ((25, 120, 120, 120, 120), None, 120, (0,)),
+        ((10, 25, 120, 120, 120), None, 120, (0, 1)),
         ((120, 10, 10, 10, 10), None, 10, ()),
-        # the second is within 20 % of the shortest compared, but not of the others
-        ((65, 65, 80, 100, 100, 100, 100), None, 80, (0, 1)),
+        ((15, 20, 20, 20, 20), None, 20, (0,)),
         ((100, 75, 100), 75, 75, ()),
         ((100, 75, 100), 79.9, 75, ()),
         ((100, 75, 100), 80, 80, (1,)),
@@ -192,13 +195,23 @@ def test_templates_are_cut_to_one_length(seconds, asked, common, left_out):
     scoring = made.scoring(asked)
     assert scoring.seconds == common
     assert tuple(np.flatnonzero(~scoring.members)) == left_out
-    assert asked is not None or made.common_seconds == common
     for feature in made.features:
         cut = made.templates(feature, scoring)
         assert cut.dtype == np.int64
         assert_array_equal(cut, naive_templates(made, feature, scoring))
         # one length for all of them
         assert (cut.sum(axis=1) == common / 5 * 60).all()
+
+
+def test_what_all_but_much_shorter_templates_have():
+    for seconds, common in (
+        ((100, 75, 100), 100),
+        ((100, 95, 75, 0, 100), 95),
+        # the second is within 20 % of the shortest of the rest, but not of the others
+        ((65, 65, 80, 100, 100, 100, 100), 80),
+        ((120, 10, 10, 10, 10), 10),
+    ):
+        assert population(seconds).common_seconds == common
 
 
 def test_no_template_is_longer_than_the_watched_one():
@@ -299,8 +312,10 @@ def test_joining_borrows_the_laws():
         np.vstack([each.templates("f0", each.scoring(5)) for each in (old, new)]),
     )
     assert joined.joined(population(prefix="m")).borrowed
-    # laws learnt on everybody are their own
-    assert not joined.with_laws(Laws([rank_law()])).borrowed
+    # laws learnt on everybody are their own; those that name others, or nobody, are not
+    assert not joined.with_laws(Laws([rank_law(learnt_from=joined.names)])).borrowed
+    assert joined.with_laws(Laws([rank_law(learnt_from=old.names)])).borrowed
+    assert joined.with_laws(Laws([rank_law()])).borrowed
     assert not population().joined(new).borrowed
 
 

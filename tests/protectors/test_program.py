@@ -13,6 +13,7 @@ import pytest
 from monitor.errors import SourceError, UsageError
 from monitor.protectors import Program
 from tests.sounds import RATE, synthetic
+from tests.test_programs import gone
 
 QUIETER = """
 import io, sys, soundfile
@@ -21,6 +22,7 @@ out = io.BytesIO()
 soundfile.write(out, samples / 2, rate, format="WAV", subtype="PCM_24")
 sys.stdout.buffer.write(out.getvalue())
 """
+EMPTY = QUIETER.replace("samples / 2", "samples[:0]")
 FASTER = QUIETER.replace("rate, format", "2 * rate, format")
 
 
@@ -44,6 +46,8 @@ def test_a_program_hears_a_wav_and_answers_with_one():
     ('import sys; sys.exit("\\33[2J" + 999 * "x")', r": \?\[2Jx{196}$"),
     ('import sys; sys.stderr.write("usage")', "no WAV that can be read.*: usage$"),
     ("import os; os.kill(os.getpid(), 9)", "killed by signal 9"),
+    (EMPTY, "printed a WAV without a sample: no voice is left of it$"),
+    ('while True: print("x" * 9999)', "wrote over .* MB to its standard output .* and was killed"),
     ('import sys; sys.stdout.buffer.write(sys.stdin.buffer.read()[:4000])', "less than its header"),
 ])  # fmt: skip
 def test_what_it_does_wrong_is_said(code, said):
@@ -69,19 +73,6 @@ child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
 pathlib.Path(sys.argv[1]).write_text(str(child.pid))
 child.wait()
 """
-
-
-def gone(pid: int) -> bool:
-    """Within two seconds; a zombie that nobody waited for is."""
-    for _ in range(200):
-        try:
-            state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-        except FileNotFoundError:
-            return True
-        if state == "Z":
-            return True
-        time.sleep(0.01)
-    return False
 
 
 def slow(note: Path) -> str:
@@ -123,3 +114,7 @@ def test_nobody_waits_any_more_and_it_is_gone(tmp_path):
 def test_no_time_is_refused(seconds):
     with pytest.raises(UsageError, match="no time"):
         Program("cat", RATE, seconds)
+
+
+def test_of_nothing_nothing_is_made():
+    assert ran(EMPTY, synthetic(0.5)[:0]).size == 0

@@ -18,14 +18,14 @@ def limits(name: str, value: float | None = 1.0) -> dict[str, float | None]:
 
 START = {
     "type": "start",
-    "schema": 1,
+    "schema": 2,
     "version": "0.1.0",
     "time": "2026-01-01T00:00:00+00:00",
     "features": ["f0"],
     "speakers": 50,
     "ceiling": 5.64,
     "watch": "4088",
-    "headline": "local",
+    "headline": "closed-set",
     "assumes_enrolled": False,
     "step_seconds": 1.0,
     "template_seconds": 100.0,
@@ -46,6 +46,8 @@ READING: dict[str, Any] = {
     "speech": 9.87,
     "stream": 1,
     **limits("bits", 2.1),
+    "headline": "closed-set",
+    **limits("closed_set_bits", 2.1),
     "sum_bits": 2.1,
     **limits("gain_bits"),
     "peak_bits": 2.3,
@@ -110,6 +112,7 @@ END = {
     "lost_seconds": 0.0,
     "alerts": 1,
     "warnings": 0,
+    "undecided": [],
     "failures": ["webhook example.org: 1 of 1 alert not delivered: answered 500"],
     "stopped": None,
     "complete": True,
@@ -123,7 +126,7 @@ VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)
 def test_the_schema_is_a_schema():
     jsonschema.Draft202012Validator.check_schema(SCHEMA)
     assert json.loads(json.dumps(SCHEMA)) == SCHEMA
-    assert SCHEMA_VERSION == 1
+    assert SCHEMA_VERSION == 2
 
 
 @pytest.mark.parametrize("record", RECORDS, ids=lambda record: record["type"])
@@ -152,7 +155,7 @@ def test_withheld_figures_are_null():
     ("record", "key", "value"),
     [
         (START, "headline", "rank"),
-        (START, "schema", 2),
+        (START, "schema", 1),
         (READING, "session", "both"),
         (READING, "top", [["a"]]),
         (ALERT, "state", "on"),
@@ -189,7 +192,7 @@ def test_a_run_reads_back(tmp_path):
         (b'{"a":1}\n', "line 1 is no record"),
         (b'{"type":"end"}\n', "does not begin"),
         (b'{"type":"start","schema":"1"}\n', "does not say its schema"),
-        (b'{"type":"start","schema":1}\nnonsense\n', "line 2"),
+        (b'{"type":"start","schema":2}\nnonsense\n', "line 2"),
         (b"\xff\xfe\x00\n", "line 1"),
         (b"[" * 50_000 + b"\n", "line 1"),
     ],
@@ -204,8 +207,11 @@ def test_foreign_files(tmp_path, content, words):
 
 def test_newer_and_missing_runs(tmp_path):
     path = tmp_path / "run.jsonl"
-    path.write_text('{"type":"start","schema":2}\n')
+    path.write_text('{"type":"start","schema":3}\n')
     with pytest.raises(SchemaError, match="newer"):
+        read_run(path)
+    path.write_text('{"type":"start","schema":1}\n')
+    with pytest.raises(SchemaError, match=r"another figure.*replay the recording again"):
         read_run(path)
     with pytest.raises(StoreError, match=r"cannot open no\.jsonl"):
         read_run(tmp_path / "no.jsonl")

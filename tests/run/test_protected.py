@@ -6,7 +6,9 @@ import json
 import shlex
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -20,6 +22,7 @@ from monitor.alerts import Threshold
 from monitor.errors import SourceError, StoreError, UsageError
 from monitor.features import registry
 from monitor.features.f0 import F0
+from monitor.population.law import Laws
 from monitor.population.population import Speaker
 from monitor.protectors.recording import protect
 from monitor.records.schema import read_run
@@ -28,7 +31,6 @@ from monitor.sinks.run_buffer import RunBuffer
 from monitor.sources import AudioQueue, Beside, Chain, File
 from monitor.stream.checkpoint import state_path
 from monitor.stream.protected_reading import ProtectedReading
-from monitor.stream.reading import Bits
 from monitor.types import Block
 from tests.contracts import voice
 from tests.run.test_run import VALIDATOR, Dying, KilledError, fresh, items, lines, listed, ticking
@@ -66,7 +68,8 @@ def test_the_protector_that_does_nothing_discloses_the_same_to_the_last_bit():
         assert record["protected"]["speech"] == record["speech"]
         for key, value in ignorant(record).items():
             assert value == record[key], key
-        assert record["protected"]["bits_by"] == "ignorant"
+        assert record["protected"]["by"] == "ignorant"
+        assert record["protected"]["bits"] == record["bits"]
 
 
 def test_the_clear_side_is_as_it_is_alone():
@@ -195,7 +198,7 @@ def test_alerts_stand_on_the_side_that_they_name():
     assert {"bits", "protected.bits"} <= set(raised)
     with pytest.raises(UsageError, match="needs a protected side: add a protector, or use bits"):
         heard(listed(items()), rules=[Threshold("protected.bits", 1.0)])
-    with pytest.raises(UsageError, match=r"did you mean protected\.evidence_bits\?"):
+    with pytest.raises(UsageError, match=r"did you mean|the protected side has protected.bits"):
         Threshold("protected.evidence", 1.0)
 
 
@@ -231,26 +234,41 @@ def test_of_two_attackers_the_stronger_is_shown():
     """The same templates twice: equal; and each attacker is told apart."""
     found = heard(listed(items()), Protection("noise:3", reference(), seed=1))
     assert list(found[0]["protected"]["attackers"]) == ["ignorant", "lazy-informed"]
-    assert "who has enrolled protected speech and one who has not" in found[0]["notices"][-1]
+    assert "who has enrolled protected speech and one who does not" in found[0]["notices"][-1]
     for record in readings(found):
         attackers = record["protected"]["attackers"]
         assert attackers["ignorant"] == attackers["lazy-informed"]
 
-    class Read:
-        def __init__(self, bits: float | None, evidence: float | None, *, cut: bool) -> None:
-            self.bits = self.bits_low = self.bits_high = bits
-            self.evidence = None if evidence is None else Bits(evidence, evidence, evidence)
-            self.at_least = None if evidence is None else cut
-            self.speech = 1.0
 
-    both: Any = {"ignorant": Read(1.0, 4.0, cut=False), "lazy-informed": Read(2.0, 3.0, cut=True)}
-    shown = ProtectedReading(both)
-    assert (shown.bits, shown.bits_by) == (Bits(2.0, 2.0, 2.0), "lazy-informed")
-    assert (shown.evidence, shown.evidence_by) == (Bits(4.0, 4.0, 4.0), "ignorant")
-    assert shown.at_least is True
-    withheld: Any = {"ignorant": Read(None, None, cut=False)}
-    none = ProtectedReading(withheld)
-    assert (none.bits, none.bits_by, none.evidence, none.evidence_by) == (None,) * 4
+def test_the_figure_is_that_of_the_strongest_attacker_in_the_unit_of_the_headline():
+    def read(closed: float | None, evidence: float | None, *, cut: bool = False) -> Any:
+        figures = {f"closed_set_bits{end}": closed for end in ("", "_low", "_high")}
+        figures |= {f"evidence_bits{end}": evidence for end in ("", "_low", "_high")}
+        return SimpleNamespace(**figures, at_least=cut, speech=1.0)
+
+    both = {"ignorant": read(1.0, 4.0), "lazy-informed": read(2.0, 3.0, cut=True)}
+    evidence, closed = (ProtectedReading(both, name) for name in ("evidence", "closed-set"))
+    assert (evidence.bits, evidence.by, evidence.at_least) == (4.0, "ignorant", True)
+    assert (closed.bits, closed.by, closed.at_least) == (2.0, "lazy-informed", False)
+    withheld = ProtectedReading({"ignorant": read(None, None)}, "evidence")
+    assert (withheld.bits, withheld.by) == (None, None)
+    # what one of them would read is not known: the other one's figure may be the smaller
+    partly = {"ignorant": read(1.0, -14.0), "lazy-informed": read(2.0, None)}
+    assert ProtectedReading(partly, "evidence").bits is None
+
+
+def test_both_sides_have_one_headline():
+    """An attacker without a law of evidence makes the closed-set figure that of both."""
+    bare = reference().with_laws(Laws(replace(law, evidence=None) for law in reference().laws))
+    found = heard(listed(items()), Protection("noise:3", bare, seed=1))
+    assert found[0]["headline"] == "closed-set"
+    assert any("no law of evidence" in notice for notice in found[0]["notices"])
+    for record in readings(found):
+        assert record["headline"] == "closed-set"
+        assert record["bits"] == record["closed_set_bits"]
+        each = record["protected"]["attackers"].values()
+        assert record["protected"]["bits"] == max(one["closed_set_bits"] for one in each)
+    assert readings(found)[-1]["evidence_bits"] is not None
 
 
 @pytest.mark.parametrize(("watch", "said"), [(None, True), (WATCHED, False)])

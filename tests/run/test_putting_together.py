@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 import soundfile
 
-from monitor import Monitor, Run
-from monitor.alerts import Conformal, Threshold
+from monitor import Monitor, Population, Run
+from monitor.alerts import Conformal, EarlyWarning, Threshold
 from monitor.alerts.actions.courier import Courier
 from monitor.errors import SourceError, StoreError, UsageError
 from monitor.ledger import Ledger
@@ -21,7 +21,7 @@ from monitor.protocols import LiveSource, Source
 from monitor.records.schema import read_run
 from monitor.run import LedgerFile, LogFile
 from monitor.sinks.jsonl import JsonLines
-from monitor.sources import AudioQueue, Chain, File, Paced
+from monitor.sources import AudioQueue, Chain, File, Paced, Samples
 from monitor.sources.provenance import Provenance
 from monitor.stream.checkpoint import state_path
 from monitor.types import Frames
@@ -317,3 +317,23 @@ def test_an_interrupt_closes_all(tmp_path):
     assert notes[-2:] == ["view closed", "source closed"]
     assert run.resumable
     assert np.isfinite(run.totals.last["bits"])
+
+
+@pytest.mark.parametrize(
+    ("features", "rule", "questioned"),
+    [
+        (None, "bits>3", True),
+        (None, "closed_set_bits>2 for 0 s", True),
+        (["f0"], "bits>4", False),
+        (None, "bits>12", False),
+        (None, "sum_bits>3", False),
+    ],
+)
+def test_a_warning_that_can_hardly_come_in_time_is_questioned(features, rule, questioned):
+    """An average voice is over the threshold before a forecast can be made."""
+    made = Monitor(Population.reference(), features or ["f0", "phones", "voice"], watch="19")
+    early = EarlyWarning(Threshold.parse(rule), 30.0)
+    with Run(Samples(np.zeros(RATE), RATE), made, rules=[early]) as run:
+        told = [str(each) for each in run.notices if each.kind == "late warning"]
+    assert len(told) == questioned
+    assert all("no warning comes in time" in line for line in told)

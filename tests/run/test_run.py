@@ -279,3 +279,14 @@ def test_a_resumed_run_shows_people_its_start_but_writes_none(tmp_path):
     assert len([r for r in kept.records if r["type"] == "reading"]) == 11 - before
     assert kept.records[-1] == {**records[-1], **kept.records[-1]}
     assert kept.records[-1]["readings"] == 11
+
+
+def test_a_run_that_is_iterated_again_goes_on_and_counts_nothing_twice(tmp_path):
+    path = tmp_path / "run.jsonl"
+    with Run(listed(items()), fresh(), log=path) as run:
+        first = next(iter(run))
+        rest = list(run)
+        assert [*run, *run] == []
+        assert run.to_end().readings == len([r for r in rest if r["type"] == "reading"])
+    assert [first["type"], rest[-1]["type"]] == ["start", "end"]
+    assert len(read_run(path)) == 1 + len(rest)

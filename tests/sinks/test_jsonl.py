@@ -154,6 +154,7 @@ def test_one_writer_at_a_time(tmp_path):
             assert "\n" not in str(caught.value)
         process.kill()
     assert path.read_text() == '{"n":1}\n'
+    (tmp_path / "link.jsonl").unlink()
     sink = JsonLines(path)  # the lock has gone with its process
     assert sink.locked
     sink.close()

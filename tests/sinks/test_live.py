@@ -96,6 +96,25 @@ def test_nobody_watched_and_nothing_heard_yet():
     assert "no alert is set" in text
 
 
+def test_rules_on_what_has_no_curve_are_shown_as_set():
+    screen = Screen(True, 100)
+    alerts = [{"rule": "protected.bits>3 for 5 s", "field": "protected.bits", "threshold": 3.0}]
+    view = view_of(screen, {**START, "alerts": alerts}, live(1.0))
+    text = "\n".join(shown(view))
+    view.close()
+    assert "no alert (protected.bits>3 for 5 s)" in text
+
+
+def test_whom_it_is_most_like_beside_nobody_enrolled():
+    """One sentence has both probabilities, on as many lines as it takes."""
+    screen = Screen(True, 70)
+    view = view_of(screen, START, live(9.0, enrolled=0.1, top=[["me", 0.97]]))
+    text = " ".join(line.strip() for line in shown(view))
+    view.close()
+    assert "most like me (97 % if it is one of them), but it is probably nobody enrolled" in text
+    assert "(10 % that it is one of them)" in text
+
+
 def test_an_alert_a_gap_and_lateness_are_seen_without_colour():
     screen = Screen(True, environ={"NO_COLOR": "1"})
     alert = {"type": "alert", "seconds": 2.0, "rule": "bits>3 for 5 s", "state": "raised"}
@@ -199,17 +218,18 @@ CROWDS = [
     {"people": 10**6, "bits": 11.3, "bits_low": 10.5, "bits_high": 12.1},
 ]
 EVIDENCE = {
-    "evidence_bits": 11.3, "evidence_bits_low": 10.5, "evidence_bits_high": 12.1,
+    "bits": 11.3, "bits_low": 10.5, "bits_high": 12.1, "peak_bits": 11.5, "headline": "evidence",
+    "closed_set_bits": 5.4, "closed_set_bits_low": 1.0, "closed_set_bits_high": 5.5,
     "support_bits": 14.2, "at_least": False, "among": CROWDS,
 }  # fmt: skip
-TOLD = {**START, "speakers": 50, "support_bits": 14.2, "among": [50, 10**6]}
+TOLD = {**START, "headline": "evidence", "speakers": 50, "support_bits": 14.2, "among": [50, 10**6]}
 
 
 @pytest.mark.parametrize(("width", "height"), [(80, 24), (60, 20), (40, 12), (120, 40)])
 def test_evidence_comes_first_and_the_enrolled_second(width, height):
     screen = Screen(True, width, height)
-    made = [live(float(t), 5.4, **{**EVIDENCE, "evidence_bits": 0.2 * t}) for t in range(1, 56)]
-    view = view_of(screen, TOLD, *made, live(57.0, 5.4, **EVIDENCE), forecasts=[Ahead(31.0)])
+    made = [{**live(float(t)), **EVIDENCE, "bits": 0.2 * t} for t in range(1, 56)]
+    view = view_of(screen, TOLD, *made, {**live(57.0), **EVIDENCE}, forecasts=[Ahead(31.0)])
     lines = shown(view)
     view.close()
     assert len(lines) <= height - 1
@@ -220,24 +240,23 @@ def test_evidence_comes_first_and_the_enrolled_second(width, height):
         return
     for words in (
         "(10.5 to 12.1)", "narrows a city of a million down to about 400 people",
-        "among the 50 enrolled: 5.4 of 5.6 bits, 84 % sure  peak 2.3", "14.2 ", " 5.6 ",
+        "peak 11.5", "closed-set, among the 50 enrolled: 5.4 of 5.6 bits, 84 % sure", "14.2 ",
         "village", "right: one left of a town", "watching 4088",
     ):  # fmt: skip
         assert words in text, words
     assert "/" not in text.split("rank alone")[0].split("million")[1].replace("x/", "")  # no guides
-    ceiling = next(i for i, line in enumerate(lines) if "━━━" in line)
-    above = [i for i, line in enumerate(lines[:ceiling]) if re.search("[⠁-⣿]", line)]
-    assert above  # the curve goes on beyond it
-    assert "office" in lines[ceiling]
+    assert "━━━" not in text  # evidence knows no ceiling
+    town = next(i for i, line in enumerate(lines) if line.rstrip().endswith("village"))
+    assert any(re.search("[⠁-⣿]", line) for line in lines[:town])
 
 
 def test_evidence_claims_nothing_after_another_voice_and_says_at_least():
     screen = Screen(True)
-    clipped = {**EVIDENCE, "evidence_bits": 14.2, "at_least": True}
-    view = view_of(screen, TOLD, live(9.0, 5.4, **clipped))
+    clipped = {**EVIDENCE, "bits": 14.2, "at_least": True}
+    view = view_of(screen, TOLD, {**live(9.0), **clipped})
     assert "at least 14.2 bits, at most 400 in a million" in shown(view)[1]
     view.write({**CHANGE, "action": "note"})
-    view.write(live(112.0, 5.4, change=OPEN, **clipped))
+    view.write({**live(112.0, change=OPEN), **clipped})
     text = "\n".join(shown(view))
     view.close()
     assert "at least 14.2 bits, another voice since 1:47" in text
@@ -247,8 +266,8 @@ def test_evidence_claims_nothing_after_another_voice_and_says_at_least():
 def test_nobody_watched_hears_of_the_best_match_in_the_crowd():
     screen = Screen(True)
     crowds = [{"people": 10**6, "bits": 0.0, "favourite": ["4088", 0.0025]}]
-    nobody = {**EVIDENCE, **dict.fromkeys(("evidence_bits", "evidence_bits_low"), None)}
-    view = view_of(screen, {**TOLD, "watch": None}, live(9.0, 5.4, **{**nobody, "among": crowds}))
+    start = {**TOLD, "watch": None, "headline": "closed-set"}
+    view = view_of(screen, start, live(9.0, 5.4, among=crowds))
     lines = shown(view)
     view.close()
     assert lines[1].startswith(" 5.4 of 5.6 bits")
@@ -260,11 +279,11 @@ def test_a_line_without_a_terminal_has_both():
     view = view_of(screen, TOLD)
     for t in range(1, 13):
         screen.now = float(t)
-        view.write(live(float(t), 5.4, **EVIDENCE))
+        view.write({**live(float(t)), **EVIDENCE})
     view.close()
     assert screen.lines[0] == (
-        "0:11 audio, 0:08 speech, 11.3 bits, about 400 in a million, among the 50 enrolled 5.4 of "
-        "5.6 bits, 84 % sure, peak 2.3, lag 0.1 s"
+        "0:11 audio, 0:08 speech, 11.3 bits, about 400 in a million, peak 11.5, closed-set, "
+        "among the 50 enrolled: 5.4 of 5.6 bits, 84 % sure, lag 0.1 s"
     )
 
 
@@ -272,8 +291,9 @@ PROTECTED = {"protected": {"method": "mcadams:0.8"}}
 
 
 def both(seconds: float, clear: float, safe: float) -> dict[str, Any]:
-    side = {"bits": safe, "bits_low": safe - 0.3, "bits_high": safe + 0.3, "bits_by": "ignorant"}
-    return live(seconds, clear, protected=side)
+    tried: dict[str, Any] = {"ignorant": {}, "lazy-informed": {}}
+    side = {"bits": safe, "bits_low": safe - 0.3, "bits_high": safe + 0.3, "by": "lazy-informed"}
+    return live(seconds, clear, protected={**side, "attackers": tried})
 
 
 def test_both_sides_stand_on_the_screen_with_whom_and_what_was_bought():
@@ -281,7 +301,7 @@ def test_both_sides_stand_on_the_screen_with_whom_and_what_was_bought():
     view = view_of(screen, {**START, **PROTECTED})
     for second in range(1, 41):
         view.write(both(float(second), 0.1 * second, 0.05 * second))
-    crossing = {"type": "crossing", "field": "bits", "bits": 1.0, "bought_seconds": None}
+    crossing = {"type": "crossing", "bits": 1.0, "bought_seconds": None}
     view.write({**crossing, "side": "clear", "since_seconds": 10.0})
     view.write({**crossing, "bits": 2.0, "side": "clear", "since_seconds": 20.0})
     view.write({**crossing, "side": "protected", "since_seconds": 20.0, "bought_seconds": 10.0})
@@ -291,7 +311,7 @@ def test_both_sides_stand_on_the_screen_with_whom_and_what_was_bought():
     text = "\n".join(lines)
     for words in (
         "protected 2.0 bits, 2.0 fewer  (1.7 to 2.3)  through mcadams:0.8",
-        "that is to an attacker who has not enrolled protected speech",
+        "to the strongest attacker tried, who has enrolled protected speech",
         "bought: 1 bit 10 s, 2 bits not yet out",
         "o protected",
     ):
@@ -300,14 +320,37 @@ def test_both_sides_stand_on_the_screen_with_whom_and_what_was_bought():
     assert plotted
     assert "\\ root guide" not in text
     told = re.sub(r"\s+", " ", screen.text)
-    assert "1 bit among the enrolled was reached through the protector at 0:20: 10 s bought" in told
+    assert "1 bit was reached through the protector at 0:20: 10 s bought" in told
 
 
 def test_a_line_for_a_file_says_whose_protected_bits_it_tells():
     screen = Screen(False, 80, 24)
     view = view_of(screen, {**START, **PROTECTED}, both(20.0, 4.0, 2.0))
-    assert "protected 2.0 bits, 2.0 fewer, to an attacker who has not" in view._line()
+    assert "protected 2.0 bits, 2.0 fewer, to the strongest attacker tried" in view._line()
     view.close()
+
+
+def test_an_attacker_who_does_not_know_the_anonymiser_measures_no_protection():
+    screen = Screen(True, 80, 24)
+    side = {"bits": -14.7, "bits_low": -15.0, "bits_high": -14.0, "by": "ignorant"}
+    known = live(20.0, 4.0, protected={**side, "attackers": {"ignorant": {}}})
+    view = view_of(screen, {**START, **PROTECTED}, known)
+    text, line = "\n".join(shown(view)), view._line()
+    view.close()
+    for words in (text, line):
+        assert "to an attacker who does not know the anonymiser: no measure of protection" in words
+        assert "fewer" not in words
+
+
+def test_seconds_bought_from_an_attacker_who_does_not_know_the_anonymiser_say_so():
+    screen = Screen(False, 80, 24)
+    side = {"bits": 1.0, "bits_low": 0.5, "bits_high": 1.5, "by": "ignorant"}
+    known = live(20.0, 4.0, protected={**side, "attackers": {"ignorant": {}}})
+    view = view_of(screen, {**START, **PROTECTED}, known)
+    crossing = {"type": "crossing", "bits": 1.0, "side": "protected", "since_seconds": 19.0}
+    view.write({**crossing, "bought_seconds": 9.0})
+    view.close()
+    assert any("9 s bought, from an attacker who does not know" in line for line in screen.lines)
 
 
 def promised(epsilon: float, windows: int) -> dict[str, Any]:

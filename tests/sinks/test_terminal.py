@@ -382,7 +382,8 @@ def test_the_summary_names_nobody_after_another_voice(capsys: pytest.CaptureFixt
 
 CROWDS = [{"people": 50, "bits": 5.6}, {"people": 10**6, "bits": 11.3}]
 EVIDENCE = {
-    "evidence_bits": 11.3, "evidence_bits_low": 10.5, "evidence_bits_high": 12.1,
+    "bits": 11.3, "bits_low": 10.5, "bits_high": 12.1, "peak_bits": 11.5, "headline": "evidence",
+    "closed_set_bits": 5.4, "closed_set_bits_low": 1.0, "closed_set_bits_high": 5.5,
     "support_bits": 14.2, "at_least": False, "among": CROWDS,
 }  # fmt: skip
 
@@ -391,10 +392,10 @@ EVIDENCE = {
 def test_the_curve_of_evidence_goes_on_above_the_ceiling(width: int, height: int) -> None:
     screen = Screen(True, width, height)
     live = LiveCurve(600.0, screen.console, threshold_bits=10.0, clock=screen.clock)
-    live.write({**START, "speakers": 50, "support_bits": 14.2})
+    live.write({**START, "headline": "evidence", "speakers": 50, "support_bits": 14.2})
     for second in range(1, 58):
-        live.write(reading(second, 5.4, **{**EVIDENCE, "evidence_bits": 0.2 * second}))
-    live.write(reading(58, 5.4, **EVIDENCE))
+        live.write({**reading(second), **EVIDENCE, "bits": 0.2 * second})
+    live.write({**reading(58), **EVIDENCE})
     lines = rendered(live, color_system=None)
     live.close()
     assert len(lines) < height
@@ -404,7 +405,8 @@ def test_the_curve_of_evidence_goes_on_above_the_ceiling(width: int, height: int
     text = "\n".join(lines)
     for words in (
         "11.3 bits, about 400 in a million", "narrows a city of a million down to about 400",
-        "among the 50 enrolled: 5.4 of 5.6 bits, 84 % sure  peak 2.3", "town", "office",
+        "peak 11.5", "closed-set, among the 50 enrolled: 5.4 of 5.6 bits, 84 % sure", "town",
+        "office",
         "one left of a town", "threshold 10.0 bits",
     ):  # fmt: skip
         assert words in text, words
@@ -416,14 +418,14 @@ def test_the_summary_begins_with_the_evidence(capsys: pytest.CaptureFixture[str]
         "expected_bits": 1.5, "enrolled": 0.97,
         **{f"{name}_{end}": 1.0 for name in ("bits", "expected_bits") for end in ("low", "high")},
     }  # fmt: skip
-    start = {**START, "speakers": 50, "support_bits": 14.2}
-    print_summary([start, reading(200.0, 5.4, **whole, **EVIDENCE)])
+    start = {**START, "headline": "evidence", "speakers": 50, "support_bits": 14.2}
+    print_summary([start, {**reading(200.0), **whole, **EVIDENCE}])
     told = " ".join(capsys.readouterr().out.split())
     for words in (
         "evidence for 4088 11.3 bits, about 400 in a million (10.5 to 12.1)",
         "in other words this voice narrows a city of a million down to about 400 people who would "
         "fit as 4088 does",
-        "among the 50 enrolled 5.4 of 5.6 bits, 84 % sure (1.0 to 1.0)",
+        "closed-set, of 50 5.4 of 5.6 bits, 84 % sure (1.0 to 5.5)",
         "It is no certainty", "recordings like those",
     ):  # fmt: skip
         assert words in told, words
@@ -439,17 +441,18 @@ def test_the_summary_puts_both_sides_beside_one_another(capsys: pytest.CaptureFi
     whole = {"bits_low": 3.0, "bits_high": 4.0, "expected_bits": 2.0, "expected_bits_low": 1.0,
              "expected_bits_high": 3.0, "features": {}, "top": [], "assumes_enrolled": False,
              "beyond_grid": False}  # fmt: skip
-    side = {"bits": 1.2, "bits_low": 0.9, "bits_high": 1.4, "bits_by": "lazy-informed"}
-    row = {"field": "bits", "bits": 2.0, "clear": {"seconds": 4.0, "crossed": True},
+    side = {"bits": 1.2, "bits_low": 0.9, "bits_high": 1.4, "by": "lazy-informed",
+            "attackers": {"ignorant": {}, "lazy-informed": {}}}  # fmt: skip
+    row = {"bits": 2.0, "clear": {"seconds": 4.0, "crossed": True},
            "protected": {"seconds": 99.0, "crossed": False}, "bought_seconds": 95.0,
            "at_least": True}  # fmt: skip
     last = reading(99.0, 3.5, **whole, protected=side)
     print_summary([start, last, {"type": "end", "bought": [row]}])
     text = " ".join(capsys.readouterr().out.split())
     for words in (
-        "through noise:10 1.2 bits among the enrolled (0.9 to 1.4), 2.3 fewer",
-        "that is to an attacker who has enrolled protected speech",
-        "2 bits among the enrolled 0:04 not by 1:39 at least 95 s",
+        "through noise:10 1.2 bits (0.9 to 1.4), 2.3 fewer",
+        "that is to the strongest attacker tried, who has enrolled protected speech",
+        "2 bits 0:04 not by 1:39 at least 95 s",
     ):
         assert words in text, words
 

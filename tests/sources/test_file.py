@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import os
 import struct
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -137,6 +139,29 @@ def test_mp3_noise_does_not_reach_standard_error(recordings, listen, tmp_path, c
     listen(File(path))
     os.write(2, b"still open")
     assert capfd.readouterr().err == "still open"
+
+
+def test_mp3s_that_are_read_at_once_leave_standard_error_as_it_was(recordings):
+    code = """if True:
+        import os, sys
+        from concurrent.futures import ThreadPoolExecutor
+        from pathlib import Path
+        from monitor.sources.decoder import Decoder
+
+        def hear(path):
+            for _ in range(20):
+                with Decoder(Path(path)) as decoder:
+                    while len(decoder.read(160)):
+                        pass
+
+        sys.setswitchinterval(1e-5)
+        with ThreadPoolExecutor(4) as pool:
+            list(pool.map(hear, [sys.argv[1]] * 4))
+        os.write(2, b"still here")
+    """
+    words = [sys.executable, "-c", code, recordings["mp3"]]
+    done = subprocess.run(words, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "still here")
 
 
 @pytest.mark.parametrize("length", [0x7FFFFFFF, 0xFFFFFFFF, 0x7FFFF000])

@@ -180,3 +180,15 @@ def test_portaudio_is_missing(monkeypatch):
     monkeypatch.setattr("sys.meta_path", [Missing, *sys.meta_path])
     with pytest.raises(SourceError, match="apt install libportaudio2"):
         portaudio.devices()
+
+
+def test_a_stop_before_the_first_block_is_kept():
+    tape = Tape([parts(8.0, 300)], RATE)
+    with Microphone(seconds=3.5, opens=tape.opens, rescans=tape.rescans) as source:
+        source.stop()
+        assert len(sound(list(source))) < RATE
+    again = Tape([parts(8.0, 300)] * 2, RATE)
+    with Microphone(seconds=3.5, opens=again.opens, rescans=again.rescans) as source:
+        source.stop()
+        list(source)
+        assert len(sound(list(source))) == 3.5 * RATE  # of the one before it tells nothing

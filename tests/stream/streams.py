@@ -23,8 +23,7 @@ from monitor.population.population import FeatureTemplates, SourceNote, Speaker
 from monitor.protocols import Source
 from monitor.run import Run
 from monitor.sources.provenance import Provenance
-from monitor.stream.change import Change
-from monitor.stream.gaps import GapEvent
+from monitor.stream.monitor import Event
 from monitor.stream.reading import Reading
 from monitor.stream.records import RunTotals, record_of
 from monitor.types import Block, FloatArray, Frames, Gap, Track, Tracks, Words
@@ -102,9 +101,7 @@ def cuts(draw: st.DrawFn, size: int) -> list[int]:
     return sorted([*points, *(range(every, size, every) if every else [])])
 
 
-def told(
-    events: Iterable[Reading | GapEvent | Change], labels: Sequence[str] = ()
-) -> list[dict[str, Any]]:
+def told(events: Iterable[Event], labels: Sequence[str] = ()) -> list[dict[str, Any]]:
     """Events as records, readings with their whole posterior: equal means bit for bit."""
     found = []
     for event in events:

@@ -52,7 +52,7 @@ def test_among_so_many_people_by_definition(bits, people, below, above):
         others = 2.0 ** bits[0] + 2.0 ** bits[2] + people - 3
         return float(np.log2(people * 2.0**evidence / (2.0**evidence + others)))
 
-    for value, evidence in zip((found.bits, found.low, found.high), own, strict=True):
+    for value, evidence in zip((found.bits, found.bits_low, found.bits_high), own, strict=True):
         assert value == pytest.approx(by_hand(evidence), abs=1e-6)
     assert found.probability is not None
     assert found.probability == pytest.approx(2.0**found.bits / people)
@@ -70,7 +70,7 @@ def test_where_nobody_is_watched_the_best_match_is_no_evidence():
         assert crowd.favourite[0] == "ann"
         assert crowd.favourite[1] == pytest.approx(share, rel=1e-3)
     assert city.bits < 0.02  # where eleven are the watched speaker's
-    assert (city.low, city.high, city.probability) == (None, None, None)
+    assert (city.bits_low, city.bits_high, city.probability) == (None, None, None)
     assert [each.bits for each in then] == pytest.approx([0.0, 0.0], abs=1e-9)
 
 
@@ -118,18 +118,24 @@ def test_before_anything_is_heard_there_is_no_evidence(watch):
                 assert crowd["probability"] == pytest.approx(1 / m)
 
 
+_HEADLINE = ("headline", "bits", "bits_low", "bits_high", "peak_bits")
+"""What is another figure where there is evidence."""
+
+
 def test_a_reading_tells_of_evidence_and_old_figures_stay():
     options: dict[str, Any] = {"watch": "s2", "among": [6, 1e6]}
     told_of = readings(hear([heard_by_both()], population=with_evidence(), **options))
     plain = readings(hear([heard_by_both()], population=two_features(), watch="s2"))
     validator = jsonschema.Draft202012Validator(SCHEMA)
-    added = {"support_bits", "at_least", "among"}
+    added = {"support_bits", "at_least", "among", *_HEADLINE}
     added |= {f"evidence_bits{end}" for end in ("", "_low", "_high")}
     for reading, other in zip(told_of, plain, strict=True):
         validator.validate({key: v for key, v in reading.items() if key != "posterior"})
         changed = {key for key in other if reading.get(key) != other[key]}
         assert changed <= added | {"enrolled", "enrolled_withheld"}
-        assert all(other[key] is None for key in added)
+        assert other["headline"] == "closed-set"
+        assert other["bits"] == reading["closed_set_bits"]
+        assert all(other[key] is None for key in added if key not in _HEADLINE)
         assert reading["evidence_bits_low"] <= reading["evidence_bits"] <= reading["support_bits"]
         closed, city = reading["among"]
         assert closed["bits"] <= np.log2(6)
@@ -223,7 +229,7 @@ def test_stop_and_resume_give_the_same_evidence():
 
 
 def test_runs_from_before_there_was_evidence_are_read(tmp_path):
-    old = [{"type": "start", "schema": 1}, {"type": "reading", "seconds": 1.0, "speech": 1.0}]
+    old = [{"type": "start", "schema": 2}, {"type": "reading", "seconds": 1.0, "speech": 1.0}]
     new = [
         {**old[0], "among": [50], "support_bits": None, "enrolled_prior": 0.5},
         {**old[1], "among": None, "evidence_bits": None, "at_least": None},
@@ -240,8 +246,8 @@ def test_all_enrolled_have_a_ratio_at_every_reading():
     *_, reading = monitor.stream(Listed([Frames(np.ones(200, bool), {"f0": track})]))
     assert reading.ratios is not None
     assert reading.ratios.shape == (6,)
-    assert reading.evidence is not None
-    assert reading.ratios[2] == pytest.approx(reading.evidence.value)
+    assert reading.evidence_bits is not None
+    assert reading.ratios[2] == pytest.approx(reading.evidence_bits)
     assert reading.among is not None
     total = np.exp2(reading.ratios).sum() + 1_000_000 - 6
     assert reading.among[-1].probability == pytest.approx(np.exp2(reading.ratios[2]) / total)

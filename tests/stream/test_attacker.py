@@ -15,7 +15,7 @@ from monitor.population.law import Laws
 from monitor.population.population import FeatureTemplates, Population, Speaker
 from monitor.stream.assessment import RunningTotals
 from monitor.stream.attacker import Attacker
-from monitor.stream.reading import ZERO
+from monitor.stream.reading import ZERO, Bits
 from tests.population.laws import LENGTHS, population, rank_law
 
 SIZE = 12
@@ -75,10 +75,19 @@ def gain(p):
 
 def bits_of(assessment):
     """Every figure of an assessment that is in bits."""
-    figures = [assessment.local, assessment.confidence, assessment.expected]
+    figures = [assessment.local, assessment.gain, assessment.expected]
     for feature in assessment.features.values():
-        figures += [feature.expected, feature.rank_bits, feature.local, feature.confidence]
+        figures += [limited(feature, name) for name in OF_FEATURE]
     return figures
+
+
+OF_FEATURE = ("expected_bits", "rank_bits", "local_bits", "gain_bits")
+
+
+def limited(feature, name):
+    """A figure of a feature with its limits; None where there is none."""
+    figure = [getattr(feature, name + end) for end in ("", "_low", "_high")]
+    return None if figure[0] is None else Bits(*figure)
 
 
 @pytest.mark.parametrize("features", [("f0",), BOTH])
@@ -92,7 +101,7 @@ def test_no_frames_no_bits(features, watch, seconds):
     assert (nothing.posterior == 1 / 9).all()
     assert not nothing.beyond_grid
     for feature in nothing.features.values():
-        assert (feature.rank, feature.usable_seconds) == (None, 0.0)
+        assert (feature.rank, feature.usable) == (None, 0.0)
 
 
 def test_frames_but_no_speech_no_bits():
@@ -106,11 +115,10 @@ def test_one_feature_heard_the_other_not():
     counts = voice(made, "phones", 2, 40)
     assessment = Attacker(made, BOTH, "s2").assess(heard(np.zeros(SIZE, int), counts), 8.0)
     silent, spoken = assessment.features["f0"], assessment.features["phones"]
-    assert [silent.expected, silent.rank_bits, silent.local, silent.confidence] == [ZERO] * 4
+    assert [limited(silent, name) for name in OF_FEATURE] == [ZERO] * 4
     assert silent.rank is None
-    assert spoken.local is not None
-    assert only(spoken.local) > 0
-    assert spoken.usable_seconds == pytest.approx(0.4)
+    assert only(limited(spoken, "local_bits")) > 0
+    assert spoken.usable == pytest.approx(0.4)
     assert assessment.expected.value > 0
     law = made.laws.find(("phones",), "cross")  # what was not heard leaves it to those that were
     lam, e = law.weights[0, :, 0, 0], law.floor[0, :, 0]
@@ -150,10 +158,12 @@ def test_posteriors_by_brute_force(seconds, watched):
         assert local == pytest.approx((locals_[0], *limits(np.array(locals_[1:]))), abs=1e-5)
         assert attacker == pytest.approx((gains[0], *limits(np.array(gains[1:]))), abs=1e-5)
 
-    check(BOTH, raw, assessment.local, assessment.confidence, assessment.posterior)
+    check(BOTH, raw, assessment.local, assessment.gain, assessment.posterior)
     for f, name in enumerate(BOTH):
         feature = assessment.features[name]
-        check((name,), raw[f : f + 1], feature.local, feature.confidence)
+        check(
+            (name,), raw[f : f + 1], limited(feature, "local_bits"), limited(feature, "gain_bits")
+        )
     assert assessment.posterior.sum() == pytest.approx(1)
     assert assessment.beyond_grid == (seconds > 60)
 
@@ -181,7 +191,9 @@ def test_ranks_and_rank_bits_by_brute_force():
         for a, b, e in zip(law.alpha[:, 2, 0], law.beta[:, 2, 0], law.floor[:, 2, 0], strict=True):
             gamma = betabinom.pmf(rank - 1, 8, a, b)
             bits.append(np.log2(9 * ((1 - e) * gamma + e / 9)))
-        assert feature.rank_bits == pytest.approx((bits[0], *limits(np.array(bits[1:]))), abs=1e-8)
+        assert limited(feature, "rank_bits") == pytest.approx(
+            (bits[0], *limits(np.array(bits[1:]))), abs=1e-8
+        )
 
 
 def twins():
@@ -206,7 +218,7 @@ def test_tied_speakers_share_their_ranks():
     gamma = betabinom.pmf(np.arange(3), 8, law.alpha[0, 2, 0], law.beta[0, 2, 0]).mean()
     e = law.floor[0, 2, 0]
     expected = np.log2(9 * ((1 - e) * gamma + e / 9))
-    assert only(readings[0].rank_bits) == pytest.approx(expected, abs=1e-9)
+    assert only(limited(readings[0], "rank_bits")) == pytest.approx(expected, abs=1e-9)
 
 
 def test_frames_that_tell_nobody_apart_are_no_evidence():
@@ -214,8 +226,8 @@ def test_frames_that_tell_nobody_apart_are_no_evidence():
     made.features["f0"].slices[:] = 5
     assessment = Attacker(made, ["f0"], "s3").assess(heard(np.arange(SIZE)), 10.0)
     feature = assessment.features["f0"]
-    assert (feature.rank, feature.rank_bits) == (5.0, ZERO)
-    assert (assessment.local, assessment.confidence) == (ZERO, ZERO)
+    assert (feature.rank, limited(feature, "rank_bits")) == (5.0, ZERO)
+    assert (assessment.local, assessment.gain) == (ZERO, ZERO)
     assert assessment.expected.value > 0
 
 
@@ -227,13 +239,13 @@ def test_nobody_watched():
     assert (alone.watched, watching.watched) == (False, True)
     one, other = alone.assess(heard(*counts), 10.0), watching.assess(heard(*counts), 10.0)
     assert one.local is None
-    assert one.confidence == other.confidence
+    assert one.gain == other.gain
     assert one.expected == other.expected
     assert_array_equal(one.posterior, other.posterior)
     for name in BOTH:
         feature = one.features[name]
-        assert (feature.rank, feature.rank_bits, feature.local) == (None, None, None)
-        assert feature.confidence == other.features[name].confidence
+        assert (feature.rank, feature.rank_bits, feature.local_bits) == (None, None, None)
+        assert feature.gain_bits == other.features[name].gain_bits
 
 
 @pytest.mark.parametrize("seconds", [0.2, 10.0, 500.0])
@@ -247,7 +259,7 @@ def test_the_rank_posterior_is_gamma_at_everybodys_rank(seconds):
     order = np.argsort(-log_likelihoods(made, "f0", counts))
     assert_allclose(p[order], pmf, rtol=1e-9)
     watched = Attacker(made, ["f0"], "s4").assess(heard(counts), seconds).features["f0"]
-    assert only(watched.rank_bits) == pytest.approx(np.log2(9 * p[4]), abs=1e-9)
+    assert only(limited(watched, "rank_bits")) == pytest.approx(np.log2(9 * p[4]), abs=1e-9)
 
 
 def test_the_rank_posterior_of_twins_and_of_nothing():
@@ -292,7 +304,7 @@ def test_a_watched_template_too_short_for_the_law_is_withheld():
     assert assessment.local is None
     assert assessment.posterior.shape == (4,)
     for feature in assessment.features.values():
-        assert (feature.rank, feature.rank_bits, feature.local) == (None, None, None)
+        assert (feature.rank, feature.rank_bits, feature.local_bits) == (None, None, None)
 
 
 def test_another_short_template_is_left_out():
@@ -428,11 +440,11 @@ def test_embeddings():
     sketch.learn_many(vectors[2:3] * [[2.0], [7.0]])
     feature = attacker.assess({"identity": sketch}, 10.0).features["identity"]
     assert feature.rank == 1
-    assert feature.usable_seconds == 3.0
+    assert feature.usable == 3.0
     unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
     law = attacker.law
     expected = posterior(law.weights[0, 2, 0, 0] * unit @ unit[2], law.floor[0, 2, 0])
-    assert only(feature.local) == pytest.approx(np.log2(5 * expected[2]))
+    assert only(limited(feature, "local_bits")) == pytest.approx(np.log2(5 * expected[2]))
 
 
 def test_assessing_changes_nothing():

@@ -147,7 +147,7 @@ def test_a_word_that_comes_after_its_time_counts_from_then_on():
     heard += monitor.push(said(2))  # said in the first second
     heard += monitor.push(Block(sound[2 * RATE :], RATE))
     heard += monitor.finish()
-    found = [reading.features["style"].usable_seconds for reading in heard]
+    found = [reading.features["style"].usable for reading in heard]
     assert found[0] == 0.0
     assert found[-1] == pytest.approx(0.5)
     monitor.reset()
@@ -155,7 +155,7 @@ def test_a_word_that_comes_after_its_time_counts_from_then_on():
     monitor.push(said(1, late=200))
     monitor.push(said(1, late=100))  # out of order, and both to come
     heard = [*monitor.push(Block(sound[RATE:], RATE)), *monitor.finish()]
-    assert [each.features["style"].usable_seconds for each in heard] == [0.0, 0.25, 0.5, 0.5]
+    assert [each.features["style"].usable for each in heard] == [0.0, 0.25, 0.5, 0.5]
 
 
 def test_recordings_of_a_chain_have_words_of_their_own(wav):

@@ -13,6 +13,7 @@ import pytest
 from monitor import Monitor
 from monitor.alerts import Threshold
 from monitor.errors import SchemaError, StoreError
+from monitor.maths.condition import ROW
 from monitor.population import storing
 from monitor.population.storing import read_store, write_store
 from monitor.stream.checkpoint import Checkpoint, state_path
@@ -93,7 +94,10 @@ def test_it_is_private_and_written_whole(saved, tmp_path, monkeypatch):
 
 def test_it_holds_sums_and_no_audio(saved):
     header, arrays = read_store(saved[0].path, "checkpoint")
-    assert {name: array.shape for name, array in arrays.items()} == {"sketch/f0": (104,)}
+    assert {name: array.shape for name, array in arrays.items()} == {
+        "sketch/f0": (104,),
+        "conditions/total": (ROW,),
+    }
     assert header.keys() == {
         "kind",
         "schema",

@@ -61,7 +61,7 @@ def test_each_recording_is_told_by_itself_and_one_without_words_too():
     assert record[1]["words_in_speech"] is None
     assert record[0]["words_in_speech"] == coverage_of(said(), speech()).in_speech
     begun = [{"transcript": "a.vtt"}, {"transcript": "b.vtt"}]
-    lines = list(coverage_notices(made, ["a", "b", "c"], begun))
+    lines = list(map(str, coverage_notices(made, ["a", "b", "c"], begun)))
     assert lines[0].startswith("a.vtt: ")
     assert lines[1:] == [
         "b.vtt: no words came: the average and the plateau are still those of voices with words",

@@ -12,8 +12,8 @@ from monitor.errors import OverlapError, UsageError
 from monitor.population.population import SourceNote
 from monitor.sources import Beside, Chain, File
 from monitor.sources.fingerprints import recording_hashes
-from monitor.types import Words
-from tests.stream.streams import reference, simulated, voice_file, with_speakers
+from monitor.types import Block, Words
+from tests.stream.streams import Listed, reference, simulated, voice_file, with_speakers
 
 
 @pytest.fixture
@@ -90,3 +90,18 @@ def test_a_stream_does_not_change_its_law_on_the_way(enrolled):
 def test_what_is_no_source_is_one_line():
     with pytest.raises(UsageError, match="a list is no Source: it lacks label, brings "):
         list(Monitor(reference()).stream([simulated(1.0)]))  # type: ignore[arg-type]
+
+
+def test_after_a_reset_audio_may_follow_frames(tmp_path):
+    monitor = Monitor(reference())
+    frames = Listed([simulated(2.0)])
+    assert [reading.seconds for reading in monitor.stream(frames)] == [1.0, 2.0]
+    monitor.reset()
+    path = voice_file(tmp_path / "talk.flac", 3.0)
+    found = [reading.record() for reading in monitor.stream(path)]
+    assert found == [reading.record() for reading in Monitor(reference()).stream(path)]
+    monitor.reset()
+    (block, *_) = [each for each in File(path) if isinstance(each, Block)]
+    list(monitor.stream(Listed([simulated(2.0)])))
+    monitor.reset()
+    assert monitor.push(block)  # without a source that could be asked

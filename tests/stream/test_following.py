@@ -85,7 +85,7 @@ def test_nothing_is_looked_for_unless_asked():
         Monitor(reference(), on_change="stop")
 
 
-def test_a_note_changes_nothing_else():
+def test_a_note_leaves_all_as_it_was_until_then():
     ignored, noted = events("ignore"), events("note")
     [change] = changes(noted)
     assert TURN < change.seconds < TURN + 20
@@ -94,7 +94,9 @@ def test_a_note_changes_nothing_else():
     assert change.margin_after < change.margin_before
     told = [r.record() for r in readings(noted)]
     opened = [(r["seconds"], r.pop("change")) for r in told if "change" in r]
-    assert told == [r.record() for r in readings(ignored)]
+    before = [r for r in told if r["seconds"] < change.seconds]
+    assert before == [r.record() for r in readings(ignored)][: len(before)]
+    assert all("excluded_seconds" in r for r in told[len(before) :])
     # from the reading on with which it was noticed
     assert opened[0][0] == change.seconds
     assert len(opened) == 2 * TURN - change.seconds + 1
@@ -132,9 +134,10 @@ def test_reset_begins_the_evidence_afresh_and_keeps_the_peak():
     assert after.speech == pytest.approx(1.0)
     assert after.peak_bits == before.peak_bits or after.bits > before.peak_bits
     assert {reading.stream for reading in readings(found)} == {1}
-    carried_on = readings(events("note"))[-1]
+    carried_on = readings(events("ignore"))[-1]
     # the second reader is watched: with the first one's evidence gone there is more of hers
-    assert (readings(found)[-1].bits or 0.0) > (carried_on.bits or 0.0) + 0.5
+    now, then = readings(found)[-1].closed_set_bits, carried_on.closed_set_bits
+    assert (now or 0.0) > (then or 0.0) + 0.5
     assert readings(found)[-1].speech == pytest.approx(2 * TURN - change.seconds)
 
 

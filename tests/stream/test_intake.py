@@ -106,11 +106,11 @@ def test_what_is_no_bin_is_refused_before_it_is_learnt(values):
 
 def test_usable_seconds_come_from_spans_where_there_are_any():
     monitor = Monitor(two_features(), step_seconds=0.5)
-    made = [r.features["timbre"].usable_seconds for r in monitor.push(stream())]
+    made = [r.features["timbre"].usable for r in monitor.push(stream())]
     # complete at 1.1, 2.0 (no direction), 2.9 (no number), 3.8: each of 0.7 s
     assert made == [0, 0, 0.7, 0.7, 0.7, 0.7, 0.7, 1.4]
     without = Monitor(two_features(), step_seconds=0.5).push(stream(spans=False))
-    assert [r.features["timbre"].usable_seconds for r in without] == [
+    assert [r.features["timbre"].usable for r in without] == [
         frames * 0.5 for frames in (0, 0, 1, 1, 1, 1, 1, 2)
     ]
 
@@ -166,7 +166,7 @@ def test_a_frame_that_is_late_is_learnt_at_the_next_tick():
     nothing = Frames(np.ones(25, bool), {})
     first = monitor.push(nothing)
     second = monitor.push(Frames(np.ones(25, bool), {"timbre": late}))
-    made = [reading.features["timbre"].usable_seconds for reading in first + second]
+    made = [reading.features["timbre"].usable for reading in first + second]
     assert made == [0, 0, 0.05, 0.05, 0.05]
     assert monitor.state()[0]["usable"] == {"timbre": 5}
 

@@ -133,7 +133,7 @@ def test_a_killed_run_is_not_resumed_as_another(talk, tmp_path):
     assert (tmp_path / "run.jsonl.state").exists()
     # started anew, on less of it
     status, said = finish(tmp_path, *arguments, "--end", "5", "--replace")
-    assert status in (0, RAISED), said
+    assert status in (0, RAISED, 4), said  # so little speech may leave an alert undecided
     assert [path.name for path in tmp_path.iterdir()] == ["run.jsonl"]
     assert read_run(tmp_path / "run.jsonl")[-1]["seconds"] == 5.0
 

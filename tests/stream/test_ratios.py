@@ -14,8 +14,8 @@ from monitor.population.law import Laws
 from monitor.population.population import FeatureTemplates, Population
 from monitor.stream.assessment import RunningTotals
 from monitor.stream.attacker import Attacker
-from monitor.stream.law_notices import law_notices
 from monitor.stream.monitor import Monitor
+from monitor.stream.notices import law_notices
 from monitor.stream.ratios import Ratios, ratios_lack
 from monitor.stream.records import fingerprint
 from tests.population.laws import evidence_law, population, rank_law
@@ -102,6 +102,29 @@ def test_no_more_than_the_data_support():
     assert_array_equal(nobody.at_least, loose.bits.max(axis=1) > 1.5)
 
 
+def test_one_voice_never_reads_less_since_longer_speech_was_calibrated_by_fewer_people():
+    falling = np.array([6.0, 5.0, 1.5, 1.0])[:, None] * np.ones((4, 2))
+    loosely = np.full((4, 2), 99.0)
+    *_, ratios, totals, scores = made(support=loosely)
+    bits = ratios.at(np.full(5, 60.0), totals, scores).bits
+    stream, best = np.unravel_index(bits.argmax(), bits.shape)
+    heard = (
+        {f: np.repeat(x[[stream]], 40, axis=0) for f, x in totals.items()},
+        np.repeat(scores[[stream]], 40, axis=0),
+    )
+    seconds = np.geomspace(0.5, 600, 40)
+    found = made(best, support=falling)[3].at(seconds, *heard)
+    loose = made(best, support=loosely)[3].at(seconds, *heard)
+    assert loose.watched[-1].value > 1.5
+    for r in range(1, 40):
+        before, now = found.watched[r - 1], found.watched[r]
+        for end in range(3):  # the figure and both limits
+            fell = loose.watched[r][end] < loose.watched[r - 1][end]
+            assert fell or now[end] >= before[end] - 1e-9
+        assert found.bits[r].max() <= found.support[r] + 1e-9
+    assert (np.diff(found.support) >= 0).all()
+
+
 def test_a_moment_does_not_depend_on_the_others():
     *_, ratios, totals, scores = made()
     seconds = np.array([0.2, 1.0, 7.0, 60.0, 900.0])
@@ -172,7 +195,7 @@ def test_a_transcript_does_not_take_the_evidence_of_the_voice():
     assert told.posterior.tolist() != voice.posterior.tolist()
     assert both.support_bits == alone.support_bits
     monitor = Monitor(people, ["f0", "style"], "s2")
-    (notice,) = [line for line in law_notices(monitor) if "evidence" in line]
+    (notice,) = [line for line in map(str, law_notices(monitor)) if "evidence" in line]
     assert notice.startswith("evidence, and what is said of other crowds, is of f0 alone: the law")
     assert "learnt without evidence" in notice
     assert "may learn more" in notice
@@ -181,7 +204,7 @@ def test_a_transcript_does_not_take_the_evidence_of_the_voice():
     other = replace(own, evidence=None)
     mute = Monitor(people.with_laws(Laws([*laws, other])), ["f0", "style"], "s2")
     assert mute.attacker.support_bits is None
-    assert any("nothing can be said beyond" in line for line in law_notices(mute))
+    assert any("nothing can be said beyond" in line for line in map(str, law_notices(mute)))
     assert fingerprint(monitor)["law"] != fingerprint(mute)["law"]
 
 
@@ -190,4 +213,6 @@ def test_where_words_have_evidence_it_counts():
     attacker = Attacker(people, ("f0", "style"), "s2")
     assert attacker.evidence_law is attacker.law
     assert not attacker.evidence_lacks
-    assert not any("evidence" in line for line in law_notices(Monitor(people, ["f0", "style"])))
+    assert not any(
+        "evidence" in line for line in map(str, law_notices(Monitor(people, ["f0", "style"])))
+    )

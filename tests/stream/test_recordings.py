@@ -70,7 +70,7 @@ def test_so_are_those_of_audio(tmp_path):
     chain, kept = Chain([File(path) for path in paths]), RunBuffer()
     tally = run_through(chain, Monitor(reference()), sinks=[kept])
     assert tally.silent == ["b.wav"]
-    assert kept.records[-1]["notices"] == ["b.wav: no speech in it"]
+    assert "b.wav: no speech in it" in kept.records[-1]["notices"]
 
 
 def test_an_alert_says_in_which_recording_it_was_raised():

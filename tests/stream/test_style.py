@@ -79,8 +79,8 @@ def test_words_that_come_when_their_time_has_gone_by_are_all_counted():
     heard = [*made.stream(Beside(recording(), words=late))]
     assert made.heard.totals["style"].tolist() == expected(words).tolist()
     prompt = [*monitor().stream(Beside(recording(), words=words))]
-    behind = [each.features["style"].usable_seconds for each in heard]
-    ahead = [each.features["style"].usable_seconds for each in prompt]
+    behind = [each.features["style"].usable for each in heard]
+    ahead = [each.features["style"].usable for each in prompt]
     assert all(b <= a for b, a in zip(behind[:-1], ahead[:-1], strict=True))
     assert behind[9] < ahead[9]
     assert behind[-1] == pytest.approx(ahead[-1])

@@ -27,6 +27,10 @@ from tests.sounds import RATE, synthetic
 from tests.stream.streams import reference
 
 WATCH = "4406"
+SPARSE = (
+    "change.", "conditions.", "differs", "enrolled_w", "excluded_", "lag", "spread_", "withheld",
+)  # fmt: skip
+"""Columns of keys that a run without audio, and without a change of speaker, leaves empty."""
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +57,7 @@ def test_every_figure_of_a_record_has_a_column_and_no_column_is_made_up(run_file
     for row in readings.rows():
         assert set(row) <= names
     shown = {name for row in readings.rows() for name in row}
-    sparse = {n for n in names if n.startswith(("change.", "enrolled_w", "withheld", "lag"))}
+    sparse = {n for n in names if n.startswith(SPARSE)}
     of_nobody_watched = {n for n in names if n.startswith("among.") and ".favourite" in n}
     assert names - shown <= sparse | of_nobody_watched
     plain = {column.name for column in readings.columns()}
@@ -164,13 +168,13 @@ def test_crowds_are_called_as_in_alerts():
 
 
 def test_the_protected_side_is_in_the_table_attacker_by_attacker():
-    side = {"speech": 1.5, "bits": 2.0, "bits_by": "lazy-informed", "attackers": {
+    side = {"speech": 1.5, "bits": 2.0, "by": "lazy-informed", "attackers": {
         "ignorant": {"bits": 0.5, "at_least": False}, "lazy-informed": {"bits": 2.0}}}  # fmt: skip
     readings = Readings([{"type": "reading", "bits": 4.0}, {"type": "reading", "protected": side}])
     frame = readings.to_pandas()
     assert frame["protected.bits"].isna().tolist() == [True, False]
     last = frame.iloc[-1]
-    assert (last["protected.speech"], last["protected.bits_by"]) == (1.5, "lazy-informed")
+    assert (last["protected.speech"], last["protected.by"]) == (1.5, "lazy-informed")
     assert (last["protected.ignorant.bits"], last["protected.lazy-informed.bits"]) == (0.5, 2.0)
     assert frame.attrs["units"]["protected.lazy-informed.evidence_bits_low"] == "bits"
     assert not any(c.name.startswith("protected") for c in readings[:1].columns())

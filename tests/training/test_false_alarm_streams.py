@@ -58,7 +58,8 @@ def found(made):
 
 def test_a_maximum_for_every_speaker_field_and_horizon(found, made):
     voices, population = made
-    assert found.fields == ("bits", "gain_bits", "sum_bits", "rank_bits", "evidence_bits")
+    fields = ("closed_set_bits", "gain_bits", "sum_bits", "rank_bits", "evidence_bits")
+    assert found.fields == fields
     assert found.speakers == tuple(voice.name for voice in voices)
     assert found.horizons.tolist() == [10.0, 30.0, 60.0, 100.0]
     assert found.seconds.tolist() == [SECONDS] * SPEAKERS
@@ -80,8 +81,8 @@ def test_they_are_what_the_monitor_says_of_a_stranger(found, made):
         for name in alone.names:
             readings = Monitor(alone, ["f0"], name, session="same").push(stream)
             ten = [reading for reading in readings if reading.seconds <= 10.0]
-            bits.append(max(reading.bits or 0.0 for reading in ten))
-            gain.append(max(reading.confidence.value for reading in ten))
+            bits.append(max(reading.closed_set_bits or 0.0 for reading in ten))
+            gain.append(max(reading.gain_bits for reading in ten))
         mine = found.values[:2, place, 0].astype(float)
         assert np.abs(np.array(bits) - mine[0]).min() < 3e-3
         assert gain[0] == pytest.approx(mine[1], abs=3e-3)
@@ -98,7 +99,7 @@ def test_a_short_stream_is_heard_again(found, made):
     ticks = stream.tracks["f0"].ticks
     again = replace(stream.tracks["f0"], ticks=ticks + 4000)
     second = monitor.push(replace(stream, tracks={"f0": again}))
-    gain = max(r.confidence.value for r in [*first, *second] if r.seconds <= 60.0)
+    gain = max(r.gain_bits for r in [*first, *second] if r.seconds <= 60.0)
     assert gain == pytest.approx(float(found.values[1, 0, 2]), abs=4e-3)
 
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from monitor.features.condition import ConditionRows
 from monitor.features.extractor import Extractor
 from monitor.features.f0 import F0
 from monitor.sources import FramesFile
+from monitor.training.listening import Listener
 from monitor.training.live_enrolment import LiveEnrolment
 from monitor.types import Block
 from tests.contracts import voice
@@ -63,3 +65,12 @@ def test_the_frames_are_those_of_the_audio(tmp_path, cut):
     found = np.concatenate([run.tracks["f0"].values for run in runs])
     assert np.array_equal(found, np.concatenate([p.tracks["f0"].values for p in parts]))
     assert FramesFile(tmp_path / "take.npz").seconds == 8.0
+
+
+def test_what_a_take_sounds_like_goes_into_the_template(tmp_path):
+    take = taken(np.tile(VOICE, 3))
+    take.write(tmp_path / "take.npz")
+    heard = Listener(["f0"]).hear(tmp_path / "take.npz")
+    sound = np.tile(VOICE, 3)[:, None]
+    rows = ConditionRows(RATE).process(sound, sound[:, 0]).values
+    assert np.array_equal(heard.sound, rows.sum(axis=0))  # type: ignore[arg-type]

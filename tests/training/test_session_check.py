@@ -7,7 +7,7 @@ from monitor.corpus.recordings import Corpus, Recording
 from monitor.population.population import Population, Speaker
 from monitor.sources.frames import write_frames
 from monitor.training.enrolling import Enrolment, enrol
-from monitor.training.session_check import UNLIKE_BITS, unlike_sessions
+from monitor.training.session_check import UNLIKE_BITS, unlike_additions, unlike_sessions
 
 SIMULATION = Simulation(8)
 
@@ -65,6 +65,19 @@ def test_too_little_speech_and_no_law_tell_nothing(enrolled, others):
     made = enrolled((high, 0), (low, 0))
     assert unlike(made, Population(others.speakers, others.offsets, others.features)) == []
     assert unlike_sessions(made.population, {}, others) == []
+
+
+@pytest.mark.slow
+def test_a_further_session_of_somebody_else(enrolled, others):
+    """A session that is added is held against what was enrolled of the speaker before."""
+    high, low = far_apart()
+    before = others.joined(enrolled((high, 0)).population)
+    for speaker, found in ((high, []), (low, ["0"])):
+        more = enrolled((speaker, 1))
+        after = before.extended(more.population)
+        unlike = unlike_additions(before, after, more.sessions)
+        assert [each.session for each in unlike] == found
+        assert unlike_sessions(more.population, more.sessions, before) == []
 
 
 def test_a_candidate_of_any_name_is_somebody_else(enrolled, others):

@@ -10,9 +10,9 @@ CEILING = 5.643856
 
 def start(**more: Any) -> dict[str, Any]:
     return {
-        "type": "start", "schema": 1, "version": "0.1.0", "time": "2026-01-01T00:00:00Z",
+        "type": "start", "schema": 2, "version": "0.1.0", "time": "2026-01-01T00:00:00Z",
         "features": ["f0", "phones"], "speakers": 50, "ceiling": CEILING, "plateau": 4.5,
-        "watch": "ann", "headline": "local", "assumes_enrolled": False, "step_seconds": 1.0,
+        "watch": "ann", "headline": "closed-set", "assumes_enrolled": False, "step_seconds": 1.0,
         "template_seconds": 100.0, "law": "own", "law_session": "cross", "law_speakers": 19,
         "on_change": "note", "recordings": ["talk.flac"], "notices": [],
         "fingerprint": {"population": "aa", "law": "bb"}, **more,
@@ -26,9 +26,10 @@ def reading(second: float, bits: float | None = 2.0, **more: Any) -> dict[str, A
     }  # fmt: skip
     return {
         "type": "reading", "seconds": float(second), "speech": 0.8 * second, "stream": 1,
-        "bits": bits, "bits_low": bits, "bits_high": bits, "sum_bits": bits, "gain_bits": bits,
-        "peak_bits": bits, "expected_bits": 1.5, "expected_bits_low": 1.2,
-        "expected_bits_high": 1.9, "ceiling": CEILING, "plateau": 4.5,
+        "bits": bits, "bits_low": bits, "bits_high": bits, "headline": "closed-set",
+        "closed_set_bits": bits, "closed_set_bits_low": bits, "closed_set_bits_high": bits,
+        "sum_bits": bits, "gain_bits": bits, "peak_bits": bits, "expected_bits": 1.5,
+        "expected_bits_low": 1.2, "expected_bits_high": 1.9, "ceiling": CEILING, "plateau": 4.5,
         "guides": {"linear": 3.0, "sqrt": 2.0}, "session": "cross", "assumes_enrolled": False,
         "enrolled": 0.9, "beyond_grid": False,
         "features": {n: {"usable": 0.5 * second, "rank": 2, **figures} for n in ("f0", "phones")},
@@ -37,10 +38,12 @@ def reading(second: float, bits: float | None = 2.0, **more: Any) -> dict[str, A
 
 
 def evidence(bits: float, **more: Any) -> dict[str, Any]:
-    """What a reading has besides, of evidence."""
+    """What a reading has otherwise, whose headline is evidence."""
     crowds = [(50, min(bits, CEILING)), (10**6, bits)]
+    limits = {"": bits, "_low": bits - 0.8, "_high": bits + 0.8}
     return {
-        "evidence_bits": bits, "evidence_bits_low": bits - 0.8, "evidence_bits_high": bits + 0.8,
+        **{f"{of}bits{end}": value for end, value in limits.items() for of in ("", "evidence_")},
+        "headline": "evidence", "peak_bits": bits,
         "support_bits": 14.2, "at_least": False,
         "among": [
             {"people": m, "bits": b, "bits_low": b - 0.8, "bits_high": b + 0.8, "one_in": 2**b,
@@ -55,15 +58,13 @@ def protected(bits: float, **more: Any) -> dict[str, Any]:
     also = more.pop("also", None)
     knowing = {"ignorant": bits, **({} if also is None else {"lazy-informed": also})}
     best = max(knowing, key=lambda name: knowing[name])
-    figures = {
-        name + end: knowing[best] + wide for name in ("bits", "evidence_bits")
-        for end, wide in (("", 0.0), ("_low", -0.4), ("_high", 0.4))
-    }  # fmt: skip
+    wide = {"": 0.0, "_low": -0.4, "_high": 0.4}
+    figures = {f"bits{end}": knowing[best] + more for end, more in wide.items()}
     attackers = {
-        name: {"bits": each, "gain_bits": each, "evidence_bits": each, "at_least": False}
+        name: {"bits": each, "gain_bits": each, "evidence_bits": None, "closed_set_bits": each}
         for name, each in knowing.items()
     }
-    side = {"speech": 1.0, **figures, "bits_by": best, "evidence_by": best, "at_least": False}
+    side = {"speech": 1.0, **figures, "by": best, "at_least": False}
     return {"protected": {**side, "attackers": attackers, **more}}
 
 
@@ -72,7 +73,7 @@ PROTECTED = {"method": "mcadams:0.8", "latency_seconds": 0.02, "attackers": {}}
 
 def crossing(second: float, side: str, bought: float | None = None) -> dict[str, Any]:
     return {
-        "type": "crossing", "seconds": second + 5.0, "field": "bits", "bits": 2.0, "side": side,
+        "type": "crossing", "seconds": second + 5.0, "bits": 2.0, "side": side,
         "since_seconds": float(second), "bought_seconds": bought,
     }  # fmt: skip
 

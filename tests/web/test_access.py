@@ -7,8 +7,10 @@ import pytest
 from monitor.errors import UsageError
 from monitor.web import access as module
 from monitor.web.access import (
+    ALL_TRIES,
     COOKIE,
     MOST_ADDRESSES,
+    MOST_IN_LINE,
     MOST_SESSIONS,
     SESSION_SECONDS,
     TRIES,
@@ -86,6 +88,39 @@ def test_a_site_of_ipv6_is_one_address(access):
         offer(access, "wrong", f"2001:db8::{i:x}")
     assert offer(access, SECRET, "2001:db8::ffff") is Answer.WAIT
     assert offer(access, SECRET, "2001:db8:0:1::1") is Answer.RIGHT
+
+
+def test_this_machine_is_one_address(access):
+    for i in range(TRIES):
+        offer(access, "wrong", ("127.0.0.1", "::1", "::ffff:127.0.0.9", f"127.3.2.{i}")[i % 4])
+    assert offer(access, SECRET, "127.9.9.9") is Answer.WAIT
+    assert offer(access, SECRET, "192.0.2.7") is Answer.RIGHT
+
+
+def test_many_addresses_guess_in_turn_and_keep_nobody_out_who_has_the_token(monkeypatch):
+    monkeypatch.setattr(module, "WRONG_SECONDS", 0.01)
+
+    async def attack() -> None:
+        access, loop = Access(SECRET), asyncio.get_running_loop()
+        assert await access.offer(SECRET, "192.0.2.1") is Answer.RIGHT
+        places = (f"10.0.{i // 256}.{i % 256}" for i in range(9999))
+        await asyncio.gather(*(access.offer("wrong", next(places)) for _ in range(ALL_TRIES)))
+        began = loop.time()
+        crowd = [
+            asyncio.create_task(access.offer("wrong", next(places)))
+            for _ in range(2 * MOST_IN_LINE)
+        ]
+        await asyncio.sleep(0)
+        # an address that is known does not wait, any other one in turn
+        assert await access.offer(SECRET, "192.0.2.1") is Answer.RIGHT
+        while access._in_line >= MOST_IN_LINE:
+            await asyncio.sleep(0.001)
+        assert await access.offer(SECRET, "192.0.2.99") is Answer.RIGHT
+        answers = [await each for each in crowd]
+        assert answers.count(Answer.WRONG) == answers.count(Answer.WAIT) == MOST_IN_LINE
+        assert loop.time() - began >= 0.01 * MOST_IN_LINE * 0.9
+
+    asyncio.run(attack())
 
 
 def test_addresses_are_not_remembered_without_end(access):

@@ -9,12 +9,15 @@ import socket
 import subprocess
 import sys
 import time
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import httpx
 import psutil
 import pytest
 
+from monitor.web.access import TRIES
 from monitor.web.page import Page
 from tests.alerts.receiver import receiving
 from tests.web import records
@@ -145,6 +148,23 @@ def test_a_bearer_is_guessed_as_slowly_as_a_form(guarded):
         assert client.get(guarded.url + "metrics").status_code == 200
 
 
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere loopback is one address")
+def test_a_machine_guesses_no_faster_from_all_its_addresses(guarded):
+    def guess(number: int) -> int:
+        transport = httpx.HTTPTransport(local_address=f"127.1.{number // 250}.{1 + number % 250}")
+        with httpx.Client(transport=transport, timeout=60.0) as client:
+            bearer = {"authorization": f"Bearer guess {number}"}
+            return client.get(guarded.url + "metrics", headers=bearer).status_code
+
+    with httpx.Client() as reader:
+        assert reader.post(guarded.url + "login", data={"token": SECRET}).status_code == 303
+        with ThreadPoolExecutor(32) as many:
+            answers = Counter(many.map(guess, range(300)))
+        assert answers == {401: TRIES, 429: 300 - TRIES}
+        assert reader.get(guarded.url + "metrics").status_code == 200
+
+
 def test_a_session_can_be_ended(guarded):
     with httpx.Client() as client:
         client.post(guarded.url + "login", data={"token": SECRET})
@@ -181,6 +201,7 @@ from monitor.alerts import Threshold
 from monitor.alerts.actions.command import Command
 from monitor.alerts.actions.courier import Courier
 from monitor.alerts.actions.webhook import Webhook
+from monitor.web.access import TRIES
 from monitor.web.page import Page
 folder, url = Path(sys.argv[1]), sys.argv[2]
 couriers = [Courier(Command(f"cat >> {folder}/alerts")), Courier(Webhook(url))]

@@ -11,10 +11,11 @@ from urllib.parse import urlsplit
 import pytest
 
 from monitor.alerts.forecast import Forecast
+from monitor.condition_words import CAVEAT
 from monitor.crowds import best_match, found_among, left_of, narrowed_sentence, people, rounded
 from monitor.declared_words import composed_in_words, promise_now
 from monitor.phrases import odds, verdict
-from monitor.protected_words import attacker_in_words, fewer_in_words, level_in_words
+from monitor.protected_words import attacker_of, fewer_in_words, level_in_words
 from monitor.protectors.declared import Declared
 from monitor.records.declared import declared_record
 from monitor.web.page import Page
@@ -119,33 +120,32 @@ def test_both_sides_are_seen_with_whom_and_what_was_bought(page, visit):
     give(page, records.start(protected=records.PROTECTED))
     for second in range(1, 31):
         clear, safe = min(4.0, second / 4), min(1.5, second / 12)
-        give(page, records.reading(second, bits=clear, **records.protected(safe)))
+        give(page, records.reading(second, bits=clear, **records.protected(0.5, also=safe)))
     give(page, records.crossing(8, "clear"))
     tab = visit(page.url)
     assert text(tab, "#protected-title") == "Through the protector mcadams:0.8"
     assert text(tab, "#protected-bits") == "1.5"
     assert text(tab, "#protected-unit") == "bits, 2.5 fewer"
     assert text(tab, "#protected-limits") == "95 % limits 1.1 to 1.9"
-    assert text(tab, "#protected-whom") == "An attacker who has not enrolled protected speech."
-    assert "One who has learns more" in text(tab, "#protected-others")
+    strongest = "The strongest attacker tried, who has enrolled protected speech."
+    assert text(tab, "#protected-whom") == strongest
     assert text(tab, "#bought tbody") == "2 bits 0:08 not yet –"
     names = tab.evaluate("document.getElementById('curve').data.map((line) => line.name)")
     assert {"This voice", "Through the protector"} <= set(names)
     assert "Linear guide" not in names
     assert text(tab, "#legend").startswith("This voice 95 % limits Through the protector")
-    give(page, records.reading(31, bits=4.0, **records.protected(2.5, also=3.0)))
+    give(page, records.reading(31, bits=4.0, **records.protected(2.5)))
     give(page, records.crossing(20, "protected", 12.0))
-    reads(tab, "#protected-whom", "An attacker who has enrolled protected speech.")
-    others = "2.5 bits to an attacker who has not enrolled protected speech; 3.0 bits to"
-    reads(tab, "#protected-others", others)
+    known = "An attacker who does not know the anonymiser: no measure of protection."
+    reads(tab, "#protected-whom", known)
+    assert "fewer" not in text(tab, "#protected-unit")
+    assert "--protected-population" in text(tab, "#protected-others")
     reads(tab, "#bought tbody", "2 bits 0:08 0:20 12 s")
-    reads(
-        tab, "#log", "2 bits among the enrolled reached through the protector at 0:20: 12 s bought"
-    )
-    row = {"field": "bits", "bits": 3.0, "clear": {"seconds": 12.0, "crossed": True},
+    reads(tab, "#log", "2 bits reached through the protector at 0:20: 12 s bought")
+    row = {"bits": 3.0, "clear": {"seconds": 12.0, "crossed": True},
            "protected": {"seconds": 31.0, "crossed": False}, "bought_seconds": 19.0,
            "at_least": True}  # fmt: skip
-    give(page, {**records.end(31), "bought": [row, {"field": "bits", "bits": 1}]})
+    give(page, {**records.end(31), "bought": [row, {"bits": 1}]})
     reads(tab, "#bought tbody", "3 bits 0:12 not by 0:31 at least 19 s")
     assert tab.problems == []
 
@@ -159,27 +159,27 @@ def test_a_run_without_a_protector_shows_none(page, visit):
 
 def test_the_page_s_words_for_a_protected_side_are_those_of_the_other_views(page, visit):
     tab = visit(page.url, ready=False)
-    readings = [
-        {field: clear, "at_least": cut, "protected": {field: safe, "at_least": more}}
-        for field in ("bits", "evidence_bits")
+    readings: list[dict[str, Any]] = [
+        {"bits": clear, "headline": headline, "at_least": cut, "protected": {
+            "bits": safe, "at_least": more, "by": tried[-1],
+            "attackers": {name: {} for name in tried}}}
+        for tried in (["ignorant"], ["ignorant", "lazy-informed"], ["semi-informed"])
+        for headline in ("closed-set", "evidence")
         for clear, safe in ((3.0, 1.21), (1.0, 1.26), (2.0, None), (None, 1.0), (-0.5, -1.72))
         for cut in (False, True)
         for more in (False, True)
-    ]
-    levels = [(field, bits) for field in ("bits", "evidence_bits") for bits in (1, 2, 10)]
-    names = ["ignorant", "lazy-informed", "semi-informed"]
-    script = """async ([readings, levels, names]) => {
+    ]  # fmt: skip
+    levels = [1, 2, 10]
+    script = """async ([readings, levels]) => {
         const p = await import("/static/protected.js");
         return [
-            readings.map((r) => ["bits", "evidence_bits"].map((f) => p.fewerInWords(r, f))),
-            levels.map(([f, b]) => p.levelInWords(f, b)), names.map(p.attackerInWords),
+            readings.map((r) => [p.fewerInWords(r), p.attackerOf(r)]), levels.map(p.levelInWords),
         ];
     }"""
-    said = tab.evaluate(script, [readings, levels, names])
+    said = tab.evaluate(script, [readings, levels])
     assert said == [
-        [[fewer_in_words(r, field) for field in ("bits", "evidence_bits")] for r in readings],
-        [level_in_words(field, bits) for field, bits in levels],
-        [attacker_in_words(name) for name in names],
+        [[fewer_in_words(r), attacker_of(r)] for r in readings],
+        [level_in_words(bits) for bits in levels],
     ]
 
 
@@ -225,7 +225,8 @@ def test_the_page_s_words_for_crowds_are_those_of_the_other_views(page, visit):
                     "people": crowd, "bits": bits, "bits_low": bits - wide / 2,
                     "bits_high": bits + wide / 2, "favourite": ["ann", 2.0**bits / 1e10],
                 }  # fmt: skip
-                reading = {"evidence_bits": bits, "at_least": bits > 11, "among": [entry]}
+                reading = {"bits": bits, "headline": "evidence", "at_least": bits > 11,
+                           "among": [entry]}  # fmt: skip
                 asked += [(reading, watch) for watch in ("ann", "me")]
     numbers = [1.0, 2.5, 3.5, 9.4, 14.4, 150.0, 238.0, 396.6, 1250.0, 96e3, 999_999.0, 3.2e6, 5e9]
     shares = [0.0, 1e-7, 0.0024, 0.3, 0.41, 0.97, 0.999]
@@ -245,8 +246,8 @@ def test_the_page_s_words_for_crowds_are_those_of_the_other_views(page, visit):
 
 
 def test_evidence_comes_first_and_the_enrolled_second(page, visit):
-    give(page, records.start(support_bits=14.2, among=[50, 10**6]))
-    give(page, *(records.reading(t, 5.4, **records.evidence(0.4 * t)) for t in range(1, 29)))
+    give(page, records.start(headline="evidence", support_bits=14.2, among=[50, 10**6]))
+    give(page, *({**records.reading(t, 5.4), **records.evidence(0.4 * t)} for t in range(1, 29)))
     tab = visit(page.url)
     assert text(tab, "#bits") == "11.2"
     assert text(tab, "#of") == "bits"
@@ -255,27 +256,29 @@ def test_evidence_comes_first_and_the_enrolled_second(page, visit):
     assert text(tab, "#sentence") == (
         "This voice narrows a city of a million down to about 400 people who would fit as ann does."
     )
-    assert text(tab, "#closed").startswith("Among the 50 enrolled 5.4 of 5.6 bits: an attacker is")
+    assert text(tab, "#closed").startswith(
+        "Closed-set, among the 50 enrolled: 5.4 of 5.6 bits: an attacker is"
+    )
     assert "Among a million 11.2 bits 10.4 to 12.0" in text(tab, "#numbers")
     assert "Supported 14.2 bits" in text(tab, "#numbers")
-    assert tab.locator("#legend button:visible").count() == 6
+    assert tab.locator("#legend button:visible").count() == 3
     shown = tab.locator("#curve .y2tick text").all_text_contents()
     assert shown == ["household", "office", "village", "town"]
     marks = " ".join(tab.locator("#curve .annotation-text").all_text_contents())
-    assert "ceiling 5.64 bits among the 50 enrolled" in marks
+    assert "closed-set ceiling 5.64 bits" in marks
     top = tab.evaluate("document.getElementById('curve').layout.yaxis.range[1]")
     assert top > 14
     assert tab.title().startswith("11.2 bits")
     assert "11.2 bits, about 400 in a million" in tab.get_attribute("#moment", "aria-valuetext")
     alert = {**records.alert(29, threshold=11.0), "field": "evidence_bits"}
     more = {**records.evidence(14.2, at_least=True)}
-    give(page, {**alert, "rule": "evidence_bits>11 for 5 s"}, records.reading(29, 5.5, **more))
+    give(page, {**alert, "rule": "evidence_bits>11 for 5 s"}, {**records.reading(29, 5.5), **more})
     reads(tab, "#banners", "More than 11.0 bits since 0:29")
     reads(tab, "#threshold", "Exceeded 11.0 bits, since 0:29.")
     reads(tab, "#of", "bits, at least")
     reads(tab, "#sentence", "down to about 50 people or fewer who would fit as ann does")
     opened = {"since_seconds": 27.0, "features": ["f0"]}
-    give(page, records.reading(30, 5.5, change=opened, **more))
+    give(page, {**records.reading(30, 5.5, change=opened), **more})
     reads(tab, "#sentence", "Another voice since 0:27: these bits may not be ann's.")
     assert text(tab, "#closed") == ""
     assert text(tab, "#odds") == "?"
@@ -286,11 +289,22 @@ def test_evidence_comes_first_and_the_enrolled_second(page, visit):
     assert tab.problems == []
 
 
+def test_a_figure_that_points_away_does_not_comfort_where_the_sound_differs(page, visit):
+    give(page, records.start(headline="evidence", support_bits=14.2, among=[50, 10**6]))
+    give(page, {**records.reading(1, -1.0), **records.evidence(-1.0)})
+    tab = visit(page.url)
+    reads(tab, "#sentence", "points away from ann")
+    assert "no safety" not in text(tab, "#sentence")
+    apart = {"differs": ["bandwidth_hz"]}
+    give(page, {**records.reading(2, -1.0), **records.evidence(-1.0), **apart})
+    reads(tab, "#sentence", f"{CAVEAT[:1].upper()}{CAVEAT[1:]}.")
+    assert tab.problems == []
+
+
 def test_nobody_watched_is_told_of_the_best_match_in_the_crowd(page, visit):
     crowds = [{"people": 10**6, "bits": 0.0, "favourite": ["<b>ann</b>", 0.0025]}]
     give(page, records.start(watch=None, assumes_enrolled=True, support_bits=14.2))
-    nobody = dict.fromkeys(("evidence_bits", "evidence_bits_low", "evidence_bits_high"), None)
-    give(page, records.reading(9, 4.0, among=crowds, assumes_enrolled=True, **nobody))
+    give(page, records.reading(9, 4.0, among=crowds, assumes_enrolled=True))
     tab = visit(page.url)
     assert text(tab, "#bits") == "4.0"
     assert text(tab, "#closed") == (
@@ -318,6 +332,8 @@ def test_a_researcher_reads_in_depth(page, visit):
     give(page, records.start(notices=["a notice"]))
     for second in range(1, 61):
         give(page, records.reading(second, bits=0.05 * second))
+    noticed = {"type": "notice", "seconds": 30.0, "code": "narrow", "text": "only a narrow <b>band"}
+    give(page, {**noticed, "level": "warning", "about": "", "fields": {}})
     give(page, {"type": "gap", "seconds": 40.0, "reason": "overflow", "lost_seconds": 0.4})
     change = {"type": "change", "seconds": 50.0, "since_seconds": 45.0, "action": "reset"}
     give(page, {**change, "features": ["f0"], "margin_before": 1.0, "margin_after": 0.0})
@@ -331,11 +347,21 @@ def test_a_researcher_reads_in_depth(page, visit):
     assert "Is the speaker enrolled at all? 90 %" in text(tab, "#enrolled")
     assert "Audio lost overflow, 0.4 s" in text(tab, "#log")
     assert "Another voice since 0:45 The evidence begins afresh." in text(tab, "#log")
+    tab.click("#notes-card summary")
     assert "a notice" in text(tab, "#notes")
     assert tab.locator("#curve .scatterlayer path.js-line").count() >= 5
     shown = " ".join(tab.locator("#curve .annotation-text").all_text_contents())
     assert "ceiling 5.64 bits" in shown
-    assert "plateau 4.50" in shown
+    assert "plateau" not in shown  # folded away until a researcher asks
+    assert "guide" not in text(tab, "#legend") + text(tab, "#numbers")
+    tab.click("#researcher")
+    marks = "() => document.querySelector('#curve').innerHTML.includes('plateau 4.50')"
+    tab.wait_for_function(marks)
+    assert "Linear guide" in text(tab, "#legend")
+    tab.reload()  # it is remembered
+    tab.wait_for_selector("body[data-ready=yes]")
+    tab.wait_for_function(marks)
+    assert tab.get_attribute("#researcher", "aria-pressed") == "true"
     # the axis goes on where the evidence began afresh: 48 s and half a second
     assert "after 49 s of speech" in tab.get_attribute("#curve", "aria-label")
     assert tab.problems == []
@@ -356,17 +382,23 @@ def test_what_a_ledger_carried_on_and_a_warning(page, visit):
     assert tab.get_attribute("#hero", "data-level") == "calm"
     assert "Carried on from 2 sessions 20 s of speech" in text(tab, "#numbers")
     assert "Lag 0.3 s" in text(tab, "#numbers")
-    assert tab.locator("#legend button:visible").count() == 6
+    assert tab.locator("#legend button:visible").count() == 4
     give(page, {**records.end(2), "failures": ["webhook: refused"], "stopped": None})
     reads(tab, "#log", "Not done: webhook: refused")
     assert tab.problems == []
 
 
 def test_a_stranger_and_nobody_watched(page, visit):
-    give(page, records.start(watch=None, assumes_enrolled=True, headline="gain"))
+    give(page, records.start(watch=None, assumes_enrolled=True, headline="closed-set"))
     give(page, records.reading(9, enrolled=0.11, assumes_enrolled=True))
     tab = visit(page.url)
-    assert "Probably nobody enrolled" in text(tab, "#banners")
+    for place in ("#banners", "#enrolled"):  # one sentence has both probabilities
+        assert re.search(
+            r"Of the 50 enrolled it is most like .* \(\d+ % if it is one of them\), "
+            r"but it is probably nobody enrolled \(11 % that it is one of them\)",
+            text(tab, place),
+        )
+    tab.click("#notes-card summary")
     assert "assuming that the speaker is one of the 50 enrolled" in text(tab, "#notes")
     assert text(tab, "#hero-title") == "Attacker's confidence"
 
@@ -564,8 +596,65 @@ def test_dates_are_iso_and_guides_say_which(page, visit):
     give(page, records.start(), records.reading(20, guides=guides))
     tab = visit(page.url, timezone_id="America/St_Johns")
     tab.click(".about summary")
+    tab.click("#researcher")
+    reads(tab, "#numbers", "Linear guide")
     assert "Started 2025-12-31T20:30:00-03:30 " in text(tab, "#about")
     assert "Linear guide 5.6 bits the ceiling Square-root guide 3.1 bits " in text(tab, "#numbers")
+
+
+@pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])
+def test_notices_do_not_stand_between_the_headline_and_the_curve(page, visit, size):
+    notices = [f"notice {i}: " + "words that go on for a while " * 6 for i in range(8)]
+    grave = {"type": "notice", "seconds": 5.0, "kind": "x", "level": "warning", "text": "telephone"}
+    give(page, records.start(notices=notices), records.reading(4), grave, records.reading(20))
+    tab = visit(page.url, size)
+    reads(tab, "#notes-count", "9 notes")
+    assert "Take care: telephone" in text(tab, "#notes-newest")
+    assert not tab.is_visible("#notes")
+    tops = (
+        "(names) => names.map((name) => document.querySelector(name).getBoundingClientRect().top)"
+    )
+    hero, threshold, curve, notes = tab.evaluate(
+        tops, ["#hero", "#threshold", "#curve", "#notes-card"]
+    )
+    assert hero <= threshold < curve < notes
+    below = "(n) => document.querySelector(n).getBoundingClientRect().bottom"
+    assert curve - tab.evaluate(below, "#hero") < 200  # its own heading and legend alone
+    tab.click("#notes-card summary")
+    assert tab.is_visible("#notes")
+    assert text(tab, "#notes").count("notice ") == 8
+    assert tab.problems == []
+
+
+def test_over_the_threshold_it_is_said_what_to_do(page, visit):
+    give(page, records.start(), *(records.reading(t, bits=0.2 * t) for t in range(1, 21)))
+    tab = visit(page.url)
+    assert text(tab, "#todo") == ""
+    give(page, records.alert(20), records.reading(21, bits=4.2))
+    reads(tab, "#todo", "Stop, or mute the microphone: what was said cannot be taken back")
+    assert "--protect METHOD" in text(tab, "#todo")
+    assert "--alert 'bits>5'" in text(tab, "#todo")
+    give(page, records.end(21))
+    reads(tab, "#todo", "Pass on no more than the part up to 0:14")  # 0:15 reads 3 bits
+    assert "mute" not in text(tab, "#todo")
+    assert tab.problems == []
+
+
+@pytest.mark.parametrize(
+    ("side", "words"),
+    [
+        (records.protected(-14.0), "Whether mcadams:0.8 helps was not tried"),
+        (records.protected(0.5, also=1.0), "Send the voice through mcadams:0.8 alone: 1.0 bits"),
+        (records.protected(0.5, also=3.9), "mcadams:0.8 is no way out: 3.9 bits to the strongest"),
+    ],
+)
+def test_what_to_do_knows_what_a_protector_is_worth(page, visit, side, words):
+    give(page, records.start(protected=records.PROTECTED))
+    give(page, records.reading(20, bits=4.0, **side), records.alert(20))
+    give(page, records.reading(21, bits=4.0, **side))
+    tab = visit(page.url)
+    reads(tab, "#todo", words)
+    assert tab.problems == []
 
 
 @pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])
@@ -624,3 +713,14 @@ def test_the_strip_says_whom_it_shows(page, visit):
     give(page, records.reading(31, top=[["ann", 0.4], ["p7", 0.1], *top[1:7]]))
     reads(tab, "#strip", "The first 8 of 50, most probable first;")
     assert "1 bystander rose in the last 10 s." in text(tab, "#strip")
+
+
+def test_rules_on_what_has_no_curve_are_shown_as_set(page, visit):
+    rule = {"rule": "protected.bits>3 for 5 s", "field": "protected.bits", "threshold": 3.0}
+    give(page, records.start(alerts=[rule]), records.reading(4))
+    tab = visit(page.url)
+    reads(tab, "#threshold", "Not reached protected.bits>3 for 5 s")
+    alert = {**records.alert(5), "rule": rule["rule"], "field": rule["field"]}
+    give(page, alert, records.reading(5))
+    reads(tab, "#threshold", "Exceeded protected.bits>3 for 5 s, since 0:05")
+    assert tab.problems == []

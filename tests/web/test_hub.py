@@ -12,7 +12,16 @@ from hypothesis import strategies as st
 from monitor.alerts.forecast import Forecast
 from monitor.web import hub as hub_module
 from monitor.web.event_stream import since_of
-from monitor.web.hub import MOST, MOST_OTHERS, RECENT, Hub, NumberedRecord, thinned
+from monitor.web.hub import (
+    MOST,
+    MOST_BYTES,
+    MOST_OTHERS,
+    NEWEST,
+    RECENT,
+    Hub,
+    NumberedRecord,
+    thinned,
+)
 from monitor.web.metrics import exposition
 from tests.web import records
 
@@ -146,9 +155,8 @@ def test_each_attacker_of_a_protected_side_is_a_metric():
     hub.write(records.reading(4, bits=2.0, **records.protected(0.5, also=1.5)))
     shown = exposition(hub)
     for who, bits in ((b"ignorant", b"0.5"), (b"lazy-informed", b"1.5")):
-        for name in (b"disclosure", b"evidence"):
-            line = b'monitor_protected_%s_bits{attacker="%s",stream="1"} %s\n'
-            assert line % (name, who, bits) in shown
+        line = b'monitor_protected_disclosure_bits{attacker="%s",stream="1"} %s\n'
+        assert line % (who, bits) in shown
 
 
 def test_an_open_change_is_a_metric():
@@ -157,3 +165,14 @@ def test_an_open_change_is_a_metric():
     for more, shown in (({}, b"0.0"), (open_one, b"1.0")):
         hub.write(records.reading(2, **more))
         assert b"monitor_change_open " + shown in exposition(hub)
+
+
+def test_large_records_take_no_more_memory_for_being_many():
+    hub = Hub()
+    hub.write(records.start())
+    for second in range(400):
+        hub.write({"type": "reading", "seconds": second, "speech": second, "pad": "x" * 500_000})
+    kept = hub.after(0)
+    assert sum(len(entry.data) for entry in kept) <= MOST_BYTES
+    assert kept[0].kind == "start"
+    assert [entry.id for entry in kept[-NEWEST:]] == list(range(402 - NEWEST, 402))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shlex
-import signal
 import subprocess
 import sys
 import threading
@@ -14,6 +13,7 @@ from typing import Any
 from monitor.alerts.actions.courier import DeliveryError
 from monitor.alerts.actions.registry import ACTION_OPTIONS
 from monitor.errors import UsageError
+from monitor.programs import StartedProgram
 from monitor.sinks.jsonl import line_of
 
 __all__ = ["Command"]
@@ -28,8 +28,8 @@ class Command:
 
     The shell runs it, as it would have been typed, without the secrets that the environment may
     hold for the monitor. What it prints goes to the monitor's stderr: stdout is for the records of
-    the run. It has a session of its own, so that Ctrl-C does not cut it off, and
-    is killed with all that it started when it takes too long.
+    the run. It has a session of its own, so that Ctrl-C does not cut it off, and is killed with all
+    that it started when it takes too long (`monitor.programs`).
 
     Args:
         command: the command line.
@@ -55,19 +55,18 @@ class Command:
         Raises:
             DeliveryError: it failed, or took too long.
         """
+        environment = {name: value for name, value in os.environ.items() if name not in SECRETS}
         try:
-            process = subprocess.Popen(
-                self._command, shell=True, stdin=subprocess.PIPE, stdout=_stderr(),
-                stderr=subprocess.STDOUT, start_new_session=True,
-                env={name: value for name, value in os.environ.items() if name not in SECRETS},
-            )  # fmt: skip
+            program = StartedProgram(
+                self._command, environment, stdout=_stderr(), stderr=subprocess.STDOUT
+            )
         except OSError as error:
             raise DeliveryError(f"cannot be started: {error.strerror}") from None
-        with process:
+        with program:
+            process = program.process
             try:
                 process.communicate(line_of(record), self._timeout)
             except subprocess.TimeoutExpired:
-                _kill(process)
                 raise DeliveryError(f"took over {self._timeout:g} s and was killed") from None
         if process.returncode < 0:
             raise DeliveryError(f"killed by signal {-process.returncode}")
@@ -81,12 +80,3 @@ def _stderr() -> int:
         return sys.stderr.fileno()
     except (AttributeError, OSError, ValueError):  # none, or no file
         return 2
-
-
-def _kill(process: subprocess.Popen[bytes]) -> None:
-    """The shell and whatever it started."""
-    if hasattr(os, "killpg"):
-        os.killpg(process.pid, signal.SIGKILL)
-    else:
-        process.kill()
-    process.wait()

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+import numpy as np
+
 from monitor.evaluation.context import EvaluationContext
 from monitor.evaluation.family import Extremes, Family, FamilyResult, FigureEntry, LimitRule
 from monitor.evaluation.figure import Figure
@@ -13,12 +15,15 @@ from monitor.evaluation.lid.curves import DRAWINGS, exceeding
 from monitor.evaluation.lid.figures import figures
 from monitor.evaluation.longitudinal.speaker_sums import FEWEST
 from monitor.evaluation.scores.matrix import ScoreMatrix
+from monitor.maths.ranks import first_rank_bits
 from monitor.phrases import plural
 
 __all__ = ["FAMILY", "STYLE", "local_bits"]
 
 STYLE = "paper"
 """The calibration that keys do not name."""
+_TIMES_CHANCE, _OUTLIERS, _FEW_SPEAKERS, _WORTH_BITS = 2.0, 0.05, 30, 0.3
+"""Of a calibration that contradicts the ranks: from which figures on that is said, and why."""
 _FAR = 10
 """Times its own number of speakers that a law is trusted at (docs/method.md section 3)."""
 
@@ -64,7 +69,7 @@ def _compute(context: EvaluationContext) -> FamilyResult:
     made = figures(matrix, context.weights, dev, STYLE, found=found)
     return FamilyResult(
         tuple(map(_by_their_code, made)),
-        tuple(_notes(matrix, dev)),
+        (*_notes(matrix, dev), *_contradiction(matrix, dev, found)),
         curves={"local_bits": exceeding(found.bits[STYLE])},
     )
 
@@ -98,6 +103,44 @@ def _notes(matrix: ScoreMatrix, dev: ScoreMatrix | None) -> Iterator[str]:
     )
     if here > _FAR * there:
         yield f"N is more than {_FAR} times that of the dev matrix: what it says is stretched far."
+
+
+def _contradiction(matrix: ScoreMatrix, dev: ScoreMatrix | None, found: LidBits) -> Iterator[str]:
+    """A calibration that denies what the ranks show, why that may be, and what to do.
+
+    Whoever knows no more than how often the first rank is right learns `first_rank_bits`: half of
+    it at least, or of the ceiling, should be there of ALID.
+    """
+    bits = found.bits[STYLE]
+    share = float((matrix.better == 0).mean())
+    alid, trials = float(bits.mean()), matrix.trials
+    most = found.calibrations[STYLE].ceiling_bits(matrix.population)
+    told = min(first_rank_bits(share, matrix.population), most)
+    if share * matrix.population < _TIMES_CHANCE or told < _WORTH_BITS or alid >= told / 2:
+        return
+    worst = np.sort(bits)[: max(1, round(_OUTLIERS * trials))]
+    lost = -float(worst.sum()) / trials
+    learnt = matrix if dev is None else dev
+    reasons = []
+    if lost > told / 4:
+        reasons.append(
+            f"the worst {worst.size} of {trials} trials take {lost:.2f} bits off the mean "
+            "(outliers: wrong labels, silence?)"
+        )
+    if len(learnt.tested) < _FEW_SPEAKERS:
+        reasons.append(
+            f"it was learnt from {plural(len(learnt.tested), 'speaker')} and "
+            f"{plural(learnt.trials, 'trial')}, which is few"
+        )
+    if dev is not None:
+        reasons.append("the dev scores may be of another system, or of other conditions")
+    why = "; ".join(reasons) or "scores of some speakers spread far more than those of others"
+    yield (
+        f"ALID of {alid:.2f} bits contradicts the ranks: {100 * share:.0f} % of the trials are "
+        f"right at the first, which alone is worth {told:.2f} bits. The calibration does not fit "
+        f"these trials: {why}. Go by SRD and the error rates, look at the worst trials, and "
+        "calibrate on more speakers like these (--dev)."
+    )
 
 
 def _tested(matrix: ScoreMatrix) -> set[str]:

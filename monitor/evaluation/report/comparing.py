@@ -10,9 +10,11 @@ from monitor.errors import UsageError
 from monitor.evaluation.figure import Figure
 from monitor.evaluation.report.differences import ERROR, Difference, between, paired
 from monitor.evaluation.report.report import Report, figure_json
-from monitor.phrases import plural
+from monitor.phrases import plural, weaker_together
 
 __all__ = ["Comparison", "Row", "compare"]
+
+_MEAN = "srd.mean_bits_model"
 
 
 @dataclass(frozen=True)
@@ -174,6 +176,7 @@ def _notes(reports: Sequence[Report], paired: Sequence[bool], error: float) -> t
             "The systems have different numbers of speakers N: bits, ranks and ceilings do not "
             "compare."
         )
+    notes += _weaker_joints(reports)
     replicates = min(report.replicates for report in reports)
     if replicates and error / 2 * (replicates - 1) < 0.5:
         notes.append(
@@ -183,6 +186,28 @@ def _notes(reports: Sequence[Report], paired: Sequence[bool], error: float) -> t
     if not replicates:
         notes.append("Nothing was resampled: no difference can be called significant.")
     return tuple(notes)
+
+
+def _weaker_joints(reports: Sequence[Report]) -> list[str]:
+    """That one feature discloses more than all of them together, of systems that differ in that."""
+    bits = {
+        tuple(report.name.split()): float(found.value)
+        for report in reports
+        if (found := report.figures.get(_MEAN)) is not None and found.value is not None
+    }
+    notes = []
+    for words, together in bits.items():
+        if "joint" not in words:
+            continue
+        at = words.index("joint")
+        alone = {
+            other[at]: value
+            for other, value in bits.items()
+            if other != words and (*other[:at], "joint", *other[at + 1 :]) == words
+        }
+        if told := weaker_together(together, alone, " ".join(words)):
+            notes.append(f"{told}.")
+    return notes
 
 
 def _set_apart(first: Report, other: Report, paired: bool) -> list[str]:

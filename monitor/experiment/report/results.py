@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from monitor.atomic import atomic_write, not_written
 from monitor.experiment.cells.making import MeasuredCell
+from monitor.experiment.cells.measuring import MEAN
 from monitor.experiment.findings.answer import CorpusAnswer
 from monitor.experiment.findings.questions import QUESTIONS, summary
 from monitor.experiment.panels import Panel
 from monitor.experiment.settings import ExperimentSettings
 from monitor.features.registry import caveats
+from monitor.phrases import weaker_together
 from monitor.version import __version__
 
 __all__ = ["KIND", "Experiment", "save_results"]
@@ -71,7 +73,24 @@ class Experiment:
             for warning in found["warnings"]
         )
         told = [f"{each[:1].upper()}{each[1:]}." for each in caveats(self.systems)]
-        return [*([self.noisy] if self.noise else []), *told, *dict.fromkeys(every)]
+        noisy = [self.noisy] if self.noise else []
+        return [*noisy, *told, *dict.fromkeys(every), *self._weaker_joints()]
+
+    def _weaker_joints(self) -> Iterator[str]:
+        """Cells of the tables of which one feature discloses more than all of them together."""
+        for cell in self.tables:
+            bits = {
+                name: value
+                for name, found in cell.systems.items()
+                if (value := found["figures"][MEAN]["value"]) is not None
+            }
+            joint = bits.pop("joint", None)
+            told = "" if joint is None else weaker_together(joint, bits)
+            if told:
+                yield (
+                    f"{told} (T = {cell.test_seconds:g} s, D = {cell.template_seconds:g} s, "
+                    f"{cell.panel.session} session)."
+                )
 
     @property
     def noisy(self) -> str:

@@ -1,12 +1,12 @@
 // Follows the run and draws it.
-import { $, text } from "./dom.js";
+import { $, rememberResearching, text } from "./dom.js";
 import { Curve } from "./curve.js";
 import { Run } from "./run.js";
 import * as panels from "./panels.js";
 import { promised } from "./declared.js";
 import { protectedSide } from "./protected.js";
 import { atLeast, leftOf } from "./crowds.js";
-import { clock, fixed, known, odds, voiceSince, whoseBits } from "./words.js";
+import { clock, fixed, known, odds, ofEvidence, voiceSince, whoseBits } from "./words.js";
 
 const DRAW_MILLISECONDS = 120;
 const CURVE_MILLISECONDS = 400;
@@ -87,7 +87,7 @@ function draw() {
     curveAt = now;
     curve.draw(run, reading);
   } else plan();
-  const bits = reading && reading[run.field];
+  const bits = reading && reading.bits;
   const claim = reading && (reading.change ? "Another voice" : known(bits) && `${fixed(bits)} bits`);
   document.title = claim ? `${claim} · Disclosure monitor` : "Disclosure monitor";
   document.body.dataset.ready = reading ? "yes" : "no";
@@ -124,11 +124,11 @@ function speak(reading) {
 }
 
 function inWords(reading) {
-  const { bits, ceiling, change, evidence_bits: evidence } = reading;
+  const { bits, ceiling, change } = reading;
   const said = change ? `${voiceSince(change)}: ${whoseBits(run.start.watch)}`
     : odds(bits, ceiling, !run.start.watch);
-  if (known(evidence)) {
-    return `${atLeast(reading, `${fixed(evidence)} bits`)}, ${change ? said : leftOf(reading)}`;
+  if (ofEvidence(reading)) {
+    return `${atLeast(reading, `${fixed(bits)} bits`)}, ${change ? said : leftOf(reading)}`;
   }
   return `${fixed(bits)} of ${fixed(ceiling)} bits, ${said}`;
 }
@@ -140,6 +140,7 @@ const redraw = () => {
   curveAt = 0;
   plan();
 };
+rememberResearching(redraw);
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
 addEventListener("resize", redraw);
 addEventListener("load", redraw);

@@ -1,5 +1,5 @@
 // What evidence means among people: monitor/crowds.py says the same words.
-import { known } from "./words.js";
+import { known, ofEvidence } from "./words.js";
 
 const NOTHING_BITS = 0.05;
 const WIDE_BITS = 2;
@@ -89,7 +89,7 @@ export function narrowed(entry, who, clipped) {
 
 export function narrowedSentence(reading, watch) {
   const entry = widest(reading);
-  const evidence = reading.evidence_bits;
+  const evidence = ofEvidence(reading) ? reading.bits : null;
   if (!entry || !known(evidence)) return "";
   const you = YOU.includes(watch.toLowerCase());
   const [voice, who, does] = you ? ["your", "you", "you do"] : ["this", watch, `${watch} does`];

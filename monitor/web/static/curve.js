@@ -1,8 +1,8 @@
 // The curve: plotly on a log axis of speech seconds.
-import { $, make } from "./dom.js";
+import { $, make, researching } from "./dom.js";
 import { SCALE, atLeast, axisTop, leftOf } from "./crowds.js";
 import { fewerInWords, figureOf } from "./protected.js";
-import { fixed, known, length, odds, shortLength, voiceSince } from "./words.js";
+import { closedSet, fixed, known, length, odds, ofEvidence, shortLength, voiceSince } from "./words.js";
 
 const TICKS = [0.1, 0.3, 1, 3, 10, 30, 60, 180, 600, 1800, 3600, 10800, 36000, 86400];
 const NARROW = 620;
@@ -10,7 +10,7 @@ const LINES = [
   ["bits", "This voice", "line"],
   ["limits", "95 % limits", "band"],
   ["protected", "Through the protector", "dash"],
-  ["closed", "Among the enrolled", "line"],
+  ["closed", "Closed-set", "line"],
   ["expected", "Average voice", "dash"],
   ["linear", "Linear guide", "dashdot"],
   ["sqrt", "Square-root guide", "dot"],
@@ -35,7 +35,7 @@ export class Curve {
 
   button(key, name, shape) {
     const swatch = make("span", { class: `swatch ${shape} ${key}`, "aria-hidden": "true" });
-    const some = ["history", "closed", "protected", "linear", "sqrt"].includes(key);
+    const some = ["history", "closed", "protected", "expected", "linear", "sqrt"].includes(key);
     const button = make("button", { type: "button", "aria-pressed": "true", hidden: some }, swatch, name);
     if (some) this[key] = button;
     button.addEventListener("click", () => {
@@ -53,9 +53,12 @@ export class Curve {
     this.redraw = () => this.draw(run, moment);
     this.history.hidden = !historyOf(run).length;
     const both = Boolean(run.start.protected);
-    this.closed.hidden = run.field === "bits" || both;
+    this.closed.hidden = !run.evidence || both;
     this.protected.hidden = !both;
-    this.linear.hidden = this.sqrt.hidden = both; // two voices are enough to tell apart
+    const guided = researching() && !both; // two voices are enough to tell apart
+    this.linear.hidden = this.sqrt.hidden = !guided;
+    this.expected.hidden = run.evidence && !researching(); // of the closed-set figure
+    $("researcher").hidden = both && !run.evidence;
     const points = plotted(run.readings);
     const config = { displayModeBar: false, responsive: true, scrollZoom: false, doubleClick: false };
     const made = window.Plotly.react(
@@ -75,10 +78,10 @@ export class Curve {
 
   describe(run, points) {
     const last = points[points.length - 1];
-    const words = !last || !known(last[run.field])
+    const words = !last || !known(last.bits)
       ? "Curve: no figures yet"
-      : `Curve of bits against speech seconds on a log axis: ${fixed(last[run.field])} bits after ` +
-        `${length(last.x)} of speech, ${run.field === "bits" ? "" : "among the enrolled "}ceiling ${fixed(last.ceiling, 2)}. ` +
+      : `Curve of bits against speech seconds on a log axis: ${fixed(last.bits)} bits after ` +
+        `${length(last.x)} of speech, ${run.evidence ? "closed-set " : ""}ceiling ${fixed(last.ceiling, 2)}. ` +
         "Use the slider below to read off any moment.";
     this.element.setAttribute("aria-label", words);
   }
@@ -90,29 +93,31 @@ export class Curve {
       visible: !this.hidden.has(key), connectgaps: false, line: style, ...hover,
     });
     const named = (name, digits = 2) => ({ name, hovertemplate: `%{y:.${digits}f}` });
-    const { field } = run;
-    const bits = line("bits", (p) => p[field], { color: colour("accent"), width: 3 }, {
+    const bits = line("bits", (p) => run.own(p), { color: colour("accent"), width: 3 }, {
       name: "This voice", hovertemplate: "%{customdata[1]}",
     });
-    const inWords = (p) => (field === "bits" ? `${fixed(p.bits, 2)} bits, ${odds(p.bits, p.ceiling, !run.start.watch)}`
-      : `${atLeast(p, `${fixed(p[field])} bits`)}, ${leftOf(p)}`);
+    const inWords = (p) => (ofEvidence(p) ? `${atLeast(p, `${fixed(p.bits)} bits`)}, ${leftOf(p)}`
+      : `${fixed(p.bits, 2)} bits, ${odds(p.bits, p.ceiling, !run.start.watch)}`);
     bits.customdata = points.map((p) => [p.seconds, inWords(p)]);
-    const closed = line("closed", (p) => p.bits, { color: colour("accent"), width: 1.4 },
-      named(`Among the ${run.start.speakers} enrolled`));
-    const guides = run.start.protected ? [] : [
+    const closed = line("closed", closedSet, { color: colour("accent"), width: 1.4 },
+      named(`Closed-set, among the ${run.start.speakers}`));
+    const guides = run.start.protected || !researching() ? [] : [
       line("linear", (p) => p.guides && p.guides.linear,
         { color: colour("guide-linear"), width: 1.6, dash: "dashdot" }, named("Linear guide")),
       line("sqrt", (p) => p.guides && p.guides.sqrt,
         { color: colour("guide-sqrt"), width: 1.6, dash: "dot" }, named("Square-root guide")),
     ];
     return [
-      ...this.bands(points, (p) => [p[`${field}_low`], p[`${field}_high`]], "band"),
+      ...(run.start.protected ? []
+        : this.bands(points, (p) => [p.spread_low, p.spread_high], "spread-band")),
+      ...this.bands(points, (p) => [run.own(p, "_low"), run.own(p, "_high")], "band"),
       ...(run.start.protected ? this.otherSide(run, points, line) : []),
       ...guides,
-      line("expected", (p) => p.expected_bits,
-        { color: colour("muted"), width: 1.8, dash: "dash" }, named("Average voice")),
+      ...(run.evidence && !researching() ? [] : [line("expected", (p) => p.expected_bits,
+        { color: colour("muted"), width: 1.8, dash: "dash" },
+        named(run.evidence ? "Average voice, closed-set" : "Average voice"))]),
       this.earlier(run),
-      ...(run.field === "bits" || run.start.protected ? [] : [closed]),
+      ...(run.evidence && !run.start.protected ? [closed] : []),
       bits,
       this.marks(run),
       // plotly shows a second axis only for a line of its own
@@ -135,13 +140,12 @@ export class Curve {
 
   // The protected voice: its limits and its line, and by how much it lies below.
   otherSide(run, points, line) {
-    const { field } = run;
-    const get = (p) => figureOf(p, field);
+    const get = figureOf;
     const curve = line("protected", (p) => get(p).bits,
       { color: colour("protected"), width: 2.6, dash: "dash" },
       { name: "Through the protector", hovertemplate: "%{customdata[1]}" });
     curve.customdata = points.map((p) => [p.seconds,
-      [`${fixed(get(p).bits)} bits`, fewerInWords(p, field)].filter(Boolean).join(", ")]);
+      [`${fixed(get(p).bits)} bits`, fewerInWords(p)].filter(Boolean).join(", ")]);
     return [...this.bands(points, (p) => [get(p).low, get(p).high], "protected-band"), curve];
   }
 
@@ -164,6 +168,7 @@ export class Curve {
     const shown = run.events.filter((e) => e.x > 0 && e.type !== "crossing");
     const look = {
       alert: ["triangle-up", "danger"], change: ["diamond", "guide-sqrt"], gap: ["x", "warn"],
+      notice: ["circle", "warn"],
     };
     const of = (e) => {
       if (e.state === "cleared") return ["triangle-down", "ok"];
@@ -171,7 +176,7 @@ export class Curve {
     };
     return {
       x: shown.map((e) => e.x),
-      y: shown.map((e) => (e.type === "alert" && known(e.value) && Object.hasOwn(run.thresholds, e.field) ? e.value : 0)),
+      y: shown.map((e) => (e.type === "alert" && known(e.value) && Object.hasOwn(run.named, e.field) ? e.value : 0)),
       mode: "markers", type: "scatter", hoverinfo: "skip", cliponaxis: false,
       marker: {
         symbol: shown.map((e) => of(e)[0]), color: shown.map((e) => colour(of(e)[1])),
@@ -183,18 +188,18 @@ export class Curve {
   layout(run, points, moment) {
     const narrow = this.element.clientWidth < NARROW;
     const ceiling = run.start.ceiling || (run.latest && run.latest.ceiling) || 1;
-    const { field } = run;
-    const [low, high] = bounds(points, ceiling, field, field === "bits" ? 0 : run.start.support_bits || 0);
+    const { evidence } = run;
+    const [low, high] = bounds(points, ceiling, evidence, evidence ? run.start.support_bits || 0 : 0);
     const range = xRange(points, run.recorded || run.end, historyOf(run));
     const tall = Math.max(1, Math.round((high - low) / 7));
     const bits = [];
     for (let b = Math.ceil(low / tall) * tall; b <= high; b += tall) bits.push(b);
     const all = TICKS.filter((t) => t >= range[0] * 0.999 && t <= range[1] * 1.001);
     const ticks = narrow && all.length > 5 ? all.filter((t, i) => i % 2 === (all.length - 1) % 2) : all;
-    const scale = field === "bits"
-      ? bits.filter((b) => b <= ceiling + 0.05)
-        .map((b) => [b, odds(b, ceiling, !run.start.watch).replace(" sure", "")])
-      : SCALE.map(([name, size]) => [Math.log2(size), name]).filter(([b]) => b <= high);
+    const scale = evidence
+      ? SCALE.map(([name, size]) => [Math.log2(size), name]).filter(([b]) => b <= high)
+      : bits.filter((b) => b <= ceiling + 0.05)
+        .map((b) => [b, odds(b, ceiling, !run.start.watch).replace(" sure", "")]);
     const shapes = [], labels = [];
     const level = (y, name, key, dash, place) => {
       shapes.push({
@@ -210,18 +215,17 @@ export class Curve {
       });
     };
     const plateau = run.start.plateau;
-    const same = known(plateau) && Math.abs(plateau - ceiling) < 0.02 * ceiling;
-    const among = field === "bits" ? "" : ` among the ${run.start.speakers} enrolled`;
-    level(ceiling, same ? `ceiling ${fixed(ceiling, 2)} bits${among}, plateau the same`
-      : `ceiling ${fixed(ceiling, 2)} bits${among}`, "ink", "solid", "bottom");
-    if (known(plateau) && !same) {
-      level(plateau, `plateau ${fixed(plateau, 2)}`, "ok", "longdashdot", "top");
+    const shown = known(plateau) && researching();
+    const same = shown && Math.abs(plateau - ceiling) < 0.02 * ceiling;
+    const of = evidence ? "closed-set " : "";
+    level(ceiling, same ? `${of}ceiling ${fixed(ceiling, 2)} bits, plateau the same`
+      : `${of}ceiling ${fixed(ceiling, 2)} bits`, "ink", "solid", "bottom");
+    if (shown && !same) {
+      level(plateau, `${of}plateau ${fixed(plateau, 2)}`, "ok", "longdashdot", "top");
     }
-    for (const [of, levels] of Object.entries(run.thresholds)) {
-      const whose = of === field ? "" : ` among the ${run.start.speakers}`;
-      for (const bits of levels) {
-        level(bits, `threshold ${fixed(bits)}${whose}`, "danger", "dash", "bottom");
-      }
+    for (const bits of run.thresholds) level(bits, `threshold ${fixed(bits)}`, "danger", "dash", "bottom");
+    for (const bits of run.closedThresholds) {
+      level(bits, `closed-set threshold ${fixed(bits)}`, "danger", "dash", "bottom");
     }
     if (low < -0.2) level(0, "chance", "muted", "dot", "bottom");
     shapes.push(...doubtful(points));
@@ -243,7 +247,7 @@ export class Curve {
       hovermode: "x unified", uirevision: "same",
       hoverlabel: { bgcolor: colour("card"), bordercolor: colour("line"), font: { color: colour("ink") } },
       paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
-      margin: { l: narrow ? 26 : 52, r: narrow ? (field === "bits" ? 52 : 66) : (field === "bits" ? 74 : 96), t: 12, b: narrow ? 34 : 48 },
+      margin: { l: narrow ? 26 : 52, r: narrow ? (evidence ? 66 : 52) : (evidence ? 96 : 74), t: 12, b: narrow ? 34 : 48 },
       xaxis: {
         ...axis, type: "log", range: range.map(Math.log10), tickvals: ticks,
         ticktext: ticks.map(shortLength), tickangle: 0, hoverformat: ".1f",
@@ -257,7 +261,7 @@ export class Curve {
       yaxis2: {
         ...axis, overlaying: "y", side: "right", range: [low, high], showgrid: false,
         tickvals: scale.map(([b]) => b), ticktext: scale.map(([, name]) => name),
-        title: { text: narrow || field === "bits" ? "" : "one left of a …", standoff: 4 },
+        title: { text: narrow || !evidence ? "" : "one left of a …", standoff: 4 },
         tickfont: { size: narrow ? 11 : 13 }, ticks: "",
       },
     };
@@ -302,12 +306,12 @@ function plotted(readings) {
   return points;
 }
 
-function bounds(points, ceiling, field, support) {
+function bounds(points, ceiling, evidence, support) {
   let low = 0;
   let high = Math.max(ceiling, support);
   for (const point of points) {
-    const other = figureOf(point, field);
-    for (const value of [point.bits, point[field], point[`${field}_low`], point[`${field}_high`],
+    const other = figureOf(point);
+    for (const value of [point.bits, point.bits_low, point.bits_high, closedSet(point),
       other.bits, other.low, other.high]) {
       if (known(value)) {
         low = Math.min(low, value);
@@ -315,7 +319,7 @@ function bounds(points, ceiling, field, support) {
       }
     }
   }
-  if (field !== "bits") high = axisTop(high);
+  if (evidence) high = axisTop(high);
   return [low - (low < 0 ? 0.06 : 0.02) * (high - low), high + 0.09 * (high - low)];
 }
 

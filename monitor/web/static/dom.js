@@ -28,3 +28,29 @@ export function fill(id, children) {
 
 export const share = (value, of) =>
   `${(100 * Math.min(Math.max(value / of, 0), 1)).toFixed(2)}%`;
+
+// Guides and plateau are for researchers; whether they are wanted is remembered where it may be.
+const WANTED = "researcher";
+
+export function researching() {
+  return $("researcher").getAttribute("aria-pressed") === "true";
+}
+
+export function rememberResearching(onChange) {
+  const button = $("researcher");
+  const press = (on) => button.setAttribute("aria-pressed", String(on));
+  try {
+    press(localStorage.getItem(WANTED) === "yes");
+  } catch {
+    press(false); // a browser that keeps nothing
+  }
+  button.addEventListener("click", () => {
+    press(!researching());
+    try {
+      localStorage.setItem(WANTED, researching() ? "yes" : "no");
+    } catch {
+      // it holds until the page is left
+    }
+    onChange();
+  });
+}

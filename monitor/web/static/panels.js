@@ -1,9 +1,9 @@
 // Everything beside the curve, at one moment of the run.
-import { $, fill, make, share, text } from "./dom.js";
+import { $, fill, make, researching, share, text } from "./dom.js";
 import { bestMatch, narrowedSentence, leftOf, people } from "./crowds.js";
-import { boughtInWords, levelInWords } from "./protected.js";
+import { attackerOf, boughtInWords, figureOf, levelInWords, uninformed } from "./protected.js";
 import {
-  capital, clock, count, featureName, fixed, isoTime, known, left, length, odds, oneIn, percent, plural,
+  capital, clock, closedSet, count, featureName, fixed, isoTime, known, left, length, NO_SAFETY, odds, ofEvidence, oneIn, percent, plural,
   verdict, voiceSince, whoseBits,
 } from "./words.js";
 
@@ -12,6 +12,7 @@ const SOON_SECONDS = 30;
 const BEFORE_SECONDS = 10;
 const SHOWN = 5; // candidates with a row of their own
 const MOST_PEOPLE = 120;
+const VOICED = new Set(["f0", "f0_robust"]); // of speech they can use what is voiced
 
 export function header(run, reading, status) {
   const names = run.start.recordings || [];
@@ -35,7 +36,7 @@ export function banners(run, reading) {
   const made = [];
   if (reading) {
     for (const alert of run.raised) {
-      const what = alert.field === run.field ? `More than ${fixed(alert.threshold)} bits` : alert.rule;
+      const what = run.isHeadline(alert.field) ? `More than ${fixed(alert.threshold)} bits` : alert.rule;
       made.push(banner("danger", what, `since ${clock(alert.seconds)} (alert ${alert.rule})`));
     }
     for (const warning of run.warned) {
@@ -46,7 +47,8 @@ export function banners(run, reading) {
     }
     if (reading.change) {
       made.push(banner("warn", `${capital(voiceSince(reading.change))}.`,
-        `${capital(whoseBits(run.start.watch))}: what both said is in them. Alerts rest.`));
+        `${capital(whoseBits(run.start.watch, reading.excluded_seconds))}` +
+        `${reading.excluded_seconds ? "" : ": what both said is in them"}. Alerts rest.`));
     }
     const others = reading.change ? [] : reading.bystanders || [];
     if (others.length) {
@@ -56,20 +58,31 @@ export function banners(run, reading) {
         `${shown}${more} (among ${people(others[0].people)} people)`));
     }
     if (known(reading.enrolled) && reading.enrolled < NOBODY) {
-      made.push(banner("warn", "Probably nobody enrolled.",
-        `The speaker is one of the ${run.start.speakers} with a probability of ` +
-        `${percent(reading.enrolled)}; the other figures assume it.`));
+      made.push(banner("warn", "Probably nobody enrolled.", `${likeness(reading)}.`));
     }
     if (reading.withheld) made.push(banner("warn", "Withheld.", reading.withheld));
   }
   refill("banners", made);
-  const notes = (run.start.notices || []).map((notice) => banner("info", "Note:", notice));
+  notes(run);
+}
+
+// Below the curve, folded: they stand between nobody and the figures.
+function notes(run) {
+  const notices = run.notices;
+  const made = notices.map(([notice, level]) =>
+    banner(level === "info" ? "info" : "warn", level === "info" ? "Note:" : "Take care:", notice));
   if (run.start.assumes_enrolled) {
-    notes.unshift(banner("info", "Nobody is watched.",
+    made.unshift(banner("info", "Nobody is watched.",
       "The figure is the attacker's confidence, assuming that the speaker is one of the " +
       `${run.start.speakers} enrolled. It says nothing about being right.`));
   }
-  refill("notes", notes);
+  refill("notes", made);
+  const grave = notices.filter(([, level]) => level !== "info");
+  const box = $("notes-card");
+  box.hidden = !made.length;
+  box.dataset.level = grave.length ? "warning" : "info";
+  text("notes-count", plural(made.length, "note"));
+  text("notes-newest", grave.length ? `Take care: ${grave[0][0]}` : "on this run, and what it does not say");
 }
 
 function refill(id, made) {
@@ -84,27 +97,34 @@ export function hero(run, reading) {
   const title = watch ? "Identity given away" : "Attacker's confidence";
   text("hero-title", title);
   if (!reading) return;
-  const { bits, ceiling, change, evidence_bits: evidence } = reading;
+  const { bits, ceiling, change } = reading;
   if (change || run.begun(reading)) text("hero-title", change ? "Of more than one voice" : "Of the newest voice");
-  const told = run.field === "evidence_bits" && known(evidence);
-  text("bits", fixed(told ? evidence : bits));
+  const told = ofEvidence(reading);
+  text("bits", fixed(bits));
   text("of", told ? `bits${reading.at_least ? ", at least" : ""}` : `of ${fixed(ceiling, 2)} bits`);
-  const [low, high] = told ? [reading.evidence_bits_low, reading.evidence_bits_high]
-    : [reading.bits_low, reading.bits_high];
-  text("limits", known(low) ? `95 % limits ${fixed(low)} to ${fixed(high)}` : "");
+  const { bits_low: low, bits_high: high } = reading;
+  const spread = known(reading.spread_low)
+    ? `; 9 of 10 voices of this length read ${fixed(reading.spread_low)} to ${fixed(reading.spread_high)}` : "";
+  text("limits", known(low) ? `95 % limits ${fixed(low)} to ${fixed(high)}${spread}` : "");
   gauge(run, reading);
   text("odds", change ? "?" : (told && capital(leftOf(reading))) || odds(bits, ceiling, !watch));
   $("odds").dataset.long = String(told && !change);
-  fill("sentence", told ? widely(run, reading) : sentence(run, reading));
+  fill("sentence", [...(told ? widely(run, reading) : sentence(run, reading)), ...careful(reading)]);
   fill("closed", told || !reading.among ? closed(run, reading, told) : crowdOfNobody(run, reading));
-  crowd(run.start.speakers || 0, known(bits) && !change ? left(bits, ceiling) : NaN);
+  const among = closedSet(reading);
+  crowd(run.start.speakers || 0, known(among) && !change ? left(among, ceiling) : NaN);
   $("hero").dataset.level = change ? "doubt" : run.raised.length ? "raised" : "calm";
+}
+
+// Where the sound is not that of the templates, or is bad, nothing may comfort.
+function careful(reading) {
+  return (reading.differs || []).length ? [" ", make("strong", {}, NO_SAFETY)] : [];
 }
 
 // What the evidence means in a crowd.
 function widely(run, reading) {
   const { watch } = run.start;
-  if (reading.change) return [`${capital(voiceSince(reading.change))}: ${whoseBits(watch)}.`];
+  if (reading.change) return [`${capital(voiceSince(reading.change))}: ${whoseBits(watch, reading.excluded_seconds)}.`];
   const begun = run.begun(reading);
   const said = capital(narrowedSentence(reading, watch));
   return [begun ? `Of the voice since ${clock(begun.since_seconds)}: ${said}.` : `${said}.`];
@@ -113,7 +133,7 @@ function widely(run, reading) {
 // Second to it, what an attacker thinks who knows that it is one of the N.
 function closed(run, reading, told) {
   if (!told || reading.change) return [];
-  const among = `Among the ${run.start.speakers} enrolled ${fixed(reading.bits)} of ${fixed(reading.ceiling)} bits: `;
+  const among = `Closed-set, among the ${run.start.speakers} enrolled: ${fixed(closedSet(reading))} of ${fixed(reading.ceiling)} bits: `;
   return [among, ...sentence(run, reading, false)];
 }
 
@@ -125,9 +145,10 @@ function crowdOfNobody(run, reading) {
 
 function sentence(run, reading, first = true) {
   const { watch } = run.start;
-  const { bits, ceiling } = reading;
+  const { ceiling } = reading;
+  const bits = closedSet(reading);
   if (!known(bits)) return ["There is no figure at this moment."];
-  if (reading.change) return [`${capital(voiceSince(reading.change))}: ${whoseBits(watch)}.`];
+  if (reading.change) return [`${capital(voiceSince(reading.change))}: ${whoseBits(watch, reading.excluded_seconds)}.`];
   const begun = first && run.begun(reading);
   const voice = begun ? `The voice since ${clock(begun.since_seconds)}: ` : "";
   const found = verdict(bits, ceiling, watch);
@@ -139,20 +160,16 @@ function sentence(run, reading, first = true) {
 }
 
 function gauge(run, reading) {
-  const { field } = run;
-  const [bits, low, high] = [reading[field], reading[`${field}_low`], reading[`${field}_high`]];
-  const full = field === "bits" ? reading.ceiling : highest(run, reading);
+  const { bits, bits_low: low, bits_high: high } = reading;
+  const full = run.evidence ? highest(run, reading) : reading.ceiling;
   const parts = [make("span", { class: "fill", vars: { to: share(bits || 0, full) } })];
   if (known(low)) {
     parts.push(make("span", {
       class: "range", vars: { from: share(low, full), to: share(high, full) },
     }));
   }
-  for (const level of run.thresholds[field]) {
+  for (const level of run.thresholds) {
     parts.push(make("span", { class: "mark", vars: { at: share(level, full) } }));
-  }
-  if (field !== "bits") {
-    parts.push(make("span", { class: "tick", vars: { at: share(reading.ceiling, full) } }));
   }
   fill("gauge", parts);
 }
@@ -192,17 +209,24 @@ const greatest = (a, b) => (b ? greatest(b, a % b) : a);
 export function threshold(run, reading) {
   const { following } = run;
   const box = $("threshold");
-  const field = run.ruled;
-  const levels = [...run.thresholds[field]].sort((a, b) => a - b);
-  const say = (state, value, words, note = "") => {
+  const levels = run.thresholds;
+  const say = (state, value, words, note = "", todo = []) => {
     box.dataset.state = state;
+    advise(todo);
     text("threshold-value", value);
     text("threshold-words", words);
     text("threshold-note", note);
   };
+  const other = (run.start.alerts || []).map((each) => each.rule);
+  if (!levels.length && other.length) {
+    const last = run.raised[run.raised.length - 1];
+    if (last) say("over", "Exceeded", `${last.rule}, since ${clock(last.seconds)}.`);
+    else say("calm", "Not reached", `${other.join(", ")}.`);
+    return;
+  }
   if (!levels.length) {
     say("none", "Not set", "No figure was named as too much.",
-      `Start with --alert '${run.field === "bits" ? "bits>3" : "evidence_bits>6"}' to be told in time.`);
+      `Start with --alert 'bits>${run.evidence ? 6 : 3}' to be told in time.`);
     return;
   }
   if (reading && reading.change) {
@@ -210,39 +234,81 @@ export function threshold(run, reading) {
       "They go on when the evidence begins afresh, or the first voice is back.");
     return;
   }
-  const now = reading && known(reading[field]) ? reading[field] : -Infinity;
-  const raised = reading ? run.raised.filter((e) => e.field === field) : [];
+  const now = reading && known(reading.bits) ? reading.bits : -Infinity;
+  const raised = reading ? run.raised.filter((e) => run.isHeadline(e.field)) : [];
   const next = levels.find((bits) => bits > now && !raised.some((e) => e.threshold === bits));
   if (raised.length && next === undefined) {
     const first = raised[raised.length - 1];
     say("over", "Exceeded", `${fixed(first.threshold)} bits, since ${clock(first.seconds)}.`,
-      `After ${length(first.speech)} of speech.`);
+      `After ${length(first.speech)} of speech.`, whatToDo(run, reading, first.threshold));
     return;
   }
   const bits = next === undefined ? levels[levels.length - 1] : next;
   const over = raised.length
     ? `${fixed(raised[raised.length - 1].threshold)} bits were exceeded at ${clock(raised[raised.length - 1].seconds)}.`
-    : `The threshold is ${fixed(bits)} bits, ${meaning(run, reading, bits, field)}.`;
+    : `The threshold is ${fixed(bits)} bits, ${meaning(run, reading, bits)}.`;
   if (next === undefined) {
-    say("soon", "Reached", "An alert follows if it lasts.", over);
+    say("soon", "Reached", "An alert follows if it lasts.", over, whatToDo(run, reading, bits));
     return;
   }
   const ahead = following
-    && run.forecast.find((each) => each.threshold === bits && each.field === field);
+    && run.forecast.find((each) => each.threshold === bits && run.isHeadline(each.field));
   if (!following || run.end) {
     say(raised.length ? "over" : "calm", "Not reached", `${fixed(bits)} bits were not reached${following ? "" : " by then"}.`, over);
   } else if (ahead && known(ahead.seconds_left)) {
     const seconds = ahead.seconds_left;
-    say(seconds < SOON_SECONDS ? "soon" : "calm", `in ${roughly(seconds)}`,
-      `until ${fixed(bits)} bits, at this rate.`, over);
+    const soon = seconds < SOON_SECONDS;
+    say(soon ? "soon" : "calm", `in ${roughly(seconds)}`,
+      `until ${fixed(bits)} bits, at this rate.`, over,
+      soon ? ["Stop or mute now, and it stays below."] : raised.length ? whatToDo(run, reading, bits) : []);
   } else {
     say("calm", "Not in sight", `${fixed(bits)} bits are not near at this rate.`, over);
   }
 }
 
+function advise(lines) {
+  const key = lines.join("\n");
+  if ($("todo").dataset.key === key) return;
+  $("todo").dataset.key = key;
+  fill("todo", lines.map((line) => make("li", {}, line)));
+}
+
+// What can be done once so many bits are out, and what cannot.
+function whatToDo(run, reading, bits) {
+  const over = Boolean(run.recorded || run.end);
+  const until = run.below(bits);
+  const before = known(until) && run.start.step_seconds ? until - run.start.step_seconds : null;
+  const lines = over ? [
+    known(before) && before > 0
+      ? `Pass on no more than the part up to ${clock(before)}: there it was still below.`
+      : "Do not pass this recording on as it is.",
+  ] : [
+    "Stop, or mute the microphone: what was said cannot be taken back, every further second adds to it.",
+    "If you must go on, keep it short, and write the rest.",
+  ];
+  return [...lines, protection(run, reading, bits),
+    `If so much may be known, set a higher threshold (--alert 'bits>${Math.floor(Math.max(bits, reading.bits)) + 1}').`];
+}
+
+// Whether the protected voice is any better, as far as it was tried.
+function protection(run, reading, bits) {
+  const side = run.start.protected;
+  if (!side) {
+    return "A protector may help: --protect METHOD shows how much less is told to an attacker who knows it.";
+  }
+  if (uninformed(reading)) {
+    return `Whether ${side.method} helps was not tried: add --protected-population.`;
+  }
+  const figure = figureOf(reading);
+  if (!known(figure.bits)) return `What ${side.method} leaves is not known yet.`;
+  return figure.bits < bits && !figure.cut
+    ? `Send the voice through ${side.method} alone: ${fixed(figure.bits)} bits to ${attackerOf(reading)}.`
+    : `${side.method} is no way out: ${fixed(figure.bits)} bits to ${attackerOf(reading)}.`;
+}
+
 // What so many bits mean: of evidence one in 2^bits, whatever the crowd.
-function meaning(run, reading, bits, field) {
-  if (field !== "bits") return `one person in ${people(Number((2 ** bits).toPrecision(2)))}`;
+function meaning(run, reading, bits) {
+  if (run.evidence) return `one person in ${people(Number((2 ** bits).toPrecision(2)))}`;
   return odds(bits, reading ? reading.ceiling : run.start.ceiling, !run.start.watch);
 }
 
@@ -269,7 +335,7 @@ export function features(run, reading) {
       }));
     }
     parts.push(make("span", { class: "tick", vars: { at: share(row.expected_bits || 0, reading.ceiling) } }));
-    const facts = [`${length(row.usable)} usable`];
+    const facts = [`${length(row.usable)} ${VOICED.has(name) ? "voiced" : "usable"}`];
     if (known(row.rank)) facts.push(`rank ${count(row.rank)} of ${run.start.speakers}`);
     if (known(row.rank_bits)) facts.push(`rank alone ${fixed(row.rank_bits)} bits`);
     if (!row.usable) facts.splice(0, facts.length, "nothing heard yet");
@@ -337,11 +403,23 @@ export function candidates(run, reading) {
   fill("enrolled", enrolment(reading, run.start.enrolled_prior));
 }
 
+// Whom the voice is most like if one of them speaks, beside how likely that is: monitor/phrases.py.
+function likeness(reading) {
+  const [name, share] = (reading.top || [])[0] || [];
+  const one = `${percent(reading.enrolled)} that it is one of them`;
+  if (!known(share)) return capital(one);
+  return `Of the ${people(Math.round(2 ** reading.ceiling))} enrolled it is most like ${name} ` +
+    `(${percent(share)} if it is one of them), but it is probably nobody enrolled (${one})`;
+}
+
 function enrolment(reading, prior = 0.5) {
   const asked = "Is the speaker enrolled at all? ";
+  if (known(reading.enrolled) && reading.enrolled < NOBODY) {
+    return [make("p", { class: "small" }, make("strong", {}, `${likeness(reading)}.`),
+      make("span", { class: "muted" }, ` ${percent(prior)} before anything was heard.`))];
+  }
   if (known(reading.enrolled)) {
     return [make("p", { class: "small" },
-      reading.enrolled < NOBODY ? make("strong", {}, "Probably nobody enrolled. ") : "",
       asked, make("strong", {}, percent(reading.enrolled)),
       make("span", { class: "muted" }, ` (${percent(prior)} before anything was heard)`))];
   }
@@ -369,7 +447,8 @@ const WORDS = {
   gap: (e) => (e.reason === "thinned" ? ["warn", "Heard less, to keep up:", e.detail]
     : e.reason === "words ended" ? ["warn", "Words ended:", e.detail]
     : ["warn", "Audio lost", [e.reason, known(e.lost_seconds) ? length(e.lost_seconds) : ""].filter(Boolean).join(", ")]),
-  crossing: (e) => ["", capital(levelInWords(e.field, e.bits)),
+  notice: (e) => [e.level === "info" ? "" : "warn", "Note:", e.text],
+  crossing: (e) => ["", capital(levelInWords(e.bits)),
     `reached ${e.side === "protected" ? "through the protector " : ""}at ${clock(e.since_seconds)}` +
     (known(e.bought_seconds) ? `: ${boughtInWords(e.bought_seconds)} bought` : "")],
   change: (e) => ["change", capital(voiceSince(e)), e.back ? "Alerts go on."
@@ -420,12 +499,12 @@ export function numbers(run, reading) {
     ]),
     known(reading.support_bits) && ["Supported", `${fixed(reading.support_bits)} bits`, "the most that calibration can tell at this length"],
     ["Peak so far", `${fixed(reading.peak_bits)} bits`],
-    ["Average voice, this length", `${fixed(reading.expected_bits)} bits`, both("expected_bits")],
+    [run.evidence ? "Closed-set average, this length" : "Average voice, this length", `${fixed(reading.expected_bits)} bits`, both("expected_bits")],
     run.start.watch && ["Attacker's confidence", `${fixed(reading.gain_bits)} bits`, both("gain_bits")],
-    ["Sum of the features", `${fixed(reading.sum_bits)} bits`, "as if independent"],
-    reading.guides && ["Linear guide", ...guide(reading.guides.linear, reading.ceiling)],
-    reading.guides && ["Square-root guide", ...guide(reading.guides.sqrt, reading.ceiling)],
-    ["Plateau", `${fixed(reading.plateau, 2)} bits`],
+    researching() && ["Sum of the features", `${fixed(reading.sum_bits)} bits`, "as if independent"],
+    researching() && reading.guides && ["Linear guide", ...guide(reading.guides.linear, reading.ceiling)],
+    researching() && reading.guides && ["Square-root guide", ...guide(reading.guides.sqrt, reading.ceiling)],
+    researching() && ["Plateau", `${fixed(reading.plateau, 2)} bits`],
     reading.beyond_grid && ["Length", "beyond calibration", "the last law holds"],
     known(reading.lag) && ["Lag", length(reading.lag), "from speech to reading"],
     s.carried && s.carried.sessions > 0

@@ -1,36 +1,46 @@
 // The same voice through a protector: monitor/protected_words.py says the same words.
 import { $, fill, make, text } from "./dom.js";
-import { capital, clock, fixed, known } from "./words.js";
+import { capital, clock, fixed, known, ofEvidence } from "./words.js";
 
 const KNOWS = new Map([
-  ["ignorant", "an attacker who has not enrolled protected speech"],
+  ["ignorant", "an attacker who does not know the anonymiser"],
   ["lazy-informed", "an attacker who has enrolled protected speech"],
 ]);
 
 export const attackerInWords = (name) => KNOWS.get(name) || `the attacker ${name}`;
 
-export function figureOf(reading, field) {
+// That of the strongest attacker who was tried, in the unit of the headline.
+export function figureOf(reading) {
   const side = reading.protected || {};
-  const evidence = field === "evidence_bits";
   return {
-    bits: side[field], low: side[`${field}_low`], high: side[`${field}_high`],
-    by: evidence ? side.evidence_by : side.bits_by, cut: evidence && Boolean(side.at_least),
+    bits: side.bits, low: side.bits_low, high: side.bits_high, by: side.by, cut: Boolean(side.at_least),
   };
 }
 
+const tried = (reading) => Object.keys((reading.protected || {}).attackers || {});
+
+// Whether nobody was tried but who does not know the anonymiser: no measure of protection.
+export const uninformed = (reading) =>
+  Boolean(reading.protected) && tried(reading).every((name) => name === "ignorant");
+
+export function attackerOf(reading) {
+  const { by } = figureOf(reading);
+  if (!by) return "";
+  if (uninformed(reading)) return `${attackerInWords(by)}: no measure of protection`;
+  if (tried(reading).length < 2) return attackerInWords(by);
+  return `the strongest attacker tried, ${attackerInWords(by).replace("an attacker ", "")}`;
+}
+
 // By how much less; where figures were cut to what can be supported no more is claimed.
-export function fewerInWords(reading, field) {
-  const { bits, cut } = figureOf(reading, field);
-  if (!known(bits) || !known(reading[field]) || cut) return "";
-  const apart = reading[field] - bits;
-  const least = field === "evidence_bits" && reading.at_least && apart >= 0 ? "at least " : "";
+export function fewerInWords(reading) {
+  const { bits, cut } = figureOf(reading);
+  if (!known(bits) || !known(reading.bits) || cut || uninformed(reading)) return "";
+  const apart = reading.bits - bits;
+  const least = ofEvidence(reading) && reading.at_least && apart >= 0 ? "at least " : "";
   return `${least}${fixed(Math.abs(apart))} ${apart >= 0 ? "fewer" : "more"}`;
 }
 
-const levelAlone = (bits) => `${bits} bit${bits === 1 ? "" : "s"}`;
-
-export const levelInWords = (field, bits) =>
-  `${levelAlone(bits)} ${field === "evidence_bits" ? "of evidence" : "among the enrolled"}`;
+export const levelInWords = (bits) => `${bits} bit${bits === 1 ? "" : "s"}`;
 
 export const boughtInWords = (seconds) =>
   `${Number(seconds.toPrecision(3))} s`.replace("-", "−");
@@ -39,25 +49,24 @@ export function protectedSide(run, reading) {
   const side = run.start.protected;
   $("protected").hidden = !side;
   if (!side || !reading) return;
-  const { field } = run;
-  const figure = figureOf(reading, field);
+  const figure = figureOf(reading);
+  const unknowing = uninformed(reading);
+  $("protected").dataset.measure = unknowing ? "none" : "strongest";
   const bits = `bits${figure.cut ? ", at least" : ""}`;
   text("protected-title", `Through the protector ${side.method}`);
   text("protected-bits", fixed(figure.bits));
-  text("protected-unit", reading.change ? bits : [bits, fewerInWords(reading, field)].filter(Boolean).join(", "));
+  text("protected-unit", reading.change ? bits : [bits, fewerInWords(reading)].filter(Boolean).join(", "));
   text("protected-limits", known(figure.low) ? `95 % limits ${fixed(figure.low)} to ${fixed(figure.high)}` : "");
-  text("protected-whom", figure.by ? `${capital(attackerInWords(figure.by))}.` : "–");
-  const all = Object.entries((reading.protected || {}).attackers || {});
-  text("protected-others", all.length < 2
-    ? "One who has learns more: --protected-population shows how much."
-    : `The stronger of: ${all.map(([name, each]) => `${fixed(each[field])} bits to ${attackerInWords(name)}`).join("; ")}.`);
+  text("protected-whom", figure.by ? `${capital(attackerOf(reading))}.` : "–");
+  text("protected-others", unknowing
+    ? "Whoever knows it learns more: --protected-population tries an attacker who has enrolled protected speech." : "");
   bought(run);
 }
 
 // What is known at the moment looked at; when it is over, also what was never reached.
 function bought(run) {
   const rows = run.end && run.following && Array.isArray(run.end.bought)
-    ? run.end.bought.filter((row) => row.field === run.field).map(ofRow) : soFar(run);
+    ? run.end.bought.map(ofRow) : soFar(run);
   const key = JSON.stringify([run.name, rows, Boolean(run.end)]);
   if ($("bought").dataset.key === key) return;
   $("bought").dataset.key = key;
@@ -78,19 +87,19 @@ function ofRow(row) {
   const when = ({ seconds, crossed } = {}) => (crossed ? clock(seconds) : `not by ${clock(seconds)}`);
   const told = known(row.bought_seconds)
     ? `${row.at_least ? "at least " : ""}${boughtInWords(row.bought_seconds)}` : "not known";
-  return [levelAlone(row.bits), when(row.clear), when(row.protected), told];
+  return [levelInWords(row.bits), when(row.clear), when(row.protected), told];
 }
 
 function soFar(run) {
   const levels = new Map();
   for (const event of run.happened) {
-    if (event.type !== "crossing" || event.field !== run.field) continue;
+    if (event.type !== "crossing") continue;
     levels.set(event.bits, { ...levels.get(event.bits), [event.side]: event });
   }
   return [...levels.entries()].sort(([a], [b]) => a - b).map(([bits, both]) => {
     const since = (side) => (both[side] ? clock(both[side].since_seconds) : "not yet");
     const second = both.clear && both.protected;
     const seconds = second && both.protected.since_seconds - both.clear.since_seconds;
-    return [levelAlone(bits), since("clear"), since("protected"), second ? boughtInWords(seconds) : "–"];
+    return [levelInWords(bits), since("clear"), since("protected"), second ? boughtInWords(seconds) : "–"];
   });
 }

@@ -1,5 +1,5 @@
 // The run as the page knows it: records in, figures at any of its moments out.
-import { known } from "./words.js";
+import { known, ofEvidence } from "./words.js";
 
 const RECENT = 1200;
 const MOST = 3000;
@@ -10,13 +10,13 @@ export class Run {
   constructor(hello) {
     this.name = hello.run;
     this.recorded = hello.recorded;
-    this.thresholds = { bits: new Set(), evidence_bits: new Set() };
+    this.named = { bits: new Set(), evidence_bits: new Set(), closed_set_bits: new Set() };
     hello.thresholds.forEach(([field, bits]) => this.stands(field, bits));
     this.start = {};
     this.end = null;
     this.readings = []; // each with x: speech seconds that never go back
-    this.events = []; // alerts, gaps, changes, crossings
-    this.counts = { alert: 0, gap: 0, change: 0, crossing: 0 };
+    this.events = []; // alerts, gaps, notices, changes, crossings
+    this.counts = { alert: 0, gap: 0, notice: 0, change: 0, crossing: 0 };
     this.lostSeconds = 0;
     this.forecast = [];
     this.last = 0;
@@ -28,18 +28,32 @@ export class Run {
 
   // An alert stands on so many bits of a figure that has a curve.
   stands(field, bits) {
-    if (Object.hasOwn(this.thresholds, field)) this.thresholds[field].add(bits);
+    if (Object.hasOwn(this.named, field)) this.named[field].add(bits);
   }
 
-  // Which figure comes first: the evidence, where there is any.
-  get field() {
-    const told = this.start.watch && known(this.start.support_bits);
-    return told || (this.latest && known(this.latest.evidence_bits)) ? "evidence_bits" : "bits";
+  // Whether the headline is evidence; else it is the closed-set figure.
+  get evidence() {
+    return ofEvidence(this.start) || Boolean(this.latest && ofEvidence(this.latest));
   }
 
-  // Which figure the alerts stand on, and where.
-  get ruled() {
-    return this.thresholds[this.field].size ? this.field : "bits";
+  // The headline of a reading, where it is of the run's kind: a curve is of one figure.
+  own(reading, end = "") {
+    return ofEvidence(reading) === this.evidence ? reading[`bits${end}`] : null;
+  }
+
+  // The headline has two names; true of either.
+  isHeadline(field) {
+    return field === "bits" || field === (this.evidence ? "evidence_bits" : "closed_set_bits");
+  }
+
+  // The bits of the headline that alerts stand on, smallest first.
+  get thresholds() {
+    return levels(Object.entries(this.named).filter(([field]) => this.isHeadline(field)));
+  }
+
+  // Those of the closed-set figure, where it is not the headline.
+  get closedThresholds() {
+    return this.evidence ? levels([["closed_set_bits", this.named.closed_set_bits]]) : [];
   }
 
   take(id, record) {
@@ -105,11 +119,26 @@ export class Run {
     return this.events.filter((event) => event.seconds <= this.moment);
   }
 
+  // What a person should know, each with its level: noticed by the moment looked at, the newest
+  // first, and known from the start.
+  get notices() {
+    const noticed = this.happened.filter((event) => event.type === "notice").reverse();
+    const all = new Map(noticed.map(({ text, level }) => [text, level]));
+    for (const text of this.start.notices || []) if (!all.has(text)) all.set(text, "info");
+    return [...all];
+  }
+
   // The change with which the evidence of a reading began, where it is not the first voice's.
   begun(reading) {
     const afresh = this.events.filter((event) => event.type === "change" &&
       event.action !== "note" && event.seconds < reading.seconds);
     return afresh[afresh.length - 1] || null;
+  }
+
+  // Until when the headline stayed below so many bits: what may still be kept of a recording.
+  below(bits) {
+    const over = this.readings.find((each) => known(this.own(each)) && this.own(each) >= bits);
+    return over ? over.seconds : null;
   }
 
   // The alerts raised at that moment, and the warnings.
@@ -131,6 +160,9 @@ export class Run {
     return [...raised.values()];
   }
 }
+
+const levels = (named) =>
+  [...new Set(named.flatMap(([, bits]) => [...bits]))].sort((a, b) => a - b);
 
 // Older readings become fewer, evenly on a log axis, as they do at the server.
 function thin(readings) {

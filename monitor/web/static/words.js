@@ -7,6 +7,11 @@ const FEATURES = new Map([
   ["identity", ["Larger speaker embedding", "identity"]],
 ]);
 
+export const ofEvidence = (record) => record.headline === "evidence";
+
+// The figure of a reading among the N enrolled.
+export const closedSet = (reading) => (ofEvidence(reading) ? reading.closed_set_bits : reading.bits);
+
 export const known = (value) => typeof value === "number" && Number.isFinite(value);
 
 export function fixed(value, digits = 1) {
@@ -93,8 +98,13 @@ export function voiceSince(change) {
   return `another ${channel ? "channel or voice" : "voice"} since ${clock(change.since_seconds)}`;
 }
 
-export const whoseBits = (watch) =>
-  `these bits may ${watch ? `not be ${watch}'s` : "be of more than one"}`;
+export function whoseBits(watch, leftOut) {
+  if (watch && leftOut) return `${leftOut.toFixed(0)} s of speech are left out of ${watch}'s bits`;
+  return `these bits may ${watch ? `not be ${watch}'s` : "be of more than one"}`;
+}
+
+// As monitor/condition_words.py says it.
+export const NO_SAFETY = "Low bits are no safety here.";
 
 export const capital = (words) => words.charAt(0).toUpperCase() + words.slice(1);
 

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 from monitor.errors import UsageError
+from monitor.evaluation.evaluating import evaluate
 from monitor.evaluation.lid import calibration as lid_calibration
 from monitor.evaluation.lid import figures as lid
 from monitor.evaluation.lid.bits import information_bits, statistics
@@ -233,3 +234,34 @@ def test_refusals(perfect):
         cross_calibrate(perfect, folds=1)
     with pytest.raises(UsageError, match="made on"):
         information_bits(one, cross_calibrate(perfect))
+
+
+def lid_notes(matrix: ScoreMatrix, dev: ScoreMatrix | None) -> list[str]:
+    report = evaluate(matrix, dev=dev, replicates=0, only=["lid", "srd"])
+    return [note for note in report.notes if "contradicts the ranks" in note]
+
+
+@pytest.mark.parametrize("regime", REGIMES)
+def test_a_calibration_that_fits_is_not_questioned(golden, regime):
+    assert lid_notes(golden.matrix(f"{regime}_eval"), golden.matrix(f"{regime}_dev")) == []
+
+
+def test_a_calibration_that_contradicts_the_ranks_is_said_to():
+    """ALID below 0 beside 70 % right at the first rank: why that may be, and what to do."""
+    generator = np.random.default_rng(3)
+
+    def scores(speakers: int, trials: int, strength: float, wrong: float) -> ScoreMatrix:
+        target = np.repeat(np.arange(speakers), trials)
+        made = generator.normal(size=(target.size, speakers))
+        lost = generator.random(target.size) < wrong
+        made[np.arange(target.size), target] = np.where(lost, -strength, strength)
+        return ScoreMatrix(made, target)
+
+    matrix, dev = scores(20, 20, 4.0, 0.25), scores(20, 2, 9.0, 0.0)
+    made = by_key(figures(matrix, dev=dev))
+    assert made["lid.alid_bits"].value < 0
+    assert (matrix.better == 0).mean() > 0.65
+    (note,) = lid_notes(matrix, dev)
+    assert "it was learnt from 20 speakers and 40 trials" in note
+    assert "the worst 20 of 400 trials take" in note
+    assert "Go by SRD" in note

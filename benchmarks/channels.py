@@ -1,0 +1,156 @@
+"""Are channels that should not be mixed noticed, and is ordinary stereo left alone?
+
+    python -m benchmarks.channels ../shared/speech [--readers 60] [--seconds 60]
+
+Makes stereo of real readers (dev-clean, train-clean-5): ordinary stereo of one voice, or of two in
+one room, where nothing should be noticed; and calls of two readers on two channels, stereo of
+opposite phase. Prints how many of each kind were noticed, and after how many seconds.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import soundfile
+from scipy.signal import fftconvolve
+
+from benchmarks.hear import chapters
+from monitor.features.mixing import Mixer
+from monitor.types import FloatArray
+
+RATE = 16_000
+
+
+@dataclass(frozen=True)
+class Two:
+    """Two readers, and what draws at random."""
+
+    a: FloatArray
+    b: FloatArray
+    g: np.random.Generator
+
+
+Making = Callable[[Two], FloatArray]
+
+
+def both(left: FloatArray, right: FloatArray) -> FloatArray:
+    return np.stack([left, right], axis=1)
+
+
+def pan(sound: FloatArray, left: float, right: float) -> FloatArray:
+    return both(sound * left, sound * right)
+
+
+def turns(two: Two) -> FloatArray:
+    """Two people who take turns of 2 to 8 s, each on a channel of their own."""
+    talk = np.zeros((two.a.size, 2))
+    at, who = 0, 0
+    while at < two.a.size:
+        length = int(RATE * two.g.uniform(2.0, 8.0))
+        talk[at : at + length, who] = (two.a, two.b)[who][at : at + length]
+        at, who = at + length, 1 - who
+    return talk
+
+
+def delayed(sound: FloatArray, seconds: float) -> FloatArray:
+    """The same, later."""
+    return np.concatenate((np.zeros(round(seconds * RATE)), sound))[: sound.size]
+
+
+def in_room(two: Two, sound: FloatArray, seconds: float, near: float = 1.0) -> FloatArray:
+    """A direct sound, and noise that dies away."""
+    size = round(seconds * RATE)
+    answer = two.g.standard_normal(size) * 10 ** (-3 * np.arange(size) / size)
+    answer *= 0.7 / np.sqrt(np.sum(answer**2))
+    answer[0] += near
+    return np.asarray(fftconvolve(sound, answer))[: sound.size]
+
+
+def noise(two: Two, decibels: float) -> FloatArray:
+    """Noise so far below the first reader."""
+    return np.asarray(two.g.standard_normal(two.a.size) * two.a.std() * 10 ** (-decibels / 20))
+
+
+def swing(sound: FloatArray) -> FloatArray:
+    """From side to side every 8 s."""
+    return np.pi / 4 + 0.5 * np.sin(2 * np.pi * np.arange(sound.size) / (8 * RATE))
+
+
+ORDINARY: dict[str, Making] = {
+    "the same on both": lambda t: pan(t.a, 1, 1),
+    "panned by 12 dB": lambda t: pan(t.a, 1, 0.25),
+    "one channel silent": lambda t: pan(t.a, 1, 0),
+    "noise alone on the other": lambda t: both(t.a, noise(t, 20)),
+    "unlike noise 10 dB below": lambda t: both(t.a + noise(t, 10), t.a + noise(t, 10)),
+    "one clean, one in noise (5 dB)": lambda t: both(t.a, t.a + noise(t, 5)),
+    "one 20 ms later": lambda t: both(t.a, delayed(t.a, 0.02)),
+    "one 250 ms later": lambda t: both(t.a, delayed(t.a, 0.25)),
+    "two microphones in a room": lambda t: both(in_room(t, t.a, 0.5), in_room(t, t.a, 0.5)),
+    "near and far microphone": lambda t: both(t.a, in_room(t, delayed(t.a, 0.01), 0.8, 0.1)),
+    "two people, two room microphones": lambda t: turns(t) @ np.array([[1.0, 0.5], [0.5, 1.0]]),
+    "slow autopan": lambda t: both(t.a * np.cos(swing(t.a)), t.a * np.sin(swing(t.a))),
+    "different equalisers": lambda t: both(
+        np.diff(t.a, prepend=0), np.convolve(t.a, np.ones(8) / 8)[: t.a.size]
+    ),
+}
+CALL, CANCEL = "channels differ", "channels cancel"
+NOT_TO_BE_MIXED: dict[str, tuple[str, Making]] = {
+    "call of two, turns of 2 to 8 s": (CALL, lambda t: turns(t)),
+    "the same, line noise": (CALL, lambda t: turns(t) + 1e-3 * t.g.standard_normal((t.a.size, 2))),
+    "the same, echo 20 dB below": (CALL, lambda t: turns(t) @ np.array([[1.0, 0.1], [0.1, 1.0]])),
+    "the same, echo 12 dB below": (CALL, lambda t: turns(t) @ np.array([[1.0, 0.25], [0.25, 1.0]])),
+    "two at the same time": (CALL, lambda t: both(t.a, t.b)),
+    "one 12 dB fainter": (CALL, lambda t: turns(t) * (1.0, 0.25)),
+    "opposite phase": (CANCEL, lambda t: pan(t.a, 1, -1)),
+    "opposite phase, 2 dB apart": (CANCEL, lambda t: pan(t.a, 1, -0.8)),
+}
+
+
+def noticed(stereo: FloatArray) -> dict[str, float]:
+    """By kind, the second at which it was noticed."""
+    mixer = Mixer(RATE, 0, 0)
+    mixer.mix(stereo.astype(np.float32))
+    return {notice.kind: tick / 100 for tick, notice in mixer.found()}
+
+
+def pairs(speech: Path, count: int, seconds: float) -> Iterator[tuple[FloatArray, FloatArray]]:
+    """Two readers each, every reader once as the first."""
+    rows = [r for r in chapters(speech) if float(r["seconds"]) > seconds + 15]
+    readers = list({row["speaker"]: row for row in rows}.values())[: count + 1]
+
+    def sound(row: dict[str, str]) -> FloatArray:
+        samples, _ = soundfile.read(speech / row["path"], frames=int(RATE * seconds))
+        return np.asarray(samples)
+
+    for first, second in pairwise(readers):
+        yield sound(first), sound(second)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else "")
+    parser.add_argument("speech", type=Path)
+    parser.add_argument("--readers", type=int, default=60)
+    parser.add_argument("--seconds", type=float, default=60.0)
+    given = parser.parse_args()
+    found: dict[str, list[dict[str, float]]] = {n: [] for n in (*ORDINARY, *NOT_TO_BE_MIXED)}
+    for number, (a, b) in enumerate(pairs(given.speech, given.readers, given.seconds)):
+        for name in found:
+            how = ORDINARY[name] if name in ORDINARY else NOT_TO_BE_MIXED[name][1]
+            found[name].append(noticed(how(Two(a, b, np.random.default_rng(number)))))
+    print("| stereo that may be mixed | noticed, falsely |\n| --- | --- |")
+    for name in ORDINARY:
+        print(f"| {name} | {sum(map(bool, found[name]))} of {len(found[name])} |")
+    print("\n| stereo that may not | noticed | after, median (worst) |\n| --- | --- | --- |")
+    for name, (kind, _) in NOT_TO_BE_MIXED.items():
+        when = [each[kind] for each in found[name] if kind in each]
+        after = f"{np.median(when):.0f} s ({max(when):.0f} s)" if when else ""
+        print(f"| {name} | {len(when)} of {len(found[name])} | {after} |")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,361 @@
+"""What the sound of a voice is like: band, noise, reverberation, clipping, level.
+
+Every second is described by a row of counts, and rows add: what is estimated comes from their sum
+alone, so that it does not depend on how a stream was cut. docs/conditions.md says how well.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from monitor.maths.spectra import fft
+from monitor.types import AnyArray, FloatArray, IntArray
+
+__all__ = [
+    "ROW",
+    "WIDEST_HZ",
+    "Condition",
+    "condition_of",
+    "describe_second",
+    "in_common",
+    "mismatch",
+    "poor",
+]
+
+WIDEST_HZ = 8000.0
+"""No feature hears more: a wider band makes no difference."""
+
+_FRAMES = 50
+"""A second, in frames of 20 ms side by side."""
+_SILENCE = np.float32(1e-13)
+_BAND_HZ, _BANDS = 250.0, 32
+_LEAST_BAND, _BAND_STEP, _BAND_LEVELS = -130.0, 2.0, 64
+_LEAST = -110.0
+"""Below this level, in decibels of full scale, there is no sound but zeros."""
+_LEVELS = 110
+_DECAY_BANDS = ((1000, 2000), (2000, 3500))
+"""Hertz: within the band of a telephone, and above most noises of rooms."""
+_DECAY_RANGE, _DECAY_ABOVE = 20.0, 8.0
+"""A decay counts from so far above the quietest of its second to so far above it, decibels."""
+_SLOPE_STEP, _SLOPES = 0.25, 80
+"""Decibels a frame."""
+_FLAT, _NEAR = np.float32(0.99), np.float32(0.90)
+_AUDIBLE = 0.003
+"""Seconds whose largest sample is smaller are not asked for clipping."""
+
+_SIZES = (_BANDS * _BAND_LEVELS, _LEVELS, _SLOPES, 3)
+_ENDS = tuple(int(end) for end in np.cumsum(_SIZES))
+ROW = _ENDS[-1]
+"""Numbers in a row: levels by band, levels, slopes of decays, samples at and near the top."""
+
+LEAST_SPEECH_SECONDS = 3.0
+"""Of sound above its noise: with less nothing is said."""
+_SILENCE_DB = -100.0
+"""Below are zeros, of a gate or of no input, and no noise."""
+_QUIET_SHARE, _QUIETEST_SHARE, _MOST_SPREAD = 0.1, 0.02, 4.0
+_ABOVE_NOISE = 3.0
+_ACTIVE_BELOW = 15.9
+"""Decibels below the level of speech at which it counts as speech (ITU-T P.56)."""
+_LOUD_SHARE, _DROP, _EDGE = 0.95, 18.0, 10.0
+"""Share of a band's sounds below its loud level; decibels that it falls at an edge, and there."""
+_STEEP_SHARE, _DECAY, _FASTEST, _LONGEST = 0.9, 0.933, 2.02, 3.0
+"""RT60 of a slope: fitted to rooms by the image method (benchmarks/conditions.py)."""
+_LEAST_SNR, _LEAST_DECAYS = 13.0, 25
+"""Under more noise, and of fewer decays, no echo is heard."""
+_MORE_THAN_BELOW, _UNCLIPPED = 1.25, 0.25
+"""Samples at the top for each a little below it: what clipping exceeds, and what speech has."""
+
+_BAND_RATIO = 0.7
+"""Readers who came as MP3 end at 5.8 kHz, others at 8: that is no telephone."""
+_LOUD_ENOUGH, _SNR_APART = 25.0, 8.0
+_DRY, _ECHO_RATIO = 0.25, 1.6
+_CLIPPED = 0.005
+_NOISY = 5.0
+_MOST = 1e6
+
+
+def describe_second(columns: FloatArray, mono: FloatArray, rate: int) -> IntArray:
+    """Count what is needed of one second.
+
+    Args:
+        columns: shape (rate, channels), the samples as they were decoded.
+        mono: shape (rate,), their mean.
+        rate: samples per second.
+
+    Returns:
+        Shape (ROW,).
+    """
+    window, edges, last = _analysis(rate)
+    pieces = mono[: _FRAMES * window.size].reshape(_FRAMES, window.size) * window
+    spectrum = fft.rfft(pieces, axis=1)[:, :last]
+    power = spectrum.real**2 + spectrum.imag**2
+    bands = np.add.reduceat(power, edges, axis=1) + _SILENCE
+    by_band = np.full((_FRAMES, _BANDS), _LEAST_BAND, np.float32)
+    by_band[:, : edges.size] = 10 * np.log10(bands)
+    bins = np.clip((by_band - _LEAST_BAND) / _BAND_STEP, 0, _BAND_LEVELS - 1).astype(np.intp)
+    bins += np.arange(_BANDS) * _BAND_LEVELS
+    levels = np.clip(10 * np.log10(bands.sum(axis=1)) - _LEAST, 0, _LEVELS - 1).astype(np.intp)
+    parts = (
+        np.bincount(bins.ravel(), minlength=_SIZES[0]),
+        np.bincount(levels, minlength=_LEVELS),
+        _decays(bands),
+        _flat_tops(columns),
+    )
+    return np.concatenate(parts, dtype=np.int32, casting="same_kind")
+
+
+@lru_cache(maxsize=8)
+def _analysis(rate: int) -> tuple[FloatArray, IntArray, int]:
+    """Window of a frame, first bin of each band, and where the last band ends."""
+    size = rate // _FRAMES
+    window = np.hanning(size)
+    # so that the power of all bins adds up to the mean square of the samples
+    window = (window * math.sqrt(2 / size / (window @ window))).astype(np.float32)
+    hertz = np.fft.rfftfreq(size, 1 / rate)
+    last = int(np.searchsorted(hertz, WIDEST_HZ + 1))
+    edges = np.searchsorted(hertz, np.arange(_BANDS) * _BAND_HZ + 1)  # 0 Hz is no sound
+    return window, edges[edges < last], last
+
+
+def _decays(bands: FloatArray) -> IntArray:
+    """Slopes, counted, of levels that fall for four frames on end, from well above the quiet."""
+    made = [bands[:, round(a / _BAND_HZ) : round(b / _BAND_HZ)] for a, b in _DECAY_BANDS]
+    level = 10 * np.log10(np.array([each.sum(axis=1) for each in made]) + _SILENCE)
+    quiet = np.partition(level, 2, axis=1)[:, 2:3]
+    begin, end = level[:, :-3], level[:, 3:]
+    step = level[:, 1:] - level[:, :-1]
+    falls = np.maximum(np.maximum(step[:, :-2], step[:, 1:-1]), step[:, 2:]) < 0
+    counts = falls & (begin > quiet + _DECAY_RANGE) & (end > quiet + _DECAY_ABOVE)
+    slope = (3 * (begin - end) - step[:, 1:-1]) / 10  # of the line through four points
+    bins = np.clip(slope[counts] / _SLOPE_STEP, 0, _SLOPES - 1).astype(np.intp)
+    return np.bincount(bins, minlength=_SLOPES)
+
+
+def _flat_tops(columns: FloatArray) -> IntArray:
+    """Samples at the extremes of this second, a little below them, and all; over the channels."""
+    counts = [0, 0, 0]
+    for samples in columns.T:
+        high, low = samples.max(), samples.min()
+        if not low < 0 < high or max(high, -low) < _AUDIBLE:
+            continue
+        top, lower = (
+            int(np.count_nonzero(samples >= share * high))
+            + int(np.count_nonzero(samples <= share * low))
+            for share in (_FLAT, _NEAR)
+        )
+        for place, more in enumerate((top, lower - top, samples.size)):
+            counts[place] += more
+    return np.array(counts)
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """What the sound of a voice is like; each figure is None while too little was heard to say.
+
+    Attributes:
+        bandwidth_hz: where the spectrum of the speech ends; `WIDEST_HZ` where it does not below.
+        snr_db: how far the speech is above the noise.
+        reverberation_seconds: in which sound dies away by 60 dB (RT60); 0.2 and less is a dry room.
+        clipping: share of the samples, 0 to 1, on tops that were cut off flat.
+        level_db: of the speech, below a square wave at full scale.
+    """
+
+    bandwidth_hz: float | None = None
+    snr_db: float | None = None
+    reverberation_seconds: float | None = None
+    clipping: float | None = None
+    level_db: float | None = None
+
+    def record(self) -> dict[str, float | None]:
+        """As records and stores have it."""
+        return asdict(self)
+
+    @classmethod
+    def of(cls, record: Mapping[str, Any] | None) -> Condition | None:
+        """What a record or a store says; None of nothing.
+
+        Raises:
+            ValueError: a figure is no number, or none that a sound has.
+        """
+        if record is None:
+            return None
+        figures = {each.name: record[each.name] for each in fields(cls)}
+        for figure in figures.values():
+            number = isinstance(figure, int | float) and not isinstance(figure, bool)
+            if figure is not None and not (number and abs(figure) <= _MOST):
+                raise ValueError(f"{figure!r:.40} is no figure of a sound")
+        return cls(**figures)
+
+
+def condition_of(total: AnyArray) -> Condition:
+    """What the seconds of which this is the sum sound like.
+
+    Args:
+        total: shape (ROW,), the sum of their rows.
+
+    Example:
+        >>> rng = np.random.default_rng(0)
+        >>> t = np.arange(16000) / 16000
+        >>> buzz = sum(np.sin(2 * np.pi * 150 * k * t) for k in range(1, 21)) / 40  # up to 3 kHz
+        >>> talk = (buzz * (t % 0.5 < 0.3) + 1e-3 * rng.standard_normal(16000)).astype(np.float32)
+        >>> row = describe_second(talk[:, None], talk, 16000)
+        >>> found = condition_of(10 * row)
+        >>> round(found.snr_db), round(found.bandwidth_hz, -2), found.clipping
+        (37, 3200.0, 0.0)
+        >>> condition_of(row)  # a second is too little
+        Condition(bandwidth_hz=None, snr_db=None, reverberation_seconds=None, clipping=None, \
+level_db=None)
+    """
+    bands, levels, decays, tops = np.split(total, _ENDS[:-1])
+    level, noise, active = _speech_and_noise(levels)
+    if active < LEAST_SPEECH_SECONDS * _FRAMES:
+        return Condition()
+    snr = level - noise
+    known = snr >= _LEAST_SNR and decays.sum() >= _LEAST_DECAYS
+    return Condition(
+        _bandwidth(bands.reshape(_BANDS, _BAND_LEVELS)),
+        snr,
+        _reverberation(decays) if known else None,
+        _clipping(*(int(count) for count in tops)),
+        level,
+    )
+
+
+def _speech_and_noise(levels: AnyArray) -> tuple[float, float, float]:
+    """Levels of speech and noise in decibels, and how many frames are speech.
+
+    The noise is what a tenth of all frames stay below, and more where these differ among
+    themselves, as babble does. Speech is what exceeds it, down to 15.9 dB below its own level.
+    """
+    heard = levels.astype(np.float64)
+    heard[: round(_SILENCE_DB - _LEAST)] = 0  # zeros of a gate, or of no input, are no noise
+    if not heard.any():
+        return 0.0, 0.0, 0.0
+    quiet = _quantile(heard, _QUIET_SHARE)
+    spread = min(quiet - _quantile(heard, _QUIETEST_SHARE), _MOST_SPREAD)
+    noise = _LEAST + quiet + spread
+    centres = _LEAST + 0.5 + np.arange(_LEVELS)
+    energy = heard * np.maximum(10 ** (centres / 10) - 10 ** (noise / 10), 0)
+    heard[centres < noise + _ABOVE_NOISE] = energy[centres < noise + _ABOVE_NOISE] = 0
+    frames, power = (np.cumsum(each[::-1])[::-1] for each in (heard, energy))
+    if not power[0]:
+        return noise, noise, 0.0
+    level = 10 * np.log10(power / np.maximum(frames, 1) + _SILENCE)
+    # the least of them is too far below its own mean: the highest that is not decides
+    place = int(np.flatnonzero((level - centres >= _ACTIVE_BELOW) | (np.arange(_LEVELS) == 0))[-1])
+    return float(level[place]), noise, float(frames[place])
+
+
+def _quantile(counts: FloatArray, share: float) -> float:
+    """In bins, where so large a share of what was counted lies below."""
+    below = np.cumsum(counts)
+    wanted = share * below[-1]
+    place = int(np.searchsorted(below, wanted))
+    return place + float((wanted - (below[place] - counts[place])) / counts[place])
+
+
+def _bandwidth(bands: AnyArray) -> float:
+    """Where the loud sounds of every band fall by 18 dB within 1 kHz and nothing follows, in Hz."""
+    below = np.cumsum(bands, axis=1)
+    loud = _LEAST_BAND + _BAND_STEP * np.argmax(below >= _LOUD_SHARE * below[:, -1:], axis=1)
+    places = np.arange(6, _BANDS - 1)
+    inside = np.array([np.median(loud[k - 4 : k]) for k in places])
+    beyond = np.maximum.accumulate(loud[::-1])[::-1][np.minimum(places + 2, _BANDS - 1)]
+    drop = int(np.argmax(inside - beyond))
+    if inside[drop] - beyond[drop] < _DROP:
+        return WIDEST_HZ
+    edge, first = inside[drop] - _EDGE, places[drop] - 2
+    fallen = first + int(np.argmax(loud[first:] < edge))
+    part = (loud[fallen - 1] - edge) / (loud[fallen - 1] - loud[fallen])
+    return float((fallen + part) * _BAND_HZ)
+
+
+def _reverberation(decays: AnyArray) -> float:
+    """RT60 in seconds, of how steeply sound falls where it falls most steeply.
+
+    In a room no level falls faster than by 60 dB in its RT60, however short a sound is (J. Y. C.
+    Wen, E. A. P. Habets, P. A. Naylor, "Blind estimation of reverberation time based on the
+    distribution of signal decay rates", ICASSP 2008).
+    """
+    steep = _SLOPE_STEP * _quantile(decays.astype(np.float64), _STEEP_SHARE)
+    return float(min(_DECAY / max(steep - _FASTEST, 1e-3), _LONGEST))
+
+
+def _clipping(flat: int, near: int, count: int) -> float:
+    """Share of the samples that lie at the top because it was cut off.
+
+    The density of speech falls towards its largest samples; where more lie at the very top of a
+    second than a little below it, that was cut, whatever the gain has been since.
+    """
+    if not count or flat < _MORE_THAN_BELOW * near:
+        return 0.0
+    return (flat - _UNCLIPPED * near) / count
+
+
+def mismatch(stream: Condition, templates: Condition) -> tuple[str, ...]:
+    """In which figures a stream differs from templates, by more than sessions of a voice do.
+
+    Levels are of no consequence: nothing that is compared depends on them. How far apart the others
+    must be was chosen on half of the readers (benchmarks/conditions.py says how often the other
+    half is called different).
+
+    Example:
+        >>> telephone = Condition(bandwidth_hz=3600.0, snr_db=30.0)
+        >>> mismatch(telephone, Condition(bandwidth_hz=8000.0, snr_db=45.0))
+        ('bandwidth_hz',)
+    """
+    found = []
+    for name, apart in _APART.items():
+        mine, theirs = getattr(stream, name), getattr(templates, name)
+        if mine is not None and theirs is not None and apart(mine, theirs):
+            found.append(name)
+    return tuple(found)
+
+
+def _snr_apart(mine: float, theirs: float) -> bool:
+    return abs(min(mine, _LOUD_ENOUGH) - min(theirs, _LOUD_ENOUGH)) >= _SNR_APART
+
+
+def _ratio(a: float, b: float) -> float:
+    return min(a, b) / max(a, b)
+
+
+_APART: Mapping[str, Callable[[float, float], bool]] = {
+    "bandwidth_hz": lambda mine, theirs: _ratio(mine, theirs) < _BAND_RATIO,
+    "snr_db": _snr_apart,
+    "reverberation_seconds": (
+        lambda mine, theirs: _ratio(max(mine, _DRY), max(theirs, _DRY)) < 1 / _ECHO_RATIO
+    ),
+    "clipping": lambda mine, theirs: (mine >= _CLIPPED) != (theirs >= _CLIPPED),
+}
+
+
+def poor(stream: Condition) -> tuple[str, ...]:
+    """Which figures are so bad that a voice is hard to recognise, whatever the templates are.
+
+    Example:
+        >>> poor(Condition(snr_db=1.0, clipping=0.0))
+        ('snr_db',)
+    """
+    found = []
+    if stream.snr_db is not None and stream.snr_db < _NOISY:
+        found.append("snr_db")
+    if stream.clipping is not None and stream.clipping >= _CLIPPED:
+        found.append("clipping")
+    return tuple(found)
+
+
+def in_common(conditions: Sequence[Condition | None]) -> Condition | None:
+    """What most of these sound like: of each figure the median, where more than half have it."""
+    known = [each for each in conditions if each is not None]
+    made = {}
+    for each in fields(Condition):
+        figures = [value for one in known if (value := getattr(one, each.name)) is not None]
+        made[each.name] = float(np.median(figures)) if 2 * len(figures) > len(conditions) else None
+    return Condition(**made) if any(value is not None for value in made.values()) else None

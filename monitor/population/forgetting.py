@@ -1,0 +1,180 @@
+"""Take a person out of a population, or out of laws in a file of their own: name and voice.
+
+What belongs to one person goes: template, notes and fingerprints of the recordings, the sketch in
+the cohort, the maxima of the person's stream, the name wherever it stands. What was learnt from
+many together, as a rank law, cannot be parted again; it is marked, and is learnt anew by
+`monitor calibrate`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from monitor.errors import UsageError
+from monitor.phrases import plural
+from monitor.population.cohort import Cohort
+from monitor.population.law import Laws, RankLaw
+from monitor.population.lawfile import load_laws, save_laws
+from monitor.population.population import Population
+from monitor.population.storing import store_kind
+
+__all__ = ["Forgotten", "forget", "named_in"]
+
+
+@dataclass(frozen=True, slots=True)
+class Forgotten:
+    """What was taken out of a file, and what in it still owes something to the person.
+
+    Attributes:
+        template_seconds: speech seconds of the template; 0 where the person was not enrolled.
+        recordings: of the template.
+        maxima: laws that knew how high the person's stream got.
+        background: whether the person was one of the cohort.
+        marked: laws that were learnt from the person among others.
+        mute: laws that said something of evidence and do not any more, since their cohort changed.
+        left: how many are still enrolled; None of laws without a population.
+    """
+
+    template_seconds: float = 0.0
+    recordings: int = 0
+    maxima: int = 0
+    background: bool = False
+    marked: int = 0
+    mute: int = 0
+    left: int | None = None
+
+    def in_words(self, name: str) -> list[str]:
+        """A line each: what has gone, then what it invalidates and what to do about it."""
+        gone = []
+        if self.recordings or self.template_seconds:
+            gone.append(
+                f"a template of {self.template_seconds:g} s and the fingerprints of "
+                f"{plural(self.recordings, 'recording')}"
+            )
+        if self.background:
+            gone.append("a sketch in the cohort")
+        if self.maxima:
+            gone.append(f"the maxima of a stream in {plural(self.maxima, 'law')}")
+        left = "" if self.left is None else f"; {plural(self.left, 'speaker')} left"
+        lines = [f"{name} is forgotten: {', '.join([*gone, 'the name'])}{left}"]
+        if self.marked:
+            lines.append(
+                f"monitor: note: {plural(self.marked, 'law')} had been learnt from {name} among "
+                "others; that cannot be taken out of an average, and runs say so: calibrate again "
+                "without those recordings"
+            )
+        if self.mute:
+            lines.append(
+                "monitor: note: no evidence in bits any more: the cohort that it was learnt "
+                "against is another one now; calibrate again"
+            )
+        return lines
+
+
+def named_in(population: Population) -> set[str]:
+    """Everybody whom a population names, enrolled or not."""
+    return set(population.names) | _named(population.laws, population.cohort)
+
+
+def forget(path: Path, name: str, output: Path | None = None) -> Forgotten:
+    """Take a person out of a population, or of laws in a file of their own.
+
+    Args:
+        path: of the file.
+        name: whom to forget.
+        output: another file to write; None rewrites the same one.
+
+    Raises:
+        UsageError: nobody in it is called so, or nobody would be left.
+        StoreError: the file cannot be read or written; it is as it was.
+    """
+    target = path if output is None else output
+    if store_kind(path) == "law":
+        laws, cohort = load_laws(path)
+        _check_known(name, _named(laws, cohort), path)
+        laws, cohort, found = _without(laws, cohort, name)
+        save_laws(target, laws, cohort)
+        return found
+    before = Population.load(path)
+    _check_known(name, named_in(before), path)
+    found = Forgotten()
+    population = before
+    if name in before.names:
+        if len(before) == 1:
+            raise UsageError(f"{name} is the only one in {path}: delete the file instead")
+        place = before.index(name)
+        found = Forgotten(
+            float(before.template_seconds[place]), len(before.speakers[place].sources)
+        )
+        population = before.without(name)
+    laws, cohort, more = _without(population.laws, population.cohort, name)
+    Population(
+        population.speakers,
+        population.offsets,
+        population.features,
+        laws,
+        borrowed=population.borrowed,
+        about=population.about,
+        cohort=cohort,
+    ).save(target)
+    return replace(
+        more,
+        template_seconds=found.template_seconds,
+        recordings=found.recordings,
+        left=len(population),
+    )
+
+
+def _check_known(name: str, known: Iterable[str], path: Path) -> None:
+    """Refuse a name that is nowhere in a file; the nearest spelling is told."""
+    from difflib import get_close_matches
+
+    everybody = sorted(known)
+    if name in everybody:
+        return
+    near = get_close_matches(name, everybody, n=1, cutoff=0.5)
+    hint = f"did you mean {near[0]!r}?" if near else f"it names {plural(len(everybody), 'person')}"
+    raise UsageError(f"nobody called {name!r} is in {path}; {hint}")
+
+
+def _named(laws: Laws, cohort: Cohort | None) -> set[str]:
+    names = set() if cohort is None else set(cohort.names)
+    for law in laws:
+        names.update(law.left_out, law.learnt_from)
+        names.update(() if law.maxima is None else law.maxima.speakers)
+    return names
+
+
+def _without(laws: Laws, cohort: Cohort | None, name: str) -> tuple[Laws, Cohort | None, Forgotten]:
+    """Laws and cohort without somebody, and what that took."""
+    background = cohort is not None and name in cohort.names
+    others = cohort.without(name) if cohort is not None and background else cohort
+    made = [_law_without(law, name) for law in laws]
+    mute = sum(law.evidence is not None for law in made) if background else 0
+    if background:  # a ratio is learnt against one cohort, and means nothing against another
+        made = [replace(law, evidence=None) for law in made]
+    pairs = list(zip(laws, made, strict=True))
+    found = Forgotten(
+        maxima=sum(old.maxima is not new.maxima for old, new in pairs),
+        background=background,
+        marked=sum(old.forgotten < new.forgotten for old, new in pairs),
+        mute=mute,
+    )
+    return Laws(made), others, found
+
+
+def _law_without(law: RankLaw, name: str) -> RankLaw:
+    """A law that does not name somebody."""
+    changes: dict[str, Any] = {}
+    maxima = law.maxima
+    if maxima is not None and name in maxima.speakers:
+        changes["maxima"] = maxima.without(name)
+    if name in law.left_out:
+        changes["left_out"] = tuple(each for each in law.left_out if each != name)
+    if name in law.learnt_from:
+        changes["learnt_from"] = tuple(each for each in law.learnt_from if each != name)
+        changes["forgotten"] = law.forgotten + 1
+    return replace(law, **changes)

@@ -1,0 +1,216 @@
+"""Runs programs of others: bounded in time and output, and ended with all that they started."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import selectors
+import signal
+import subprocess
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Literal
+
+from monitor.managed import Managed
+
+__all__ = ["Ended", "StartedProgram", "run_program"]
+
+MARK = "MONITOR_STARTED_BY"
+"""In the environment of a program, so that what it starts is known wherever it goes."""
+_KEPT_BYTES = 1 << 16
+MOST_SAID_BYTES = 256 << 20
+"""Of a program that does not stop to explain itself."""
+_PIECE = 1 << 16
+_QUIET_SECONDS = 1.0
+"""For the pipes of a program that has ended, where what it left behind holds them open."""
+_LOOK_SECONDS = 0.1
+_KILL_SECONDS = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How a program ended.
+
+    Attributes:
+        status: its exit status; negative where a signal ended it.
+        printed: its standard output.
+        said: the end of its standard error.
+        stopped: why it was killed: it took too long (``"time"``), or wrote too much to its standard
+            output (``"printed"``) or error (``"said"``); None where it was not.
+    """
+
+    status: int
+    printed: bytes
+    said: bytes
+    stopped: Literal["time", "printed", "said"] | None = None
+
+
+class StartedProgram(Managed):
+    """A program in a session of its own; closed before it has ended, its whole family is killed.
+
+    The family is what the program started, and what that did: its process group, its descendants,
+    and (where there is /proc) whoever has its environment, though it called setsid or its parent
+    has gone. Only a process that does both and forgets its environment is not found.
+
+    Args:
+        command: words, or a line for the shell.
+        environment: instead of this process's.
+        stdout: as `subprocess.Popen` takes it; so is ``stderr``.
+
+    Attributes:
+        process: the program itself.
+
+    Raises:
+        OSError: it cannot be started.
+    """
+
+    def __init__(
+        self,
+        command: Sequence[str] | str,
+        environment: Mapping[str, str] | None = None,
+        *,
+        stdout: int = subprocess.PIPE,
+        stderr: int = subprocess.PIPE,
+    ) -> None:
+        given = dict(os.environ if environment is None else environment)
+        self._mark = f"{os.getpid()}-{secrets.token_hex(8)}"
+        given[MARK] = ":".join(filter(None, (given.get(MARK), self._mark)))
+        self.process: subprocess.Popen[bytes] = subprocess.Popen(
+            command, shell=isinstance(command, str), stdin=subprocess.PIPE, stdout=stdout,
+            stderr=stderr, bufsize=0, start_new_session=True, env=given,
+        )  # fmt: skip
+
+    def close(self) -> None:
+        """Let go of its pipes, and kill it where it has not ended."""
+        if self.process.poll() is None:
+            self.kill()
+        for stream in (self.process.stdin, self.process.stdout, self.process.stderr):
+            if stream is not None:
+                with suppress(OSError):
+                    stream.close()
+
+    def kill(self) -> None:
+        """Kill its family; of one that has ended, what is left of it."""
+        until = time.monotonic() + _KILL_SECONDS
+        family: set[int] = set()
+        while (found := self._family() - family) and time.monotonic() < until:
+            _send(found, "SIGSTOP")  # those who stand still start nobody, and lose no parent
+            family |= found
+        if self.process.poll() is None:  # else its number may be somebody else's by now
+            if hasattr(os, "killpg"):
+                with suppress(ProcessLookupError, PermissionError):
+                    os.killpg(self.process.pid, signal.SIGKILL)
+            else:
+                self.process.kill()
+        _send(family, "SIGKILL")
+        self.process.wait()
+
+    def _family(self) -> set[int]:
+        """Processes that live, and descend from the program or have its mark."""
+        children: dict[int, list[int]] = {}
+        mine = [] if self.process.poll() is not None else [self.process.pid]
+        living = set()
+        for folder in Path("/proc").glob("[0-9]*"):
+            with suppress(OSError, ValueError):
+                state, parent, *_ = (folder / "stat").read_bytes().rpartition(b")")[2].split()
+                number = int(folder.name)
+                children.setdefault(int(parent), []).append(number)
+                if state not in (b"Z", b"X"):
+                    living.add(number)
+                    if self._mark.encode() in (folder / "environ").read_bytes():
+                        mine.append(number)
+        found: set[int] = set()
+        while mine:
+            number = mine.pop()
+            if number not in found:
+                found.add(number)
+                mine += children.get(number, [])
+        return found & living - {os.getpid()}
+
+
+def run_program(
+    command: Sequence[str], given: bytes, *, seconds: float, most_printed: int
+) -> Ended:
+    """Run a program to its end: no shell, bytes in and bytes out.
+
+    What it leaves running in the background stays, as long as that does not hold its pipes.
+
+    Args:
+        command: words.
+        given: on its standard input.
+        seconds: how long it may take before it is killed with all that it started.
+        most_printed: bytes of its standard output, likewise.
+
+    Raises:
+        OSError: it cannot be started.
+
+    Example:
+        >>> run_program(["cat"], b"abc", seconds=60, most_printed=10).printed
+        b'abc'
+    """
+    until = time.monotonic() + seconds
+    with StartedProgram(command) as program, selectors.DefaultSelector() as pipes:
+        process, printed, said = program.process, bytearray(), bytearray()
+        assert process.stdin is not None
+        assert process.stdout is not None
+        assert process.stderr is not None
+        for pipe in (process.stdin, process.stdout, process.stderr):
+            os.set_blocking(pipe.fileno(), False)
+        pipes.register(process.stdin, selectors.EVENT_WRITE)
+        pipes.register(process.stdout, selectors.EVENT_READ, printed)
+        pipes.register(process.stderr, selectors.EVENT_READ, said)
+        rest, all_said, heard = memoryview(given), 0, time.monotonic()
+        stopped: Literal["time", "printed", "said"] | None = None
+        while stopped is None and any(key.data is not None for key in pipes.get_map().values()):
+            now = time.monotonic()
+            for key, _ in pipes.select(max(0.0, min(_LOOK_SECONDS, until - now))):
+                heard = now
+                if key.data is None:
+                    rest = _written(process.stdin, rest)
+                    if not rest:
+                        pipes.unregister(process.stdin)
+                        process.stdin.close()
+                    continue
+                piece = os.read(key.fd, _PIECE)
+                key.data.extend(piece)
+                if not piece:
+                    pipes.unregister(key.fileobj)
+                elif key.data is said:
+                    all_said += len(piece)
+                    del said[:-_KEPT_BYTES]
+            if len(printed) > most_printed:
+                stopped = "printed"
+            elif all_said > MOST_SAID_BYTES:
+                stopped = "said"
+            elif now > until:
+                stopped = "time"
+            elif process.poll() is not None and now - heard > _QUIET_SECONDS:
+                program.kill()  # it has ended, and what it left behind holds its pipes
+        if stopped is None:
+            try:
+                process.wait(max(0.0, until - time.monotonic()))
+            except subprocess.TimeoutExpired:
+                stopped = "time"
+        if stopped is not None:
+            program.kill()
+    return Ended(process.returncode, bytes(printed), bytes(said), stopped)
+
+
+def _written(pipe: IO[bytes], rest: memoryview) -> memoryview:
+    """What is left to write; nothing where nobody reads it."""
+    try:
+        return rest[os.write(pipe.fileno(), rest[:_PIECE]) :]
+    except BlockingIOError:
+        return rest
+    except OSError:  # it does not want to hear more
+        return rest[:0]
+
+
+def _send(numbers: Iterable[int], name: str) -> None:
+    """A signal to processes, some of which may have ended."""
+    for number in numbers:
+        with suppress(ProcessLookupError, PermissionError):
+            os.kill(number, getattr(signal, name))

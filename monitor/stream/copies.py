@@ -1,0 +1,158 @@
+"""Notices that a stream is a copy of audio that somebody was enrolled from.
+
+The very file is known by its fingerprint and refused (`monitor.stream.overlap`); a copy of it at
+another gain, cut or compressed anew has another one. It is known by its landmarks: every ten
+seconds those of the stream are looked up among those of all enrolled recordings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from monitor.maths.landmarks import (
+    FRAME_TICKS,
+    LATE_TICKS,
+    NAME,
+    LandmarkIndex,
+    LandmarkMatch,
+    frames_of,
+    unpack,
+)
+from monitor.population.population import Population
+from monitor.types import TICKS_PER_SECOND, Frames, IntArray, Notice
+
+__all__ = ["CopyFinder", "LandmarkWindows", "is_same_audio"]
+
+WINDOW_TICKS = 10 * TICKS_PER_SECOND
+LEAST = ((16, 4), (30, 3))
+"""Pairs of landmarks that agree in ten seconds of a copy, and half seconds in which they lie: of
+other audio 18 did at most, within one second (benchmarks/copies.py)."""
+ABOVE_CHANCE = 4.0
+MOST_LANDMARKS = 1_000_000
+"""Looked up at most: a day of enrolled audio. Of more speakers the watched one and the first."""
+SLOW_OR_FAST = tuple(1 + sign * percent / 100 for percent in (1, 2, 3, 4) for sign in (1, -1))
+_OTHERS = (-1.0, *SLOW_OR_FAST)
+_TURNS = 5
+"""Windows in which all other speeds are tried once."""
+
+
+def is_same_audio(match: LandmarkMatch | None) -> bool:
+    """Whether a match is no accident."""
+    if match is None:
+        return False
+    hits = match.hits - ABOVE_CHANCE * match.chance
+    return any(hits >= least and match.cells >= cells for least, cells in LEAST)
+
+
+class LandmarkWindows:
+    """Gathers the landmarks of a stream into windows of ten seconds, the same for any cutting."""
+
+    def __init__(self) -> None:
+        self._times: IntArray = np.empty(0, np.intp)
+        self._pitches: IntArray = np.empty(0, np.intp)
+        self._end = WINDOW_TICKS
+        self.heard = False
+
+    def hear(self, frames: Frames, arrived: int) -> Iterator[tuple[int, IntArray, IntArray]]:
+        """Every window that is complete: the tick when it is, times and pitches.
+
+        Args:
+            frames: of the stream.
+            arrived: ticks of the stream with these.
+        """
+        found = frames_of(frames.tracks.get(NAME))
+        if found is not None and found[0].size:
+            self.heard = True
+            self._times = np.concatenate((self._times, found[0]))
+            self._pitches = np.concatenate((self._pitches, found[1]))
+        while self.heard and arrived >= self._end + LATE_TICKS:
+            yield self._end + LATE_TICKS, *self._window(self._end - WINDOW_TICKS, self._end)
+            later = self._times >= self._end // FRAME_TICKS
+            self._times, self._pitches = self._times[later], self._pitches[later]
+            self._end += WINDOW_TICKS
+        if not self.heard:
+            while arrived >= self._end + LATE_TICKS:
+                self._end += WINDOW_TICKS
+
+    def finish(self, arrived: int) -> Iterator[tuple[int, IntArray, IntArray]]:
+        """What is left at the end of the stream."""
+        if self._times.size:
+            yield arrived, *self._window(self._end - WINDOW_TICKS, arrived)
+
+    def _window(self, first: int, end: int) -> tuple[IntArray, IntArray]:
+        inside = (self._times >= first // FRAME_TICKS) & (self._times < end // FRAME_TICKS)
+        return self._times[inside], self._pitches[inside]
+
+
+class CopyFinder:
+    """Looks for enrolled audio in a stream.
+
+    What is found depends on nothing that was heard before the window, so that a stream that is
+    heard again from its start, after a stop, brings the same notices.
+
+    Args:
+        population: its landmarks; without any nothing is looked for.
+        watch: the watched speaker, who comes first where there are too many.
+    """
+
+    def __init__(self, population: Population, watch: str | None = None) -> None:
+        self._population, self._watch = population, watch
+        self._index: LandmarkIndex | None = None
+        self._names: list[str] = []
+        self._windows = LandmarkWindows()
+        self._count = 0
+        self._found: set[tuple[int, str]] = set()
+
+    def hear(self, frames: Frames, arrived: int) -> Iterator[tuple[int, Notice]]:
+        """What is noticed with a further run of ticks, as (tick, Notice)."""
+        for tick, times, pitches in self._windows.hear(frames, arrived):
+            yield from self._look(tick, times, pitches, frames.recording)
+
+    def finish(self, arrived: int) -> Iterator[tuple[int, Notice]]:
+        """What is noticed at the end of the stream."""
+        for tick, times, pitches in self._windows.finish(arrived):
+            yield from self._look(tick, times, pitches, 0, every=True)
+
+    def _look(
+        self, tick: int, times: IntArray, pitches: IntArray, recording: int, *, every: bool = False
+    ) -> Iterator[tuple[int, Notice]]:
+        if self._index is None:
+            self._index = self._make()
+        if not self._names:
+            return
+        some = _OTHERS if every else _OTHERS[self._count % _TURNS :: _TURNS]
+        self._count += 1
+        match = self._index.best(times, pitches, (1.0, *some))
+        if match is None or not is_same_audio(match):
+            return
+        name = self._names[match.source]
+        if (recording, name) not in self._found:
+            self._found.add((recording, name))
+            yield tick, _notice(name, match.speed)
+
+    def _make(self) -> LandmarkIndex:
+        speakers = sorted(self._population.speakers, key=lambda each: each.name != self._watch)
+        made, left = [], MOST_LANDMARKS
+        for speaker in speakers:
+            for note in speaker.sources:
+                if note.landmarks.size and left > 0:
+                    made.append(unpack(note.landmarks))
+                    self._names.append(speaker.name)
+                    left -= note.landmarks.size
+        return LandmarkIndex(made)
+
+
+def _notice(name: str, speed: float) -> Notice:
+    how = ""
+    if speed < 0:
+        how = ", backwards"
+    elif speed != 1:
+        how = f", {abs(speed - 1):.0%} {'faster' if speed > 1 else 'slower'}"
+    return Notice(
+        "copy",
+        f"this is a copy of audio that {name} was enrolled from{how}: the figures are far too "
+        "high; give other recordings, or enrol others",
+        fields={"name": name, "speed": speed},
+    )

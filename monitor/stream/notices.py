@@ -1,0 +1,251 @@
+"""Notices of a stream: known before it begins, or of whole recordings; and the log for programs.
+
+The log is the standard library's, named ``monitor``: it is silent until a program that uses this
+package sets up logging. The command line shows notices itself.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from monitor.features.registry import caveats, takes
+from monitor.phrases import plural, weaker_together
+from monitor.population.flattering import flattery
+from monitor.safe_text import printable
+from monitor.stream.same_person import comparable, judged_by
+from monitor.types import Notice
+
+if TYPE_CHECKING:
+    from monitor.stream.monitor import Monitor
+
+__all__ = ["law_notices", "log_notices", "recording_notices", "setup_notices"]
+
+LOGGER = logging.getLogger("monitor")
+LOGGER.addHandler(logging.NullHandler())
+
+_WORTH_SAYING = 0.05
+_WORTH_BITS = 0.05
+_EXAMPLE_SECONDS = 30.0
+"""Length of speech at which features are set beside each other."""
+_NAMED = 5
+
+
+def log_notices(notices: Iterable[Notice]) -> None:
+    """Write notices to the log: ``WARNING`` or ``INFO``, with the notice as ``record.notice``."""
+    for notice in notices:
+        level = logging.INFO if notice.level == "info" else logging.WARNING
+        LOGGER.log(level, "%s", printable(notice), extra={"notice": notice})
+
+
+def setup_notices(monitor: Monitor) -> list[Notice]:
+    """Of templates, features, settings and law, in the order in which they are shown."""
+    return [*_template_notices(monitor), *_feature_notices(monitor), *law_notices(monitor)]
+
+
+def _template_notices(monitor: Monitor) -> Iterator[Notice]:
+    attacker = monitor.attacker
+    if attacker.withheld:
+        yield Notice("bits withheld", attacker.withheld)
+    yield from _left_out(monitor)
+    if attacker.length_notice:
+        seconds = {"template_seconds": attacker.scoring.seconds}
+        yield Notice("template length", attacker.length_notice, fields=seconds)
+    for name in monitor.features:
+        if nothing := monitor.population.empty(name):
+            yield Notice(
+                "empty templates",
+                f"the templates hold no {name} of {_some(nothing)}: it says nothing of them",
+                fields={"speakers": list(nothing)},
+            )
+
+
+def _left_out(monitor: Monitor) -> Iterator[Notice]:
+    """Who is enrolled and not among those compared: said before all else."""
+    attacker = monitor.attacker
+    names = [name for name in attacker.left_out if name != monitor.watch]  # that one is told why
+    if not names:
+        return
+    verb = "is" if len(names) == 1 else "are"
+    have = [float(monitor.population.template_seconds[monitor.population.index(n)]) for n in names]
+    length = f"{min(have):g}" if min(have) == max(have) else f"{min(have):g} to {max(have):g}"
+    cure = "" if monitor.watch else ", or --watch one, and all are cut to that length"
+    yield Notice(
+        "not compared",
+        f"{_some(names)} {verb} not among the {attacker.speakers} compared: {length} s of speech "
+        f"are enrolled, all are compared by {attacker.scoring.seconds:g} s; enrol more (monitor "
+        f"enroll --add){cure}",
+        fields={"speakers": names},
+    )
+
+
+def _feature_notices(monitor: Monitor) -> Iterator[Notice]:
+    for name in monitor.features:
+        for caveat in caveats([name]):
+            yield Notice("feature caveat", caveat)
+    yield from _unheard(monitor.unheard)
+    support = monitor.attacker.support_bits
+    asked = monitor.bystanders
+    if asked is not None and support is not None and (said := asked.notice(support)):
+        yield Notice("crowd unsupported", said, fields={"support_bits": support})
+    if monitor.noise:
+        yield Notice(
+            "noisy frames",
+            f"these frames have noise ({monitor.noise}): whoever knows its law may learn more than "
+            "this attacker, who takes them for clear speech; changes of the voice are not looked "
+            "for",
+        )
+    elif monitor.on_change != "ignore" and not monitor.front_end.followed():
+        mute = ", ".join(monitor.features)
+        yield Notice("changes unnoticed", f"no change of the voice can be noticed by {mute}")
+
+
+def _unheard(names: Sequence[str]) -> Iterator[Notice]:
+    """That an attacker may use what is not used here, and what it takes."""
+    of_words = [name for name in names if takes(name) == "words"]
+    others = [name for name in names if name not in of_words]
+    if others:
+        yield Notice(
+            "feature not used",
+            f"not used: {', '.join(others)}; an attacker who does may learn more (identity needs "
+            "the extra 'identity', and --ecapa DIR or MONITOR_ECAPA; `monitor doctor` looks)",
+        )
+    if of_words:
+        yield Notice(
+            "feature not used",
+            f"not used: {', '.join(of_words)}; an attacker who knows what is said may learn more "
+            "(it takes the words: --transcript FILE)",
+        )
+
+
+def law_notices(monitor: Monitor) -> Iterator[Notice]:
+    """Where the law comes from, and by how much it may flatter the attacker."""
+    attacker = monitor.attacker
+    law = attacker.law
+
+    def told() -> str:
+        specs = {name: monitor.population.specs[name] for name in attacker.features}
+        return flattery(specs, attacker.speakers, attacker.scoring.seconds)
+
+    if attacker.flatters:
+        yield Notice(
+            "same-session law",
+            "no cross-session law could be learnt: the same-session law used here flatters the "
+            f"attacker, {told()}; calibrate on 10 speakers or more with two sessions each",
+        )
+    elif attacker.session == "same":
+        yield Notice(
+            "enrolled too",
+            "this recording was enrolled too: the same-session law is used; another day's "
+            f"recording discloses less, {told()}",
+            fields={"law_session": "same"},
+        )
+    if monitor.session == "same" and attacker.session == "cross":
+        yield Notice(
+            "enrolled too",
+            "this recording was enrolled too, but there is no same-session law: the cross-session "
+            "law used here makes light of what it discloses",
+            fields={"law_session": "cross"},
+        )
+    if law.origin == "shipped":
+        yield Notice(
+            "shipped law",
+            "the cross-session law is that of the shipped readers: too few of the speakers "
+            "calibrated on have two sessions. What their one session says would flatter the "
+            f"attacker, {told()}",
+        )
+    elif monitor.borrowed:
+        yield Notice(
+            "borrowed law",
+            "the rank law is borrowed: it was learnt without some of these speakers; another "
+            "microphone makes a voice easier to tell from the rest, and of people who share it "
+            "some show a bit or two of evidence too much",
+        )
+    elif law.prior_share >= _WORTH_SAYING:
+        yield Notice(
+            "prior",
+            f"of the rank law {100 * law.prior_share:.0f} % is the shipped readers', which keeps "
+            f"the rest, learnt from {plural(law.speakers, 'speaker')}, from claiming too much",
+            level="info",
+            fields={"share": law.prior_share, "speakers": law.speakers},
+        )
+    if weaker := _weaker_joint(monitor):
+        yield Notice("one feature alone", weaker)
+    if law.forgotten:
+        yield Notice(
+            "forgotten",
+            f"of those that the rank law was learnt from {plural(law.forgotten, 'speaker')} "
+            f"{'has' if law.forgotten == 1 else 'have'} been forgotten since, and it is still an "
+            "average with them: calibrate again (monitor calibrate) without those recordings",
+            fields={"speakers": law.forgotten},
+        )
+    if attacker.evidence_law is not None and attacker.evidence_lacks:
+        yield Notice(
+            "evidence partial",
+            f"evidence, and what is said of other crowds, is of "
+            f"{'+'.join(attacker.evidence_law.features)} alone: {attacker.evidence_lacks} "
+            "(monitor calibrate --cohort, of people with words); an attacker who "
+            "weighs what is said too may learn more",
+            fields={"features": list(attacker.evidence_law.features)},
+        )
+    elif attacker.evidence_lacks:
+        yield Notice(
+            "no evidence",
+            f"nothing can be said beyond the {attacker.speakers} enrolled: "
+            f"{attacker.evidence_lacks} (monitor calibrate)",
+        )
+    if attacker.speakers > 10 * law.candidates:
+        yield Notice(
+            "few learnt from",
+            f"{attacker.speakers} speakers are more than ten times the "
+            f"{law.candidates} that the rank law was learnt on",
+            fields={"speakers": attacker.speakers, "law_candidates": int(law.candidates)},
+        )
+
+
+def _weaker_joint(monitor: Monitor) -> str:
+    """That one feature gives away more on average than all together, as the law weighs them."""
+    attacker = monitor.attacker
+    if len(attacker.features) < 2:
+        return ""
+    together = attacker.expected_alone(None, _EXAMPLE_SECONDS)
+    alone = {name: attacker.expected_alone(name, _EXAMPLE_SECONDS) for name in attacker.features}
+    if max(alone.values()) - together < _WORTH_BITS:
+        return ""
+    told = weaker_together(together, alone, "all features together")
+    return f"on average, after {_EXAMPLE_SECONDS:g} s of speech, {told}"
+
+
+def recording_notices(monitor: Monitor, labels: Sequence[str]) -> list[Notice]:
+    """Of the recordings of a stream that is over: nobody speaks in it, or somebody else does.
+
+    Args:
+        monitor: that heard it.
+        labels: what to call its recordings; those without are left out.
+    """
+    heard, known = monitor.recordings, dict(enumerate(labels))
+    strange = heard.strange + heard.strange_now(monitor.all_heard)
+    made = {name: monitor.population.specs[name] for name in monitor.features}
+    how = judged_by(comparable(made)) if strange else ""
+    return [
+        *(
+            Notice("no speech", f"{known[k]}: no speech in it", k)
+            for k in heard.silent + heard.silent_now
+            if k in known
+        ),
+        *(
+            Notice(
+                "another person",
+                f"{known[k]}: sounds like another person than what was heard before it, judged by "
+                f"{how}",
+                k,
+            )
+            for k in strange
+            if k in known
+        ),
+    ]
+
+
+def _some(names: Sequence[str]) -> str:
+    return ", ".join(names[:_NAMED]) + (", ..." if len(names) > _NAMED else "")

@@ -1,0 +1,135 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from benchmarks.conditions import (
+    RATE,
+    babble,
+    clipped,
+    coded,
+    cut,
+    described,
+    in_room,
+    noisy,
+    share_clipped,
+    telephone,
+    white,
+)
+from monitor.maths.condition import (
+    ROW,
+    WIDEST_HZ,
+    Condition,
+    condition_of,
+    describe_second,
+    in_common,
+    mismatch,
+    poor,
+)
+
+WIDE = "speech/train-clean-5/1898/145715.opus"
+MP3 = "speech/dev-clean/422/122949.opus"
+
+
+@pytest.fixture(scope="module")
+def voice(shared):
+    return cut(shared / WIDE)
+
+
+def test_a_wide_band_dry_reader(voice):
+    found = described(voice)
+    assert found.bandwidth_hz == WIDEST_HZ
+    assert found.snr_db > 25  # type: ignore[operator]
+    assert found.reverberation_seconds < 0.25  # type: ignore[operator]
+    assert found.clipping == 0
+
+
+def test_a_codec_that_ends_at_6_khz_is_seen_and_is_no_telephone(shared):
+    found = described(cut(shared / MP3))
+    assert 5500 < found.bandwidth_hz < 6500  # type: ignore[operator]
+    assert not mismatch(found, Condition(bandwidth_hz=WIDEST_HZ))
+
+
+@pytest.mark.parametrize("rate", [8000, 16000, 44100])
+def test_a_telephone_is_seen_whatever_the_rate_of_the_file(voice, rate):
+    import soxr
+
+    narrow = soxr.resample(telephone(voice), 8000, rate)
+    found = described(narrow, rate)
+    assert 3300 < found.bandwidth_hz < 4000  # type: ignore[operator]
+    assert mismatch(found, described(voice)) == ("bandwidth_hz",)
+
+
+@pytest.mark.parametrize("snr", [0, 10, 15])
+@pytest.mark.parametrize("kind", ["white", "babble"])
+def test_noise_is_measured_within_6_decibels(voice, shared, snr, kind):
+    noise = white(voice.size, 1) if kind == "white" else babble(shared / "speech", voice.size, 1)
+    found = described(noisy(voice, snr, noise))
+    assert abs(found.snr_db - snr) < 6
+    if snr <= 15:
+        assert "snr_db" in mismatch(found, described(voice))
+    assert ("snr_db" in poor(found)) == (snr == 0)
+
+
+@pytest.mark.parametrize(("rt60", "metres"), [(0.3, 1.0), (0.6, 4.0), (0.9, 1.5)])
+def test_reverberation_is_measured_within_half(voice, rt60, metres):
+    found = described(in_room(voice, rt60, metres, 3))
+    assert abs(np.log(found.reverberation_seconds / rt60)) < np.log(1.5)
+    far = "reverberation_seconds" in mismatch(found, described(voice))
+    assert far == (rt60 > 0.4)
+
+
+@pytest.mark.parametrize("decibels", [6, 12, 18, 24])
+@pytest.mark.parametrize("gain", [1.0, 0.37])
+def test_flat_tops_are_counted_wherever_they_lie(voice, decibels, gain):
+    found = described(gain * clipped(voice, decibels))
+    share = share_clipped(voice, decibels)
+    assert found.clipping == pytest.approx(share, rel=0.3, abs=0.001)
+    if share > 0.007:
+        assert "clipping" in poor(found)
+        assert "clipping" in mismatch(found, described(voice))
+
+
+def test_no_codec_and_no_telephone_seems_clipped(voice):
+    assert described(telephone(voice), 8000).clipping == 0
+    assert described(coded(voice, "opus", 12)).clipping == 0
+
+
+def test_gain_changes_the_level_alone(voice):
+    loud, soft = described(voice), described(voice / 10)
+    assert loud.level_db - soft.level_db == pytest.approx(20, abs=0.2)  # type: ignore[operator]
+    assert soft.snr_db == pytest.approx(loud.snr_db, abs=1)
+    assert soft.bandwidth_hz == loud.bandwidth_hz
+    assert not mismatch(loud, soft)
+
+
+def test_too_little_silence_and_noise_alone_are_unknown(voice):
+    unknown = Condition()
+    assert described(voice[: 3 * RATE]) == unknown
+    assert described(np.zeros(30 * RATE)) == unknown
+    assert condition_of(np.zeros(ROW, int)) == unknown
+    assert described(0.1 * white(30 * RATE, 0)) == unknown
+
+
+def test_rows_add_in_any_order(voice):
+    seconds = voice[: 20 * RATE].astype(np.float32).reshape(20, RATE)
+    rows = [describe_second(each[:, None], each, RATE) for each in seconds]
+    assert all(row.shape == (ROW,) for row in rows)
+    there, back = np.sum(rows, axis=0), np.sum(rows[::-1], axis=0)
+    assert condition_of(there) == condition_of(back) != Condition()
+
+
+def test_a_record_says_all_of_it_and_is_checked():
+    condition = Condition(3600.0, 12.5, None, 0.01, -23.0)
+    assert Condition.of(condition.record()) == condition
+    assert Condition.of(None) is None
+    for wrong in ("3600", True, float("nan"), float("inf")):
+        with pytest.raises(ValueError, match="no figure"):
+            Condition.of({**condition.record(), "bandwidth_hz": wrong})
+
+
+def test_what_templates_have_in_common_is_what_most_have():
+    wide, narrow = Condition(bandwidth_hz=8000.0, snr_db=40.0), Condition(bandwidth_hz=3600.0)
+    assert in_common([wide, wide, narrow]) == Condition(bandwidth_hz=8000.0, snr_db=40.0)
+    assert in_common([wide, None, None]) is None
+    assert in_common([]) is None

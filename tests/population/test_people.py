@@ -1,0 +1,170 @@
+"""What is kept of one person is declared once: stored, joined, extended and dropped by that."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields, replace
+from operator import add
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+
+from monitor.errors import StoreError, UsageError
+from monitor.population.forgetting import named_in
+from monitor.population.law import Laws
+from monitor.population.people import (
+    SourceNote,
+    Speaker,
+    extended,
+    merged_by,
+    pack_people,
+    stored_as,
+    unpack_people,
+)
+from monitor.population.population import Population
+from tests.population.laws import population, rank_law
+
+
+@dataclass(frozen=True, slots=True)
+class MarkedNote(SourceNote):
+    marks: np.ndarray = field(
+        default_factory=lambda: np.zeros(0, "<u4"), compare=False, metadata=stored_as("<u4")
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class HeardSpeaker(Speaker):
+    minutes: float = field(default=0.0, metadata=merged_by(add))
+    levels: np.ndarray = field(
+        default_factory=lambda: np.zeros(0, "<f4"),
+        compare=False,
+        metadata=stored_as("<f4") | merged_by(lambda a, b: np.concatenate([a, b])),
+    )
+
+
+def note(label: str, *marks: int) -> MarkedNote:
+    return MarkedNote(label, "monday", (f"file:{label}",), 0.0, 5.0, marks=np.array(marks, "<u4"))
+
+
+PEOPLE = [
+    HeardSpeaker(
+        "ann", (note("a", 1, 2, 3), note("b")), minutes=2.0, levels=np.array([1.5], "<f4")
+    ),
+    HeardSpeaker("bob"),
+    HeardSpeaker("cy", (note("c", 7),), minutes=1.0, levels=np.array([2.5, 3.5], "<f4")),
+]
+
+
+def test_a_new_member_is_stored_by_its_declaration_alone():
+    entries, arrays = pack_people(PEOPLE)
+    made = unpack_people(entries, arrays, speaker=HeardSpeaker, source=MarkedNote)
+    assert made == PEOPLE
+    again = pack_people(made)
+    assert again[0] == entries
+    assert {name: each.tolist() for name, each in again[1].items()} == {
+        "people/speaker/levels": [1.5, 2.5, 3.5],
+        "people/speaker/levels/rows": [1, 0, 2],
+        "people/source/marks": [1, 2, 3, 7],
+        "people/source/marks/rows": [3, 0, 1],
+    }
+    # without somebody, nothing of theirs is there
+    entries, arrays = pack_people(PEOPLE[1:])
+    assert arrays["people/source/marks"].tolist() == [7]
+    assert "ann" not in str(entries)
+    # files from before the member was there are read
+    entries, arrays = pack_people([Speaker("ann", (SourceNote("a", "m", (), 0.0, 1.0),))])
+    old = unpack_people(entries, arrays, speaker=HeardSpeaker, source=MarkedNote)
+    assert pack_people(old)[1] == {}
+
+
+@pytest.mark.parametrize("what", ["short", "negative", "float", "type"])
+def test_arrays_of_other_people_are_refused(what):
+    entries, arrays = pack_people(PEOPLE)
+    rows = arrays["people/source/marks/rows"]
+    changed = {
+        "short": {"people/source/marks/rows": rows[:-1]},
+        "negative": {"people/source/marks/rows": rows - 1},
+        "float": {"people/source/marks/rows": rows.astype(float)},
+        "type": {"people/source/marks": arrays["people/source/marks"].astype("<f8")},
+    }[what]
+    with pytest.raises(StoreError, match="marks is not of the people"):
+        unpack_people(entries, arrays | changed, speaker=HeardSpeaker, source=MarkedNote)
+
+
+def test_every_member_says_how_sessions_are_merged():
+    made = extended(PEOPLE[0], replace(PEOPLE[2], name="ann"))
+    assert made.name == "ann"
+    assert [each.label for each in made.sources] == ["a", "b", "c"]
+    assert made.minutes == 3.0
+    assert made.levels.tolist() == [1.5, 2.5, 3.5]
+    assert all("merge" in each.metadata for each in fields(Speaker) if each.name != "name")
+
+
+def later(before: Population, *names: str, seed: int = 5) -> Population:
+    """Another day's speech of some people."""
+    made = population([10.0] * len(names), seed=seed, prefix="later")
+    people = [
+        Speaker(name, tuple(replace(n, hashes=(f"new{name}",)) for n in each.sources))
+        for name, each in zip(names, made.speakers, strict=True)
+    ]
+    return Population(people, made.offsets, made.features)
+
+
+def test_further_sessions_stand_behind_those_that_are_there():
+    before = population(laws=[rank_law(learnt_from=tuple(f"s{i}" for i in range(6)))])
+    more = later(before, "s4", "new", "s1")
+    made = before.extended(more)
+    assert made.names == (*before.names, "new")
+    assert made.template_seconds.tolist() == [20, 30, 20, 20, 30, 20, 10]
+    slices = before.features["f0"].slices, more.features["f0"].slices
+    assert_array_equal(
+        made.features["f0"].slices,
+        np.concatenate([
+            slices[0][:8], slices[1][4:6], slices[0][8:20], slices[1][:2], slices[0][20:],
+            slices[1][2:4],
+        ]),
+    )  # fmt: skip
+    assert len(made.speakers[4].sources) == 2
+    assert made.borrowed  # of the new one the law knows nothing
+    assert not before.extended(later(before, "s2")).borrowed
+    assert not before.borrowed
+
+
+def test_audio_that_is_there_is_refused():
+    before = population()
+    again = later(before, "s2")
+    made = before.extended(again)
+    with pytest.raises(UsageError, match="is enrolled already, as s2"):
+        made.extended(again)
+    (speaker,) = again.speakers
+    others = Population([replace(speaker, name="s3")], again.offsets, again.features)
+    with pytest.raises(UsageError, match="is enrolled already, as s2"):
+        made.extended(others)
+
+
+def test_who_taught_the_law_says_whether_it_is_borrowed():
+    """Whoever is enrolled and was not calibrated with borrows the law, whoever calibrated."""
+    people = population(laws=[rank_law()])
+    strangers = Laws([rank_law(learnt_from=("x", "y"))])
+    everybody = Laws([rank_law(learnt_from=(*people.names, "x"))])
+    assert people.with_laws(strangers).borrowed
+    assert not people.with_laws(everybody).borrowed
+    assert people.with_laws(everybody).joined(population(prefix="n")).borrowed
+    assert named_in(people.with_laws(strangers)) == {*people.names, "x", "y"}
+
+
+@pytest.mark.parametrize(
+    "sound",
+    [
+        np.zeros((6, 1), "<f4"),
+        np.array(1.0, "<f4"),
+        np.array([9, np.inf, 0, 0, 0, 0], "<f4"),
+        np.array([-1, 0, 0, 0, 0, 0], "<f4"),
+        np.array([np.nan, 0, 0, 0, 0, 0], "<f4"),
+    ],
+)
+def test_a_sound_that_is_none_is_refused(sound):
+    entries, arrays = pack_people([Speaker("ann", sound=np.arange(6, dtype="<f4"))])
+    assert unpack_people(entries, arrays)[0].condition is not None
+    with pytest.raises(StoreError):
+        unpack_people(entries, arrays | {"people/speaker/sound": sound})

@@ -1,0 +1,54 @@
+"""The spread over voices: of the calibration table, by length."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+from monitor.population.population import Population
+from monitor.population.spread import EvidenceSpread
+
+
+def row(t: float, d: float, **other: Any) -> dict[str, Any]:
+    return {"T": t, "D": d, "evidence_low_twentieth": None, **other}
+
+
+def told(t: float, d: float, low: float, high: float) -> dict[str, Any]:
+    return row(
+        t, d, evidence_low_twentieth=low, evidence_high_twentieth=high, others_high_twentieth=-low
+    )
+
+
+def spread_of(rows: Sequence[Mapping[str, Any]], template_seconds: float) -> EvidenceSpread:
+    found = EvidenceSpread.of(rows, template_seconds)
+    assert found is not None
+    return found
+
+
+def test_between_lengths_and_at_the_nearest_template():
+    rows = [told(1.0, 10.0, 1.0, 2.0), told(100.0, 10.0, 3.0, 6.0), told(10.0, 90.0, 9.0, 9.5),
+            row(0.3, 10.0)]  # fmt: skip
+    spread = spread_of(rows, 20.0)
+    assert spread.at(10.0) == pytest.approx((2.0, 4.0, -2.0))
+    assert spread.at(0.1) == spread.at(1.0) == pytest.approx((1.0, 2.0, -1.0))
+    assert spread.at(0.0) == spread.at(1.0)
+    assert spread.at(1e4) == spread.at(100.0)
+    assert spread_of(rows, 80.0).at(3.0).low == 9.0
+
+
+def test_a_table_without_it_says_nothing_or_what_it_has():
+    assert EvidenceSpread.of([row(1.0, 10.0), {"T": 2.0, "D": 10.0}], 10.0) is None
+    older = {"T": 2.0, "D": 10.0, "evidence_low_tenth": 1.5, "support_bits": 8.0}
+    assert spread_of([older], 10.0).at(2.0) == (1.5, 8.0, None)
+
+
+def test_the_shipped_laws_know_it():
+    for law in Population.reference().laws:
+        if law.evidence is not None:
+            spread = spread_of(law.rows, 100.0)
+            for seconds in np.geomspace(0.3, 600, 20):
+                low, high, _ = spread.at(float(seconds))
+                assert -20 < low <= high < 20

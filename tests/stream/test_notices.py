@@ -1,0 +1,182 @@
+"""Notices of a stream: where they stand, that each is told once, and everybody whom they reach."""
+
+from __future__ import annotations
+
+import ast
+import io
+import json
+import logging
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import jsonschema
+import numpy as np
+import pytest
+from rich.console import Console
+
+import monitor
+from monitor import Monitor
+from monitor.plots.series import run_of
+from monitor.plots.words import caption
+from monitor.population.reference import demo_frames
+from monitor.records.schema import SCHEMA, read_run
+from monitor.run import LogFile, Run
+from monitor.sinks.run_buffer import RunBuffer
+from monitor.sinks.summary import print_summary
+from monitor.sinks.terminal import ReplayProgress
+from monitor.sources.chain import Chain
+from monitor.sources.cutting import cut_frames
+from monitor.sources.provenance import Provenance
+from monitor.types import NOTICE_KINDS, Frames, Notice
+from tests.stream.streams import WATCHED, Listed, frames, reference, simulated
+
+NARROW = Notice("narrow", "only a telephone's band", fields={"bandwidth_hz": 3400.0})
+QUIET = Notice("quiet", "hardly any sound", level="info")
+AGAIN = Notice("quiet", "quiet again")
+PLACES = ((730, NARROW), (810, QUIET), (1910, AGAIN))
+
+
+def noticed(cut: Sequence[int] = ()) -> list[Frames]:
+    """Twenty seconds in which three things are noticed."""
+    edges = [0, *cut, 2000]
+    return [
+        replace(run, notices=tuple(each for each in PLACES if low < each[0] <= high))
+        for run, low, high in zip(frames(simulated(), cut), edges, edges[1:], strict=False)
+    ]
+
+
+def test_frames_take_their_notices_along_where_they_are_cut_and_chained():
+    (whole,) = noticed()
+    parts = list(cut_frames(whole, 0, 300))
+    assert [each for part in parts for each in part.notices] == list(PLACES)
+    assert [tick for tick, _ in parts[2].notices] == [730, 810]
+    chained = Chain([Listed([whole]), Listed([whole])])
+    runs = [run for run in chained if isinstance(run, Frames)]
+    assert [tick for run in runs for tick, _ in run.notices][3:] == [2730, 2810, 3910]
+
+
+def test_python_users_have_them_from_the_monitor_and_from_the_log(caplog, capfd):
+    heard = Monitor(reference(), watch=WATCHED, template_seconds=5)
+    known = [each.kind for each in heard.notices]
+    assert "template length" in known
+    caplog.set_level(logging.INFO, "monitor")
+    for _ in heard.stream(Listed(noticed())):
+        pass
+    said = [each for each in caplog.records if each.name == "monitor"]
+    assert [each.getMessage() for each in said] == list(map(str, heard.notices))
+    assert [each.kind for each in heard.notices] == [*known, "narrow", "quiet", "quiet"]
+    assert [each.levelname for each in said[-3:]] == ["WARNING", "INFO", "WARNING"]
+    assert said[-3].notice.fields == {"bandwidth_hz": 3400.0}
+    assert capfd.readouterr() == ("", "")
+    heard.reset()
+    assert [each.kind for each in heard.notices] == known
+    caplog.clear()
+    for frame in noticed((500, 900)):
+        heard.push(frame)
+    heard.finish()
+    assert [each.getMessage() for each in caplog.records] == list(map(str, heard.notices))
+
+
+def test_a_recording_without_speech_is_noticed_when_it_is_over():
+    heard = Monitor(reference())
+    silence = Frames(np.zeros(300, bool), {})
+    heard.push(silence)
+    assert "no speech" not in [each.kind for each in heard.notices]
+    heard.finish()
+    assert heard.notices[-1] == Notice("no speech", "the stream: no speech in it")
+    list((named := Monitor(reference())).stream(Listed([silence], ["a.wav"])))
+    assert str(named.notices[-1]) == "a.wav: no speech in it"
+
+
+def test_nothing_is_printed_where_nobody_set_up_a_log(tmp_path):
+    """And what the command line says it says once, whether or not there is a log."""
+    script = (
+        "from monitor import Monitor, Population\n"
+        "from monitor.population import demo_frames\n"
+        "m = Monitor(Population.reference(), ['f0'], template_seconds=5)\n"
+        "list(m.stream(demo_frames())); assert m.notices\n"
+    )
+    plain = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    assert (plain.stdout, plain.stderr) == ("", "")
+    aloud = subprocess.run(
+        [sys.executable, "-c", f"import logging; logging.basicConfig()\n{script}"],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert "WARNING:monitor:" in aloud.stderr
+    options = ["replay", str(demo_frames()), "--features", "f0", "--template-seconds", "5"]
+    told = subprocess.run(
+        [sys.executable, "-m", "monitor", *options, "--jsonl", str(tmp_path / "a.jsonl")],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    for notice in read_run(tmp_path / "a.jsonl")[0]["notices"]:
+        assert told.stderr.count(notice) == 1
+
+
+def test_records_of_a_run_its_views_and_its_end_have_them(tmp_path):
+    kept, shown = RunBuffer(), io.StringIO()
+    view = ReplayProgress(20.0, Console(file=shown, force_terminal=False))
+    path = tmp_path / "run.jsonl"
+    with Run(Listed(noticed()), Monitor(reference()), sinks=[kept, view], log=path) as run:
+        run.to_end()
+    found = read_run(path)
+    for record in found:
+        jsonschema.validate(record, SCHEMA)
+    first, *_ = told = [record for record in found if record["type"] == "notice"]
+    assert first == {
+        "type": "notice", "seconds": 7.3, "kind": "narrow", "text": str(NARROW),
+        "recording": "listed", "level": "warning", "fields": {"bandwidth_hz": 3400.0},
+    }  # fmt: skip
+    assert found[-1]["notices"] == [f"listed: {record['text']}" for record in told]
+    assert [each.kind for each in run.notices[-3:]] == ["narrow", "quiet", "quiet"]
+    assert list(map(str, run.notices[:-3])) == found[0]["notices"]
+    assert shown.getvalue().count("note at 0:07: only a telephone's band") == 1
+    assert "Note: only a telephone's band" in caption(run_of(kept.records))
+    assert "(and 1 more)" in caption(run_of(kept.records))
+
+
+def test_the_summary_has_them(capsys):
+    kept = RunBuffer()
+    with Run(Listed(noticed()), Monitor(reference()), sinks=[kept]) as run:
+        run.to_end()
+    print_summary(kept.records)
+    assert "only a telephone's band" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("stop", [5, 7, 8, 12, 19])
+def test_stopped_and_resumed_each_is_told_once(tmp_path, stop):
+    def source() -> Listed:
+        return Listed(noticed(), ["talk"], (Provenance("talk"),))
+
+    whole, cut = tmp_path / "whole.jsonl", tmp_path / "cut.jsonl"
+    with Run(source(), Monitor(reference()), log=whole) as run:
+        run.to_end()
+    clock = iter(range(10**6)).__next__
+    with Run(source(), Monitor(reference()), log=cut, clock=clock) as run:
+        for record in run:
+            if record["type"] == "reading" and record["seconds"] > stop:
+                break  # the checkpoint is of the reading before
+    with Run(source(), Monitor(reference()), log=LogFile(cut, resume=True)) as again:
+        again.to_end()
+
+    def lines(path: Path) -> list[dict[str, object]]:
+        return [{**json.loads(line), "time": ""} for line in path.read_text().splitlines()]
+
+    assert lines(cut) == lines(whole)
+    assert [str(each) for each in again.notices[-3:]] == [str(each) for _, each in PLACES]
+    assert again.notices[-3:] == again.monitor.noticed
+
+
+def test_every_kind_is_known():
+    used = {
+        call.args[0].value
+        for path in Path(monitor.__file__).parent.rglob("*.py")
+        for call in ast.walk(ast.parse(path.read_text()))
+        if isinstance(call, ast.Call) and getattr(call.func, "id", "") == "Notice"
+        if call.args and isinstance(call.args[0], ast.Constant)
+    }
+    assert used <= set(NOTICE_KINDS)
