@@ -25,7 +25,7 @@ def is_mark(value: object) -> bool:
 
 
 def unlike_networks(name: str, one: str, mine: str | None, other: str, theirs: str | None) -> str:
-    """What is said where two marks differ.
+    r"""What is said where two marks differ.
 
     Args:
         name: of the feature.
@@ -37,6 +37,8 @@ def unlike_networks(name: str, one: str, mine: str | None, other: str, theirs: s
     Example:
         >>> unlike_networks("voice", "a.npz", "ab" * 32, "b.npz", "cd" * 32)[:63]
         'voice of a.npz is by network abababababab, that of b.npz by net'
+        >>> "\x1b" in unlike_networks("voice", "a", "\x1b[2J", "b", None)  # a file's word
+        False
     """
     return (
         f"{name} of {one} is by {_by(mine)}, that of {other} by {_by(theirs)}: they cannot be "
@@ -45,4 +47,6 @@ def unlike_networks(name: str, one: str, mine: str | None, other: str, theirs: s
 
 
 def _by(mark: str | None) -> str:
-    return "no network that is noted" if mark is None else f"network {mark[:_SHOWN]}"
+    if mark is None:
+        return "no network that is noted"
+    return f"network {mark[:_SHOWN]}" if is_mark(mark) else "an unknown network"

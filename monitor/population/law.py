@@ -25,6 +25,8 @@ _ARRAYS = (
 )
 _MAXIMA = "law/{}/maxima/"
 _EVIDENCE = "evidence"
+_SHORTEST, _LONGEST = 1e-3, 1e9
+"""Seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,8 +118,10 @@ class RankLaw:
         if self.evidence and (self.evidence.support.shape, self.evidence.slopes.shape[-1]) != grid:
             raise StoreError("a law's evidence is of another grid, or of other features")
         for axis in (self.lengths, self.template_lengths):
-            if axis.ndim != 1 or axis.size == 0 or axis[0] <= 0 or not (axis[1:] > axis[:-1]).all():
-                raise StoreError("a law's lengths must be positive and increase")
+            if axis.ndim != 1 or axis.size == 0 or not (axis[1:] > axis[:-1]).all():
+                raise StoreError("a law's lengths must increase")
+            if not _SHORTEST <= axis[0] <= axis[-1] <= _LONGEST:
+                raise StoreError("a law's lengths must lie between a millisecond and 30 years")
         if cells[0] < 2 or not np.isfinite(self.alpha[0]).any():
             raise StoreError("a law needs at least one cell, and at least one resample")
 

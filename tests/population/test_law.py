@@ -71,6 +71,8 @@ def test_of_two_about_the_same_the_later_stands():
         {"similarities": ("log-likelihood", "l1")},
         {"lengths": np.array([0.5, 10.0, 2.0, 60.0])},
         {"lengths": np.array([0.0, 2.0, 10.0, 60.0])},
+        {"lengths": np.array([5e-324, 2.0, 10.0, 60.0])},
+        {"lengths": np.array([0.5, 2.0, 10.0, np.inf])},
         {"template_lengths": np.array([-10.0])},
         {"alpha": np.full((41, 4, 1), np.nan)},
     ],

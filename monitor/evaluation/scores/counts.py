@@ -21,6 +21,8 @@ _CELLS = 1 << 22
 """Most speakers x cells that are kept for resampling."""
 _FACTORS = 512
 """Numbers up to 2 whose product stays finite."""
+_MOST_NATS = 1e300
+"""What a score costs at most, so that the sum over many stays finite."""
 
 
 @dataclass(frozen=True)
@@ -121,7 +123,7 @@ def cost_bits(scores: FloatArray) -> _Doubles:
     np.negative(factors, out=factors)
     np.exp(factors, out=factors)
     factors += 1.0
-    positive: _Doubles = np.maximum(scores, 0.0)
+    positive: _Doubles = np.clip(scores, 0.0, _MOST_NATS)
     starts = np.arange(0, scores.shape[-1], _FACTORS)
     products = np.multiply.reduceat(factors, starts, axis=-1)
     return np.asarray(np.log2(products).sum(axis=-1) + positive.sum(axis=-1) / np.log(2.0))

@@ -139,6 +139,7 @@ def test_permuting_trials_or_speakers_changes_nothing(golden, seed):
 def test_cllr_does_not_overflow():
     assert cllr([-800.0], [0.0]) == pytest.approx((800 / np.log(2) + 1) / 2)
     assert cllr([800.0], [-800.0]) == 0.0
+    assert 1e299 < cllr([0.0], [1e308, 1e308]) < np.inf
 
 
 def test_det_curve_is_thinned_evenly(golden):
