@@ -7,8 +7,8 @@ voice have other landmarks. What they are compared by is in `monitor.maths.landm
 from __future__ import annotations
 
 import numpy as np
+from numpy.lib.stride_tricks import as_strided
 
-from monitor.features.framing import Framer
 from monitor.kinds import HISTOGRAM, FeatureSpec
 from monitor.maths.landmarks import (
     FRAME_TICKS,
@@ -18,7 +18,7 @@ from monitor.maths.landmarks import (
     STEPS_PER_OCTAVE,
 )
 from monitor.maths.spectra import fft
-from monitor.types import TICKS_PER_SECOND, FloatArray, IntArray, Track
+from monitor.types import TICKS_PER_SECOND, BoolArray, FloatArray, IntArray, Track
 
 __all__ = ["Landmarks"]
 
@@ -29,7 +29,7 @@ FAINT = 3e-4
 _RATE = 8000  # as voice activity hears it
 _LENGTH, _HOP = 768, _RATE // FRAMES_PER_SECOND
 _BLOCK = FRAMES_PER_SECOND // 2  # frames from which the strongest peaks are taken
-_BESIDE = 2  # frames on both sides that a peak must exceed
+_BESIDE = 2  # frames on both sides that a peak must exceed (in twos)
 _AROUND = 5  # bins on both sides
 _LOW_HZ = 200.0
 _BINS = slice(round(_LOW_HZ * _LENGTH / _RATE), round(3600 * _LENGTH / _RATE))
@@ -37,6 +37,9 @@ _HERTZ = (np.arange(_LENGTH // 2 + 1) * (_RATE / _LENGTH)).astype(np.float32)[_B
 _TILT = _HERTZ / 1000  # 3 dB an octave: high peaks count as much
 _WINDOW = np.hanning(_LENGTH).astype(np.float32)
 _SILENCE = np.float32(1e-9)
+_TOGETHER = 4 * _BLOCK  # frames: what is made of them stays in the cache of a core
+_INNER = _TILT.size - 2 * _AROUND  # bins that have all others around them
+_NEIGHBOURS = np.arange(-1, 2)
 _FADING = np.float32(0.4)  # of power, each half second
 
 
@@ -59,36 +62,39 @@ class Landmarks:
 
     def process(self, samples: FloatArray) -> Track:
         """The landmarks of every half second that these further samples, shape (n,), complete."""
-        self._add(_spectrum(self._framer.push(samples)))
-        blocks = (len(self._power) - 2 * _BESIDE) // _BLOCK
-        return self._due(max(0, blocks) * _BLOCK)
+        self._waiting.append(np.asarray(samples, np.float32))
+        self._samples += len(samples)
+        ready = len(self._power) + self._spectra - 2 * _BESIDE
+        if ready < _BLOCK:  # small blocks cost nothing until a half second is full
+            self._waiting[-1] = self._waiting[-1].copy()
+            return self.spec.no_frames()
+        return self._due(ready // _BLOCK * _BLOCK)
 
     def flush(self) -> Track:
         """Those of the rest of the recording."""
-        self._add(np.zeros((_BESIDE, _TILT.size), np.float32))
-        return self._due(max(0, len(self._power) - 2 * _BESIDE))
+        return self._due(len(self._power) + self._spectra - _BESIDE)
 
     def skip_to(self, tick: int) -> None:
         """Nothing is skipped: what was heard before a stop is wanted after it."""
 
     def reset(self) -> None:
         """Forget everything heard: the next sample is the first of a recording."""
-        self._framer = Framer(_LENGTH, _HOP)
+        self._waiting: list[FloatArray] = []  # of which no spectra were made
+        self._samples = 0  # of those
         self._power = np.zeros((_BESIDE, _TILT.size), np.float32)
         self._frames = 0  # that were looked at
         self._loudest = _SILENCE
 
-    def _add(self, power: FloatArray) -> None:
-        if len(power):
-            self._power = np.concatenate((self._power, power))
+    @property
+    def _spectra(self) -> int:
+        """How many can be made of the samples that wait."""
+        return max(0, (self._samples - _LENGTH) // _HOP + 1)
 
     def _due(self, count: int) -> Track:
         """The landmarks of so many further frames."""
         if count <= 0:
             return self.spec.no_frames()
-        power = self._power[: count + 2 * _BESIDE]
-        self._power = self._power[count:].copy()
-        times, pitches = self._strongest(power, count)
+        times, pitches = self._strongest(*self._peaks(count), count)
         first = self._frames
         self._frames += count
         # known once the half second is over
@@ -99,52 +105,73 @@ class Landmarks:
         spans = np.stack([begins, begins + FRAME_TICKS], axis=1)
         return Track(ticks, pitches, spans)
 
-    def _strongest(self, power: FloatArray, count: int) -> tuple[IntArray, IntArray]:
+    def _peaks(self, count: int) -> tuple[IntArray, IntArray, FloatArray]:
+        """Frames and bins of all peaks of further frames, and power there and in the bins beside.
+
+        After the end of a recording there is silence.
+        """
+        sound, taken = np.concatenate(self._waiting), 0
+        found = []
+        for first in range(0, count, _TOGETHER):
+            some = min(_TOGETHER, count - first)
+            before = len(self._power)
+            power = np.zeros((some + 2 * _BESIDE, _TILT.size), np.float32)
+            power[:before] = self._power
+            more = min(len(power) - before, (sound.size - taken - _LENGTH) // _HOP + 1)
+            if more > 0:
+                power[before : before + more] = _spectrum(sound[taken:], more)
+                taken += more * _HOP
+            self._power = power[some:].copy()
+            times, bins = divmod(np.flatnonzero(_exceeding(power)), _INNER)
+            bins += _AROUND
+            beside = power[times[:, None] + _BESIDE, bins[:, None] + _NEIGHBOURS]
+            found.append((times + first, bins, beside))
+        self._waiting = [sound[taken:].copy()]
+        self._samples = sound.size - taken
+        times, bins, beside = zip(*found, strict=True)
+        return np.concatenate(times), np.concatenate(bins), np.concatenate(beside)
+
+    def _strongest(
+        self, times: IntArray, bins: IntArray, beside: FloatArray, count: int
+    ) -> tuple[IntArray, IntArray]:
         """Frames and pitches of the strongest peaks of each half second, in order."""
-        times, bins = _peaks(power)
-        heights = power[times + _BESIDE, bins]
+        heights = beside[:, 1]
         blocks = times // _BLOCK
-        order = np.lexsort((-heights, blocks))
-        times, bins, heights, blocks = times[order], bins[order], heights[order], blocks[order]
-        rank = np.arange(times.size) - np.searchsorted(blocks, blocks)
         loudest = np.zeros(-(-count // _BLOCK), np.float32)
         np.maximum.at(loudest, blocks, heights)
         for number, height in enumerate(loudest.tolist()):
             self._loudest = np.float32(max(float(self._loudest * _FADING), height, float(_SILENCE)))
             loudest[number] = self._loudest
-        kept = (rank < PER_BLOCK) & (heights > loudest[blocks] * np.float32(FAINT))
-        times, bins = times[kept], bins[kept]
-        rows = power[times + _BESIDE]
-        left, here, right = (
-            np.log(rows[np.arange(times.size), bins + d] + _SILENCE) for d in (-1, 0, 1)
-        )
+        some = np.flatnonzero(heights > (loudest * np.float32(FAINT))[blocks])
+        some = some[np.lexsort((-heights[some], blocks[some]))]
+        rank = np.arange(some.size) - np.searchsorted(blocks[some], blocks[some])
+        some = np.sort(some[rank < PER_BLOCK])
+        left, here, right = np.log(beside[some] + _SILENCE).T
         bend = left - 2 * here + right
         shift = np.where(bend < 0, 0.5 * (left - right) / np.where(bend < 0, bend, -1), 0.0)
-        hertz = _HERTZ[bins] + np.clip(shift, -0.5, 0.5) * (_RATE / _LENGTH)
+        hertz = _HERTZ[bins[some]] + np.clip(shift, -0.5, 0.5) * (_RATE / _LENGTH)
         steps = np.floor(STEPS_PER_OCTAVE * np.log2(hertz / _LOW_HZ)).astype(np.intp)
-        order = np.lexsort((steps, times))
-        return times[order], np.clip(steps[order], 0, PITCHES - 1)
+        # of one frame in order of pitch, as the bins are
+        return times[some], np.clip(steps, 0, PITCHES - 1)
 
 
-def _spectrum(frames: FloatArray) -> FloatArray:
-    """Shape (n, samples) to power in the bins that are looked at."""
-    if not len(frames):
-        return np.empty((0, _TILT.size), np.float32)
+def _spectrum(sound: FloatArray, count: int) -> FloatArray:
+    """Power in the bins that are looked at, of so many frames from the first sample on."""
+    step = sound.itemsize
+    frames = as_strided(sound, (count, _LENGTH), (_HOP * step, step), writeable=False)
     spectrum = fft.rfft(frames * _WINDOW)[:, _BINS]
     return np.asarray((spectrum.real**2 + spectrum.imag**2) * _TILT)
 
 
-def _peaks(power: FloatArray) -> tuple[IntArray, IntArray]:
-    """Frames (those beside left out) and bins that exceed all around them."""
+def _exceeding(power: FloatArray) -> BoolArray:
+    """Which bins of the inner frames exceed all around them; of equals the first one does."""
     wide, width = power, 1
     while width < 2 * _AROUND + 1:  # the largest of so many bins, from there on
         step = min(width, 2 * _AROUND + 1 - width)
         wide, width = np.maximum(wide[:, :-step], wide[:, step:]), width + step
-    power = power[:, _AROUND:-_AROUND]
     inner = slice(_BESIDE, len(power) - _BESIDE)
-    found = power[inner] >= wide[inner]
-    for step in range(1, _BESIDE + 1):
-        found &= power[inner] > wide[_BESIDE - step : len(power) - _BESIDE - step]
-        found &= power[inner] >= wide[_BESIDE + step : len(power) - _BESIDE + step]
-    times, bins = np.nonzero(found)
-    return times, bins + _AROUND
+    two = np.maximum(wide[:-1], wide[1:])  # of two frames
+    here = power[inner, _AROUND:-_AROUND]
+    found = here >= np.maximum(wide[inner], two[_BESIDE + 1 :])
+    found &= here > two[: len(here)]
+    return np.asarray(found)
