@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -55,11 +55,13 @@ _COARSE = 2.5
 """Steps of pitch that make one key: 1/24 octave, more than a codec moves a peak."""
 _SHIFT = 16
 """What is added to coarse pitches, so that no speed makes them negative."""
+_ALL_PITCHES = np.arange(PITCHES)
+_KEYS = 1 << 19
 _LEAST_LATER = 20
 """Frames after which audio can come again: 0.8 s."""
 _AGAIN_HITS, _AGAIN_CELLS = 16, 4
 _MOST_PLACES = 6
-_MOST_UNSORTED = 6
+_MOST_RECENT = 4000
 _WHOLE_FRAMES = 600 * FRAMES_PER_SECOND
 _REMEMBERED_FRAMES = 7200 * FRAMES_PER_SECOND
 SAME_FRAMES = 2.5
@@ -104,6 +106,10 @@ def unpack(packed: IntArray) -> tuple[IntArray, IntArray]:
     return np.cumsum(wide >> 8)[told], pitches[told]
 
 
+_Run: TypeAlias = tuple[IntArray, FloatArray]
+"""Keys in order, and the time of each."""
+
+
 class LandmarkPairs(NamedTuple):
     """Pairs of P peaks.
 
@@ -119,12 +125,11 @@ class LandmarkPairs(NamedTuple):
     times: FloatArray
 
     def keys(self, speed: float = 1.0) -> IntArray:
-        """A key for each pair, shape (P,), of audio that is heard so many times too slow."""
+        """A key for each pair, shape (P,), below 2**19, of audio heard so many times too slow."""
         move = STEPS_PER_OCTAVE * np.log2(speed) + 0.5 + _COARSE * _SHIFT
-        first = np.floor((self.first + move) / _COARSE).astype(np.int64)
-        second = np.floor((self.second + move) / _COARSE).astype(np.int64)
-        apart = np.rint(self.apart / speed).astype(np.int64)
-        return np.asarray((first << 16) | (second << 8) | apart)
+        coarse = np.clip((_ALL_PITCHES + move) // _COARSE, 0, 127).astype(np.intp)
+        apart = np.minimum(np.rint(self.apart / speed), 31).astype(np.intp)
+        return np.asarray((coarse[self.first] << 12) | (coarse[self.second] << 5) | apart)
 
 
 def pairs_of(times: IntArray, pitches: IntArray, *, backwards: bool = False) -> LandmarkPairs:
@@ -143,20 +148,13 @@ def pairs_of(times: IntArray, pitches: IntArray, *, backwards: bool = False) -> 
     if backwards:
         times, pitches = -times[::-1], pitches[::-1]
     at = times.astype(np.float64)
-    count = np.zeros(at.size, np.intp)
-    a: list[IntArray] = []
-    b: list[IntArray] = []
-    for step in range(1, min(_LOOKED_AT, at.size - 1) + 1):
-        apart = at[step:] - at[:-step]
-        due = (apart >= LEAST_APART) & (apart <= MOST_APART) & (count[:-step] < FAN_OUT)
-        count[:-step] += due
-        some = np.flatnonzero(due)
-        a.append(some)
-        b.append(some + step)
-    first = np.concatenate(a) if a else np.empty(0, np.intp)
-    second = np.concatenate(b) if b else np.empty(0, np.intp)
-    order = np.argsort(first, kind="stable")
-    first, second = first[order], second[order]
+    # what is due is a run of the later peaks
+    near = np.searchsorted(at, at + LEAST_APART, side="left")
+    far = np.searchsorted(at, at + MOST_APART, side="right")
+    far = np.minimum(far, np.minimum(near + FAN_OUT, np.arange(at.size) + _LOOKED_AT + 1))
+    second = near[:, None] + np.arange(FAN_OUT)
+    first, place = np.nonzero(second < far[:, None])
+    second = second[first, place]
     return LandmarkPairs(pitches[first], pitches[second], at[second] - at[first], at[first])
 
 
@@ -170,8 +168,6 @@ class LandmarkMatch:
         hits: pairs found at this place.
         cells: half seconds of the stretch with two of them or more.
         chance: pairs that any other place of that recording has, on average: many where both hum.
-        times: shape (hits,), frames of the stretch in which they lie.
-        apart: frames from the stretch to the place, where the speed is 1.
     """
 
     source: int
@@ -179,8 +175,6 @@ class LandmarkMatch:
     hits: int
     cells: int
     chance: float
-    times: FloatArray
-    apart: float
 
 
 class LandmarkIndex:
@@ -211,8 +205,10 @@ class LandmarkIndex:
             starts.append(round(end))
         whole = np.concatenate(keys) if keys else np.empty(0, np.int64)
         order = np.argsort(whole, kind="stable")
-        self._keys = whole[order].astype(np.int32)
         self._times = np.concatenate(times)[order].astype(np.float32) if keys else np.empty(0)
+        # times of key k: from place k on to that of k + 1
+        self._places = np.zeros(_KEYS + 1, np.int32)
+        np.cumsum(np.bincount(whole, minlength=_KEYS), out=self._places[1:])
         self._starts = np.array(starts)
 
     def best(
@@ -228,29 +224,32 @@ class LandmarkIndex:
             pitches: of the same.
             speeds: how many times too fast it may be; negative: backwards.
         """
-        best: LandmarkMatch | None = None
         made = {back: pairs_of(times, pitches, backwards=back) for back in {s < 0 for s in speeds}}
+        most, best = 0, None
         for speed in speeds:
-            found = self._best(made[speed < 0], speed)
-            if found is not None and (best is None or found.hits > best.hits):
-                best = found
-        return best
+            pairs = made[speed < 0]
+            there, here = self._hits(pairs.keys(1 / abs(speed)), pairs.times)
+            if there.size > most:
+                place = _densest(there - here * abs(speed))
+                if place.size > most:
+                    most, best = place.size, (speed, there, here, place)
+        return None if best is None else self._match(*best)
 
-    def _best(self, pairs: LandmarkPairs, speed: float) -> LandmarkMatch | None:
-        fast = abs(speed)
-        there, here = _hits(self._keys, self._times, pairs.keys(1 / fast), pairs.times)
-        if not there.size:
-            return None
-        place = _densest(there - here * fast)
+    def _hits(self, keys: IntArray, at: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """For every pair with one of these keys: its time, and the time here."""
+        low = self._places[keys]
+        counts = self._places[keys + 1] - low
+        return self._times[_runs(low, counts)].astype(np.float64), np.repeat(at, counts)
+
+    def _match(
+        self, speed: float, there: FloatArray, here: FloatArray, place: IntArray
+    ) -> LandmarkMatch:
         inside, at = here[place], there[place]
         source = int(np.searchsorted(self._starts, float(np.median(at)), side="right")) - 1
         first, last = self._starts[source : source + 2].tolist()
         beside = np.count_nonzero((there >= first) & (there < last)) - inside.size
         chance = 2 * SAME_FRAMES * beside / (last - first)
-        apart = float(np.median(at - inside * fast))
-        return LandmarkMatch(
-            source, speed, inside.size, _cells(inside), chance, np.abs(inside), apart
-        )
+        return LandmarkMatch(source, speed, inside.size, _cells(inside), chance)
 
 
 class OwnLandmarks:
@@ -270,97 +269,103 @@ class OwnLandmarks:
     """
 
     def __init__(self) -> None:
-        self._keys: IntArray = np.empty(0, np.int32)
-        self._times: FloatArray = np.empty(0, np.float32)
-        self._begins: list[tuple[IntArray, FloatArray]] = []  # windows that are not sorted in yet
+        none = np.empty(0, np.int32), np.empty(0, np.float32)
+        self._known: _Run = none
+        self._recent: _Run = none  # small, so that a window is cheaply sorted in
+        self._first = 0.0  # where what is remembered begins
+        self._end = -np.inf  # before which all is remembered
 
     def heard_before(self, times: IntArray, pitches: IntArray) -> BoolArray:
-        """Which landmarks of a further stretch begin a pair that was there before, shape (K,).
+        """Which of further peaks of the stream were heard before, at another place in it.
+
+        Windows may overlap: what the one before had is not remembered twice.
 
         Args:
-            times: frames of the stream.
-            pitches: as of `pairs_of`.
+            times: frames of the stream, in order, with all that came after the window before.
+            pitches: of the same.
         """
         pairs = pairs_of(times, pitches)
         keys = pairs.keys().astype(np.int32)
-        self._begins.append((keys, pairs.times.astype(np.float32)))
-        recent = np.concatenate([each for each, _ in self._begins])
-        order = np.argsort(recent, kind="stable")
-        at = np.concatenate([each for _, each in self._begins])[order]
-        found = [
-            _hits(self._keys, self._times, keys, pairs.times),
-            _hits(recent[order], at, keys, pairs.times),
-        ]
+        order = np.argsort(keys, kind="stable")
+        keys, at, ends = keys[order], pairs.times[order], (pairs.times + pairs.apart)[order]
+        fresh = ends >= self._end
+        self._recent = _merged(self._recent, (keys[fresh], at[fresh].astype(np.float32)))
+        if times.size:
+            if not np.isfinite(self._end):
+                self._first = float(times[0])
+            self._end = max(self._end, float(times[-1]) + 1)
+        found = [_hits(*run, keys, at) for run in (self._known, self._recent)]
         there, here = (np.concatenate(each) for each in zip(*found, strict=True))
         apart = here - there
-        later = apart >= _LEAST_LATER
+        later = np.flatnonzero(apart >= _LEAST_LATER)
         here, apart = here[later], apart[later]
         again: list[FloatArray] = []
         past = float(times[-1] - self._first) if times.size else 1.0
         for _ in range(_MOST_PLACES):
-            if not here.size:
+            if here.size < _AGAIN_HITS:
                 break
             place = _densest(apart)
             chance = 2 * SAME_FRAMES * (here.size - place.size) / max(past, 1.0)
-            cells = _cells(here[place])
-            least = _AGAIN_HITS + 2 * chance
-            if place.size < least or cells < _AGAIN_CELLS:
+            if place.size < _AGAIN_HITS + 2 * chance or _cells(here[place]) < _AGAIN_CELLS:
                 break
             again.append(here[place])
             left = np.ones(here.size, np.bool_)
             left[place] = False
             here, apart = here[left], apart[left]
-        if len(self._begins) >= _MOST_UNSORTED:
-            self._sort_in()
+        if self._recent[0].size > _MOST_RECENT:
+            self._age()
         return np.isin(times, np.concatenate(again)) if again else np.zeros(times.size, np.bool_)
 
-    @property
-    def _first(self) -> float:
-        """Where what is remembered begins."""
-        firsts = [float(at[0]) for _, at in self._begins if at.size]
-        if self._times.size:
-            firsts.append(float(self._times.min()))
-        return min(firsts, default=0.0)
-
-    def _sort_in(self) -> None:
-        keys = np.concatenate([self._keys, *(each for each, _ in self._begins)])
-        times = np.concatenate([self._times, *(each for _, each in self._begins)])
-        self._begins = []
-        age = times.max(initial=0.0) - times
+    def _age(self) -> None:
+        """What was recent is sorted in; of what is old by then an eighth stays, or nothing."""
+        keys, times = _merged(self._known, self._recent)
+        self._recent = keys[:0], times[:0]
+        age = times.max() - times
         # by the key alone, so that what is kept of one round is kept of all
-        eighth = (keys.astype(np.int64) * 2654435761 >> 13) % 8 == 0
+        eighth = (keys.astype(np.int64) * 2654435761 >> 24) % 8 == 0
         kept = (age < _WHOLE_FRAMES) | (eighth & (age < _REMEMBERED_FRAMES))
-        keys, times = keys[kept], times[kept]
-        order = np.argsort(keys, kind="stable")
-        self._keys, self._times = keys[order], times[order]
+        self._known = keys[kept], times[kept]
+        self._first = float(self._known[1].min())
+
+    @property
+    def remembered(self) -> int:
+        """Pairs of peaks."""
+        return int(self._known[0].size + self._recent[0].size)
+
+
+def _merged(one: _Run, other: _Run) -> _Run:
+    """One sorted run of two: a stable sort takes runs as they are."""
+    keys, times = (np.concatenate(each) for each in zip(one, other, strict=True))
+    order = np.argsort(keys, kind="stable")
+    return keys[order], times[order]
 
 
 def _hits(
     keys: IntArray, times: FloatArray, wanted: IntArray, at: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """For every equal key of a sorted index: its time there, and the time here."""
-    wanted = wanted.astype(np.int32)
-    order = np.argsort(wanted, kind="stable")  # the index is then read in one direction
-    wanted, at = wanted[order], at[order]
+    """For every equal key of two sorted runs: its time in the first, and in the second."""
     low = np.searchsorted(keys, wanted, side="left")
     counts = np.searchsorted(keys, wanted, side="right") - low
-    total = int(counts.sum())
-    before = np.cumsum(counts) - counts
-    which = np.repeat(low - before, counts) + np.arange(total)
-    return times[which].astype(np.float64), np.repeat(at, counts)
+    return times[_runs(low, counts)].astype(np.float64), np.repeat(at, counts)
+
+
+def _runs(low: IntArray, counts: IntArray) -> IntArray:
+    """So many places from each one on."""
+    which = np.repeat(low - (np.cumsum(counts) - counts), counts)
+    which += np.arange(which.size, dtype=which.dtype)
+    return which
 
 
 def _densest(distances: FloatArray) -> IntArray:
     """Which of the distances lie within two neighbouring steps that hold most of them."""
-    steps = np.floor(distances / SAME_FRAMES).astype(np.int64)
-    found, counts = np.unique(steps, return_counts=True)
-    both = counts.copy()
-    both[:-1] += np.where(np.diff(found) == 1, counts[1:], 0)
-    most = found[np.argmax(both)]
+    steps = np.floor(distances / SAME_FRAMES)
+    order = np.sort(steps)
+    both = np.searchsorted(order, order + 1, side="right") - np.arange(order.size)
+    most = order[np.argmax(both)]
     return np.flatnonzero((steps == most) | (steps == most + 1))
 
 
 def _cells(times: FloatArray) -> int:
     """Half seconds with two or more of these times."""
-    _, counts = np.unique(np.floor(times * (2 / FRAMES_PER_SECOND)), return_counts=True)
-    return int(np.count_nonzero(counts >= 2))
+    cells = np.floor(times * (2 / FRAMES_PER_SECOND)).astype(np.intp)
+    return int(np.count_nonzero(np.bincount(cells - cells.min()) >= 2))

@@ -88,6 +88,6 @@ def test_what_is_remembered_is_bounded_and_known_after_an_hour():
             times, pitches = clip
         before = own.heard_before(times + 250 * window, pitches)
         assert (before.mean() > 0.05) == (window == 360)
-        sizes.append(own._keys.size)
+        sizes.append(own.remembered)
     assert max(sizes) < 90_000
     assert sizes[-1] <= max(sizes[:-60]) + 1000
