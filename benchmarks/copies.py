@@ -6,7 +6,9 @@ The first two minutes of readers are enrolled (their landmarks). Copies of secon
 are heard: at another gain, cut elsewhere, in noise, compressed by MP3 and Opus (ffmpeg), faster,
 backwards, two seconds of it in a loop. What must not be noticed: the rest of the same recordings,
 other chapters of the same readers, other readers, and the same sentences by many speakers
-(--nonnative). Prints tables, with how many landmarks and how much CPU that takes.
+(--nonnative). And how much of the forty seconds of new speech that follow a loop is left out with
+it, where the loop ends anywhere. Prints tables, with how many landmarks and how much CPU that
+takes: of the processor, each part alone over a reader's recordings, in blocks of 30 s as of a file.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -24,16 +26,26 @@ import soundfile
 import soxr
 
 from benchmarks.hear import chapters
+from monitor import Monitor
 from monitor.features.landmarks import Landmarks
-from monitor.maths.landmarks import LandmarkIndex, OwnLandmarks, frames_of, pack
-from monitor.stream.copies import SLOW_OR_FAST, WINDOW_TICKS, is_same_audio
-from monitor.stream.repeats import is_repetition
-from monitor.types import FloatArray, IntArray
+from monitor.maths.landmarks import (
+    FRAME_TICKS,
+    NAME,
+    LandmarkIndex,
+    OwnLandmarks,
+    frames_of,
+    pack,
+)
+from monitor.population.population import Population
+from monitor.stream.copies import SLOW_OR_FAST, WINDOW_TICKS, CopyFinder, is_same_audio
+from monitor.stream.repeats import RepeatFinder, is_repetition
+from monitor.types import TICKS_PER_SECOND, Block, BoolArray, FloatArray, Frames, IntArray, Track
 
 RATE = 16_000
 ENROLLED_SECONDS = 120.0
 FROM, TO = 30, 60
 SPEEDS = (1.0, -1.0, *SLOW_OR_FAST)
+FEATURES = ["f0", "phones", "voice"]
 PEAKS = tuple[IntArray, IntArray]
 
 
@@ -111,6 +123,84 @@ def repeats(peaks: PEAKS) -> tuple[int, int]:
         before = own.heard_before(times[inside], pitches[inside])
         found += is_repetition(times[inside], before)
     return found, count
+
+
+def left_out(peaks: PEAKS, seconds: float) -> BoolArray:
+    """Which ticks of a stream that is nothing but speech are left out, as it repeats itself."""
+    times, pitches = peaks
+    begins = times * FRAME_TICKS
+    track = Track(begins, pitches, np.stack([begins, begins + FRAME_TICKS], axis=1))
+    frames = Frames(np.ones(round(seconds * TICKS_PER_SECOND), np.bool_), {NAME: track})
+    finder = RepeatFinder()
+    for _ in finder.hear(frames, len(frames.speech), 0):
+        pass
+    return np.asarray(~finder.counted(frames, 0).speech)
+
+
+def after_loops(sounds: Sequence[FloatArray], seconds: int) -> str:
+    """A row: of loops that were noticed, what counts of the rest, and what not of what follows."""
+    rng, counted, lost = np.random.default_rng(seconds), [], []
+    for sound in sounds:
+        clip = sound[FROM * RATE : (FROM + seconds) * RATE]
+        loop = np.tile(clip, max(3, 60 // seconds))
+        loop = loop[: loop.size - rng.integers(RATE)]
+        new = sound[(FROM + seconds) * RATE :][: 40 * RATE]
+        whole = np.concatenate((loop, new))
+        out = left_out(landmarks(whole), whole.size / RATE)
+        end = round(loop.size / RATE * TICKS_PER_SECOND)
+        if out[:end].any():
+            counted.append(1 - out[np.argmax(out) : end].mean())
+            lost.append(out[end:].sum() / TICKS_PER_SECOND)
+    return (
+        f"| {seconds} s | {len(lost)} of {len(sounds)} | {np.mean(counted):.0%} "
+        f"| {np.median(lost):.1f} | {np.quantile(lost, 0.9):.1f} | {np.max(lost):.1f} |"
+    )
+
+
+def costs(sounds: Sequence[FloatArray]) -> str:
+    """Milliseconds of processor a second: to take landmarks, to look them up, and of a replay."""
+    rate = 8000  # of landmarks
+    heard = np.concatenate(sounds)
+    seconds = len(heard) / RATE
+    population = Population.reference().only(FEATURES)
+
+    def parts(sound: FloatArray, rate: int) -> list[FloatArray]:
+        return np.split(sound, range(30 * rate, sound.size, 30 * rate))
+
+    def take(blocks: Sequence[FloatArray]) -> list[Track]:
+        made = Landmarks()
+        return [made.process(block) for block in blocks]
+
+    def look(finder: CopyFinder | RepeatFinder, tracks: Sequence[Track]) -> None:
+        for number, track in enumerate(tracks, 1):
+            run = Frames(np.ones(30 * TICKS_PER_SECOND, np.bool_), {NAME: track})
+            arrived = number * len(run.speech)
+            if isinstance(finder, CopyFinder):
+                list(finder.hear(run, arrived))
+            else:
+                list(finder.hear(run, arrived, 0))
+
+    def best(what: Callable[[], object]) -> str:
+        spent: list[float] = []
+        for _ in range(3):
+            began = time.process_time()
+            what()
+            spent.append(time.process_time() - began)
+        return f"{1e3 * min(spent) / seconds:.3f}"
+
+    blocks = parts(soxr.resample(heard, RATE, rate), rate)
+    read = take(blocks)
+    clip = heard[FROM * RATE : (FROM + 2) * RATE]
+    loop = soxr.resample(np.tile(clip, int(seconds) // 2), RATE, rate)
+    looped = take(parts(loop, rate))
+    whole = [Block(part, RATE) for part in parts(heard, RATE)]
+    return (
+        f"ms a second: {best(lambda: take(blocks))} to take landmarks, "
+        f"{best(lambda: look(CopyFinder(population), read))} to look for copies of the shipped "
+        f"readers', {best(lambda: look(RepeatFinder(), read))} for repetitions, "
+        f"{best(lambda: look(RepeatFinder(), looped))} of a loop of two seconds; all of a replay "
+        f"of {', '.join(FEATURES)}: {best(lambda: list(Monitor(population, FEATURES).hear(whole)))}"
+    )
 
 
 def sound_of(path: Path, first: float, seconds: float | None) -> FloatArray:
@@ -192,7 +282,13 @@ def main() -> None:
         print(f"| {seconds} s of a reader in a loop | {loops[0]} | {loops[1]} |")
     print(f"| {len(rows)} chapters, read once | {read[0]} | {read[1]} |")
     print(f"{1e3 * spent / read[1]:.1f} ms a stretch of 10 s, landmarks and all", file=sys.stderr)
+    print("\n| after a loop of | noticed | of its rest counts | new speech left out, s: median "
+          "| 9 of 10 | largest |\n| --- | --- | --- | ---: | ---: | ---: |")  # fmt: skip
+    for seconds in (1, 2, 5, 30):
+        print(after_loops(sounds, seconds), flush=True)
+    print(costs(sounds[:15]), file=sys.stderr)
     if given.nonnative is not None:
+        print("\n| what is no copy | taken for one | stretches of 10 s |\n| --- | --- | --- |")
         paths = sorted(given.nonnative.glob("*.opus"))
         same = [landmarks(sound_of(path, 0.0, None)) for path in paths]
         half = len(same) // 2

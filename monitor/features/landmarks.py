@@ -37,7 +37,7 @@ _HERTZ = (np.arange(_LENGTH // 2 + 1) * (_RATE / _LENGTH)).astype(np.float32)[_B
 _TILT = _HERTZ / 1000  # 3 dB an octave: high peaks count as much
 _WINDOW = np.hanning(_LENGTH).astype(np.float32)
 _SILENCE = np.float32(1e-9)
-_TOGETHER = 4 * _BLOCK  # frames: what is made of them stays in the cache of a core
+_TOGETHER = 8 * _BLOCK  # frames: what is made of them stays in the cache of a core
 _INNER = _TILT.size - 2 * _AROUND  # bins that have all others around them
 _NEIGHBOURS = np.arange(-1, 2)
 _FADING = np.float32(0.4)  # of power, each half second
@@ -122,14 +122,14 @@ class Landmarks:
                 power[before : before + more] = _spectrum(sound[taken:], more)
                 taken += more * _HOP
             self._power = power[some:].copy()
-            times, bins = divmod(np.flatnonzero(_exceeding(power)), _INNER)
-            bins += _AROUND
+            place = np.flatnonzero(_exceeding(power))
+            times, bins = place // _INNER, place % _INNER + _AROUND
             beside = power[times[:, None] + _BESIDE, bins[:, None] + _NEIGHBOURS]
             found.append((times + first, bins, beside))
         self._waiting = [sound[taken:].copy()]
         self._samples = sound.size - taken
-        times, bins, beside = zip(*found, strict=True)
-        return np.concatenate(times), np.concatenate(bins), np.concatenate(beside)
+        frames, pitches, powers = zip(*found, strict=True)
+        return np.concatenate(frames), np.concatenate(pitches), np.concatenate(powers)
 
     def _strongest(
         self, times: IntArray, bins: IntArray, beside: FloatArray, count: int

@@ -61,6 +61,9 @@ _LEAST_LATER = 20
 """Frames after which audio can come again: 0.8 s."""
 _AGAIN_HITS, _AGAIN_CELLS = 16, 4
 _MOST_PLACES = 6
+_ENOUGH = 0.9  # of the peaks: no further place is looked for
+_NEWEST = 24
+"""Of one key: where two seconds are heard again and again, so many rounds are compared."""
 _MOST_RECENT = 4000
 _WHOLE_FRAMES = 600 * FRAMES_PER_SECOND
 _REMEMBERED_FRAMES = 7200 * FRAMES_PER_SECOND
@@ -203,8 +206,9 @@ class LandmarkIndex:
             times.append(pairs.times + end)
             end += (float(at[-1]) if at.size else 0.0) + 4 * MOST_APART
             starts.append(round(end))
-        whole = np.concatenate(keys) if keys else np.empty(0, np.int64)
-        order = np.argsort(whole, kind="stable")
+        whole = np.concatenate(keys).astype(np.int64) if keys else np.empty(0, np.int64)
+        # keys and places as one number each: sorted five times as fast as by argsort
+        order = np.sort(whole << 32 | np.arange(whole.size)) & 0xFFFFFFFF
         self._times = np.concatenate(times)[order].astype(np.float32) if keys else np.empty(0)
         # times of key k: from place k on to that of k + 1
         self._places = np.zeros(_KEYS + 1, np.int32)
@@ -299,22 +303,22 @@ class OwnLandmarks:
         apart = here - there
         later = np.flatnonzero(apart >= _LEAST_LATER)
         here, apart = here[later], apart[later]
-        again: list[FloatArray] = []
+        again = np.zeros(times.size, np.bool_)
         past = float(times[-1] - self._first) if times.size else 1.0
         for _ in range(_MOST_PLACES):
-            if here.size < _AGAIN_HITS:
+            if here.size < _AGAIN_HITS or again.mean() > _ENOUGH:
                 break
             place = _densest(apart)
             chance = 2 * SAME_FRAMES * (here.size - place.size) / max(past, 1.0)
             if place.size < _AGAIN_HITS + 2 * chance or _cells(here[place]) < _AGAIN_CELLS:
                 break
-            again.append(here[place])
+            again |= np.isin(times, here[place])
             left = np.ones(here.size, np.bool_)
             left[place] = False
             here, apart = here[left], apart[left]
         if self._recent[0].size > _MOST_RECENT:
             self._age()
-        return np.isin(times, np.concatenate(again)) if again else np.zeros(times.size, np.bool_)
+        return again
 
     def _age(self) -> None:
         """What was recent is sorted in; of what is old by then an eighth stays, or nothing."""
@@ -343,9 +347,11 @@ def _merged(one: _Run, other: _Run) -> _Run:
 def _hits(
     keys: IntArray, times: FloatArray, wanted: IntArray, at: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """For every equal key of two sorted runs: its time in the first, and in the second."""
+    """For equal keys of two sorted runs: times in the first, the newest, and in the second."""
     low = np.searchsorted(keys, wanted, side="left")
-    counts = np.searchsorted(keys, wanted, side="right") - low
+    high = np.searchsorted(keys, wanted, side="right")
+    low = np.maximum(low, high - _NEWEST)
+    counts = high - low
     return times[_runs(low, counts)].astype(np.float64), np.repeat(at, counts)
 
 
@@ -360,8 +366,10 @@ def _densest(distances: FloatArray) -> IntArray:
     """Which of the distances lie within two neighbouring steps that hold most of them."""
     steps = np.floor(distances / SAME_FRAMES)
     order = np.sort(steps)
-    both = np.searchsorted(order, order + 1, side="right") - np.arange(order.size)
-    most = order[np.argmax(both)]
+    first = np.flatnonzero(np.diff(order, prepend=-np.inf))
+    found, both = order[first], np.diff(first, append=order.size)
+    both[:-1] += np.where(found[1:] - found[:-1] == 1, both[1:], 0)
+    most = found[np.argmax(both)]
     return np.flatnonzero((steps == most) | (steps == most + 1))
 
 

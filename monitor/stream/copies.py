@@ -47,13 +47,24 @@ def is_same_audio(match: LandmarkMatch | None) -> bool:
 
 
 class LandmarkWindows:
-    """Gathers the landmarks of a stream into windows of ten seconds, the same for any cutting."""
+    """Gathers the landmarks of a stream into windows of ten seconds, the same for any cutting.
+
+    Attributes:
+        heard: whether the stream has landmarks.
+        every: ticks from the end of a window to that of the next, which ends at a multiple of them:
+            whoever takes the windows may change it after each, to a part of ten seconds.
+    """
 
     def __init__(self) -> None:
         self._times: IntArray = np.empty(0, np.intp)
         self._pitches: IntArray = np.empty(0, np.intp)
-        self._end = WINDOW_TICKS
+        self._last = 0  # tick that the window before ended at
         self.heard = False
+        self.every = WINDOW_TICKS
+
+    @property
+    def _end(self) -> int:
+        return (self._last // self.every + 1) * self.every
 
     def hear(self, frames: Frames, arrived: int) -> Iterator[tuple[int, IntArray, IntArray]]:
         """Every window that is complete: the tick when it is, times and pitches.
@@ -67,23 +78,27 @@ class LandmarkWindows:
             self.heard = True
             self._times = np.concatenate((self._times, found[0]))
             self._pitches = np.concatenate((self._pitches, found[1]))
-        while self.heard and arrived >= self._end + LATE_TICKS:
-            yield self._end + LATE_TICKS, *self._window(self._end - WINDOW_TICKS, self._end)
-            later = self._times >= self._end // FRAME_TICKS
-            self._times, self._pitches = self._times[later], self._pitches[later]
-            self._end += WINDOW_TICKS
-        if not self.heard:
-            while arrived >= self._end + LATE_TICKS:
-                self._end += WINDOW_TICKS
+        while arrived >= self._end + LATE_TICKS:
+            self._last = self._end
+            if self.heard:
+                yield self._last + LATE_TICKS, *self._window(self._last)
+                self._forget(self._last - WINDOW_TICKS)
 
     def finish(self, arrived: int) -> Iterator[tuple[int, IntArray, IntArray]]:
         """What is left at the end of the stream."""
+        self._forget(self._last)
         if self._times.size:
-            yield arrived, *self._window(self._end - WINDOW_TICKS, arrived)
+            yield arrived, self._times, self._pitches
 
-    def _window(self, first: int, end: int) -> tuple[IntArray, IntArray]:
-        inside = (self._times >= first // FRAME_TICKS) & (self._times < end // FRAME_TICKS)
-        return self._times[inside], self._pitches[inside]
+    def _window(self, end: int) -> tuple[IntArray, IntArray]:
+        first, last = np.searchsorted(
+            self._times, ((end - WINDOW_TICKS) // FRAME_TICKS, end // FRAME_TICKS)
+        )
+        return self._times[first:last], self._pitches[first:last]
+
+    def _forget(self, before: int) -> None:
+        kept = slice(int(np.searchsorted(self._times, before // FRAME_TICKS)), None)
+        self._times, self._pitches = self._times[kept].copy(), self._pitches[kept].copy()
 
 
 class CopyFinder:

@@ -1,8 +1,10 @@
 """Notices that a stream repeats itself: audio that was heard before tells nothing new.
 
-Every ten seconds the landmarks of the stream are looked up among its own. While what is heard is
-what was heard before, a clip in a loop, say, it is left out of the sums and of the speech that is
-counted. The same words said again have other landmarks, and count.
+Every ten seconds the landmarks of the last ten are looked up among the stream's own. While what is
+heard is what was heard before, a clip in a loop, say, it is left out of the sums and of the speech
+that is counted. The same words said again have other landmarks, and count. As long as something is
+left out, and ten seconds beyond, it is looked up every second, so that little is lost of what comes
+after a repetition.
 
 What was heard of ten minutes is remembered whole, and an eighth of it for two hours. All of it
 follows from the stream heard from its start, so that nothing is kept in a checkpoint.
@@ -16,7 +18,7 @@ from dataclasses import replace
 import numpy as np
 
 from monitor.maths.landmarks import FRAMES_PER_SECOND, NAME, OwnLandmarks
-from monitor.stream.copies import LandmarkWindows
+from monitor.stream.copies import WINDOW_TICKS, LandmarkWindows
 from monitor.types import TICKS_PER_SECOND, BoolArray, Frames, IntArray, Notice, Track
 
 __all__ = ["RepeatFinder", "is_repetition"]
@@ -25,6 +27,8 @@ LEAST_SHARE = 0.6
 """Of the half seconds of a window that must have been heard before."""
 LEAST_CELLS = 6
 _NEWEST = 4  # half seconds at the end of the window, of which all but one must have been, too
+OFTEN_TICKS = TICKS_PER_SECOND
+"""From look to look while a stream repeats itself."""
 _AFTER_TICKS = TICKS_PER_SECOND  # no feature runs as far ahead of the clock
 
 
@@ -45,6 +49,7 @@ class RepeatFinder:
         self._since: IntArray = np.zeros(1, np.intp)
         self._repeats: BoolArray = np.zeros(1, np.bool_)
         self._told: set[int] = set()
+        self._often_until = 0  # tick
 
     def hear(self, frames: Frames, arrived: int, recording: int) -> Iterator[tuple[int, Notice]]:
         """What is noticed with a further run of ticks, as (tick, Notice), once a recording.
@@ -58,6 +63,9 @@ class RepeatFinder:
             repeats = is_repetition(times, self._own.heard_before(times, pitches))
             self._since = np.append(self._since, tick + _AFTER_TICKS)
             self._repeats = np.append(self._repeats, repeats)
+            if repeats:
+                self._often_until = tick + WINDOW_TICKS
+            self._windows.every = OFTEN_TICKS if tick < self._often_until else WINDOW_TICKS
             if repeats and recording not in self._told:
                 self._told.add(recording)
                 yield tick, _notice(self.leaves_out)
@@ -91,6 +99,8 @@ def is_repetition(times: IntArray, before: BoolArray) -> bool:
         times: of its landmarks, frames, non-decreasing.
         before: which of them were.
     """
+    if not before.any():  # as nearly always
+        return False
     cells, place = np.unique(times * 2 // FRAMES_PER_SECOND, return_inverse=True)
     told = np.bincount(place, minlength=cells.size) >= 2
     again = (np.bincount(place, before, cells.size) >= 2)[told]

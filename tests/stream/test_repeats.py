@@ -50,6 +50,26 @@ def test_what_was_heard_a_minute_ago_does_not_count_again_and_new_speech_does(sp
     assert 15 <= monitor.repeated_seconds <= 45
 
 
+@pytest.mark.parametrize("seconds", [41.0, 41.3, 41.9])
+def test_new_speech_counts_again_soon_after_a_loop(speech, seconds):
+    clip, new = speech[10 * RATE : 12 * RATE], speech[40 * RATE : 60 * RATE]
+    loop = np.tile(clip, 25)[: round(seconds * RATE)]
+    monitor, readings, _ = heard(np.concatenate([loop, new]))
+    looped, readings_of_loop, _ = heard(loop)
+    alone = heard(new)[1][-1].speech
+    lost = alone - (readings[-1].speech - readings_of_loop[-1].speech)
+    assert 0 <= lost <= 4
+    assert abs(monitor.repeated_seconds - looped.repeated_seconds - lost) <= 0.5
+
+
+def test_a_loop_that_begins_again_soon_is_left_out_soon(speech):
+    clip, new = speech[10 * RATE : 12 * RATE], speech[40 * RATE : 46 * RATE]
+    loop = np.tile(clip, 15)
+    before = heard(np.concatenate([loop, new]))[1][-1].speech
+    after = heard(np.concatenate([loop, new, loop]))[1][-1].speech
+    assert after - before <= 10
+
+
 def test_a_reader_is_not_taken_for_a_repetition(speech):
     monitor, _, kinds = heard(speech)
     assert monitor.repeated_seconds == 0
@@ -57,7 +77,8 @@ def test_a_reader_is_not_taken_for_a_repetition(speech):
 
 
 def test_for_any_cutting_and_after_a_stop(speech):
-    loop = np.tile(speech[: 3 * RATE], 14)
+    talk = speech[15 * RATE : 27 * RATE]
+    loop = np.concatenate([np.tile(speech[: 3 * RATE], 10), talk, talk[: 6 * RATE]])
     whole = told(Monitor(reference()).events(Listed([Block(loop, RATE)])))
     parts = [Block(part, RATE) for part in np.split(loop, range(4999, loop.size, 4999))]
     assert told(Monitor(reference()).events(Listed(parts))) == whole
@@ -76,6 +97,20 @@ def test_the_run_says_how_much_was_left_out(speech):
         end = list(run)[-1]
     assert end["repeated_seconds"] > 10
     assert any("heard before" in line for line in end["notices"])
+
+
+def test_windows_that_overlap_remember_what_is_heard_once():
+    rng = np.random.default_rng(0)
+    times, pitches = np.sort(rng.integers(0, 500, 220)), rng.integers(0, PITCHES, 220)
+    apart, often = OwnLandmarks(), OwnLandmarks()
+    for end in (250, 500):
+        some = (times >= end - 250) & (times < end)
+        assert not apart.heard_before(times[some], pitches[some]).any()
+    for end in (250, *range(275, 501, 25)):
+        some = (times >= end - 250) & (times < end)
+        assert not often.heard_before(times[some], pitches[some]).any()
+    # those pairs as well that lie across the two
+    assert apart.remembered < often.remembered < 1.1 * apart.remembered
 
 
 def test_what_is_remembered_is_bounded_and_known_after_an_hour():
