@@ -9,7 +9,7 @@ from typing import Any
 
 from monitor.errors import UsageError
 
-__all__ = ["among", "check_field", "check_stream", "figure"]
+__all__ = ["among", "check_field", "check_stream", "figure", "most_bits"]
 
 LIMITED = ("bits", "evidence_bits", "closed_set_bits", "gain_bits", "expected_bits")
 LIMITED_OF_FEATURE = ("expected_bits", "rank_bits", "local_bits", "gain_bits")
@@ -97,6 +97,42 @@ def among(field: str) -> float | None:
         return float(rest.rpartition(".")[0]) if first == AMONG else None
     except ValueError:
         return None
+
+
+def most_bits(field: str, start: Mapping[str, Any]) -> tuple[float | None, str]:
+    """The most bits that a field can show in the stream of a ``start`` record, and why no more.
+
+    Returns:
+        None and an empty text where there is no such bound, or where it is not known.
+
+    Examples:
+        >>> most_bits("bits", {"headline": "evidence", "support_bits": 8.7})
+        (8.7, 'calibration can support')
+        >>> most_bits("among.64.bits", {"support_bits": 8.7})
+        (6.0, 'among 64 people there are')
+    """
+    if field == "sum_bits":
+        return None, ""
+    of_evidence = start.get("headline") == "evidence"
+    people = among(field)
+    supported = start.get("support_bits")
+    if field.startswith(f"{PROTECTED}."):  # that of the attacker who can be told most of
+        attackers = (start.get(PROTECTED) or {}).get("attackers") or {}
+        each = [one.get("support_bits") for one in attackers.values()]
+        supported = None if not each or None in each else max(each)
+    elif people is not None:
+        crowd = math.log2(people)
+        if supported is None or crowd <= supported:
+            return crowd, f"among {people:,.0f} people there are"
+        of_evidence = True
+    elif field.startswith("evidence_bits"):
+        of_evidence = True
+    elif not field.startswith("bits"):
+        of_evidence = False
+    if of_evidence:
+        return (None, "") if supported is None else (supported, "calibration can support")
+    ceiling = start.get("ceiling")
+    return ceiling, "" if ceiling is None else f"among {start.get('speakers')} speakers there are"
 
 
 def _check_among(field: str, name: str, last: str) -> None:

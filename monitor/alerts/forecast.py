@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from monitor.alerts.fields import check_field, figure
+from monitor.alerts.fields import check_field, figure, most_bits
 from monitor.errors import UsageError
 
 __all__ = ["Forecast"]
@@ -52,13 +52,19 @@ class Forecast:
         check_field(field)
         self.threshold_bits = float(threshold_bits)
         self.field = field
+        self._most = math.inf
         self._points: deque[tuple[float, float, float]] = deque()  # seconds, speech, bits
 
     def update(self, record: Mapping[str, Any]) -> None:
         """Take a reading; other records, and readings without bits or speech, are ignored.
 
-        With a change of speaker or channel it begins afresh, and waits while one is open.
+        With a change of speaker or channel it begins afresh, and waits while one is open. A
+        ``start`` says how many bits there can be.
         """
+        if record.get("type") == "start":
+            most, _ = most_bits(self.field, record)
+            self._most = math.inf if most is None else most
+            return
         if record.get("type") == "change" or "change" in record:
             self._points.clear()
             return
@@ -78,13 +84,18 @@ class Forecast:
             points.popleft()
 
     @property
+    def beyond_reach(self) -> bool:
+        """Whether the figure can never get there in this stream."""
+        return self.threshold_bits > self._most
+
+    @property
     def seconds_left(self) -> float | None:
         """Stream seconds until the threshold at this rate; 0 where it is met already.
 
-        None where the figure is not rising, where less than 3 s were heard, or where the threshold
-        lies more than 10 minutes ahead.
+        None where the figure is not rising, where less than 3 s were heard, where the threshold
+        lies more than 10 minutes ahead, or where the figure can never get there.
         """
-        if not self._points:
+        if not self._points or self.beyond_reach:
             return None
         seconds, speech, bits = self._points[-1]
         if bits >= self.threshold_bits:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from monitor.alerts.fields import among, check_field
+from monitor.alerts.fields import check_field, most_bits
 from monitor.alerts.holding import Holding
 from monitor.errors import UsageError
 
@@ -133,17 +133,8 @@ class Threshold(Holding):
 
     def note(self, start: Mapping[str, Any]) -> str | None:
         """What a person should know before the stream of this ``start`` begins; mostly nothing."""
-        people = among(self.field)
-        most: float | None
-        if people is not None:
-            most, why = math.log2(people), f"among {people:,.0f} people there are"
-        elif self.field.startswith("evidence_bits") or (
-            self.field.startswith("bits") and start.get("headline") == "evidence"
-        ):
-            most, why = start.get("support_bits"), "calibration can support"
-        else:
-            most, why = start.get("ceiling"), f"among {start.get('speakers')} speakers there are"
-        if most is None or self.field == "sum_bits" or self.bits <= most:
+        most, why = most_bits(self.field, start)
+        if most is None or self.bits <= most:
             return None
         return f"{self.rule}: can never be raised: {why} {most:.2f} bits at most"
 

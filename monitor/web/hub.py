@@ -198,12 +198,19 @@ class Hub:
                 self._counts["warned" if record.get("level") == "warning" else "raised"] += 1
             place = (record["field"], record["threshold"])
             if record["field"] in SHOWN and place not in self._forecasts:
-                self._forecasts |= _forecasts([place])
+                self._forecasts |= self._afresh([place])
         elif kind == "change" and record.get("action") in ("reset", "split"):
             # the evidence begins afresh, and so does the line through it
-            self._forecasts = _forecasts(self._forecasts)
+            self._forecasts = self._afresh(self._forecasts)
         for forecast in self._forecasts.values():
             forecast.update(record)
+
+    def _afresh(self, thresholds: Iterable[tuple[str, float]]) -> dict[tuple[str, float], Forecast]:
+        """Forecasts that have heard nothing yet, of this run."""
+        made = _forecasts(thresholds)
+        for forecast in made.values():
+            forecast.update(self._latest.get("start", {"type": "start"}))
+        return made
 
 
 def _forecasts(thresholds: Iterable[tuple[str, float]]) -> dict[tuple[str, float], Forecast]:

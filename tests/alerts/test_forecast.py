@@ -95,6 +95,18 @@ def test_reached_is_zero() -> None:
     assert forecast.seconds_left == 0.0
 
 
+def test_nothing_is_forecast_that_can_never_come() -> None:
+    start = {"type": "start", "headline": "evidence", "support_bits": 8.7, "ceiling": 5.64}
+    never, late = Forecast(9.0), Forecast(8.5)
+    for forecast in (never, late):
+        forecast.update(start)
+        feed(forecast, math.sqrt, range(1, 65))
+    assert never.beyond_reach
+    assert never.seconds_left is None
+    assert not late.beyond_reach
+    assert late.seconds_left
+
+
 def test_silence_and_nulls_are_ignored() -> None:
     forecast = Forecast(3.0)
     forecast.update({"type": "gap", "seconds": 1.0})

@@ -356,8 +356,25 @@ def test_more_than_the_data_can_support_can_never_be_raised() -> None:
     assert "calibration can support 14.20 bits" in str(
         Threshold.parse("evidence_bits>15").note(EVIDENCE)
     )
-    assert "among 1,000,000 people there are 19.93 bits" in str(
-        Threshold.parse("among.1e6.bits>20").note(EVIDENCE)
+    assert "calibration can support 14.20 bits" in str(
+        Threshold.parse("among.1e6.bits>15").note(EVIDENCE)
+    )
+    assert Threshold.parse("among.1e6.bits>14").note(EVIDENCE) is None
+    few = {**EVIDENCE, "among": [50]}
+    assert "among 50 people there are 5.64 bits" in str(
+        Threshold.parse("among.50.bits>6").note(few)
+    )
+    # the protected side is in the unit of the headline, of the attacker who can be told most of
+    attackers = {"ignorant": {"support_bits": 9.0}, "lazy-informed": {"support_bits": 12.0}}
+    both = {
+        **EVIDENCE,
+        "headline": "evidence",
+        "ceiling": 5.64,
+        "protected": {"attackers": attackers},
+    }
+    assert Threshold.parse("protected.bits>11").note(both) is None
+    assert "calibration can support 12.00 bits" in str(
+        Threshold.parse("protected.bits>13").note(both)
     )
     # the headline is held to what its kind is held to
     evidence, closed = ({**EVIDENCE, "ceiling": 5.64, "speakers": 50, "headline": kind}
