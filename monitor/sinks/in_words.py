@@ -29,6 +29,7 @@ __all__ = [
     "bits_now",
     "clean",
     "in_a_crowd",
+    "limits_in_words",
     "number",
     "protected_now",
     "speed_text",
@@ -114,6 +115,21 @@ def bits_now(reading: Mapping[str, Any]) -> str:
     if change := reading.get("change"):
         return f"{words}, {voice_since(change)}{beside}"
     return ", ".join(each for each in (words, left_of(reading)) if each) + beside
+
+
+def limits_in_words(low: float, high: float, *, cut: bool | None = False) -> str:
+    """95 % limits of a figure, in brackets.
+
+    Args:
+        low: bits.
+        high: bits.
+        cut: whether the figure was cut to the most that can be told: it has no upper limit then.
+
+    Examples:
+        >>> limits_in_words(7.04, 8.7), limits_in_words(8.7, 8.7, cut=True)
+        ('(7.0 to 8.7)', '(8.7 or more)')
+    """
+    return f"({number(low)} or more)" if cut else f"({number(low)} to {number(high)})"
 
 
 def in_a_crowd(reading: Mapping[str, Any], watch: str | None, enrolled: int) -> str:

@@ -10,10 +10,25 @@ from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 from monitor.declared_words import promise_now
-from monitor.phrases import VOICED, clock_time, enrolment, is_headline, is_stranger, plural
+from monitor.phrases import (
+    VOICED,
+    clock_time,
+    enrolment,
+    is_headline,
+    is_stranger,
+    of_evidence,
+    plural,
+)
 from monitor.protected_words import protected_figure
 from monitor.protocols import ThresholdForecast
-from monitor.sinks.in_words import among_enrolled, bits_now, clean, number, protected_now
+from monitor.sinks.in_words import (
+    among_enrolled,
+    bits_now,
+    clean,
+    limits_in_words,
+    number,
+    protected_now,
+)
 from monitor.sinks.terminal import axis
 from monitor.sinks.terminal_sink import SHOWN_GAPS, TerminalSink
 from monitor.sinks.textcurve import (
@@ -80,6 +95,7 @@ class LiveView(TerminalSink):
         self._before = self._speech = 0.0
         self._label = ""
         self._rules: list[str] = []
+        self._beyond: list[float] = []  # thresholds that nothing can reach
         super().__init__(None, console, clock)
 
     def write(self, record: Mapping[str, Any]) -> None:
@@ -89,6 +105,12 @@ class LiveView(TerminalSink):
             self._label = ", ".join(clean(name, 20) for name in record.get("recordings") or ())
         for forecast in self._forecasts:
             forecast.update(record)
+        if record.get("type") == "start":  # a forecast of one's own may not know
+            self._beyond = [
+                each.threshold_bits
+                for each in self._forecasts
+                if getattr(each, "beyond_reach", False)
+            ]
         super().write(record)
 
     def say(self, line: str) -> None:
@@ -174,7 +196,7 @@ class LiveView(TerminalSink):
         if self._others:
             below.append(Text(f" {self._others}", "yellow"))
         above = [
-            *(self._banner(), self._shown_first(), *self._crowd_lines(width)),
+            *(self._banner(), self._shown_first(width), *self._crowd_lines(width)),
             *(*self._protected_lines(width), *self._promise_lines(), self._state()),
         ]
         room = height - 3 - len(above) - len(below)  # the cursor's line, the axis and the legend
@@ -200,19 +222,23 @@ class LiveView(TerminalSink):
             text.append(f"  {plural(self._gaps, 'gap')}", style="not bold yellow")
         return text
 
-    def _shown_first(self) -> Text:
+    def _shown_first(self, width: int) -> Text:
+        """The headline, and beside it as much as there is room for."""
         from rich.text import Text
 
         reading = self.reading
         text = Text(" ")
         text.append(bits_now(reading), style="bold reverse" if self.raised else "bold")
         low, high = reading.get("bits_low"), reading.get("bits_high")
-        if low is not None and high is not None:
-            text.append(f"  ({number(low)} to {number(high)})")
-        peak = reading.get("peak_bits")
-        if peak is not None:
-            text.append(f"  peak {number(peak)}")
-        text.append(f"  {self._whose()}", style="dim")
+        cut = of_evidence(reading) and bool(reading.get("at_least"))
+        beside: list[tuple[str, str]] = []
+        if low is not None and high is not None and not (cut and low == reading.get("bits")):
+            beside.append((limits_in_words(low, high, cut=cut), ""))
+        if (peak := reading.get("peak_bits")) is not None and not (cut and peak == reading["bits"]):
+            beside.append((f"peak {number(peak)}", ""))
+        for words, style in (*beside, (self._whose(), "dim")):
+            if len(text) + len(words) + 2 <= width:  # half a word would say something else
+                text.append(f"  {words}", style=style)
         return text
 
     def _state(self) -> Text:
@@ -228,7 +254,10 @@ class LiveView(TerminalSink):
             text.append(f" ALERT {rule}, since {clock_time(since)} ", style="bold reverse red")
         elif self._forecasts:
             bits = ", ".join(number(each.threshold_bits) for each in self._forecasts)
-            text.append(f"no alert (threshold {bits} bits)", style="green")
+            text.append(f"no alert (threshold {bits} bits)", style="" if self._beyond else "green")
+            if self._beyond:  # no alert is no good news where none can come
+                never = ", ".join(map(number, self._beyond))
+                text.append(f"   {never} can never be reached", style="yellow")
         elif self._rules:
             text.append(f"no alert ({', '.join(self._rules)})", style="green")
         else:

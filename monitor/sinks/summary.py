@@ -32,6 +32,7 @@ from monitor.sinks.in_words import (
     bits_now,
     clean,
     in_a_crowd,
+    limits_in_words,
     number,
 )
 
@@ -90,7 +91,8 @@ def _protected(last: Mapping[str, Any], start: Mapping[str, Any]) -> list[tuple[
         return []
     bits = bits_or_more(last["protected"], f"{number(figure[0])} bits")
     fewer = fewer_in_words(last)
-    said = f"{bits} ({number(figure[1])} to {number(figure[2])}){', ' if fewer else ''}{fewer}"
+    limits = limits_in_words(figure[1], figure[2], cut=last["protected"].get("at_least"))
+    said = f"{bits} {limits}{', ' if fewer else ''}{fewer}"
     to = f"to {attacker_of(last)}"
     name = f"through {clean(side.get('method', ''), 14)}"
     # a figure of an attacker who does not know the anonymiser is never read without the words
@@ -222,4 +224,5 @@ def _when(record: Mapping[str, Any]) -> str:
 
 
 def _limits(record: Mapping[str, Any], field: str) -> str:
-    return f"({number(record[field + '_low'])} to {number(record[field + '_high'])})"
+    cut = field == "bits" and of_evidence(record) and record.get("at_least")
+    return limits_in_words(record[f"{field}_low"], record[f"{field}_high"], cut=cut)

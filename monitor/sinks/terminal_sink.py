@@ -23,6 +23,7 @@ from monitor.sinks.in_words import (
     bits_now,
     clean,
     in_a_crowd,
+    limits_in_words,
     number,
 )
 
@@ -249,7 +250,8 @@ class TerminalSink:
         text = Text(" ")
         text.append(f"protected {bits}", style="bold" if known else "")
         text.append(f", {fewer}" if fewer else "", style="bold")
-        text.append(f"  ({number(figure[1])} to {number(figure[2])})")
+        cut = self.reading["protected"].get("at_least")
+        text.append(f"  {limits_in_words(figure[1], figure[2], cut=cut)}")
         text.append(f"  through {self.protected}", style="dim")
         lines = [
             text,

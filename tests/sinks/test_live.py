@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from monitor.alerts import Forecast
 from monitor.protectors.declared import Declared
 from monitor.records.declared import declared_record
 from monitor.sinks.live import LiveView
@@ -250,11 +251,27 @@ def test_evidence_comes_first_and_the_enrolled_second(width, height):
     assert any(re.search("[⠁-⣿]", line) for line in lines[:town])
 
 
+def test_no_alert_does_not_comfort_where_none_can_come():
+    view = view_of(Screen(True), TOLD, {**live(9.0), **EVIDENCE}, forecasts=[Forecast(15.0)])
+    text = "\n".join(shown(view))
+    view.close()
+    assert "no alert (threshold 15.0 bits)   15.0 can never be reached" in text
+    view = view_of(Screen(True), TOLD, {**live(9.0), **EVIDENCE}, forecasts=[Forecast(14.0)])
+    text = "\n".join(shown(view))
+    view.close()
+    assert "never" not in text
+
+
 def test_evidence_claims_nothing_after_another_voice_and_says_at_least():
     screen = Screen(True)
-    clipped = {**EVIDENCE, "bits": 14.2, "at_least": True}
-    view = view_of(screen, TOLD, {**live(9.0), **clipped})
-    assert "at least 14.2 bits, at most 400 in a million" in shown(view)[1]
+    limits = {"bits_low": 13.9, "bits_high": 14.2, "peak_bits": 14.2}
+    clipped = {**EVIDENCE, "bits": 14.2, "at_least": True, **limits}
+    view = view_of(screen, TOLD, {**live(9.0), **clipped, "bits_low": 14.2})
+    assert shown(view)[1].rstrip() == (
+        " at least 14.2 bits, at most 400 in a million  watching 4088"
+    )
+    view.write({**live(10.0), **clipped})
+    assert "(13.9 or more)" in shown(view)[1]  # what was cut has no upper limit
     view.write({**CHANGE, "action": "note"})
     view.write({**live(112.0, change=OPEN), **clipped})
     text = "\n".join(shown(view))

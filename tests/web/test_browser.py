@@ -260,6 +260,9 @@ def test_evidence_comes_first_and_the_enrolled_second(page, visit):
         "Closed-set, among the 50 enrolled: 5.4 of 5.6 bits: an attacker is"
     )
     assert "Among a million 11.2 bits 10.4 to 12.0" in text(tab, "#numbers")
+    # of the N enrolled there is one figure, that which stands below the headline
+    assert "Closed-set, among 50 5.4 bits" in text(tab, "#numbers")
+    assert "Among 50" not in text(tab, "#numbers").replace("Closed-set, among 50", "")
     assert "Supported 14.2 bits" in text(tab, "#numbers")
     assert tab.locator("#legend button:visible").count() == 3
     shown = tab.locator("#curve .y2tick text").all_text_contents()
@@ -276,6 +279,9 @@ def test_evidence_comes_first_and_the_enrolled_second(page, visit):
     reads(tab, "#banners", "More than 11.0 bits since 0:29")
     reads(tab, "#threshold", "Exceeded 11.0 bits, since 0:29.")
     reads(tab, "#of", "bits, at least")
+    reads(tab, "#limits", "95 % limits 13.4 or more")  # what was cut has no upper limit
+    assert "higher threshold would help" in text(tab, "#todo")
+    assert "--alert" not in text(tab, "#todo")  # at 15 bits it would never be raised
     reads(tab, "#sentence", "down to about 50 people or fewer who would fit as ann does")
     opened = {"since_seconds": 27.0, "features": ["f0"]}
     give(page, {**records.reading(30, 5.5, change=opened), **more})
@@ -299,6 +305,36 @@ def test_a_figure_that_points_away_does_not_comfort_where_the_sound_differs(page
     give(page, {**records.reading(2, -1.0), **records.evidence(-1.0), **apart})
     reads(tab, "#sentence", f"{CAVEAT[:1].upper()}{CAVEAT[1:]}.")
     assert tab.problems == []
+
+
+def test_silence_and_what_cannot_be_reached_do_not_comfort(visit):
+    with Page(thresholds=[("bits", 15.0)]) as page:
+        give(page, records.start(headline="evidence", support_bits=14.2, among=[50, 10**6]))
+        silent = {"speech": 0.0, "spread_low": 3.0, "spread_high": 8.0}
+        give(page, {**records.reading(3, 0.0), **records.evidence(0.0), **silent})
+        tab = visit(page.url)
+        reads(
+            tab, "#threshold", "Never 15.0 bits are more than calibration can tell: 14.2 at most."
+        )
+        assert tab.problems == []
+    with Page(thresholds=[("bits", 3.0)]) as page:
+        give(page, records.start(headline="evidence", support_bits=14.2, among=[50, 10**6]))
+        give(page, {**records.reading(3, 0.0), **records.evidence(0.0), **silent})
+        tab = visit(page.url)
+        reads(tab, "#threshold", "Not in sight")
+        give(page, {**records.reading(12, 0.0), **records.evidence(0.0), **silent})
+        reads(tab, "#threshold", "Nothing heard No speech so far")
+        assert text(tab, "#limits") == ""
+        assert tab.problems == []
+
+
+def test_what_is_said_aloud_warns_too(page, visit):
+    give(page, records.start(headline="evidence", support_bits=14.2, among=[50, 10**6]))
+    apart = {"differs": ["bandwidth_hz"]}
+    give(page, {**records.reading(2, 1.0), **records.evidence(1.0), **apart})
+    tab = visit(page.url)
+    said = tab.text_content("#spoken-summary")
+    assert f"{CAVEAT[:1].upper()}{CAVEAT[1:]}." in said
 
 
 def test_nobody_watched_is_told_of_the_best_match_in_the_crowd(page, visit):

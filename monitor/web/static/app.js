@@ -6,7 +6,7 @@ import * as panels from "./panels.js";
 import { promised } from "./declared.js";
 import { protectedSide } from "./protected.js";
 import { atLeast, leftOf } from "./crowds.js";
-import { clock, fixed, known, odds, ofEvidence, voiceSince, whoseBits } from "./words.js";
+import { clock, fixed, known, NO_SAFETY, odds, ofEvidence, voiceSince, whoseBits } from "./words.js";
 
 const DRAW_MILLISECONDS = 120;
 const CURVE_MILLISECONDS = 400;
@@ -120,7 +120,7 @@ function speak(reading) {
   if (!run.following || !reading || (spokenAt && now - spokenAt < SPEAK_MILLISECONDS)) return;
   spokenAt = now;
   const alerts = run.raised.map((alert) => `Alert: ${alert.rule}.`).join(" ");
-  text("spoken-summary", known(reading.bits) ? `${inWords(reading)}. ${alerts}` : "No figure yet.");
+  text("spoken-summary", known(reading.bits) ? `${inWords(reading)}. ${(reading.differs || []).length ? `${NO_SAFETY} ` : ""}${alerts}` : "No figure yet.");
 }
 
 function inWords(reading) {

@@ -4,11 +4,12 @@ import { bestMatch, narrowedSentence, leftOf, people } from "./crowds.js";
 import { attackerOf, boughtInWords, figureOf, levelInWords, uninformed } from "./protected.js";
 import {
   capital, clock, closedSet, count, featureName, fixed, isoTime, known, left, length, NO_SAFETY, odds, ofEvidence, oneIn, percent, plural,
-  verdict, voiceSince, whoseBits,
+  upTo, verdict, voiceSince, whoseBits,
 } from "./words.js";
 
 const NOBODY = 0.2; // four to one against anybody enrolled
 const SOON_SECONDS = 30;
+const SILENT_SECONDS = 10; // that long without speech is no pause before the first word
 const BEFORE_SECONDS = 10;
 const SHOWN = 5; // candidates with a row of their own
 const MOST_PEOPLE = 120;
@@ -105,7 +106,7 @@ export function hero(run, reading) {
   const { bits_low: low, bits_high: high } = reading;
   const spread = known(reading.spread_low)
     ? `; 9 of 10 voices of this length read ${fixed(reading.spread_low)} to ${fixed(reading.spread_high)}` : "";
-  text("limits", known(low) ? `95 % limits ${fixed(low)} to ${fixed(high)}${spread}` : "");
+  text("limits", known(low) && reading.speech ? `95 % limits ${upTo(low, high, told && reading.at_least)}${spread}` : "");
   gauge(run, reading);
   text("odds", change ? "?" : (told && capital(leftOf(reading))) || odds(bits, ceiling, !watch));
   $("odds").dataset.long = String(told && !change);
@@ -255,6 +256,11 @@ export function threshold(run, reading) {
     && run.forecast.find((each) => each.threshold === bits && run.isHeadline(each.field));
   if (!following || run.end) {
     say(raised.length ? "over" : "calm", "Not reached", `${fixed(bits)} bits were not reached${following ? "" : " by then"}.`, over);
+  } else if (run.beyond(bits)) {
+    say("soon", "Never", `${fixed(bits)} bits are more than calibration can tell: ${fixed(run.most)} at most.`,
+      "This alert can never be raised. Set a lower threshold.", raised.length ? whatToDo(run, reading, raised[raised.length - 1].threshold) : []);
+  } else if (reading && !reading.speech && reading.seconds >= SILENT_SECONDS) {
+    say("none", "Nothing heard", "No speech so far: these figures are of nobody.", over);
   } else if (ahead && known(ahead.seconds_left)) {
     const seconds = ahead.seconds_left;
     const soon = seconds < SOON_SECONDS;
@@ -286,15 +292,17 @@ function whatToDo(run, reading, bits) {
     "Stop, or mute the microphone: what was said cannot be taken back, every further second adds to it.",
     "If you must go on, keep it short, and write the rest.",
   ];
-  return [...lines, protection(run, reading, bits),
-    `If so much may be known, set a higher threshold (--alert 'bits>${Math.floor(Math.max(bits, reading.bits)) + 1}').`];
+  const higher = Math.floor(Math.max(bits, reading.bits)) + 1;
+  return [...lines, protection(run, reading, bits), run.beyond(higher)
+    ? `No higher threshold would help: no more than ${fixed(run.most)} bits can be told, and an alert at ${higher} would never be raised.`
+    : `If so much may be known, set a higher threshold (--alert 'bits>${higher}').`];
 }
 
 // Whether the protected voice is any better, as far as it was tried.
 function protection(run, reading, bits) {
   const side = run.start.protected;
   if (!side) {
-    return "A protector may help: --protect METHOD shows how much less is told to an attacker who knows it.";
+    return "A protector may help: --protect METHOD with --protected-population FILE shows how much less is told to an attacker who knows it.";
   }
   if (uninformed(reading)) {
     return `Whether ${side.method} helps was not tried: add --protected-population.`;
@@ -493,9 +501,12 @@ export function numbers(run, reading) {
   const both = (name) => (known(reading[`${name}_low`])
     ? `${fixed(reading[`${name}_low`])} to ${fixed(reading[`${name}_high`])}` : "");
   pairs("numbers", [
-    ...(reading.among || []).map((each) => [
+    // of the N enrolled there is one figure: that of the closed set, as all views have it
+    [`Closed-set, among ${run.start.speakers}`, `${fixed(closedSet(reading))} bits`,
+      both(ofEvidence(reading) ? "closed_set_bits" : "bits")],
+    ...(reading.among || []).filter((each) => each.people !== run.start.speakers).map((each) => [
       `Among ${people(each.people)}`, `${fixed(each.bits)} bits`,
-      known(each.bits_low) ? `${fixed(each.bits_low)} to ${fixed(each.bits_high)}` : "",
+      known(each.bits_low) ? upTo(each.bits_low, each.bits_high, reading.at_least) : "",
     ]),
     known(reading.support_bits) && ["Supported", `${fixed(reading.support_bits)} bits`, "the most that calibration can tell at this length"],
     ["Peak so far", `${fixed(reading.peak_bits)} bits`],

@@ -1,6 +1,6 @@
 // The same voice through a protector: monitor/protected_words.py says the same words.
 import { $, fill, make, text } from "./dom.js";
-import { capital, clock, fixed, known, ofEvidence } from "./words.js";
+import { capital, clock, fixed, known, ofEvidence, upTo } from "./words.js";
 
 const KNOWS = new Map([
   ["ignorant", "an attacker who does not know the anonymiser"],
@@ -56,7 +56,7 @@ export function protectedSide(run, reading) {
   text("protected-title", `Through the protector ${side.method}`);
   text("protected-bits", fixed(figure.bits));
   text("protected-unit", reading.change ? bits : [bits, fewerInWords(reading)].filter(Boolean).join(", "));
-  text("protected-limits", known(figure.low) ? `95 % limits ${fixed(figure.low)} to ${fixed(figure.high)}` : "");
+  text("protected-limits", known(figure.low) ? `95 % limits ${upTo(figure.low, figure.high, figure.cut)}` : "");
   text("protected-whom", figure.by ? `${capital(attackerOf(reading))}.` : "–");
   text("protected-others", unknowing
     ? "Whoever knows it learns more: --protected-population tries an attacker who has enrolled protected speech." : "");

@@ -46,6 +46,17 @@ export class Run {
     return field === "bits" || field === (this.evidence ? "evidence_bits" : "closed_set_bits");
   }
 
+  // The most bits that the headline can show, at any length.
+  get most() {
+    const { support_bits: support, ceiling } = this.start;
+    return this.evidence ? support : ceiling;
+  }
+
+  // Whether the headline can never get there: an alert at so many bits would never be raised.
+  beyond(bits) {
+    return known(this.most) && bits > this.most;
+  }
+
   // The bits of the headline that alerts stand on, smallest first.
   get thresholds() {
     return levels(Object.entries(this.named).filter(([field]) => this.isHeadline(field)));

@@ -20,6 +20,9 @@ export function fixed(value, digits = 1) {
   return Number(text) === 0 ? (0).toFixed(digits) : text.replace("-", "−");
 }
 
+// Limits: what was cut to the most that can be told has no upper one.
+export const upTo = (low, high, cut) => (cut ? `${fixed(low)} or more` : `${fixed(low)} to ${fixed(high)}`);
+
 export function clock(seconds) {
   const whole = Math.floor(seconds || 0);
   const two = (n) => String(n).padStart(2, "0");
