@@ -40,7 +40,7 @@ class Spread(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class EvidenceSpread:
-    """The spread at one template length, in the logarithm of T; outside the grid the nearest holds.
+    """The spread at one template length, in the logarithm of T; the longest holds beyond it.
 
     Attributes:
         lengths: T, speech seconds, shape (n,), increasing.
@@ -72,9 +72,14 @@ class EvidenceSpread:
         cells = sorted((t, found) for t, d, found in told if d == nearest)
         return cls(np.array([t for t, _ in cells]), np.array([found for _, found in cells]))
 
-    def at(self, seconds: float) -> Spread:
-        """The spread at T speech seconds."""
-        at = np.log(max(seconds, 1e-9))
+    def at(self, seconds: float) -> Spread | None:
+        """The spread at T speech seconds; None below the shortest that was calibrated.
+
+        Voices of a second read nothing like those of three, and after none nobody reads anything.
+        """
+        if seconds < self.lengths[0]:
+            return None
+        at = np.log(seconds)
         low, high, others = (
             float(np.interp(at, np.log(self.lengths), column)) for column in self.bits.T
         )

@@ -194,7 +194,8 @@ READING = Record(
             "with `spread_high`: between these bits of evidence 9 of 10 voices read that were as "
             "long and watched by their own name, of calibration's speakers left out of the fit. "
             "The limits of `bits` say something else: how much it depends on the people it was "
-            "learnt from. Left out where the headline is no evidence, or the law does not know",
+            "learnt from. Left out where the headline is no evidence, or the law does not know: "
+            "nothing as short was calibrated",
             required=False,
             sparse=True,
         ),

@@ -127,7 +127,7 @@ class Reading:
             where no change is open.
         spread_low, spread_high: between these read 9 of 10 voices that are watched by their own
             name and as long as this one, bits of evidence: what the limits do not say. None where
-            the headline is no evidence, or the law does not know.
+            the headline is no evidence, or the law does not know: nothing as short was calibrated.
         spread_others: below this read 19 of 20 voices of other people.
         excluded_seconds: of ``speech``, what the figures leave out, since it is another voice's or
             says less of the watched speaker; None as long as one voice was heard, and where nobody

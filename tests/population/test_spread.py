@@ -33,10 +33,10 @@ def test_between_lengths_and_at_the_nearest_template():
             row(0.3, 10.0)]  # fmt: skip
     spread = spread_of(rows, 20.0)
     assert spread.at(10.0) == pytest.approx((2.0, 4.0, -2.0))
-    assert spread.at(0.1) == spread.at(1.0) == pytest.approx((1.0, 2.0, -1.0))
-    assert spread.at(0.0) == spread.at(1.0)
+    assert spread.at(1.0) == pytest.approx((1.0, 2.0, -1.0))
+    assert spread.at(0.0) is spread.at(0.99) is None  # nothing that short was calibrated
     assert spread.at(1e4) == spread.at(100.0)
-    assert spread_of(rows, 80.0).at(3.0).low == 9.0
+    assert spread_of(rows, 80.0).at(10.0) == pytest.approx((9.0, 9.5, -9.0))
 
 
 def test_a_table_without_it_says_nothing_or_what_it_has():
@@ -49,6 +49,7 @@ def test_the_shipped_laws_know_it():
     for law in Population.reference().laws:
         if law.evidence is not None:
             spread = spread_of(law.rows, 100.0)
-            for seconds in np.geomspace(0.3, 600, 20):
-                low, high, _ = spread.at(float(seconds))
-                assert -20 < low <= high < 20
+            for seconds in np.geomspace(3, 600, 20):
+                found = spread.at(float(seconds))
+                assert found is not None
+                assert -20 < found.low <= found.high < 20
