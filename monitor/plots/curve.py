@@ -53,6 +53,7 @@ GUIDES = (
 )
 
 LABEL_COLUMNS = 29
+TITLE_COLUMNS = 100
 POWERS = {"linear": 1.0, "sqrt": 0.5}
 
 
@@ -81,7 +82,8 @@ def plot_run(records: Sequence[Mapping[str, Any]], path: Path, *, title: str | N
         True
     """
     run = run_of(records)
-    title_text = short_name(heading(run) if title is None else title, 110)
+    title_text = short_name(heading(run) if title is None else title, 2 * TITLE_COLUMNS)
+    lines = textwrap.wrap(title_text, TITLE_COLUMNS) or [""]
 
     def paint(figure: Figure) -> None:
         wide = 0.60 if run.evidence else 0.655  # the scale of crowds stands beside it
@@ -106,8 +108,10 @@ def plot_run(records: Sequence[Mapping[str, Any]], path: Path, *, title: str | N
         mark_alerts(axes, run)
         mark_gaps(axes, run)
         _label_ends(axes, labels, 1.105 if run.evidence else 1.003)
-        size = 16 * min(1.0, 74 / max(1, len(title_text)))
-        figure.text(0.085, 0.945, title_text, fontsize=size, weight="bold", color=BLACK)
+        largest = 12.5 if lines[1:] else 16.0
+        size = min(largest, 16 * 74 / max(1, *map(len, lines)))
+        said = "\n".join(lines)
+        figure.text(0.085, 0.94, said, fontsize=size, weight="bold", color=BLACK, va="bottom")
         figure.text(0.085, 0.912, summary(run), color=GREY)
         figure.text(0.085, 0.018, caption(run), fontsize=10, color=GREY)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import textwrap
 
 import numpy as np
 
@@ -24,6 +25,8 @@ from monitor.plots.series import RunColumns, short_name
 __all__ = ["caption", "heading", "in_bits", "one_in_words", "summary"]
 
 MOST_NOTICES = 2
+CAPTION_COLUMNS = 145
+"""As many characters of small text as are sure to fit across a picture."""
 
 
 def heading(run: RunColumns) -> str:
@@ -99,7 +102,11 @@ def _at_most(run: RunColumns) -> str:
 
 
 def caption(run: RunColumns) -> str:
-    """Which figure the curve is, and what its band covers."""
+    """Which figure the curve is, and what its band covers; no line wider than the picture."""
+    return "\n".join(textwrap.fill(line, CAPTION_COLUMNS) for line in _caption(run).splitlines())
+
+
+def _caption(run: RunColumns) -> str:
     if run.evidence:
         bands = "Bands: 95 % limits"
         if run.last.get("spread_low") is not None and not run.protected:
@@ -109,7 +116,8 @@ def caption(run: RunColumns) -> str:
             "everybody whom the voice fits as well is counted. It assumes recordings like those "
             "it was learnt from."
         )
-        return f"{text}{_enrolled(run)}{_of_words(run)}{_noticed(run)}"
+        asked = _enrolled(run).replace(" ", "\n", 1)
+        return f"{text}{asked}{_of_words(run)}{_noticed(run)}"
     if run.watch is None:
         text = "Attacker's confidence, assuming the speaker is enrolled; it can be wrong."
     else:

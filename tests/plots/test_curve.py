@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from monitor.errors import StoreError, UsageError
@@ -203,6 +204,30 @@ def test_the_curve_of_evidence_goes_on_above_the_ceiling(tmp_path: Path) -> None
     plot_run(evidence_run(14.2), path)
     assert "at least 14.2 bits" in path.read_text()
     assert "about 50 people or fewer" in path.read_text()
+
+
+def test_nothing_that_is_written_leaves_the_picture(tmp_path: Path) -> None:
+    """The last words of a long title warn that low bits are no safety."""
+    crowd = {"people": 10**6, "bits": 5.0, "bits_low": 3.9, "bits_high": 6.1, "fitting": 31250.0}
+    last = told(60.0, 5.0, differs=["bandwidth_hz"], spread_low=4.0, spread_high=9.0)
+    last |= {"among": [crowd], "enrolled": 0.4}
+    said = {"type": "notice", "seconds": 7.0, "kind": "conditions differ", "text": "a word " * 40}
+    drawn: list[Any] = []
+    with mock.patch("monitor.plots.curve.draw", lambda _, paint, __: drawn.append(paint)):
+        records = [start(watch="4088", headline="evidence"), *(told(t, 5.0) for t in range(1, 60))]
+        plot_run([*records, last, said], tmp_path / "run.png")
+    figure = Figure(figsize=(12, 7.5), dpi=100)
+    drawn[0](figure)
+    FigureCanvasAgg(figure).draw()
+    words = " ".join(text.get_text().replace("\n", " ") for text in figure.texts)
+    assert "between" in words
+    assert "people: low bits are no safety here" in words
+    for text in figure.texts:
+        box = text.get_window_extent()
+        assert box.x0 >= 0, text
+        assert box.y0 >= 0, text
+        assert box.x1 <= 1200, text
+        assert box.y1 <= 750, text
 
 
 @pytest.mark.parametrize("why", [{}, {"withheld": "too few people"}])
