@@ -33,6 +33,7 @@ def in_words(
     """
     from monitor.errors import UsageError
     from monitor.population.population import MISMATCH
+    from monitor.training.calibrating import FEWEST_SPEAKERS
 
     for name, more in zip(new.names, new.template_seconds.tolist(), strict=True):
         total = float(population.template_seconds[population.index(name)])
@@ -58,6 +59,12 @@ def in_words(
     elif len(population) < 2:
         yield f"next: add whom it could be taken for:  monitor enroll PEOPLE --add -o {output}"
         return
+    elif not len(population.laws) and len(population) < FEWEST_SPEAKERS:
+        yield (
+            f"next: {FEWEST_SPEAKERS} speakers or more can be calibrated; fewer go beside the "
+            f"shipped readers (--speaker NAME --base reference). More:  monitor enroll PEOPLE "
+            f"--add -o {output}"
+        )
     elif not len(population.laws):
         yield f"next: learn what a rank means:  monitor calibrate {people} -o {output}"
     try:

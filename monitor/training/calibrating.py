@@ -109,7 +109,8 @@ def calibrate(
     if len(voices) < FEWEST_SPEAKERS:
         raise CalibrationError(
             f"too few speakers ({len(voices)}) to learn a rank law; "
-            f"at least {FEWEST_SPEAKERS} are needed"
+            f"at least {FEWEST_SPEAKERS} are needed: enrol more, or these beside the shipped "
+            "readers (monitor enroll --speaker NAME --base reference)"
         )
     chosen = dict(similarities or {})
     if strange := sorted(chosen.keys() - specs.keys()):
