@@ -17,11 +17,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from monitor.attacks.attackers import ATTACKERS
+from monitor.attacks.attackers import ATTACKERS, CLEAR, Amounts, Bench, Hearing
 from monitor.attacks.attributes import attribute_rows, attributed
-from monitor.attacks.bench import Bench
-from monitor.attacks.hearing import CLEAR, Hearing
-from monitor.attacks.readers import Amounts
 from monitor.corpus.finding import find
 from monitor.result_cache import ResultCache
 

@@ -16,8 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from monitor.features.style_tokens import StyleTokens
-from monitor.features.style_words import english
+from monitor.features.style import StyleTokens, english
 from monitor.types import AnyArray, FloatArray
 
 NEAR = 75

@@ -29,25 +29,23 @@ import numpy as np
 
 from benchmarks.hear import chapters, hear_all, trainers
 from monitor.corpus.finding import find
-from monitor.features.condition import CONDITION
+from monitor.features.channel import CONDITION
 from monitor.features.extractor import Extractor
 from monitor.features.registry import make
+from monitor.jobs import cores
 from monitor.maths.condition import ROW, condition_of
+from monitor.population.cohort import FeatureTemplates
 from monitor.population.law import Laws, RankLaw
-from monitor.population.people import sound_of
-from monitor.population.population import FeatureTemplates, Population, Speaker
+from monitor.population.population import Population, Speaker, sound_of
 from monitor.population.reference import demo_frames
 from monitor.sources.file import File
-from monitor.sources.fingerprints import recording_hashes
 from monitor.sources.frames import write_frames
-from monitor.training.calibrating import LENGTHS, calibrate
-from monitor.training.cohort import cohort_of
+from monitor.sources.provenance import recording_hashes
+from monitor.training.calibrating import LENGTHS, calibrate, with_maxima
 from monitor.training.enrolling import enrol, landmarks_of
-from monitor.training.false_alarm_streams import with_maxima
 from monitor.training.frames_folder import HearingOptions, hear
-from monitor.training.voices import collect
+from monitor.training.voices import cohort_of, collect
 from monitor.types import Block, Track
-from monitor.workers import cores
 
 OWN = ("f0", "phones", "voice")
 """What every install can hear; with the extra, identity takes the place of voice."""

@@ -32,13 +32,12 @@ import numpy as np
 
 from monitor.features.channel import Channel
 from monitor.features.extractor import Extractor
+from monitor.features.framing import join_frames
 from monitor.features.registry import followed, make
-from monitor.features.tracks import join_frames
-from monitor.kinds import EMBEDDING, HISTOGRAM
-from monitor.kinds.following import Sensitivity
+from monitor.kinds import EMBEDDING, HISTOGRAM, Sensitivity
 from monitor.sources.file import File
 from monitor.sources.frames import FramesFile
-from monitor.stream.change import Change, ChangeDetector, Followed
+from monitor.stream.reading import Change, ChangeDetector, Followed
 from monitor.types import TICKS_PER_SECOND, Block, FloatArray, Frames, Track
 
 CORPORA = ("train-clean-5", "train-clean-100", "dev-clean", "long")

@@ -20,7 +20,7 @@ import soundfile
 from scipy.signal import fftconvolve
 
 from benchmarks.hear import chapters
-from monitor.features.mixing import Mixer
+from monitor.features.extractor import Mixer
 from monitor.types import FloatArray
 
 RATE = 16_000

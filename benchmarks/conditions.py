@@ -27,7 +27,7 @@ import soundfile
 import soxr
 from scipy.signal import butter, fftconvolve, sosfilt
 
-from monitor.features.condition import ConditionRows
+from monitor.features.channel import ConditionRows
 from monitor.maths.condition import WIDEST_HZ, Condition, condition_of, mismatch
 
 RATE = 16000

@@ -37,8 +37,14 @@ from monitor.maths.landmarks import (
     pack,
 )
 from monitor.population.population import Population
-from monitor.stream.copies import SLOW_OR_FAST, WINDOW_TICKS, CopyFinder, is_same_audio
-from monitor.stream.repeats import RepeatFinder, is_repetition
+from monitor.stream.copies import (
+    SLOW_OR_FAST,
+    WINDOW_TICKS,
+    CopyFinder,
+    RepeatFinder,
+    is_repetition,
+    is_same_audio,
+)
 from monitor.types import TICKS_PER_SECOND, Block, BoolArray, FloatArray, Frames, IntArray, Track
 
 RATE = 16_000

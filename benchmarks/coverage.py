@@ -23,7 +23,7 @@ from benchmarks.studies import EVIDENCE, SIZES, Design, truth
 from monitor.evaluation.evaluating import evaluate
 from monitor.evaluation.report.comparing import compare
 from monitor.evaluation.report.report import Report
-from monitor.workers import cores
+from monitor.jobs import cores
 
 _ROUNDING = 5e-4
 _SELDOM = 0.1

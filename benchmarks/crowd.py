@@ -25,10 +25,10 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.studies import EVIDENCE, Design
-from monitor.evaluation.among.extrapolation import Extrapolation
-from monitor.evaluation.scores.speaker_bootstrap import Sample, leaving_out, resamples
-from monitor.evaluation.srd import figures as srd
-from monitor.evaluation.srd.null_band import no_evidence
+from monitor.evaluation import srd
+from monitor.evaluation.among import Extrapolation
+from monitor.evaluation.scores.comparisons import Sample, leaving_out, resamples
+from monitor.evaluation.srd import no_evidence
 from monitor.maths.identification import FORMS, fit_rates
 from monitor.types import FloatArray
 

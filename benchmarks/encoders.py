@@ -37,10 +37,8 @@ from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax
 from speechbrain.inference.classifiers import EncoderClassifier
 
-from monitor.features.ecapa import encoder, resolve
-from monitor.features.ecapa_graph import graph
-from monitor.features.embedding_windows import RATE, WINDOW_SECONDS
-from monitor.features.network import Network
+from monitor.features.ecapa import encoder, graph, resolve
+from monitor.features.embeddings import RATE, WINDOW_SECONDS, Network
 
 SPEECH = Path(__file__).resolve().parents[2] / "shared" / "speech"
 Audio = NDArray[np.float32]

@@ -21,8 +21,8 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.hear import chapters
+from monitor.jobs import cores
 from monitor.population.population import Population
-from monitor.workers import cores
 
 
 def main() -> None:

@@ -25,15 +25,13 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from monitor.evaluation.evaluating import evaluate
-from monitor.evaluation.linkage.figures import figures as linkage_figures
-from monitor.evaluation.linkage.figures import pi_link
-from monitor.evaluation.linkage.singling import pi_sing
+from monitor.evaluation.linkage import figures as linkage_figures
+from monitor.evaluation.linkage import pi_link, pi_sing
+from monitor.evaluation.scores.comparisons import ScoreMatrix
 from monitor.evaluation.scores.counts import ScoreCounts
-from monitor.evaluation.scores.matrix import ScoreMatrix
-from monitor.evaluation.verification.error_rates import eer
-from monitor.evaluation.verification.figures import cllr, min_cllr
-from monitor.evaluation.verification.figures import figures as verification_figures
-from monitor.evaluation.zebra.figures import figures as zebra_figures
+from monitor.evaluation.verification import cllr, eer, min_cllr
+from monitor.evaluation.verification import figures as verification_figures
+from monitor.evaluation.zebra import figures as zebra_figures
 from monitor.maths.ranks import rank_bounds
 from monitor.types import FloatArray, IntArray
 

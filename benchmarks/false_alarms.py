@@ -38,20 +38,17 @@ from benchmarks.build_reference import (
 )
 from benchmarks.hear import trainers
 from monitor import Monitor, Population
-from monitor.alerts.fields import figure
+from monitor.alerts.rules import figure
 from monitor.corpus.finding import find
 from monitor.errors import UsageError
-from monitor.features.tracks import join_tracks
-from monitor.maths.proportion import clopper_pearson
+from monitor.features.framing import join_tracks
+from monitor.jobs import cores, each_in_order
+from monitor.maths.composition import clopper_pearson
 from monitor.sources.frames import FramesFile
-from monitor.training.calibrating import calibrate
-from monitor.training.cohort import cohort_of
+from monitor.training.calibrating import calibrate, stream_of, with_maxima
 from monitor.training.enrolling import enrol
-from monitor.training.false_alarm_streams import with_maxima
-from monitor.training.streams import stream_of
-from monitor.training.voices import SpeakerSpeech, collect
+from monitor.training.voices import SpeakerSpeech, cohort_of, collect
 from monitor.types import FloatArray, Frames
-from monitor.workers import cores, each_in_order
 
 LENGTHS = (1.0, 3.0, 10.0, 30.0, 60.0, 120.0, 300.0)
 SHARES = (0.05, 0.1, 0.2)

@@ -24,7 +24,8 @@ from pathlib import Path
 from typing import Any
 
 from monitor import Monitor, Population
-from monitor.alerts import EarlyWarning, Threshold, forecast
+from monitor.alerts import EarlyWarning, Threshold
+from monitor.alerts import rules as forecast
 from monitor.sources.frames import FramesFile
 
 THRESHOLDS = (2.0, 3.0, 4.0)

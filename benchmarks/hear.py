@@ -19,8 +19,8 @@ from pathlib import Path
 import soundfile
 import soxr
 
+from monitor.jobs import cores
 from monitor.training.frames_folder import HearingOptions, HearingOrder, keep
-from monitor.workers import cores
 
 CORPORA = ("train-clean-5", "train-clean-100", "dev-clean")
 TRAINED = {"phones": "train-clean-5"}

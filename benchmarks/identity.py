@@ -28,9 +28,9 @@ import torch
 from numpy.typing import NDArray
 from speechbrain.inference.classifiers import EncoderClassifier
 
-from monitor.features.ecapa import resolve
+from monitor.features.ecapa import Identity, resolve
+from monitor.features.embeddings import RATE, WINDOW_SECONDS
 from monitor.features.extractor import Extractor
-from monitor.features.identity import RATE, WINDOW_SECONDS, Identity
 from monitor.types import Block
 
 SPEECH = Path(__file__).resolve().parents[2] / "shared" / "speech"

@@ -19,10 +19,10 @@ import numpy as np
 
 from monitor.corpus.finding import find
 from monitor.evaluation import ScoreMatrix, evaluate
-from monitor.features.tracks import join_runs
-from monitor.maths.laplace import clipped
+from monitor.features.framing import join_runs
+from monitor.maths.composition import clipped
+from monitor.protectors.blocks import promises
 from monitor.protectors.laplace import Laplace
-from monitor.protectors.promise import promises
 from monitor.sources.frames import FramesFile
 from monitor.types import FloatArray
 

@@ -19,13 +19,11 @@ import numpy as np
 from benchmarks.build_reference import BACKGROUND, FEATURES
 from benchmarks.template_length import collected
 from monitor.corpus.finding import find
-from monitor.maths.calibrated import least_cost_bits
-from monitor.maths.openset import told_apart
+from monitor.maths.likelihood_ratios import least_cost_bits, told_apart
 from monitor.maths.scores import Similarity
 from monitor.population.cohort import Cohort
 from monitor.training.cells import Plan, plans
-from monitor.training.cohort import cohort_of
-from monitor.training.voices import UNITS_PER_SECOND
+from monitor.training.voices import UNITS_PER_SECOND, cohort_of
 from monitor.types import AnyArray, FloatArray, IntArray
 
 SECONDS, TEMPLATE_SECONDS, SHIFTS = 10.0, 100.0, 20

@@ -16,7 +16,7 @@ import argparse
 import numpy as np
 
 from monitor.evaluation import ScoreMatrix
-from monitor.evaluation.srd.null_band import null_band
+from monitor.evaluation.srd import null_band
 
 LEADS = (0.0, 1.0, 2.0, 4.0)
 

@@ -20,8 +20,9 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from benchmarks.voice import seconds
-from monitor.networks import phones, units
-from monitor.networks.mel import HOP, RATE, log_mel
+from monitor.networks import phones
+from monitor.networks import phones as units
+from monitor.networks.layers import HOP, RATE, log_mel
 from monitor.types import FloatArray
 
 
@@ -46,14 +47,14 @@ def main() -> None:
         times = {
             name: [seconds(work) for _ in range(given.runs)]
             for name, work in (
-                ("recogniser", lambda: through(phones.shipped().stream())),
-                ("units", lambda: through(units.shipped().stream())),
-                ("units by 0.1 s", lambda: through(units.shipped().stream(), RATE // 10)),
+                ("recogniser", lambda: through(phones.shipped_recogniser().stream())),
+                ("units", lambda: through(units.shipped_units().stream())),
+                ("units by 0.1 s", lambda: through(units.shipped_units().stream(), RATE // 10)),
                 ("bands", bands),
             )
         }
     made = {name: round(audio / median(each)) for name, each in times.items()}
-    unit, phone = units.shipped().stream(), phones.shipped().stream()
+    unit, phone = units.shipped_units().stream(), phones.shipped_recogniser().stream()
     late = {
         "units": lateness(lambda x: len(unit.push(x)), sound[: 10 * RATE]),
         "recogniser": lateness(lambda x: len(phone.push(x)), sound[: 10 * RATE]),

@@ -24,8 +24,8 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks.voice import seconds
 from monitor.features.phones import Phones
-from monitor.networks.mel import RATE
-from monitor.networks.units import shipped
+from monitor.networks.layers import RATE
+from monitor.networks.phones import shipped_units
 from monitor.types import FloatArray
 from recipes.phones.sphinx import Search
 
@@ -54,7 +54,7 @@ def main() -> None:
     ratios = sorted(each["pocketsphinx"] / each["feature"] for each in rounds)
     found = {
         "benchmark": "phones",
-        "network": shipped().mark[:12],
+        "network": shipped_units().mark[:12],
         "audio_seconds": length,
         "runs": given.runs,
         "times_real_time": {

@@ -22,9 +22,8 @@ import soundfile
 
 from monitor.corpus.finding import find
 from monitor.corpus.recordings import Corpus
-from monitor.features.f0 import F0, LOWEST_LAG, RATE
-from monitor.features.f0_robust import RobustF0
-from monitor.features.resampling import Resampler
+from monitor.features.extractor import Resampler
+from monitor.features.f0 import F0, LOWEST_LAG, RATE, RobustF0
 from monitor.features.vad import VoiceActivity
 from monitor.protectors import Utterance, make
 from monitor.sources import File

@@ -26,12 +26,13 @@ from benchmarks.simulation import SIZE, Simulation, write_corpus
 from monitor.corpus.finding import find
 from monitor.features.registry import make
 from monitor.kinds import HISTOGRAM, FeatureSpec
-from monitor.maths.logit import Trials
 from monitor.maths.posterior import confidence_bits, local_bits
-from monitor.maths.quantiles import limits
+from monitor.maths.posterior_fit import Trials
+from monitor.maths.statistics import limits
+from monitor.population.cohort import FeatureTemplates
 from monitor.population.interpolation import at_template
 from monitor.population.law import Laws
-from monitor.population.population import FeatureTemplates, Population
+from monitor.population.population import Population
 from monitor.sources.frames import write_frames
 from monitor.training import calibrating
 from monitor.training.calibrating import calibrate

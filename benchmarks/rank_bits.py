@@ -7,10 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from monitor.maths.bootstrap import speaker_weights
-from monitor.maths.fitting import fit_many, mean_bits_of
-from monitor.maths.quantiles import limits
+from monitor.maths.rank_models import fit_many, mean_bits_of
 from monitor.maths.ranks import rank_histograms
+from monitor.maths.statistics import limits, speaker_weights
 from monitor.types import FloatArray, IntArray
 
 

@@ -24,13 +24,12 @@ from pathlib import Path
 import numpy as np
 
 from monitor.features.extractor import Extractor
+from monitor.features.framing import join_frames
 from monitor.features.registry import make
-from monitor.features.tracks import join_frames
 from monitor.population.population import Population
 from monitor.sources.file import File
-from monitor.stream.background import cohort
-from monitor.stream.heard import HeardTotals
-from monitor.stream.same_person import LEAST, alike
+from monitor.stream.intake import HeardTotals
+from monitor.stream.turns import LEAST, alike, cohort
 from monitor.types import TICKS_PER_SECOND, AnyArray, Block, Frames
 
 CHAPTERS = 3

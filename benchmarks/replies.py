@@ -37,7 +37,7 @@ from benchmarks.change import (
     population,
     through,
 )
-from monitor.stream.change import Change, ChangeDetector
+from monitor.stream.reading import Change, ChangeDetector
 from monitor.types import TICKS_PER_SECOND, Frames
 
 AROUND_SECONDS = 120

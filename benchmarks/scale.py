@@ -31,11 +31,11 @@ from benchmarks.simulation import SIZE, Simulation
 from monitor.evaluation.evaluating import evaluate
 from monitor.evaluation.input.scores import read_scores
 from monitor.kinds import HISTOGRAM, FeatureSpec
-from monitor.population.population import FeatureTemplates, Population, Speaker
+from monitor.population.cohort import FeatureTemplates
+from monitor.population.population import Population, Speaker
 from monitor.stream.monitor import Monitor
 from monitor.training.calibrating import calibrate
-from monitor.training.session_frames import SessionFrames
-from monitor.training.voices import UNITS_PER_SECOND, SpeakerSpeech
+from monitor.training.voices import UNITS_PER_SECOND, SessionFrames, SpeakerSpeech
 from monitor.types import AnyArray, Frames, Track
 
 SLICES = 6

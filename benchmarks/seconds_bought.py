@@ -30,10 +30,9 @@ from monitor import Monitor, Population
 from monitor.alerts.crossings import Crossings
 from monitor.corpus.finding import find
 from monitor.corpus.recordings import Corpus
-from monitor.maths.crossing import Crossing, seconds_bought
+from monitor.maths.statistics import Crossing, seconds_bought
 from monitor.sources.frames import FramesFile
-from monitor.stream.protected_reading import ProtectedReading
-from monitor.stream.reading import Reading
+from monitor.stream.reading import ProtectedReading, Reading
 from monitor.stream.records import start_record
 from monitor.training.calibrating import calibrate
 from monitor.training.enrolling import enrol

@@ -19,17 +19,12 @@ import numpy as np
 from benchmarks.hear import chapters
 from benchmarks.template_length import LEARNT, collected, halves
 from monitor.kinds import FeatureSpec
-from monitor.population.population import (
-    SLICE_SECONDS,
-    FeatureTemplates,
-    Population,
-    Speaker,
-)
-from monitor.training import session_check
+from monitor.population.cohort import FeatureTemplates
+from monitor.population.population import SLICE_SECONDS, Population, Speaker
+from monitor.training import enrolling as session_check
 from monitor.training.calibrating import calibrate
-from monitor.training.session_check import unlike_sessions
-from monitor.training.session_frames import SessionFrames
-from monitor.training.voices import UNITS_PER_SECOND, SpeakerSpeech
+from monitor.training.enrolling import unlike_sessions
+from monitor.training.voices import UNITS_PER_SECOND, SessionFrames, SpeakerSpeech
 
 SESSION_SECONDS = (30.0, 60.0)
 LENGTHS = (10.0, 30.0, 60.0)

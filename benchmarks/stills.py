@@ -21,7 +21,7 @@ from pathlib import Path
 from playwright.sync_api import ViewportSize, sync_playwright
 
 from benchmarks.build_reference import OWN
-from monitor.plots.reliability import plot_reliability
+from monitor.plots.calibration import plot_reliability
 from monitor.population.population import Population
 from tests.web.conftest import ARGUMENTS
 

@@ -3,7 +3,7 @@
     python -m benchmarks.stretches ../shared/speech ../shared/nonnative
 
 Two people speak for 30 s each, and every further one, whose template joins the shipped reference,
-is watched for: with the choice that `monitor.stream.stretches` makes and without. The ratio of
+is watched for: with the choice that `monitor.stream.making` makes and without. The ratio of
 somebody who does not speak should be 1 on average, and reach 8 (3 bits) in at most an eighth of
 the comparisons; the largest of several may do so more often. Non-native speakers whom the shipped
 networks have not heard, by the laws that ship; limits over resampled people who are watched.
@@ -19,12 +19,11 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.change import Reader, hear, joined, part
-from monitor.brings import Brings
 from monitor.corpus.finding import find
 from monitor.features.registry import make
-from monitor.maths.bootstrap import speaker_weights
-from monitor.maths.quantiles import limits
+from monitor.maths.statistics import limits, speaker_weights
 from monitor.population.population import Population
+from monitor.protocols import Brings
 from monitor.stream.monitor import Monitor
 from monitor.stream.reading import Reading
 from monitor.training.enrolling import enrol

@@ -14,19 +14,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from monitor.evaluation.anonymity import figures as anonymity
-from monitor.evaluation.lid import figures as lid
-from monitor.evaluation.lid.bits import LidBits
-from monitor.evaluation.linkage import figures as linkage
-from monitor.evaluation.linkage.separation import d_sys_figure
-from monitor.evaluation.longitudinal import figures as growth
-from monitor.evaluation.longitudinal.longitudinal_curve import longitudinal
-from monitor.evaluation.membership import figures as membership
+from monitor.evaluation import anonymity, lid, linkage, membership, srd, verification, zebra
+from monitor.evaluation import longitudinal as growth
+from monitor.evaluation.lid import LidBits
+from monitor.evaluation.linkage import d_sys_figure
+from monitor.evaluation.longitudinal import longitudinal
+from monitor.evaluation.scores.comparisons import ScoreMatrix
 from monitor.evaluation.scores.counts import ScoreCounts
-from monitor.evaluation.scores.matrix import ScoreMatrix
-from monitor.evaluation.srd import figures as srd
-from monitor.evaluation.verification import figures as verification
-from monitor.evaluation.zebra import figures as zebra
 from monitor.types import FloatArray, IntArray
 
 __all__ = ["EVIDENCE", "SIZES", "Crowd", "Design", "truth"]

@@ -26,11 +26,11 @@ from benchmarks.rank_bits import RankBits, rank_bits
 from benchmarks.style_laws import judges, print_laws, print_one_session
 from monitor.corpus.finding import find
 from monitor.features.style import Style
+from monitor.jobs import cores
 from monitor.maths.ranks import rank_bounds
 from monitor.training.voices import UNITS_PER_SECOND, SpeakerSpeech, collect
 from monitor.transcripts import read_transcript
 from monitor.types import AnyArray, BoolArray
-from monitor.workers import cores
 
 LENGTHS = ((30.0, 60.0), (60.0, 60.0))
 """T and D, speech seconds."""

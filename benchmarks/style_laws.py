@@ -13,10 +13,10 @@ from benchmarks.books import Chapter, one_book
 from benchmarks.rank_bits import SRD_SPEAKERS
 from benchmarks.template_length import claimed_and_known, collected
 from monitor.kinds import FeatureSpec
-from monitor.maths.fitting import mean_bits_of
-from monitor.maths.quantiles import limits
-from monitor.population.calibration import Calibration
+from monitor.maths.rank_models import mean_bits_of
+from monitor.maths.statistics import limits
 from monitor.population.law import RankLaw
+from monitor.population.population import Calibration
 from monitor.training.calibrating import calibrate
 from monitor.training.cells import plans
 from monitor.training.voices import UNITS_PER_SECOND, SpeakerSpeech

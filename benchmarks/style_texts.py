@@ -24,8 +24,7 @@ import numpy as np
 
 from benchmarks.mail import letters
 from benchmarks.rank_bits import rank_bits
-from monitor.features.style import Style
-from monitor.features.style_words import StyleWords
+from monitor.features.style import Style, StyleWords
 from monitor.maths.ranks import rank_bounds
 from monitor.types import AnyArray, Words
 

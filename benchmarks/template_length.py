@@ -21,7 +21,7 @@ import numpy as np
 
 from monitor.corpus.finding import find
 from monitor.kinds import FeatureSpec
-from monitor.maths import logit
+from monitor.maths import posterior_fit as logit
 from monitor.maths.posterior import confidence_bits, local_bits
 from monitor.population.interpolation import at_template
 from monitor.population.law import RankLaw

@@ -25,13 +25,12 @@ from monitor.corpus.finding import find
 from monitor.evaluation import ScoreMatrix
 from monitor.features.phones import Phones
 from monitor.features.vad import VoiceActivity
-from monitor.maths.laplace import laplace, noise_scale, secret_uniform
-from monitor.networks.mel import RATE
-from monitor.networks.usc import shipped
-from monitor.networks.usc_encoder import FRAME
-from monitor.protectors.promise import promises
+from monitor.jobs import one_thread
+from monitor.maths.composition import laplace, noise_scale, secret_uniform
+from monitor.networks.layers import RATE
+from monitor.networks.usc import FRAME, shipped_codec
+from monitor.protectors.blocks import promises
 from monitor.sources import File
-from monitor.threads import one_thread
 from monitor.types import Block, FloatArray, IntArray
 
 TEMPLATE_SECONDS = 60.0
@@ -86,7 +85,7 @@ def session(path: Path) -> Voice:
         sound = np.concatenate([each.samples for each in file if isinstance(each, Block)])
         mono = sound.reshape(len(sound), -1).mean(axis=1)
         sound = np.asarray(soxr.resample(mono, file.rate, RATE), np.float32)
-    stream = shipped().encoder.stream()
+    stream = shipped_codec().encoder.stream()
     latents = np.concatenate([stream.push(sound), stream.flush()])
     speech = VoiceActivity(RATE, ticks=1).process(sound[: len(latents) * FRAME])
     phones = Phones()
@@ -101,7 +100,7 @@ def said(
     asked: argparse.Namespace,
 ) -> str:
     """Bits of each attacker, and what was promised."""
-    size, most = shipped().books.size, round(TEMPLATE_SECONDS / TOKEN_SECONDS)
+    size, most = shipped_codec().books.size, round(TEMPLATE_SECONDS / TOKEN_SECONDS)
     count = round(seconds / TOKEN_SECONDS)
     first = {name: one.latents[:most] for name, (one, _) in readers.items()}
     clear = {name: counts(tokens(each, CLEAR), size) for name, each in first.items()}
@@ -125,7 +124,7 @@ def said(
 
 
 def tokens(latents: FloatArray, epsilon: float, *whose: object) -> IntArray:
-    books = shipped().books
+    books = shipped_codec().books
     noise = None
     if epsilon < CLEAR:
         drawn = secret_uniform(len(latents) * books.dimensions, *whose)

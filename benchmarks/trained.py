@@ -24,7 +24,7 @@ import numpy as np
 from benchmarks.build_reference import FEATURES
 from benchmarks.hear import trainers
 from benchmarks.template_length import collected
-from monitor.maths import logit
+from monitor.maths import posterior_fit as logit
 from monitor.population.population import Population
 from monitor.training.cells import Cell, plans
 from monitor.training.voices import UNITS_PER_SECOND, SpeakerSpeech

@@ -24,7 +24,7 @@ from pocketsphinx import Decoder, get_model_path
 from monitor.features.extractor import Extractor
 from monitor.sources import File
 from monitor.transcripts import SaidWord, Transcript, coverage_of
-from monitor.transcripts.cues import Cue, spread_words
+from monitor.transcripts.transcript import Cue, spread_words
 from monitor.types import Block, BoolArray, FloatArray, IntArray
 
 RATE, LENGTHS, CAPTION_WORDS = 16_000, (30, 60, 180, 300, 600), 6

@@ -31,16 +31,14 @@ from benchmarks.build_reference import BACKGROUND
 from benchmarks.hear import trainers
 from benchmarks.template_length import collected
 from monitor.corpus.finding import find
-from monitor.maths import calibrated
-from monitor.maths.bootstrap import speaker_weights
+from monitor.maths import likelihood_ratios as calibrated
 from monitor.maths.evidence import bits_among, held_to, levelled, posterior_among
-from monitor.maths.quantiles import limits
+from monitor.maths.statistics import limits, speaker_weights
 from monitor.plots.canvas import BLUE, GREEN, GREY, ORANGE, PURPLE, draw
-from monitor.population.normalising import CohortScoring
+from monitor.population.cohort import CohortScoring
 from monitor.training.cells import CellComparisons, plans
-from monitor.training.cohort import cohort_of
-from monitor.training.evidence import FittedEvidence, chosen, fit_evidence
-from monitor.training.voices import UNITS_PER_SECOND, SpeakerSpeech, collect
+from monitor.training.fitted import FittedEvidence, chosen, fit_evidence
+from monitor.training.voices import UNITS_PER_SECOND, SpeakerSpeech, cohort_of, collect
 from monitor.types import BoolArray, FloatArray, IntArray
 from recipes.voice.corpus import recordings
 

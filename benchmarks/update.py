@@ -25,10 +25,9 @@ from threadpoolctl import threadpool_limits
 from benchmarks.simulation import SIZE, Simulation
 from monitor.alerts import Threshold
 from monitor.kinds import HISTOGRAM, FeatureSpec
-from monitor.population.cohort import Cohort
-from monitor.population.evidence import EvidenceLaw
-from monitor.population.law import Laws, RankLaw
-from monitor.population.population import FeatureTemplates, Population, Speaker
+from monitor.population.cohort import Cohort, FeatureTemplates
+from monitor.population.law import EvidenceLaw, Laws, RankLaw
+from monitor.population.population import Population, Speaker
 from monitor.stream.monitor import Monitor
 from monitor.types import AnyArray, Frames, Track
 

@@ -25,12 +25,10 @@ import torch
 import torchaudio
 
 from benchmarks.vocoder import readers
-from monitor.networks.mel import FFT, FLOOR, HOP, RATE, WIDTH, log_mel
-from monitor.networks.usc import shipped
-from monitor.networks.usc_decoder import BANDS
-from monitor.networks.usc_tokens import TokenStream
+from monitor.networks.layers import FFT, FLOOR, HOP, RATE, WIDTH, log_mel
+from monitor.networks.usc import DECODER_BANDS, TokenStream, shipped_codec
 from monitor.protectors import Utterance, make
-from monitor.protectors.griffin_lim import GriffinLim, magnitudes
+from monitor.protectors.usc import GriffinLim, magnitudes
 from monitor.types import FloatArray, IntArray
 
 ROUNDS = 32
@@ -67,7 +65,7 @@ def main() -> None:
     peer = torchaudio.transforms.GriffinLim(FFT, ROUNDS, WIDTH, HOP, power=1.0, momentum=0.99)
     took, _ = timed(lambda bands: peers(peer, bands), spectra)
     report(f"torchaudio's Griffin-Lim, {ROUNDS} rounds", total, took)
-    asked_for = [log_mel(sound, BANDS) for sound in sounds]
+    asked_for = [log_mel(sound, DECODER_BANDS) for sound in sounds]
     for name, way in (("ours", inverted), ("theirs", lambda bands: peers(peer, bands))):
         errors = [error(way(bands), bands) for bands in asked_for]
         print(f"energies of clear speech by {name}: {np.mean(errors):.3f} nepers off")
@@ -86,18 +84,18 @@ def report(name: str, seconds: float, took: float) -> None:
 
 
 def encoded(sound: FloatArray) -> IntArray:
-    stream = TokenStream(shipped())
+    stream = TokenStream(shipped_codec())
     return np.concatenate([stream.push(sound), stream.flush()])
 
 
 def spoken(tokens: IntArray) -> FloatArray:
-    stream = shipped().decoder.stream()
-    latents = shipped().books.latents(tokens[:, None])
+    stream = shipped_codec().decoder.stream()
+    latents = shipped_codec().books.latents(tokens[:, None])
     return np.concatenate([stream.push(latents), stream.flush()])
 
 
 def inverted(bands: FloatArray) -> FloatArray:
-    stream = GriffinLim(BANDS)
+    stream = GriffinLim(DECODER_BANDS)
     return np.concatenate([stream.push(bands), stream.flush()])
 
 
@@ -129,7 +127,7 @@ def error(sound: FloatArray, asked: FloatArray) -> float:
     found = []
     for begin in (0, WIDTH // 2, (FFT - WIDTH) // 2):
         padded = np.pad(sound, (begin, WIDTH + FFT))
-        found.append(np.abs(log_mel(padded, BANDS)[: len(asked)] - asked)[loud].mean())
+        found.append(np.abs(log_mel(padded, DECODER_BANDS)[: len(asked)] - asked)[loud].mean())
     return float(min(found))
 
 

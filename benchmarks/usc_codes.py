@@ -25,7 +25,7 @@ from benchmarks.anonymity.figures import BITS
 from benchmarks.anonymity.stream_attacks import Heard, counted, trained
 from benchmarks.anonymity.streams import Stream, features, heard, learnt
 from benchmarks.anonymity.tables import limited
-from monitor.cli.progress import progress_over
+from monitor.cli.options import progress_over
 from monitor.evaluation import ScoreMatrix, evaluate
 from monitor.result_cache import ResultCache
 

@@ -21,13 +21,12 @@ import numpy as np
 import soundfile
 import soxr
 
-from monitor.documents.shell import document, paragraphs, save_document, section
-from monitor.networks.mel import RATE, log_mel
-from monitor.networks.usc import shipped
-from monitor.networks.usc_decoder import BANDS
+from monitor.documents import document, paragraphs, save_document, section
+from monitor.jobs import one_thread
+from monitor.networks.layers import RATE, log_mel
+from monitor.networks.usc import DECODER_BANDS, shipped_codec
 from monitor.protectors import Utterance, make
-from monitor.protectors.griffin_lim import GriffinLim
-from monitor.threads import one_thread
+from monitor.protectors.usc import GriffinLim
 from monitor.types import FloatArray
 
 matplotlib.use("Agg")
@@ -51,13 +50,17 @@ def main(recording: Path, page: Path) -> None:
 
 def ways(sound: FloatArray, name: str) -> Iterator[tuple[str, FloatArray, str]]:
     """A name, the sound, and what happened to it."""
-    books, decoder = shipped().books, shipped().decoder.stream()
-    hears = shipped().encoder.stream()
+    books, decoder = shipped_codec().books, shipped_codec().decoder.stream()
+    hears = shipped_codec().encoder.stream()
     latents = np.concatenate([hears.push(sound), hears.flush()])
     said = books.latents(books.codes(latents))
     every = np.concatenate([decoder.push(said), decoder.flush()])
     yield "As it is", sound, "Before."
-    yield "Its own spectra", inverted(log_mel(sound, BANDS)), "80 mel bands each 10 ms, no network."
+    yield (
+        "Its own spectra",
+        inverted(log_mel(sound, DECODER_BANDS)),
+        "80 mel bands each 10 ms, no network.",
+    )
     yield f"All {len(books)} codebooks", inverted(every), "A codec: nothing is left out on purpose."
     yield "usc", protected("usc", sound, name), "The private tokens alone, 250 bits a second."
     for epsilon in EPSILONS:
@@ -66,7 +69,7 @@ def ways(sound: FloatArray, name: str) -> Iterator[tuple[str, FloatArray, str]]:
 
 
 def inverted(bands: FloatArray) -> FloatArray:
-    stream = GriffinLim(BANDS)
+    stream = GriffinLim(DECODER_BANDS)
     return np.concatenate([stream.push(bands), stream.flush()])
 
 
@@ -86,7 +89,7 @@ def player(sound: FloatArray) -> str:
 def picture(sound: FloatArray, name: str) -> str:
     """Its energies: time to the right, pitch upwards."""
     file = io.BytesIO()
-    bands = np.clip(log_mel(sound, BANDS).T[::-1], -10, 4)
+    bands = np.clip(log_mel(sound, DECODER_BANDS).T[::-1], -10, 4)
     matplotlib.image.imsave(file, bands, cmap="magma", format="png")
     held = base64.b64encode(file.getvalue()).decode()
     style = "width:100%;height:9rem;image-rendering:pixelated"

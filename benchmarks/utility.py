@@ -22,13 +22,12 @@ import numpy as np
 
 from monitor.corpus.finding import find
 from monitor.features.extractor import Extractor
+from monitor.features.phones import said_phones
 from monitor.features.registry import make as make_features
-from monitor.features.said_phones import said_phones
 from monitor.protectors import Utterance, make
 from monitor.sources import File
 from monitor.types import Block, FloatArray
-from monitor.utility import Utility, compare, figures, understand
-from monitor.utility.edits import edits
+from monitor.utility import Utility, compare, edits, figures, understand
 from recipes.phones.words import Words
 
 FEATURES = ("f0", "phones", "voice")

@@ -22,9 +22,8 @@ from statistics import median
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from monitor.features.ecapa import ENVIRONMENT, resolve
-from monitor.features.exported import exported_encoder
-from monitor.networks.mel import RATE, log_mel
+from monitor.features.ecapa import ENVIRONMENT, exported_encoder, resolve
+from monitor.networks.layers import RATE, log_mel
 from monitor.networks.voice import VoiceNetwork
 
 WEIGHTS = Path(str(files("monitor.networks"))) / "voice.npz"

@@ -11,7 +11,7 @@ import sys
 
 import soundfile
 
-from monitor.features.said_phones import said_phones
+from monitor.features.phones import said_phones
 
 
 def heard(path: str) -> list[str]:

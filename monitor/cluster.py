@@ -25,9 +25,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from monitor.errors import MonitorError, UsageError
+from monitor.jobs import ITEMS_AHEAD, Workers, cores, no_interrupt, one_thread, one_torch_thread
 from monitor.managed import Managed
-from monitor.threads import one_thread
-from monitor.workers import AHEAD, Workers, cores, no_interrupt, one_torch_thread
 
 __all__ = ["Cluster"]
 
@@ -100,7 +99,7 @@ class _Failed:
 
 
 class Cluster(Managed, Workers):
-    """The workers of a dask scheduler, for `monitor.workers.each_in_order`.
+    """The workers of a dask scheduler, for `monitor.jobs.each_in_order`.
 
     Results do not depend on how many workers there are, nor on which does what. What a worker that
     dies was doing is done by another one. Each process of the workers does one task at a time, with
@@ -135,7 +134,7 @@ class Cluster(Managed, Workers):
         alike: Callable[[], object],
         arrived: Callable[[_Result], None] | None,
     ) -> Generator[_Result, None, None]:
-        """``work(task)`` for every task, in order: see `monitor.workers.each_in_order`."""
+        """``work(task)`` for every task, in order: see `monitor.jobs.each_in_order`."""
         environment = {name: os.environ[name] for name in _ENVIRONMENT if name in os.environ}
         terms = _Terms(_code(), _libraries(), alike(), environment)
         name = getattr(getattr(work, "func", work), "__name__", "work").strip("_")
@@ -257,7 +256,7 @@ class Cluster(Managed, Workers):
 
     def _room(self) -> int:
         """Tasks that may be out at once."""
-        return AHEAD * max(2, self._threads())
+        return ITEMS_AHEAD * max(2, self._threads())
 
     def _threads(self) -> int:
         """What the workers have, once the scheduler has said so.

@@ -2,31 +2,55 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 __all__ = [
+    "CAVEAT",
+    "IGNORANT",
+    "NO_MEASURE",
     "STRANGER",
     "STYLE_CAVEAT",
     "VOICED",
+    "allowed_in_words",
     "another_voice",
+    "attacker_in_words",
+    "attacker_of",
+    "bought_cells",
+    "bought_in_words",
+    "caveat_of",
     "clock_time",
     "closed_set",
+    "composed_in_words",
+    "condition_in_words",
+    "crossing_in_words",
+    "declared_in_words",
     "enrolment",
+    "fewer_in_words",
     "is_headline",
     "is_stranger",
     "length_in_words",
+    "level_in_words",
+    "mismatch_in_words",
     "odds",
     "of_evidence",
     "one_in",
     "others_in_words",
     "percent",
     "plural",
+    "poor_in_words",
+    "promise_now",
+    "protected_figure",
+    "uninformed",
     "usable_in_words",
     "verdict",
     "voice_since",
     "weaker_together",
 ]
+
+
+# ----------------------------------------------------------------------------------------- phrases
+# The wording of figures for people, one place for every view (the page's is ``words.js``).
 
 STRANGER = "probably nobody enrolled"
 NOBODY = 0.2
@@ -351,3 +375,359 @@ def _count(k: float) -> str:
     if k > MOST_PEOPLE:
         return "over a billion"
     return f"{k:,.0f}" if k >= 9.95 else f"{k:.1f}".removesuffix(".0")
+
+
+# --------------------------------------------------------------------------------- condition words
+# The wording of conditions: what a sound is like, and that it is not like the templates'.
+
+CAVEAT = "low bits are no safety here"
+"""Stands beside the headline where the sound is not that of the templates, or is bad."""
+
+_TELEPHONE_HZ = 4200.0
+_WIDE_HZ = 7500.0
+_LOUD_DB = 30.0
+_DRY_SECONDS = 0.25
+_CLIPPED = 0.0005
+_INFORMED = "an attacker with templates of such sound knows more than these bits"
+_BETTER = "a better attacker may know more than these bits"
+
+
+def caveat_of(reading: Mapping[str, Any]) -> str:
+    """What stands beside the headline of a reading of such a sound; empty of any other.
+
+    Examples:
+        >>> caveat_of({"bits": -1.0, "differs": ["clipping"]})
+        'low bits are no safety here'
+        >>> caveat_of({"bits": -1.0})
+        ''
+    """
+    return CAVEAT if reading.get("differs") else ""
+
+
+def condition_in_words(condition: Mapping[str, Any] | None) -> str:
+    """What is known of a sound, of a record's ``conditions``; empty where nothing is.
+
+    Examples:
+        >>> print(condition_in_words({"bandwidth_hz": 3600.0, "snr_db": 14.2,
+        ...     "reverberation_seconds": 0.15, "clipping": 0.0, "level_db": -26.0}))
+        telephone band, 14 dB above noise, dry
+        >>> condition_in_words({"bandwidth_hz": 8000.0, "clipping": 0.02})
+        'wide band, 2 % clipped'
+        >>> condition_in_words(None)
+        ''
+    """
+    told = []
+    for name, words in _WORDS.items():
+        value = (condition or {}).get(name)
+        if value is not None and (said := words(value)):
+            told.append(said)
+    return ", ".join(told)
+
+
+def _band(hertz: float) -> str:
+    if hertz < _TELEPHONE_HZ:
+        return "telephone band"
+    return "wide band" if hertz >= _WIDE_HZ else f"band up to {hertz / 1000:.1f} kHz"
+
+
+def _noise(decibels: float) -> str:
+    return "little noise" if decibels >= _LOUD_DB else f"{decibels:.0f} dB above noise"
+
+
+def _echo(seconds: float) -> str:
+    return "dry" if seconds < _DRY_SECONDS else f"an echo of {seconds:.1f} s"
+
+
+def _clipping(share: float) -> str:
+    return f"{100 * share:.2g} % clipped" if share >= _CLIPPED else ""
+
+
+_WORDS: Mapping[str, Callable[[float], str]] = {
+    "bandwidth_hz": _band,
+    "snr_db": _noise,
+    "reverberation_seconds": _echo,
+    "clipping": _clipping,
+}
+
+
+def mismatch_in_words(
+    which: Sequence[str], stream: Mapping[str, Any], templates: Mapping[str, Any]
+) -> str:
+    """That a stream does not sound as the templates do, and what follows.
+
+    Args:
+        which: keys of the figures that differ.
+        stream: its ``conditions``.
+        templates: theirs.
+
+    Example:
+        >>> print(mismatch_in_words(["bandwidth_hz"], {"bandwidth_hz": 3600.0, "snr_db": 40.0},
+        ...     {"bandwidth_hz": 8000.0}))
+        telephone band, the templates: wide band; an attacker with templates of such sound knows \
+more than these bits: low bits are no safety here
+    """
+    mine, theirs = (
+        condition_in_words({name: each[name] for name in which}) or "not clipped"
+        for each in (stream, templates)
+    )
+    return f"{mine}, the templates: {theirs}; {_INFORMED}: {CAVEAT}"
+
+
+def poor_in_words(which: Sequence[str], stream: Mapping[str, Any]) -> str:
+    """That a stream sounds bad, and what follows.
+
+    Example:
+        >>> poor_in_words(["snr_db"], {"snr_db": 1.2})
+        '1 dB above noise; a better attacker may know more than these bits: low bits are no safety \
+here'
+    """
+    return f"{condition_in_words({name: stream[name] for name in which})}; {_BETTER}: {CAVEAT}"
+
+
+# ---------------------------------------------------------------------------------- declared words
+# The wording of a declared epsilon: what is promised of a voice, beside what is measured.
+
+
+def declared_in_words(declared: Mapping[str, Any]) -> str:
+    """What a mechanism declares, as the ``start`` record has it.
+
+    Example:
+        >>> declared_in_words({"mechanism": "usc:15", "epsilon_nats": 15.0, "window_seconds": 0.04,
+        ...                    "empty_after": 2})
+        'usc:15 promises epsilon 15 in each 0.04 s; after 2 of them, 0.08 s, the promise is empty'
+    """
+    after, seconds = declared["empty_after"], declared["window_seconds"]
+    return (
+        f"{declared['mechanism']} promises epsilon {declared['epsilon_nats']:g} in each "
+        f"{seconds:g} s; after {after:,} of them, {_short(after * seconds)} s, the promise is empty"
+    )
+
+
+def promise_now(reading: Mapping[str, Any]) -> str:
+    """What is promised of all that was heard so far; empty where nothing declares anything.
+
+    Examples:
+        >>> promise = {"windows": 25, "most_bits": 541.0, "optimal_nats": 374.0, "empty": True}
+        >>> promise_now({"declared": promise})
+        'promise empty: allows 541 bits, and 33 tell one from all alive'
+        >>> promise_now({"declared": {**promise, "most_bits": 3.6, "empty": False}})
+        'promised: no attacker has more than 3.6 bits'
+        >>> promise_now({})
+        ''
+    """
+    promise = reading.get("declared")
+    if not promise:
+        return ""
+    allowed = allowed_in_words(promise["most_bits"])
+    if promise["empty"]:
+        return f"promise empty: allows {allowed}, and 33 tell one from all alive"
+    return f"promised: no attacker has more than {allowed}"
+
+
+def composed_in_words(start: Mapping[str, Any], reading: Mapping[str, Any]) -> str:
+    """What the declared epsilons come to together; empty where nothing declares any.
+
+    Example:
+        >>> start = {"declared": {"epsilon_nats": 0.1, "window_seconds": 0.04, "delta": 1e-4}}
+        >>> promise = {"windows": 250, "basic_nats": 25.0, "optimal_nats": 6.27}
+        >>> composed_in_words(start, {"declared": {**promise, "advanced_nats": 9.41}})
+        '250 times epsilon 0.1 are 25 together, 9.41 by advanced and 6.27 by optimal composition \
+(delta 0.0001)'
+        >>> composed_in_words(start, {"declared": {**promise, "advanced_nats": None}})
+        '250 times epsilon 0.1 are 25 together, 6.27 by optimal composition (delta 0.0001)'
+    """
+    said, promise = start.get("declared"), reading.get("declared")
+    if not said or not promise:
+        return ""
+    advanced = promise.get("advanced_nats")
+    better = "" if advanced is None else f"{_short(advanced)} by advanced and "
+    whole, least = _short(promise["basic_nats"]), _short(promise["optimal_nats"])
+    return (
+        f"{promise['windows']:,} times epsilon {said['epsilon_nats']:g} are {whole} together, "
+        f"{better}{least} by optimal composition (delta {said['delta']:g})"
+    )
+
+
+def allowed_in_words(bits: float) -> str:
+    """Bits of evidence that a promise leaves room for.
+
+    Example:
+        >>> allowed_in_words(3.61), allowed_in_words(1.0), allowed_in_words(54100.7)
+        ('3.6 bits', '1 bit', '54,101 bits')
+    """
+    text = f"{bits:,.0f}" if bits >= 100 else f"{bits:.1f}".removesuffix(".0")
+    return f"{text} bit{'' if text == '1' else 's'}"
+
+
+def _short(value: float) -> str:
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
+# --------------------------------------------------------------------------------- protected words
+# The wording of a protected side: to which attacker, how much less, how many seconds bought.
+
+IGNORANT = "ignorant"
+NO_MEASURE = "no measure of protection"
+_KNOWS = {
+    IGNORANT: "an attacker who does not know the anonymiser",
+    "lazy-informed": "an attacker who has enrolled protected speech",
+}
+
+
+def attacker_in_words(name: str | None) -> str:
+    """Who a protected figure is of: it is nothing without.
+
+    Examples:
+        >>> attacker_in_words("ignorant")
+        'an attacker who does not know the anonymiser'
+    """
+    return _KNOWS.get(name or "", f"the attacker {name}")
+
+
+def protected_figure(reading: Mapping[str, Any]) -> tuple[float, float, float] | None:
+    """The headline of the protected side with its limits; None where there is none.
+
+    Examples:
+        >>> side = {"bits": 1.5, "bits_low": 1.0, "bits_high": 2.0}
+        >>> protected_figure({"protected": side})
+        (1.5, 1.0, 2.0)
+        >>> protected_figure({})
+    """
+    side = reading.get("protected") or {}
+    value = side.get("bits")
+    if value is None:
+        return None
+    return value, side.get("bits_low", value), side.get("bits_high", value)
+
+
+def attacker_of(reading: Mapping[str, Any]) -> str:
+    """Whose the figure of the protected side is, in words; empty where there is none.
+
+    Of an attacker who does not know the anonymiser, where no other was tried, it says what that is
+    worth.
+
+    Examples:
+        >>> known = {"bits": 1.5, "by": "ignorant", "attackers": {"ignorant": {}}}
+        >>> attacker_of({"protected": known})
+        'an attacker who does not know the anonymiser: no measure of protection'
+        >>> both = {**known, "attackers": {"ignorant": {}, "lazy-informed": {}}}
+        >>> attacker_of({"protected": {**both, "by": "lazy-informed"}})
+        'the strongest attacker tried, who has enrolled protected speech'
+    """
+    side = reading.get("protected") or {}
+    name = side.get("by")
+    if name is None:
+        return ""
+    if uninformed(reading):
+        return f"{_KNOWS[IGNORANT]}: {NO_MEASURE}"
+    if len(side.get("attackers") or ()) < 2:
+        return attacker_in_words(name)
+    return f"the strongest attacker tried, {attacker_in_words(name).removeprefix('an attacker ')}"
+
+
+def uninformed(reading: Mapping[str, Any]) -> bool:
+    """Whether nobody was tried but who does not know the anonymiser.
+
+    Examples:
+        >>> uninformed({"protected": {"attackers": {"ignorant": {}}}}), uninformed({})
+        (True, False)
+    """
+    side = reading.get("protected")
+    return side is not None and set(side.get("attackers") or ()) <= {IGNORANT}
+
+
+def fewer_in_words(reading: Mapping[str, Any]) -> str:
+    """By how much the protected figure lies below the clear one; empty where one is missing.
+
+    A figure that was cut to what calibration supports may be more: then no difference is known. And
+    what an attacker loses who does not know the anonymiser is no merit of it: nothing is said.
+
+    Examples:
+        >>> side = {"bits": 1.25, "attackers": {"ignorant": {}, "lazy-informed": {}}}
+        >>> fewer_in_words({"bits": 3.0, "protected": side})
+        '1.8 fewer'
+        >>> fewer_in_words({"bits": 1.0, "protected": side})
+        '0.2 more'
+        >>> cut = {"bits": 3.0, "headline": "evidence", "at_least": True, "protected": side}
+        >>> fewer_in_words(cut)
+        'at least 1.8 fewer'
+        >>> fewer_in_words({"bits": 3.0, "protected": {**side, "attackers": {"ignorant": {}}}})
+        ''
+    """
+    clear, found = reading.get("bits"), protected_figure(reading)
+    if clear is None or found is None or uninformed(reading):
+        return ""
+    if reading["protected"].get("at_least"):
+        return ""
+    cut = of_evidence(reading) and reading.get("at_least")
+    least = "at least " if cut and clear >= found[0] else ""
+    apart = clear - found[0]
+    return f"{least}{abs(apart):.1f} {'fewer' if apart >= 0 else 'more'}"
+
+
+def level_in_words(bits: float) -> str:
+    """A level of the headline.
+
+    Examples:
+        >>> level_in_words(3.0), level_in_words(1.0)
+        ('3 bits', '1 bit')
+    """
+    return f"{bits:g} bit{'' if bits == 1 else 's'}"
+
+
+def crossing_in_words(record: Mapping[str, Any]) -> str:
+    """A crossing, in one line.
+
+    Examples:
+        >>> crossing = {"bits": 3.0, "side": "clear", "since_seconds": 4.0}
+        >>> crossing_in_words({**crossing, "bought_seconds": None})
+        '3 bits were reached at 0:04'
+        >>> later = {**crossing, "side": "protected", "since_seconds": 19.0}
+        >>> crossing_in_words({**later, "bought_seconds": 15.0})
+        '3 bits were reached through the protector at 0:19: 15 s bought'
+    """
+    level = level_in_words(record.get("bits") or 0.0)
+    through = " through the protector" if record.get("side") == "protected" else ""
+    bought = record.get("bought_seconds")
+    more = "" if bought is None else f": {bought:.3g} s bought"
+    was = "was" if record.get("bits") == 1 else "were"
+    at = clock_time(record.get("since_seconds") or 0.0)
+    return f"{level} {was} reached{through} at {at}{more}"
+
+
+def bought_in_words(row: Mapping[str, Any]) -> str:
+    """What a row of the ``end`` record's table says was bought.
+
+    Examples:
+        >>> row = {"clear": {"crossed": True}, "bought_seconds": 15.0, "at_least": False}
+        >>> bought_in_words(row), bought_in_words({**row, "at_least": True})
+        ('15 s', 'at least 15 s')
+        >>> bought_in_words({**row, "bought_seconds": -2.0})
+        '-2 s'
+        >>> missed = {"clear": {"crossed": False}, "bought_seconds": None, "at_least": False}
+        >>> bought_in_words({**missed, "protected": {"crossed": False}})
+        'not known'
+    """
+    bought = row.get("bought_seconds")
+    if bought is None:
+        return "not known"
+    return f"{'at least ' if row.get('at_least') else ''}{bought:.3g} s"
+
+
+def bought_cells(row: Mapping[str, Any]) -> tuple[str, str, str, str]:
+    """A row of the ``end`` record's table: level, when on either side, and what was bought.
+
+    Examples:
+        >>> clear, safe = {"seconds": 4.0, "crossed": True}, {"seconds": 60.0, "crossed": False}
+        >>> bought_cells({"bits": 2.0, "clear": clear, "protected": safe,
+        ...               "bought_seconds": 56.0, "at_least": True})
+        ('2 bits', '0:04', 'not by 1:00', 'at least 56 s')
+    """
+    level = level_in_words(row.get("bits") or 0.0)
+    clear, protected = _when(row.get("clear") or {}), _when(row.get("protected") or {})
+    return level, clear, protected, bought_in_words(row)
+
+
+def _when(crossing: Mapping[str, Any]) -> str:
+    at = clock_time(crossing.get("seconds") or 0.0)
+    return at if crossing.get("crossed") else f"not by {at}"

@@ -11,13 +11,11 @@ import hashlib
 import json
 import os
 import re
-from importlib import resources
-from importlib.resources.abc import Traversable
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from monitor.atomic import atomic_write, not_written, sweep
-from monitor.private_files import is_ours
+from monitor.files import atomic_write, is_ours, not_written, sweep
 
 __all__ = ["ResultCache", "code_mark", "result_key"]
 
@@ -109,28 +107,34 @@ def result_key(depends_on: Any) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def code_mark(*packages: str) -> str:
-    """A hash of the source of some packages, such as ``"monitor.maths"``, all below them included.
+def code_mark(*names: str) -> str:
+    """A hash of the source of some modules and packages, all below them included.
 
     Example:
         >>> code_mark("monitor.maths") == code_mark("monitor.documents")
         False
+        >>> code_mark("monitor.kinds") == code_mark("monitor.types")
+        False
     """
     made = hashlib.sha256()
-    for name in packages:
-        for place, file in sorted(_sources(resources.files(name), name)):
+    for name in names:
+        for place, file in sorted(_sources(name)):
             made.update(f"{place} {len(file)}\n".encode() + file)
     return made.hexdigest()
 
 
-def _sources(folder: Traversable, place: str) -> list[tuple[str, bytes]]:
-    found = []
-    for each in folder.iterdir():
-        if each.is_dir():
-            found += _sources(each, f"{place}.{each.name}")
-        elif each.name.endswith(".py"):
-            found.append((f"{place}.{each.name}", each.read_bytes()))
-    return found
+def _sources(name: str) -> list[tuple[str, bytes]]:
+    spec = find_spec(name)
+    assert spec is not None
+    assert spec.origin is not None
+    first = Path(spec.origin)
+    if spec.submodule_search_locations is None:
+        return [(name, first.read_bytes())]
+    home = first.parent
+    return [
+        (f"{name}.{each.relative_to(home).as_posix()}", each.read_bytes())
+        for each in home.rglob("*.py")
+    ]
 
 
 def _mark(content: bytes) -> bytes:

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import orjson
 
-from monitor.atomic import atomic_write
 from monitor.errors import StoreError
+from monitor.files import atomic_write
 from monitor.types import AnyArray
 
 __all__ = ["NON_NATIVE", "packed", "ship"]

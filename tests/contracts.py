@@ -25,26 +25,21 @@ import soundfile
 from rich.console import Console
 
 from monitor import Monitor, Population
-from monitor.alerts.actions.bell import Bell
-from monitor.alerts.actions.command import Command
-from monitor.alerts.actions.courier import Courier
+from monitor.alerts.actions.delivery import Courier
+from monitor.alerts.actions.receivers import Bell, Command
 from monitor.features.channel import Channel
-from monitor.features.embedding_windows import SpeechWindows, window_spec
-from monitor.features.f0 import F0
-from monitor.features.f0_robust import RobustF0
-from monitor.features.identity import Identity
-from monitor.features.network import Network
-from monitor.features.phones import Phones
+from monitor.features.ecapa import Identity
+from monitor.features.embeddings import Network, SpeechWindows, Voice, window_spec
+from monitor.features.f0 import F0, RobustF0
+from monitor.features.phones import Phones, Tokens
 from monitor.features.style import Style
-from monitor.features.tokens import Tokens
-from monitor.features.voice import Voice
 from monitor.ledger import Ledger, LedgerSession
 from monitor.maths.sketch import EmbeddingSum, Histogram
 from monitor.networks.usc import UscNetwork
 from monitor.protocols import Feature, Sink, Sketch, Source
+from monitor.sinks.console import RunBuffer
 from monitor.sinks.jsonl import JsonLines
 from monitor.sinks.live import LiveView
-from monitor.sinks.run_buffer import RunBuffer
 from monitor.sinks.terminal import LiveCurve, ReplayProgress
 from monitor.sources import (
     AudioQueue,

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from monitor.archives import read_arrays
+from monitor.files import read_arrays
 
 
 def saved(**content) -> io.BytesIO:

@@ -12,15 +12,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from monitor import atomic
-from monitor.atomic import alone, atomic_write, sweep
+from monitor import files as atomic
 from monitor.errors import StoreError
-from monitor.population.storing import read_store, write_store
+from monitor.files import alone, atomic_write, sweep
+from monitor.population.cohort import read_store, write_store
 
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from monitor.population.storing import write_store
+from monitor.population.cohort import write_store
 import numpy as np
 
 os.fsync = lambda handle: os.kill(os.getpid(), signal.SIGKILL)
@@ -30,7 +30,7 @@ write_store(Path(sys.argv[1]), "population", {}, {"template": np.arange(9)})
 SLOW = """
 import sys
 from pathlib import Path
-from monitor.atomic import alone, atomic_write
+from monitor.files import alone, atomic_write
 
 path = Path(sys.argv[1])
 with alone(path), atomic_write(path) as file:
@@ -115,7 +115,7 @@ def test_what_is_an_hour_old_goes_with_the_next_write_into_its_folder(left, tmp_
 
 
 def test_without_locks_nothing_is_removed_and_saving_works(left, tmp_path, monkeypatch):
-    monkeypatch.setattr("monitor.locks.fcntl", None)
+    monkeypatch.setattr("monitor.files.fcntl", None)
     path = tmp_path / "us.npz"
     with alone(path) as locked:
         write_store(path, "population", {}, {"a": np.arange(3)})

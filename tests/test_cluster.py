@@ -15,7 +15,7 @@ import pytest
 
 from benchmarks.dask_cluster import ROOT, DaskCluster
 from monitor.errors import MonitorError, UsageError
-from monitor.workers import each_in_order
+from monitor.jobs import each_in_order
 
 pytest.importorskip("distributed", reason="needs the extra cluster")
 pytestmark = pytest.mark.slow

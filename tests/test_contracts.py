@@ -20,7 +20,7 @@ from monitor.features.extractor import Extractor
 from monitor.features.registry import FEATURES as REGISTERED
 from monitor.kinds import KINDS, SIMILARITIES
 from monitor.protocols import Feature, Sink, Sketch, Source
-from monitor.stream.order import GapEvent
+from monitor.stream.notices import GapEvent
 from monitor.stream.records import RunTotals, gap_record, start_record
 from monitor.types import Block, Frames, Gap, Track, Tracks, Words
 from tests.contracts import (

@@ -11,16 +11,17 @@ from scipy.special import beta as euler
 from scipy.special import comb
 
 from monitor.alerts import Threshold
-from monitor.alerts.forecast import WINDOW_SECONDS
-from monitor.maths import likelihood, twoclass
-from monitor.maths.betabinomial import log_pmf, mean_disclosure_bits
+from monitor.alerts.rules import WINDOW_SECONDS
+from monitor.maths import likelihood_ratios as twoclass
+from monitor.maths import rank_models as likelihood
+from monitor.maths.composition import DELTA
 from monitor.maths.posterior import EXACT_CANDIDATES
-from monitor.maths.privacyloss import DELTA
+from monitor.maths.rank_models import log_pmf, mean_disclosure_bits
 from monitor.maths.scores import GRID_NATS, PSEUDO_COUNT
-from monitor.population.enrolled_probability import GOOD_AREA
+from monitor.population.interpolation import GOOD_AREA
 from monitor.population.population import MISMATCH, SLICE_SECONDS, Population
 from monitor.training.calibrating import FEWEST_SPEAKERS, LENGTHS, TEMPLATE_LENGTHS
-from monitor.training.shrinking import WORTHS
+from monitor.training.fitted import WORTHS
 
 PAGE = " ".join(
     (Path(__file__).resolve().parents[1] / "docs" / "method.md").read_text("utf-8").split()

@@ -31,7 +31,7 @@ PUBLIC = (
     "monitor.errors",
     "monitor.evaluation",
     "monitor.features",
-    "monitor.features.said_phones",
+    "monitor.features.phones",
     "monitor.kinds",
     "monitor.ledger",
     "monitor.managed",

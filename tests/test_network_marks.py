@@ -11,18 +11,18 @@ import soundfile
 
 from monitor.corpus.recordings import Corpus, Recording
 from monitor.errors import SourceError, StoreError, UsageError
-from monitor.features.embedding_windows import window_spec
+from monitor.features.embeddings import Voice, window_spec
 from monitor.features.f0 import F0
-from monitor.features.voice import Voice
 from monitor.ledger.ledger import Ledger
 from monitor.networks.voice import SHA256
+from monitor.population.cohort import FeatureTemplates
 from monitor.population.law import Laws
-from monitor.population.population import FeatureTemplates, Population, Speaker
+from monitor.population.population import Population, Speaker
 from monitor.sources.chain import Chain
 from monitor.sources.file import File
 from monitor.sources.frames import FramesFile, write_frames
+from monitor.stream.blocks_to_ticks import Timed
 from monitor.stream.monitor import Monitor
-from monitor.stream.shedding import Timed
 from monitor.training.enrolling import enrol
 from monitor.training.frames_folder import HearingOptions
 from monitor.training.listening import Listener

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from monitor.phrases import odds, plural, verdict
-from monitor.sinks.in_words import bits_now
+from monitor.sinks.summary import bits_now
 
 
 @given(st.floats(1.0, 17.0), st.floats(0.0, 1.0), st.booleans())

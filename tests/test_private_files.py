@@ -15,9 +15,9 @@ import pytest
 
 from monitor.errors import StoreError
 from monitor.ledger import Ledger
-from monitor.protectors.journal import NAME, Journal
+from monitor.protectors.recording import NAME, Journal
 from monitor.result_cache import ResultCache, result_key
-from monitor.run.summary_file import SummaryFile
+from monitor.run.each import SummaryFile
 from monitor.sinks.jsonl import JsonLines
 from monitor.stream.checkpoint import Checkpoint, state_path
 

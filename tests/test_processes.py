@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from monitor.errors import SourceError
-from monitor.processes import AHEAD, GeneratorProcesses
+from monitor.jobs import AHEAD, GeneratorProcesses
 
 
 def counted(most: int) -> Iterator[int]:

@@ -13,18 +13,17 @@ PACKAGE = Path(monitor.__file__).parent
 NAMED = re.compile(r"benchmarks[/.](\w+)(?:\.py\b)?")
 TRICKS = [
     "features/channel.py",
-    "features/exported.py",
+    "features/ecapa.py",
     "features/f0.py",
     "features/vad.py",
-    "features/embedding_windows.py",
+    "features/embeddings.py",
     "lazy.py",
-    "maths/betabinomial.py",
+    "maths/rank_models.py",
     "maths/posterior.py",
-    "maths/quadrature.py",
-    "maths/quantiles.py",
+    "maths/statistics.py",
     "maths/spectra.py",
     "sinks/jsonl.py",
-    "stream/expected.py",
+    "stream/attacker.py",
     "stream/making.py",
 ]
 

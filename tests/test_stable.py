@@ -19,10 +19,11 @@ import numpy as np
 import pytest
 
 from monitor import Population
-from monitor.features.tracks import join_runs
+from monitor.features.framing import join_runs
 from monitor.ledger.database import MIGRATIONS
 from monitor.population.reference import DEMO_SPEAKER, demo_frames
-from monitor.records.schema import SCHEMA, SCHEMA_VERSION, read_run
+from monitor.records.reading import SCHEMA_VERSION
+from monitor.records.schema import SCHEMA, read_run
 from monitor.sources import FramesFile
 from monitor.sources.frames import write_frames
 

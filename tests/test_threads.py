@@ -11,10 +11,9 @@ import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from monitor.features.extractor import Extractor
+from monitor.jobs import cores, one_thread
 from monitor.kinds import HISTOGRAM, FeatureSpec
-from monitor.threads import one_thread
 from monitor.types import Block, FloatArray, Track
-from monitor.workers import cores
 
 
 def threads() -> set[int]:
@@ -58,7 +57,7 @@ def test_embeddings_are_the_same_on_one_core_and_on_more():
     program = """
 import hashlib, numpy as np
 from monitor.features.extractor import Extractor
-from monitor.features.voice import Voice
+from monitor.features.embeddings import Voice
 from monitor.types import Block
 from tests.sounds import synthetic
 extractor = Extractor([Voice()])

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from monitor.kinds import EMBEDDING, HISTOGRAM, LEVELS
-from monitor.records.events import GAP
+from monitor.records.schema import GAP
 from monitor.types import GAP_REASONS
 
 PACKAGE = Path(__file__).resolve().parents[1] / "monitor"

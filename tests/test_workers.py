@@ -15,11 +15,11 @@ import pytest
 
 import monitor
 from monitor.errors import MonitorError, UsageError
-from monitor.workers import each_in_order
+from monitor.jobs import each_in_order
 
 SCRIPT = """
 import time
-from monitor.workers import each_in_order
+from monitor.jobs import each_in_order
 if __name__ == "__main__":
     print("begun", flush=True)
     list(each_in_order(time.sleep, [60.0] * 4, 2))
@@ -115,8 +115,8 @@ def test_nothing_counts_cores_that_this_process_may_not_use():
     program = """
 import os, sys
 os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
-from monitor.cli.checks import examine
-from monitor.workers import cores
+from monitor.cli.doctor import examine
+from monitor.jobs import cores
 print(cores(), next(examine()).words)
 """
     done = subprocess.run(
@@ -129,4 +129,4 @@ print(cores(), next(examine()).words)
         for path in Path(monitor.__file__).parent.rglob("*.py")
         if "os.cpu_count" in path.read_text("utf-8")
     ]
-    assert [path.name for path in used] == ["workers.py"]
+    assert [path.name for path in used] == ["jobs.py"]

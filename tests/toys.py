@@ -64,7 +64,7 @@ import numpy as np
 
 from monitor.features.framing import Framer
 from monitor.kinds import HISTOGRAM, FeatureSpec
-from monitor.kinds.following import Sensitivity
+from monitor.kinds import Sensitivity
 from monitor.types import FloatArray, Track
 
 __all__ = ["Loudness"]
@@ -108,8 +108,9 @@ class Loudness:
     "identity": Registered(""",
         ),
         "tests/contracts.py": (
-            "from monitor.features.f0 import F0",
-            "from monitor.features.f0 import F0\nfrom monitor.features.loudness import Loudness",
+            "from monitor.features.f0 import F0, RobustF0\n",
+            "from monitor.features.f0 import F0, RobustF0\n"
+            "from monitor.features.loudness import Loudness\n",
             '    "phones": FeatureCase(',
             """    "loudness": FeatureCase(Loudness, lambda: voice(3.0, 8000)),
     "phones": FeatureCase(""",
@@ -139,14 +140,13 @@ METRIC = Toy(
     "A metric",
     "surplus",
     {
-        "monitor/evaluation/surplus/__init__.py": '"""How far mated scores lie above."""\n',
-        "monitor/evaluation/surplus/family.py": '''"""The declaration of the surplus."""
+        "monitor/evaluation/surplus.py": '''"""How far mated scores lie above."""
 
 from __future__ import annotations
 
-from monitor.evaluation.context import EvaluationContext
+from monitor.evaluation.family import EvaluationContext
 from monitor.evaluation.family import Family, FamilyResult, FigureEntry
-from monitor.evaluation.figure import Figure
+from monitor.evaluation.family import Figure
 
 __all__ = ["FAMILY"]
 
@@ -169,7 +169,12 @@ FAMILY = Family(
 )
 ''',
     },
-    {},
+    {
+        "monitor/evaluation/families.py": (
+            """    *("anonymity", "accounting"),""",
+            """    *("anonymity", "accounting", "surplus"),""",
+        ),
+    },
     {
         "docs/metrics.md": "tests/evaluation/test_metrics_page.py",
         "tests/stable.json": "tests/test_stable.py",
@@ -187,7 +192,7 @@ FIGURE = Toy(
     "verification",
     {},
     {
-        "monitor/evaluation/verification/figures.py": (
+        "monitor/evaluation/verification.py": (
             """        Figure(
             "verification.min_cllr_bits",
 """,
@@ -200,8 +205,6 @@ FIGURE = Toy(
         Figure(
             "verification.min_cllr_bits",
 """,
-        ),
-        "monitor/evaluation/verification/family.py": (
             """    FigureEntry("min_cllr",""",
             """    FigureEntry("loss", "verification.calibration_loss_bits",
                 "what better calibration would save, bits"),
@@ -233,7 +236,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from monitor.brings import Brings
+from monitor.protocols import Brings
 from monitor.managed import Managed
 from monitor.types import Block
 
@@ -385,7 +388,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from monitor.protectors.samples import checked
+from monitor.protectors.utterance import checked
 from monitor.types import FloatArray
 
 __all__ = ["Upside"]

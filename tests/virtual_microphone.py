@@ -152,7 +152,7 @@ def virtual_microphone(
     """A virtual microphone, also for this very process; skips without the tools."""
     if lacking := missing():
         pytest.skip(lacking)
-    from monitor.sources.portaudio import rescan
+    from monitor.sources.microphone import rescan
 
     with VirtualMicrophone(tmp_path_factory.mktemp("vm")) as microphone:
         for name in ("XDG_RUNTIME_DIR", "PULSE_RUNTIME_PATH", "PULSE_SERVER", "PULSE_SOURCE"):

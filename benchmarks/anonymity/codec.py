@@ -14,11 +14,9 @@ import numpy as np
 
 from benchmarks.anonymity.changed import Changed
 from monitor.errors import UsageError
-from monitor.networks.mel import HOP, WIDTH, log_mel
-from monitor.networks.usc import UscNetwork
-from monitor.networks.usc_encoder import FRAME
-from monitor.protectors.griffin_lim import GriffinLim
-from monitor.protectors.usc import Usc
+from monitor.networks.layers import HOP, WIDTH, log_mel
+from monitor.networks.usc import FRAME, UscNetwork
+from monitor.protectors.usc import GriffinLim, Usc
 from monitor.protectors.utterance import Utterance
 from monitor.types import FloatArray, IntArray
 
@@ -85,6 +83,6 @@ def network_of(file: str) -> UscNetwork:
     """The network of a file; the one that ships where none is named."""
     if file:
         return UscNetwork.load(Path(file))
-    from monitor.networks.usc import shipped
+    from monitor.networks.usc import shipped_codec
 
-    return shipped()
+    return shipped_codec()

@@ -14,7 +14,7 @@ import soundfile
 
 from monitor.corpus.finding import find
 from monitor.errors import CorpusError
-from monitor.networks.mel import RATE
+from monitor.networks.layers import RATE
 from monitor.types import FloatArray
 from recipes.phones.corpus import Line, lines
 

@@ -11,12 +11,10 @@ from benchmarks.anonymity.excerpts import QUERY, REFERENCE, Excerpt
 from benchmarks.anonymity.hearing import Heard, names_of, said
 from benchmarks.anonymity.ranking import enrolled_matrix, rank_tests
 from monitor.evaluation import evaluate
-from monitor.evaluation.scores.roles import Roles
-from monitor.maths.bootstrap import speaker_weights
-from monitor.maths.estimate import Estimate
+from monitor.evaluation.scores.comparisons import Roles
+from monitor.maths.statistics import Estimate, speaker_weights
 from monitor.types import FloatArray
-from monitor.utility.comparing import beside, best_lag
-from monitor.utility.edits import edits
+from monitor.utility import beside, best_lag, edits
 
 __all__ = ["BITS", "KEPT", "NOTHING", "ROLES", "figures", "over_readers"]
 

@@ -16,17 +16,15 @@ import numpy as np
 
 from benchmarks.anonymity.excerpts import QUERY, Excerpt
 from benchmarks.anonymity.systems import change, mark_of
-from monitor.archives import read_arrays
-from monitor.features.ecapa import resolve
-from monitor.features.exported import exported_encoder
-from monitor.networks.mel import RATE
+from monitor.features.ecapa import exported_encoder, resolve
+from monitor.files import read_arrays
+from monitor.jobs import each_in_order, one_thread
+from monitor.networks.layers import RATE
 from monitor.networks.phones import PHONES
 from monitor.result_cache import ResultCache, result_key
-from monitor.sources.fingerprints import file_hash
-from monitor.threads import one_thread
+from monitor.sources.provenance import file_hash
 from monitor.types import AnyArray, FloatArray, IntArray
-from monitor.utility.understanding import pitch_of
-from monitor.workers import each_in_order
+from monitor.utility import pitch_of
 from recipes.phones.words import Words
 
 if TYPE_CHECKING:

@@ -2,8 +2,8 @@
 
 A stretch of codes becomes numbers: how often each code of C0 is said, and mean and spread of what
 the codebooks say together. Readers apart teach how these vary within a voice (within-class
-covariance normalisation, `monitor.adapting.within`); then cosines are compared. The order of codes
-is not looked at: who models it knows more.
+covariance normalisation, `monitor.adapting.fine_tuning`); then cosines are compared. The order of
+codes is not looked at: who models it knows more.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ import numpy as np
 from benchmarks.anonymity.codec import codes_of, network_of
 from benchmarks.anonymity.excerpts import Excerpt
 from benchmarks.anonymity.systems import SEED
-from monitor.adapting.within import within
-from monitor.archives import read_arrays
-from monitor.networks.mel import log_mel
-from monitor.networks.usc_tokens import TokenStream
+from monitor.adapting.fine_tuning import within
+from monitor.files import read_arrays
+from monitor.jobs import one_thread
+from monitor.networks.layers import log_mel
+from monitor.networks.usc import TokenStream
 from monitor.result_cache import ResultCache, code_mark, result_key
-from monitor.sources.fingerprints import file_hash
-from monitor.threads import one_thread
+from monitor.sources.provenance import file_hash
 from monitor.types import AnyArray, FloatArray, IntArray
 
 __all__ = ["SPECTRA", "Stream", "Turn", "features", "heard", "learnt"]

@@ -11,7 +11,7 @@ import soundfile
 from benchmarks.anonymity.changed import Changed
 from benchmarks.anonymity.codec import CODEC, VOCODER, again, bits_of, decoded, network_of
 from benchmarks.opus import coded
-from monitor.networks.mel import RATE
+from monitor.networks.layers import RATE
 from monitor.protectors.registry import make
 from monitor.protectors.utterance import Utterance
 from monitor.result_cache import code_mark

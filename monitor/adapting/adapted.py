@@ -1,30 +1,280 @@
-"""A network adapted to a protector, made once: kept by a hash of everything that it depends on.
-
-It is no template, but has learnt from people's voices: what is kept is private (mode 0600).
-"""
+"""A network adapted to a protector, made once; the speech and the schedule of its training."""
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
+import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
+from contextlib import closing
+from dataclasses import asdict, dataclass
+from functools import partial
 from importlib.util import find_spec
-from typing import Any
+from pathlib import Path
+from typing import Any, TypeAlias
 
 import numpy as np
+import soxr
 
-from monitor.adapting.protected_speech import Protect, SpeechDraws, draw_speech
-from monitor.adapting.schedule import KeptTraining, Length
 from monitor.corpus.recordings import Recording
-from monitor.errors import CorpusError, UsageError
+from monitor.errors import CorpusError, SourceError, UsageError
+from monitor.features.embeddings import RATE, SHORTEST
+from monitor.features.framing import columns_of
+from monitor.features.vad import VoiceActivity
+from monitor.jobs import Jobs, each_in_order
+from monitor.networks.layers import log_mel, weights_of
 from monitor.networks.voice import VoiceNetwork, shipped
-from monitor.networks.weights import weights_of
 from monitor.result_cache import ResultCache, code_mark, result_key
-from monitor.sources.fingerprints import file_hash
-from monitor.workers import Jobs
+from monitor.sources.file import File
+from monitor.sources.provenance import file_hash
+from monitor.types import TICKS_PER_SECOND, FloatArray, IntArray
 
-__all__ = ["Progress", "adapted", "check_torch"]
+__all__ = [
+    "FINE_TUNING_STEPS",
+    "SPEEDS",
+    "KeptTraining",
+    "Length",
+    "Progress",
+    "Protect",
+    "ProtectedSpeech",
+    "SpeechDraws",
+    "adapted",
+    "check_torch",
+    "draw_speech",
+    "rate",
+]
+
+
+# ---------------------------------------------------------------------------------------- schedule
+# How long a training is, how fast it learns at each moment of it, and what keeps its state.
+
+FINE_TUNING_STEPS = 200
+"""Of a network that has learnt already, where nobody says."""
+_WARM_UP = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Length:
+    """How long a training is: by steps or by seconds spent, one of them.
+
+    Example:
+        >>> Length(steps=40).done(10, 99.0), Length(seconds=60).done(10, 99.0)
+        (0.25, 1.0)
+    """
+
+    steps: int | None = None
+    seconds: float | None = None
+
+    def done(self, step: int, seconds: float) -> float:
+        """Which share of it has been done, 1 at the end.
+
+        Raises:
+            UsageError: it has neither.
+        """
+        if self.steps is not None:
+            return min(1.0, step / self.steps) if self.steps else 1.0
+        if self.seconds is None:
+            raise UsageError("a training has --steps or --minutes")
+        return min(1.0, seconds / self.seconds)
+
+
+class KeptTraining(ABC):
+    """Keeps the state of a training that may be interrupted."""
+
+    @abstractmethod
+    def read(self) -> bytes | None:
+        """What was written last; None where nothing was."""
+
+    @abstractmethod
+    def write(self, state: bytes) -> None:
+        """Keep a state in the place of the one before."""
+
+
+def rate(done: float, highest: float, lowest: float) -> float:
+    """Of learning: a short rise, then half a cosine.
+
+    Args:
+        done: share of the training, 0 to 1.
+        highest: rate, after the rise.
+        lowest: rate, at the end.
+
+    Example:
+        >>> [round(rate(done, 1.0, 0.0), 2) for done in (0, 0.05, 0.5, 1)]
+        [0.02, 1.0, 0.54, 0.0]
+    """
+    if done < _WARM_UP:
+        return highest * max(0.02, done / _WARM_UP)
+    fall = 0.5 * (1 + math.cos(math.pi * (done - _WARM_UP) / (1 - _WARM_UP)))
+    return lowest + (highest - lowest) * fall
+
+
+# -------------------------------------------------------------------------------- protected speech
+# Protected speech to train on: stretches of it, each protected with draws of its own.
+
+SPEEDS = (1.0, 0.9, 1.1)
+"""A voice at another speed has another pitch and other formants: somebody else (Yamamoto et al.,
+Interspeech 2019)."""
+_TICK = RATE // TICKS_PER_SECOND
+
+
+Protect: TypeAlias = Callable[[FloatArray, int, str, str], FloatArray]
+"""Protects one stretch of speech: from samples of one channel, shape (n,), their rate, the name of
+the stretch, on which depends what is drawn at random, and its speaker's, likewise, to samples of
+the same rate. Whoever trains can draw for one as often as for many."""
+
+
+@dataclass(frozen=True, slots=True)
+class SpeechDraws:
+    """How much speech is drawn of each speaker.
+
+    Attributes:
+        draws: stretches.
+        seconds: audio seconds of each.
+        speeds: at which they are heard, as voices of their own.
+        seed: of what is drawn.
+    """
+
+    draws: int = 6
+    seconds: float = 6.0
+    speeds: Sequence[float] = SPEEDS
+    seed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ProtectedSpeech:
+    """Protected speech, pauses left out, as the voice network hears it.
+
+    Attributes:
+        bands: log mel bands of each stretch, shape (t, 40), float16.
+        voices: shape (n,): whose each is.
+        clear: the same before it was protected, in the same order.
+        names: of the voices: a speaker, and the speed where it is another.
+        corpora: of the voices, shape (v,): which of the corpora each is of.
+        problems: a line for every file that could not be used.
+    """
+
+    bands: tuple[FloatArray, ...]
+    clear: tuple[FloatArray, ...]
+    voices: IntArray
+    names: tuple[str, ...]
+    corpora: IntArray
+    problems: tuple[str, ...]
+
+
+def draw_speech(
+    corpora: Sequence[Sequence[Recording]],
+    protect: Protect,
+    how: SpeechDraws,
+    *,
+    progress: Callable[[str], None] = lambda _: None,
+    jobs: Jobs = 1,
+) -> ProtectedSpeech:
+    """Draw stretches of every speaker, and protect each by itself.
+
+    What is drawn depends on the seed, the speaker and the recordings; neither on the others nor on
+    ``jobs``. No audio is written.
+
+    Args:
+        corpora: recordings of one or several; speakers of two are two, whatever their names.
+        protect: the protector; with several processes one that can be pickled.
+        how: how much.
+        progress: called with each speaker who was heard.
+        jobs: processes, or workers elsewhere.
+    """
+    of: dict[tuple[int, str], list[Path]] = {}
+    for number, recordings in enumerate(corpora):
+        for each in recordings:
+            of.setdefault((number, each.speaker), []).append(each.path)
+    bands, clear, voices, problems = [], [], [], []
+    places: dict[tuple[int, str], int] = {}
+    work = partial(_of_speaker, protect, how)
+    tasks = [(speaker, paths) for (_, speaker), paths in of.items()]
+    with closing(each_in_order(work, tasks, jobs, reads=lambda each: each[1])) as outcomes:
+        for (number, speaker), (found, lost) in zip(of, outcomes, strict=True):
+            for speed, before, after in found:
+                name = speaker if speed == 1 else f"{speaker} x{speed:g}"
+                voices.append(places.setdefault((number, name), len(places)))
+                clear.append(before)
+                bands.append(after)
+            problems += lost
+            progress(speaker)
+    return ProtectedSpeech(
+        tuple(bands),
+        tuple(clear),
+        np.array(voices, dtype=np.int64),
+        tuple(name for _, name in places),
+        np.array([number for number, _ in places], dtype=np.int64),
+        tuple(problems),
+    )
+
+
+_Found: TypeAlias = list[tuple[float, FloatArray, FloatArray]]
+
+
+def _of_speaker(
+    protect: Protect, how: SpeechDraws, speaker: tuple[str, Sequence[Path]]
+) -> tuple[_Found, list[str]]:
+    """Speed, clear bands and protected bands of each stretch; and what could not be used."""
+    name, paths = speaker
+    digest = hashlib.sha256(repr((how.seed, name)).encode("utf-8", "replace")).digest()
+    generator = np.random.default_rng(int.from_bytes(digest, "big"))
+    sounds, problems = [], []
+    for path in paths:
+        try:
+            sounds.append((path.name, *decoded(path)))
+        except SourceError as error:
+            problems.append(str(error))
+    found: _Found = []
+    lengths = np.array([sound.size / rate for _, sound, rate in sounds])
+    for draw in range(how.draws if sounds else 0):
+        file, sound, rate = sounds[generator.choice(len(sounds), p=lengths / lengths.sum())]
+        speed = float(how.speeds[draw % len(how.speeds)])
+        samples = round(how.seconds * speed * rate)
+        start = generator.integers(max(1, sound.size - samples))
+        clear = sound[start : start + samples]
+        if speed != 1:
+            clear = soxr.resample(clear, rate * speed, rate)
+        try:
+            made = protect(clear, rate, f"{name} {file} {draw}", f"{name} {draw}")
+        except SourceError as error:
+            problems.append(str(error))
+            continue
+        before, after = (speech(each, rate) for each in (clear, made))
+        if min(before.size, after.size) >= SHORTEST:
+            found.append((speed, bands(before), bands(after)))
+    return found, problems
+
+
+def decoded(path: Path) -> tuple[FloatArray, int]:
+    """A whole recording, the mean of its channels, shape (n,), and its rate.
+
+    Raises:
+        SourceError: it is damaged.
+    """
+    source = File(path)
+    parts = [np.asarray(columns_of(block, None), np.float32) for block in source.blocks()]
+    return np.concatenate(parts).mean(axis=1), source.rate
+
+
+def speech(samples: FloatArray, rate: int) -> FloatArray:
+    """The speech of a stretch at 16 kHz, pauses left out, as the feature ``voice`` hears it."""
+    sound = np.asarray(soxr.resample(samples, rate, RATE) if rate != RATE else samples, np.float32)
+    spoken = VoiceActivity(RATE, ticks=1).process(sound)
+    ticks = sound[: spoken.size * _TICK].reshape(spoken.size, _TICK)
+    return np.asarray(ticks[spoken].ravel())
+
+
+def bands(sound: FloatArray) -> FloatArray:
+    """Log mel bands in half precision: 8 kB a second."""
+    return log_mel(sound).astype(np.float16)
+
+
+# ----------------------------------------------------------------------------------------- adapted
+# A network adapted to a protector, made once: kept by a hash of everything that it depends on.
+#
+# It is no template, but has learnt from people's voices: what is kept is private (mode 0600).
 
 _CODE = ("monitor.adapting", "monitor.features", "monitor.networks", "monitor.protectors")
 _FEWEST_VOICES = 2

@@ -1,10 +1,4 @@
-"""The voice network in torch, to be trained: separable convolutions, attentive statistics.
-
-After B. Desplanques, J. Thienpondt and K. Demuynck, "ECAPA-TDNN", Interspeech 2020 (squeeze and
-excitation, attentive statistics of channels), with separable convolutions for its Res2 blocks and
-at 50 frames a second. `monitor.networks.voice` runs what `folded` gives, without torch, and
-`unfolded` makes a network that can be trained of it again.
-"""
+"""The voice network in torch, to be trained, and folded back for numpy."""
 
 from __future__ import annotations
 
@@ -14,13 +8,172 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from monitor.adapting.folding import LEAST_VARIANCE, norm, separable
 from monitor.errors import StoreError
-from monitor.networks.mel import BANDS
-from monitor.networks.weights import int8
+from monitor.networks.layers import BANDS, int8
 from monitor.types import AnyArray, FloatArray
 
-__all__ = ["CHANNELS", "DILATIONS", "EMBEDDING", "WIDE", "Student", "folded", "rounded", "unfolded"]
+__all__ = [
+    "CHANNELS",
+    "DILATIONS",
+    "EMBEDDING",
+    "LEAST_VARIANCE",
+    "WIDE",
+    "State",
+    "Student",
+    "TeacherLoss",
+    "floored",
+    "folded",
+    "masked",
+    "norm",
+    "rounded",
+    "separable",
+    "unfolded",
+]
+
+
+# ----------------------------------------------------------------------------------------- folding
+# Batch norms folded into the convolutions beside them, as numpy runs them.
+
+State = dict[str, FloatArray]
+LEAST_VARIANCE = 1e-5
+"""Of a batch norm; torch's default."""
+
+
+def norm(state: State, name: str) -> tuple[FloatArray, FloatArray]:
+    """What a batch norm multiplies by, and what it adds."""
+    scale = state[f"{name}.weight"] / np.sqrt(state[f"{name}.running_var"] + LEAST_VARIANCE)
+    return scale, state[f"{name}.bias"] - state[f"{name}.running_mean"] * scale
+
+
+def separable(state: State, at: str, name: str) -> State:
+    """A block of torch's, ``at``, as depthwise and pointwise of ``name``, each with a bias."""
+    first, shift = norm(state, f"{at}.first")
+    second, bias = norm(state, f"{at}.second")
+    return {
+        f"{name}.depthwise": state[f"{at}.depthwise.weight"][:, 0, 0] * first[:, None],
+        f"{name}.depthwise.bias": shift,
+        f"{name}.pointwise": state[f"{at}.pointwise.weight"][:, :, 0, 0] * second[:, None],
+        f"{name}.pointwise.bias": bias,
+    }
+
+
+# ----------------------------------------------------------------------------------------- masking
+# What is done to log mel bands in training, so that a network does not go by a microphone.
+
+_FLOORED, _GATED = 0.35, 0.25
+_MASKED = 0.3
+_MOST_BANDS, _MOST_TIME = 8, 0.15
+
+
+def floored(bands: FloatArray, generator: np.random.Generator) -> FloatArray:
+    """Some crops get the floor of another microphone, some what a gate does to what is quiet.
+
+    A session is told by both as well as by its voice, and nobody in training has two sessions.
+
+    Args:
+        bands: shape (b, t, m), log energies.
+        generator: draws what happens.
+
+    Returns:
+        shape (b, t, m).
+    """
+    made = bands.copy()
+    count, _, width = bands.shape
+    slope = np.linspace(-0.5, 0.5, width, dtype=np.float32)
+    for row in range(count):
+        if generator.random() < _GATED:
+            mean = made[row].mean(axis=0)
+            below = np.maximum(mean - np.float32(generator.uniform(0, 2)) - made[row], 0)
+            made[row] -= below * np.float32(generator.uniform(-0.4, 0.8))
+        if generator.random() < _FLOORED:
+            level = made[row].max(axis=0).mean() - generator.uniform(3, 9)  # nepers of energy
+            uneven = np.cumsum(generator.normal(0, 0.2, width))
+            floor = level + uneven - uneven.mean() + generator.uniform(-4, 2) * slope
+            made[row] = np.logaddexp(made[row], floor.astype(np.float32))
+    return made
+
+
+def masked(bands: FloatArray, generator: np.random.Generator) -> FloatArray:
+    """Some crops lose a stripe of bands, some a stretch of time (SpecAugment; Park et al., 2019).
+
+    Args:
+        bands: shape (b, t, m), log energies; what is lost becomes the crop's mean of the band.
+        generator: draws what happens.
+
+    Returns:
+        shape (b, t, m).
+    """
+    made = bands.copy()
+    count, frames, width = bands.shape
+    means = bands.mean(axis=1)
+    for row in range(count):
+        if generator.random() < _MASKED:
+            wide = generator.integers(1, _MOST_BANDS + 1)
+            low = generator.integers(width - wide + 1)
+            made[row, :, low : low + wide] = means[row, low : low + wide]
+        if generator.random() < _MASKED:
+            long = generator.integers(1, round(_MOST_TIME * frames) + 1)
+            begin = generator.integers(frames - long + 1)
+            made[row, begin : begin + long] = means[row]
+    return made
+
+
+# -------------------------------------------------------------------------------------------- loss
+# What the student has to say of a crop: what the teacher says of the voice.
+#
+# The cosine to the teacher's embedding, and where that lies among those of everybody in training:
+# the softmax of cosines to these anchors is to be the teacher's (relational distillation; W. Park
+# et al., CVPR 2019). The student has no centres of its own, by which it would learn the names of a
+# few hundred speakers by heart. Only anchors of the crop's own corpus compete: a corpus that could
+# be told by its room and its codec would make the task easy and teach nothing of voices.
+
+_SCALE = 15.0
+_DISTILLED = 10.0
+_NEVER = -1e4
+
+
+class TeacherLoss:
+    """The student's distance to the teacher.
+
+    Args:
+        anchors: shape (a, 192), of length 1: what the teacher says of everybody.
+        corpus_of_anchor: shape (a,), which of them compete.
+    """
+
+    def __init__(self, anchors: Tensor, corpus_of_anchor: Tensor) -> None:
+        self._anchors, self._corpus = anchors, corpus_of_anchor
+
+    def __call__(self, found: Tensor, teacher: Tensor, corpora: Tensor) -> tuple[Tensor, Tensor]:
+        """The loss, and the mean cosine to the teacher.
+
+        Args:
+            found: shape (b, 192), the student's.
+            teacher: shape (b, 192), of length 1.
+            corpora: shape (b,).
+        """
+        found = nn.functional.normalize(found)
+        elsewhere = corpora[:, None] != self._corpus[None, :]
+        said, meant = (
+            (_SCALE * each @ self._anchors.T).masked_fill(elsewhere, _NEVER)
+            for each in (found, teacher)
+        )
+        among = nn.functional.kl_div(
+            torch.log_softmax(said, dim=1),
+            torch.log_softmax(meant, dim=1),
+            log_target=True,
+            reduction="batchmean",
+        )
+        like_teacher = (found * teacher).sum(dim=1).mean()
+        return among + _DISTILLED * (1 - like_teacher), like_teacher.detach()
+
+
+# ----------------------------------------------------------------------------------------- network
+# The voice network in torch, to be trained: separable convolutions, attentive statistics.
+#
+# After B. Desplanques, J. Thienpondt and K. Demuynck, "ECAPA-TDNN", Interspeech 2020 (squeeze and
+# excitation, attentive statistics of channels), with separable convolutions for its Res2 blocks and
+# at 50 frames a second. `monitor.networks.voice` runs what `folded` gives, without torch, and
+# `unfolded` makes a network that can be trained of it again.
 
 CHANNELS = 256
 WIDE = 512

@@ -7,18 +7,15 @@ from typing import TYPE_CHECKING
 from monitor.lazy import lazily
 
 if TYPE_CHECKING:
-    from monitor.alerts.budgets import budget
-    from monitor.alerts.conformal import Conformal
-    from monitor.alerts.forecast import Forecast
-    from monitor.alerts.rules import Threshold
-    from monitor.alerts.warning import EarlyWarning
+    from monitor.alerts.budgets import Conformal, budget
+    from monitor.alerts.rules import EarlyWarning, Forecast, Threshold
 
 __all__ = ["Conformal", "EarlyWarning", "Forecast", "Threshold", "budget"]
 
 _HOMES = {
-    "Conformal": "conformal",
-    "EarlyWarning": "warning",
-    "Forecast": "forecast",
+    "Conformal": "budgets",
+    "EarlyWarning": "rules",
+    "Forecast": "rules",
     "Threshold": "rules",
     "budget": "budgets",
 }

@@ -1,16 +1,22 @@
-"""A budget for what a voice may disclose over all its sessions."""
+"""Rules over many sessions or whole streams: budgets, and stated false-alarm probabilities."""
 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from typing import Any
 
-from monitor.alerts.fields import figure
-from monitor.alerts.rules import Threshold
+from monitor.alerts.rules import HOLD, Threshold, check_field, figure
 from monitor.errors import UsageError
+from monitor.phrases import length_in_words, others_in_words, percent
+from monitor.population.false_alarms import FalseAlarms
 
-__all__ = ["Budget", "budget"]
+__all__ = ["Budget", "Conformal", "budget"]
+
+
+# ----------------------------------------------------------------------------------------- budgets
+# A budget for what a voice may disclose over all its sessions.
 
 NEAR_BITS = 1.0
 """One bit is a factor of two in the people an attacker has to consider."""
@@ -69,3 +75,121 @@ def budget(bits: float) -> list[Threshold]:
         [('budget of 8 bits nearly spent', 7.0, 'warning'), ('budget of 8 bits spent', 8.0, ...)]
     """
     return [Budget(bits, min(NEAR_BITS, bits / 4)), Budget(bits)]
+
+
+# --------------------------------------------------------------------------------------- conformal
+# An alert rule with a stated probability of a false alarm over a whole stream.
+
+OPEN = re.compile(rf"\s*(?P<field>[^\s<>=]+){HOLD}\s*")
+
+
+class Conformal(Threshold):
+    """A threshold that at most a share of other people's streams exceeds.
+
+    Source: docs/method.md section 11.
+
+    Raised at the first reading that *exceeds* it, unless it is to hold for longer: what stops at
+    the same bound as others' streams did says nothing. Its records quote the share, the length of
+    stream it is about, and by how many speakers; those of readings beyond that length say so.
+
+    Args:
+        alarms: from ``Monitor.false_alarms``.
+        hold_seconds: as of a ``Threshold``; the longer, the fewer false alarms.
+        clear_margin_bits: as of a ``Threshold``.
+        least_speech_seconds: as of a ``Threshold``; the more, the fewer false alarms.
+
+    Example:
+        >>> from monitor import Monitor, Population, alerts
+        >>> from monitor.population.false_alarms import FalseAlarms
+        >>> quote = FalseAlarms("bits", 4.5, 0.05, 600.0, 22, 0, "cross", 100.0)
+        >>> rule = alerts.Conformal(quote)  # better: Conformal(monitor.false_alarms("bits", ...))
+        >>> rule.rule
+        'bits>4.5 (5 % false alarms in 10 minutes)'
+        >>> alert, = rule.update({"type": "reading", "seconds": 9.0, "speech": 8.0, "bits": 4.6})
+        >>> alert["false_alarms"]["share"], alert["false_alarms"]["beyond"]
+        (0.05, False)
+    """
+
+    def __init__(
+        self,
+        alarms: FalseAlarms,
+        hold_seconds: float = 0.0,
+        clear_margin_bits: float = 0.25,
+        least_speech_seconds: float = 0.0,
+    ) -> None:
+        super().__init__(
+            alarms.field, alarms.bits, hold_seconds, clear_margin_bits, least_speech_seconds
+        )
+        self.alarms = alarms
+        self._seconds = 0.0
+
+    @staticmethod
+    def parse_field(
+        text: str, least_speech_seconds: float = 0.0
+    ) -> tuple[str, float, float] | None:
+        """Field, hold and least speech of a rule without a threshold.
+
+        Args:
+            text: ``FIELD``, and as of a `Threshold` ``for SECONDS s`` and ``after SECONDS s``.
+            least_speech_seconds: of a rule that does not say after how much speech.
+
+        Returns:
+            None where the text is something else.
+
+        Raises:
+            UsageError: an unknown field.
+
+        Example:
+            >>> Conformal.parse_field("gain_bits for 5 s"), Conformal.parse_field("bits>3")
+            (('gain_bits', 5.0, 0.0), None)
+        """
+        match = OPEN.fullmatch(text)
+        if match is None:
+            return None
+        check_field(match["field"])
+        least = least_speech_seconds if match["least"] is None else float(match["least"])
+        return match["field"], float(match["hold"] or 0.0), least
+
+    @property
+    def rule(self) -> str:
+        """What it says, as text."""
+        hold = f" for {self.hold_seconds:g} s" if self.hold_seconds else ""
+        hold += f" after {self.least_speech_seconds:g} s" if self.least_speech_seconds else ""
+        share, length = percent(self.alarms.share), length_in_words(self.alarms.horizon_seconds)
+        return f"{self.field}>{self.bits:.4g}{hold} ({share} false alarms in {length})"
+
+    def _take(self, record: Mapping[str, Any]) -> None:
+        if record.get("type", "reading") == "reading":
+            self._seconds = float(record["seconds"])
+
+    def _counts(self, value: float) -> bool:
+        return self.is_over(value) if self.raised else value > self.bits
+
+    def _more(self) -> dict[str, Any]:
+        beyond = self._seconds > self.alarms.horizon_seconds
+        return {"false_alarms": {**self.alarms.record(), "beyond": beyond}}
+
+    def note(self, start: Mapping[str, Any]) -> str:
+        """What the threshold is and promises; and where nothing can exceed it, that."""
+        said = f"{self.field} > {self.bits:.2f} bits: {others_in_words(self.alarms.record())}"
+        if self.bits >= self.alarms.most_bits - 1e-9:
+            said += (
+                f"; it can never be raised: {self.field} stops at {self.alarms.most_bits:.2f} "
+                "bits, which so many others reach: allow more of them (--false-alarms)"
+            )
+        shorter = start.get("template_seconds")
+        if shorter is not None and abs(shorter / self.alarms.template_seconds - 1) > 0.2:
+            said += (
+                f"; that was with templates of {self.alarms.template_seconds:g} s, these are cut "
+                f"to {shorter:g} s"
+            )
+        return said
+
+    def record(self) -> dict[str, Any]:
+        """What the ``start`` record says of it."""
+        return {
+            "rule": self.rule,
+            "field": self.field,
+            "threshold": self.bits,
+            "false_alarms": self.alarms.record(),
+        }

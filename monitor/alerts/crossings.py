@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from monitor.alerts.fields import figure
-from monitor.maths.crossing import HOLD_SECONDS, Crossing, FirstCrossing
+from monitor.alerts.rules import figure
+from monitor.maths.statistics import HOLD_SECONDS, Crossing, FirstCrossing
 
 __all__ = ["LEVELS", "Crossings", "as_text", "from_text"]
 
@@ -22,7 +22,7 @@ class Crossings:
 
     Levels that it can never reach are left out: evidence beyond what calibration supports, a
     closed-set figure beyond log2 N. A crossing counts as an alert would
-    (`monitor.maths.crossing`): a gap or an open change begins it anew. Where the
+    (`monitor.maths.statistics`): a gap or an open change begins it anew. Where the
     evidence begins afresh, with another voice, what was not crossed by then stays so. Of an
     attacker's confidence, where nobody is watched, nothing is told: it may be in somebody else.
 

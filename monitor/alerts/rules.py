@@ -1,17 +1,392 @@
-"""A rule that watches one figure of the readings: threshold, hold and hysteresis."""
+"""Rules on the figures of a reading: thresholds, holds, early warnings."""
 
 from __future__ import annotations
 
+import difflib
 import math
 import re
-from collections.abc import Mapping
+from collections import deque
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from monitor.alerts.fields import check_field, most_bits
-from monitor.alerts.holding import Holding
 from monitor.errors import UsageError
+from monitor.protocols import Recordable
 
-__all__ = ["Threshold"]
+__all__ = [
+    "EarlyWarning",
+    "Forecast",
+    "Holding",
+    "Threshold",
+    "among",
+    "check_field",
+    "check_stream",
+    "figure",
+    "most_bits",
+]
+
+
+# ------------------------------------------------------------------------------------------ fields
+# The figures of a reading that an alert may stand on.
+
+LIMITED = ("bits", "evidence_bits", "closed_set_bits", "gain_bits", "expected_bits")
+LIMITED_OF_FEATURE = ("expected_bits", "rank_bits", "local_bits", "gain_bits")
+WATCHED = ("rank_bits", "local_bits", "evidence_bits")
+LIMITS = ("_low", "_high")
+AMONG = "among"
+PROTECTED = "protected"
+
+
+def _with_limits(names: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(name + end for name in names for end in ("", *LIMITS))
+
+
+FIELDS = (*_with_limits(LIMITED), "sum_bits")
+FEATURE_FIELDS = _with_limits(LIMITED_OF_FEATURE)
+AMONG_FIELDS = _with_limits(("bits",))
+PROTECTED_FIELDS = _with_limits(("bits",))
+
+
+def check_field(field: str) -> None:
+    """Refuse what no reading has, or what no alert should stand on.
+
+    Raises:
+        UsageError: with the nearest field there is.
+    """
+    if not field.isprintable():
+        raise UsageError(f"unknown alert field {field!a}: names are plain words")
+    name, dot, last = field.rpartition(".")
+    if name == AMONG or name.startswith(f"{AMONG}."):
+        _check_among(field, name, last)
+        return
+    known = PROTECTED_FIELDS if name == PROTECTED else FEATURE_FIELDS if dot else FIELDS
+    if last in known and bool(name) == bool(dot):
+        return
+    if field == "peak_bits":
+        raise UsageError(
+            "peak_bits cannot carry an alert, bystanders' peaks reach 3 bits too: use bits"
+        )
+    near = difflib.get_close_matches(last, known, n=1)
+    if near:
+        hint = f"did you mean {name}{dot}{near[0]}?"
+    elif name == PROTECTED:
+        hint = "the protected side has protected.bits, also with _low or _high"
+    elif dot:
+        hint = f"a feature has {', '.join(LIMITED_OF_FEATURE)}, each also with _low or _high"
+    else:
+        hint = (
+            f"use one of {', '.join(LIMITED)} (each also with _low or _high), sum_bits, those "
+            "among so many people, such as among.1e6.bits, or a feature's, such as f0.rank_bits"
+        )
+    raise UsageError(f"unknown alert field {field!r}: {hint}")
+
+
+def check_stream(field: str, start: Mapping[str, Any]) -> None:
+    """Refuse a field that the stream of this ``start`` record will never have.
+
+    Raises:
+        UsageError: it has no such feature, or watches nobody where the field needs it.
+    """
+    name, _, last = field.rpartition(".")
+    if name == PROTECTED and start.get("protected") is None:
+        raise UsageError(
+            f"the alert field {field} needs a protected side: add a protector, or use {last}"
+        )
+    if among(field) is not None or last.startswith("evidence_bits"):
+        _check_evidence(field, start)
+    own = among(field) is None and name != PROTECTED
+    features = start.get("features") if own else None
+    if name and features is not None and name not in features:
+        raise UsageError(_no_feature(field, name, features))
+    if _unlimited(last) in WATCHED and "watch" in start and start["watch"] is None:
+        instead = "" if last.startswith("evidence_bits") else ", or use gain_bits"
+        raise UsageError(f"the alert field {field} needs a watched speaker: name one{instead}")
+
+
+def among(field: str) -> float | None:
+    """Among how many people a field is, such as ``among.1e6.bits``; None where it is not.
+
+    Examples:
+        >>> among("among.1e6.bits_low"), among("bits")
+        (1000000.0, None)
+    """
+    first, _, rest = field.partition(".")
+    try:
+        return float(rest.rpartition(".")[0]) if first == AMONG else None
+    except ValueError:
+        return None
+
+
+def most_bits(field: str, start: Mapping[str, Any]) -> tuple[float | None, str]:
+    """The most bits that a field can show in the stream of a ``start`` record, and why no more.
+
+    Returns:
+        None and an empty text where there is no such bound, or where it is not known.
+
+    Examples:
+        >>> most_bits("bits", {"headline": "evidence", "support_bits": 8.7})
+        (8.7, 'calibration can support')
+        >>> most_bits("among.64.bits", {"support_bits": 8.7})
+        (6.0, 'among 64 people there are')
+    """
+    if field == "sum_bits":
+        return None, ""
+    of_evidence = start.get("headline") == "evidence"
+    people = among(field)
+    supported = start.get("support_bits")
+    if field.startswith(f"{PROTECTED}."):  # that of the attacker who can be told most of
+        attackers = (start.get(PROTECTED) or {}).get("attackers") or {}
+        each = [one.get("support_bits") for one in attackers.values()]
+        supported = None if not each or None in each else max(each)
+    elif people is not None:
+        crowd = math.log2(people)
+        if supported is None or crowd <= supported:
+            return crowd, f"among {people:,.0f} people there are"
+        of_evidence = True
+    elif field.startswith("evidence_bits"):
+        of_evidence = True
+    elif not field.startswith("bits"):
+        of_evidence = False
+    if of_evidence:
+        return (None, "") if supported is None else (supported, "calibration can support")
+    ceiling = start.get("ceiling")
+    return ceiling, "" if ceiling is None else f"among {start.get('speakers')} speakers there are"
+
+
+def _check_among(field: str, name: str, last: str) -> None:
+    if last in AMONG_FIELDS and (people := among(field)) is not None and math.isfinite(people):
+        return
+    hint = "write it as among.1e6.bits, or with bits_low or bits_high"
+    if last in AMONG_FIELDS and name != AMONG:
+        hint = f"{name.partition('.')[2]!r} is no number of people; {hint}"
+    raise UsageError(f"unknown alert field {field!r}: {hint}")
+
+
+def _check_evidence(field: str, start: Mapping[str, Any]) -> None:
+    """Refuse it where this population has no law of evidence, or nobody asked for that crowd."""
+    if "among" not in start:  # of a version before there was evidence: it has none
+        return
+    if start.get("support_bits") is None:
+        raise UsageError(
+            f"the alert field {field} needs what says how much a voice is worth in any crowd, "
+            "which this population lacks: calibrate again (monitor calibrate), or use bits"
+        )
+    people = among(field)
+    if people is not None and people not in start["among"]:
+        asked = ", ".join(f"{each:g}" for each in start["among"])
+        raise UsageError(
+            f"the alert field {field} is among people that nothing is said of (among={asked}): "
+            f"add among={people:g}"
+        )
+
+
+def figure(field: str, reading: Mapping[str, Any]) -> float | None:
+    """The field's value in a reading; None where it has none, or one that is no number.
+
+    Raises:
+        UsageError: the reading has no such feature.
+
+    Examples:
+        >>> figure("bits", {"bits": 2.0, "bits_low": 1.5})
+        2.0
+        >>> figure("f0.rank_bits_low", {"features": {"f0": {"rank_bits_low": 0.8}}})
+        0.8
+        >>> figure("among.1e6.bits", {"among": [{"people": 1000000, "bits": 11.2}]})
+        11.2
+    """
+    name, _, last = field.rpartition(".")
+    source = reading
+    if (people := among(field)) is not None:
+        crowds = (each for each in reading.get("among") or () if each["people"] == people)
+        source = next(crowds, {})
+    elif name == PROTECTED:
+        source = reading.get(PROTECTED) or {}
+    elif name:
+        features = reading.get("features") or {}
+        if features and name not in features:
+            raise UsageError(_no_feature(field, name, features))
+        source = features.get(name) or {}
+    value = source.get(last)
+    return None if value is None or math.isnan(value) else float(value)
+
+
+def _unlimited(name: str) -> str:
+    for end in LIMITS:
+        name = name.removesuffix(end)
+    return name
+
+
+def _no_feature(field: str, name: str, features: Any) -> str:
+    near = difflib.get_close_matches(name, list(features), n=1, cutoff=0.5)
+    hint = f"did you mean {near[0]}?" if near else f"it has {', '.join(features)}"
+    return f"the alert field {field} names a feature this stream does not have ({name}): {hint}"
+
+
+# ----------------------------------------------------------------------------------------- holding
+# What all alert rules share: a condition that must hold for a while, and what interrupts it.
+
+SLACK_SECONDS = 1e-6  # 0.1 + 0.2 s must hold for 0.3 s; far below one tick of 10 ms
+
+
+class Holding:
+    """A rule on one field: raised, and cleared, once its condition held long enough.
+
+    Source: docs/method.md section 7.
+
+    A hold is measured from the first to the last reading that it contains. Gaps, withheld (null)
+    figures and changes of speaker or channel restart it. A change also clears the rule, with the
+    next reading, and as long as it is open (``change`` in the readings) nothing is raised: that
+    evidence may be somebody else's. State is a handful of values, however long the stream.
+
+    Args:
+        field: the figure of a reading.
+        bits: the threshold, as records tell it.
+        least_speech_seconds: T of the first reading that counts.
+
+    Attributes:
+        level: ``"alert"``, which ends in exit status 3, or ``"warning"``.
+        raised: whether it stands.
+    """
+
+    level = "alert"
+
+    def __init__(self, field: str, bits: float, least_speech_seconds: float = 0.0) -> None:
+        self.field = field
+        self.bits = float(bits)
+        self.least_speech_seconds = least_speech_seconds
+        self.raised = self._was_raised = False
+        self._speech = self._held = 0.0  # most speech so far; how long the condition has held
+        self._since: float | None = None  # first reading of the run that would flip `raised`
+        self._change: dict[str, Any] | None = None  # the one since the last reading
+
+    @property
+    def rule(self) -> str:
+        """What it says, as text."""
+        raise NotImplementedError
+
+    def _take(self, record: Mapping[str, Any]) -> None:
+        """See every record before it is judged."""
+
+    def _counts(self, value: float) -> bool:
+        """Whether a reading with this figure would flip ``raised``."""
+        raise NotImplementedError
+
+    def _hold(self) -> float:
+        """Stream seconds for which readings must count."""
+        raise NotImplementedError
+
+    def _more(self) -> dict[str, Any]:
+        """What its records say besides."""
+        return {}
+
+    def update(self, record: Mapping[str, Any] | Recordable) -> list[dict[str, Any]]:
+        """The alert records that this record of the run gives rise to, mostly none.
+
+        Readings (as records, or as the monitor gives them), gaps and changes drive the rule; a
+        ``start`` is checked against it; others are ignored.
+
+        Raises:
+            UsageError: the stream has no such feature, or watches nobody where the field needs it.
+        """
+        if not isinstance(record, Mapping):
+            record = record.record()
+        kind = record.get("type", "reading")
+        self._take(record)
+        if kind == "start":
+            check_stream(self.field, record)
+        elif kind in ("gap", "change"):
+            self._since = None
+            if kind == "change":
+                self._change = {key: record.get(key) for key in ("since_seconds", "features")}
+        if kind != "reading":
+            return []
+        value = figure(self.field, record)
+        speech = record.get("speech")
+        self._speech, self._held = max(self._speech, speech or 0.0), 0.0
+        change, self._change = record.get("change", self._change), None
+        if change is not None:
+            self._since = None
+            return [{**self._flip(record, value), "change": change}] if self.raised else []
+        early = speech is not None and speech < self.least_speech_seconds - SLACK_SECONDS
+        if value is None or early or not self._counts(value):
+            self._since = None
+            return []
+        seconds = record["seconds"]
+        self._since = seconds if self._since is None else self._since
+        self._held = seconds - self._since
+        if self._held < self._hold() - SLACK_SECONDS:
+            return []
+        return [self._flip(record, value)]
+
+    def _flip(self, record: Mapping[str, Any], value: float | None) -> dict[str, Any]:
+        """Raised is cleared, cleared is raised; the record that says so."""
+        self.raised, self._since = not self.raised, None
+        self._was_raised = True
+        return {
+            "type": "alert",
+            "seconds": record["seconds"],
+            "speech": record.get("speech"),
+            "rule": self.rule,
+            "field": self.field,
+            "threshold": self.bits,
+            "level": self.level,
+            "state": "raised" if self.raised else "cleared",
+            "value": value,
+            **({"least_speech_seconds": least} if (least := self.least_speech_seconds) else {}),
+            **self._more(),
+        }
+
+    def note(self, start: Mapping[str, Any]) -> str | None:  # noqa: ARG002
+        """What a person should know before the stream of this ``start`` begins; mostly nothing."""
+        return None
+
+    @property
+    def undecided(self) -> str:
+        """Why a stream that ends here says nothing of the rule; empty where it does.
+
+        It had less speech than the rule needs, or ended before a condition that held had held for
+        long enough.
+        """
+        if self._was_raised or self.level != "alert":
+            return ""
+        told = f"alert {self.field}>{self.bits:.4g}: not decided"
+        least = self.least_speech_seconds
+        if self._speech < least - SLACK_SECONDS:
+            return f"{told}, {self._speech:.1f} s of speech of the {least:g} s that it needs"
+        if self._since is not None:
+            return f"{told}, it held for {self._held:.1f} s of {self._hold():g} s when it ended"
+        return ""
+
+    def state(self) -> dict[str, Any]:
+        """What a checkpoint must keep; JSON-able."""
+        return {
+            "rule": self.rule,
+            "raised": self.raised,
+            "was_raised": self._was_raised,
+            "since": self._since,
+            "speech": self._speech,
+            "held": self._held,
+            "change": self._change,
+        }
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on where ``state`` was taken.
+
+        Raises:
+            UsageError: the state belongs to another rule.
+        """
+        if state.get("rule") != self.rule:
+            raise UsageError(
+                f"the checkpoint was made with the alert {state.get('rule')!r}, not {self.rule!r}: "
+                "resume with the same rule"
+            )
+        self.raised, self._since = bool(state["raised"]), state["since"]
+        self._was_raised = bool(state["was_raised"])
+        self._speech, self._held = float(state["speech"]), float(state["held"])
+        self._change = state["change"]
+
+
+# ------------------------------------------------------------------------------------------- rules
+# A rule that watches one figure of the readings: threshold, hold and hysteresis.
 
 NUMBER = r"[+-]?(?:\d+\.?\d*|\.\d+)"
 _SECONDS = rf"{NUMBER})\s*(?:s|sec|seconds?)?"
@@ -141,3 +516,205 @@ class Threshold(Holding):
 
 def _plain(value: float) -> str:
     return str(int(value)) if value == int(value) else repr(value)
+
+
+# ---------------------------------------------------------------------------------------- forecast
+# A forecast of the time until a threshold is reached, while one can still stop talking.
+
+WINDOW_SECONDS = 20.0
+MIN_SPAN_SECONDS = 3.0
+SPACING_SECONDS = 0.5  # finer readings only cost time
+HORIZON_SECONDS = 600.0  # a line through 20 s says nothing of the next hour
+GROWTH: tuple[Callable[[float], float], Callable[[float], float]] = (math.sqrt, lambda x: x * x)
+"""What bits are a line on, and its inverse."""
+
+
+class Forecast:
+    """Carries a figure of the last 20 s of stream on to a threshold.
+
+    From the latest reading on, along the slope of the least-squares line of the figure on the
+    square root of speech seconds: bits grow about as advanced composition does
+    (docs/method.md section 6), and on real readers this came nearer than log seconds or seconds
+    (benchmarks/forecast.py). The share of speech in the same window turns speech into stream
+    seconds. A rough guide for people,
+    with no limits of its own.
+
+    Args:
+        threshold_bits: the bits to reach.
+        field: the figure, as for an alert.
+
+    Raises:
+        UsageError: an unknown field, or a threshold that is no number.
+
+    Examples:
+        >>> from math import sqrt
+        >>> forecast = Forecast(threshold_bits=5.0)
+        >>> for t in range(1, 17):
+        ...     forecast.update({"type": "reading", "seconds": t, "speech": t, "bits": sqrt(t)})
+        >>> round(forecast.seconds_left, 3)  # 16 s give 4 bits, 25 s will give 5
+        9.0
+    """
+
+    def __init__(self, threshold_bits: float, field: str = "bits") -> None:
+        if not math.isfinite(threshold_bits):
+            raise UsageError(f"threshold_bits={threshold_bits} must be finite")
+        check_field(field)
+        self.threshold_bits = float(threshold_bits)
+        self.field = field
+        self._most = math.inf
+        self._points: deque[tuple[float, float, float]] = deque()  # seconds, speech, bits
+
+    def update(self, record: Mapping[str, Any]) -> None:
+        """Take a reading; other records, and readings without bits or speech, are ignored.
+
+        With a change of speaker or channel it begins afresh, and waits while one is open. A
+        ``start`` says how many bits there can be.
+        """
+        if record.get("type") == "start":
+            most, _ = most_bits(self.field, record)
+            self._most = math.inf if most is None else most
+            return
+        if record.get("type") == "change" or "change" in record:
+            self._points.clear()
+            return
+        if record.get("type", "reading") != "reading" or not record.get("speech"):
+            return
+        bits = figure(self.field, record)
+        if bits is None or not math.isfinite(bits):
+            return
+        points, point = self._points, (record["seconds"], record["speech"], bits)
+        if points and point[1] < points[-1][1]:  # the evidence began afresh
+            points.clear()
+        if len(points) > 1 and point[0] - points[-2][0] < SPACING_SECONDS:
+            points[-1] = point
+        else:
+            points.append(point)
+        while points[0][0] < point[0] - WINDOW_SECONDS:
+            points.popleft()
+
+    @property
+    def beyond_reach(self) -> bool:
+        """Whether the figure can never get there in this stream."""
+        return self.threshold_bits > self._most
+
+    @property
+    def seconds_left(self) -> float | None:
+        """Stream seconds until the threshold at this rate; 0 where it is met already.
+
+        None where the figure is not rising, where less than 3 s were heard, where the threshold
+        lies more than 10 minutes ahead, or where the figure can never get there.
+        """
+        if not self._points or self.beyond_reach:
+            return None
+        seconds, speech, bits = self._points[-1]
+        if bits >= self.threshold_bits:
+            return 0.0
+        heard = seconds - self._points[0][0]
+        spoken = speech - self._points[0][1]
+        if heard < MIN_SPAN_SECONDS or spoken <= 0:
+            return None
+        grown, seconds_of = GROWTH
+        slope = _slope([grown(point[1]) for point in self._points], [p[2] for p in self._points])
+        if slope <= 1e-9:
+            return None
+        end = seconds_of(grown(speech) + (self.threshold_bits - bits) / slope)
+        left = (end - speech) * heard / spoken
+        return max(0.0, left) if left <= HORIZON_SECONDS else None
+
+    def state(self) -> list[list[float]]:
+        """What a checkpoint must keep; JSON-able."""
+        return [list(point) for point in self._points]
+
+    def restore(self, state: list[list[float]]) -> None:
+        """Go on where ``state`` was taken."""
+        self._points = deque((seconds, speech, bits) for seconds, speech, bits in state)
+
+
+def _slope(x: list[float], y: list[float]) -> float:
+    """Of the least-squares line; 0 where there is none."""
+    mean_x, mean_y = math.fsum(x) / len(x), math.fsum(y) / len(y)
+    spread = math.fsum((a - mean_x) ** 2 for a in x)
+    if spread <= 0:
+        return 0.0
+    return math.fsum((a - mean_x) * (b - mean_y) for a, b in zip(x, y, strict=True)) / spread
+
+
+# ----------------------------------------------------------------------------------------- warning
+# An early-warning rule: an alert that another rule is about to raise one.
+#
+# Source: docs/method.md section 7.
+
+
+class EarlyWarning(Holding):
+    """Warns while a threshold is still ahead: "3 bits in about 20 s".
+
+    Raised at the first reading below the threshold that is forecast to reach it within
+    ``warn_seconds``. Cleared when the figure has stayed below the threshold, by its rule's margin,
+    with no forecast within twice that time, for the rule's hold; or with a change of speaker or
+    channel. It is a warning: it gives no exit status and stops no stream.
+
+    Args:
+        rule: the rule to speak for.
+        warn_seconds: how long before, in stream seconds.
+
+    Raises:
+        UsageError: no positive number of seconds.
+
+    Examples:
+        >>> from math import sqrt
+        >>> warning = EarlyWarning(Threshold("bits", 3.0), 5.0)
+        >>> for t in range(1, 9):
+        ...     reading = {"type": "reading", "seconds": t, "speech": t, "bits": sqrt(t)}
+        ...     for record in warning.update(reading):
+        ...         print(record["seconds"], record["rule"], round(record["seconds_left"], 2))
+        4 bits>3 within 5 s 5.0
+    """
+
+    level = "warning"
+
+    def __init__(self, rule: Threshold, warn_seconds: float) -> None:
+        if not (math.isfinite(warn_seconds) and warn_seconds > 0):
+            raise UsageError(f"warn_seconds={warn_seconds:g} must be a positive number of seconds")
+        super().__init__(rule.field, rule.bits)
+        self.watched = rule
+        self.warn_seconds = float(warn_seconds)
+        self._forecast = Forecast(rule.bits, rule.field)
+
+    @property
+    def rule(self) -> str:
+        """What it warns of, as text."""
+        return f"{self.field}>{self.bits:g} within {self.warn_seconds:g} s"
+
+    @property
+    def seconds_left(self) -> float | None:
+        """The forecast as of the last reading; None where there is none."""
+        return self._forecast.seconds_left
+
+    def _take(self, record: Mapping[str, Any]) -> None:
+        self._forecast.update(record)
+
+    def _counts(self, value: float) -> bool:
+        left = self.seconds_left
+        if self.raised:
+            far = left is None or left > 2 * self.warn_seconds
+            return far and self.watched.is_over(value)
+        return value < self.bits and left is not None and left <= self.warn_seconds
+
+    def _hold(self) -> float:
+        return self.watched.hold_seconds if self.raised else 0.0
+
+    def _more(self) -> dict[str, Any]:
+        return {"seconds_left": self.seconds_left}
+
+    def state(self) -> dict[str, Any]:
+        """What a checkpoint must keep; JSON-able."""
+        return {**super().state(), "points": self._forecast.state()}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on where ``state`` was taken.
+
+        Raises:
+            UsageError: the state belongs to another rule.
+        """
+        super().restore(state)
+        self._forecast.restore(state["points"])

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 from monitor.lazy import lazily
 
 if TYPE_CHECKING:
-    from monitor.attacks.attackers import ATTACKERS, ThreatModel
+    from monitor.attacks.attackers import ATTACKERS, Background, Bench, ThreatModel
     from monitor.attacks.attacking import attack
-    from monitor.attacks.bench import Background, Bench
     from monitor.attacks.results import AttackResults, AttackRow
     from monitor.attacks.trying import Wishes, prepare, try_methods
 
@@ -30,8 +29,8 @@ _HOMES = {
     "ATTACKERS": "attackers",
     "AttackResults": "results",
     "AttackRow": "results",
-    "Background": "bench",
-    "Bench": "bench",
+    "Background": "attackers",
+    "Bench": "attackers",
     "ThreatModel": "attackers",
     "Wishes": "trying",
     "attack": "attacking",

@@ -1,31 +1,188 @@
-"""Tries every attacker on every method of protection, and says what each learns."""
+"""One attacker against one method: scores, weights, utility."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
 
 import numpy as np
 
-from monitor.attacks.attackers import ATTACKERS, ThreatModel
-from monitor.attacks.bench import Bench
-from monitor.attacks.heard import HeardPiece
-from monitor.attacks.hearing import CLEAR
-from monitor.attacks.readers import Piece
-from monitor.attacks.results import FIGURES, AttackRow
-from monitor.attacks.templates import ProtectedTrials, Segments, scores, segments_of, trials_of
-from monitor.attacks.weighing import weighing
-from monitor.errors import CorpusError
+from monitor.attacks.attackers import (
+    ATTACKERS,
+    CLEAR,
+    Bench,
+    HeardPiece,
+    Measure,
+    Piece,
+    ProtectedTrials,
+    Segments,
+    ThreatModel,
+    scores,
+    segments_of,
+    speech,
+    trials_of,
+)
+from monitor.attacks.results import FIGURES, AttackRow, method_name
+from monitor.errors import CalibrationError, CorpusError, StoreError
 from monitor.evaluation.evaluating import evaluate
-from monitor.evaluation.figure import Figure
-from monitor.evaluation.scores.matrix import ScoreMatrix
+from monitor.evaluation.family import Figure
+from monitor.evaluation.scores.comparisons import ScoreMatrix
 from monitor.features.registry import make
 from monitor.kinds import FeatureSpec
-from monitor.maths.bootstrap import REPLICATES
+from monitor.maths.statistics import REPLICATES
+from monitor.population.law import Laws
+from monitor.population.population import Population
 from monitor.protocols import Feature
-from monitor.training.score_grid import scored_by
+from monitor.result_cache import code_mark
+from monitor.training.calibrating import FEWEST_SPEAKERS, calibrate
+from monitor.training.scoring import JointScores, largest, scored_by
+from monitor.training.voices import SpeakerSpeech
 from monitor.types import FloatArray
+from monitor.utility import Utility, compare, figures, understand
 
-__all__ = ["attack", "heard_speech", "worth_trying"]
+__all__ = ["Usefulness", "Weighing", "attack", "heard_speech", "weighing", "worth_trying"]
+
+
+# ---------------------------------------------------------------------------------------- weighing
+# What weighs the features for a joint score: a law learnt on speech as the attacker has it.
+
+
+@dataclass(frozen=True, slots=True)
+class Weighing:
+    """What weighs features together.
+
+    Attributes:
+        joint: adds scores up; None where there is no law of these features.
+        law: where it comes from, in words; without it, why there is none.
+    """
+
+    joint: JointScores | None
+    law: str
+
+
+def weighing(
+    bench: Bench,
+    attacker: ThreatModel,
+    method: str,
+    heard_with: Mapping[str, str | Feature],
+    specs: Mapping[str, FeatureSpec],
+) -> Weighing:
+    """The law of an attacker: learnt on the background, or the shipped readers' of clear speech.
+
+    Args:
+        bench: with or without a background.
+        attacker: whose; it says whether the background is protected by the method.
+        method: of protection.
+        heard_with: what it hears with, by the name under which it is shown.
+        specs: of these features, by the feature's own name.
+    """
+    if len(specs) < 2:
+        return Weighing(None, "")
+    why = "there is no background"
+    if bench.background is not None:
+        voices = _background(bench, attacker, method, heard_with, specs)
+        if len(voices) >= FEWEST_SPEAKERS:
+            try:
+                laws = _learnt(bench, voices, specs)
+            except CalibrationError as error:
+                why = str(error)
+            else:
+                how = method_name(method) if attacker.protects else "clear"
+                said = f"learnt on {len(voices)} readers apart, {how} speech"
+                return _found(bench, laws, specs, said)
+        else:
+            why = f"{len(voices)} readers of the background say enough; a law needs ten"
+    return _found(bench, Population.reference().laws, specs, f"shipped, of clear speech: {why}")
+
+
+def _found(bench: Bench, laws: Laws, specs: Mapping[str, FeatureSpec], said: str) -> Weighing:
+    known = {name: specs[name] for name in largest(laws, specs)}
+    if len(known) < 2:
+        return Weighing(None, f"there is no law for any two of {', '.join(specs)}")
+    if len(known) < len(specs):
+        said = f"{said}; of {', '.join(known)}, since it knows no more"
+    ways = scored_by(known, "average")
+    try:
+        joint = JointScores(laws, known, ways, "cross", bench.amounts.template_seconds)
+    except StoreError as error:
+        return Weighing(None, str(error))
+    return Weighing(joint, said)
+
+
+def _background(
+    bench: Bench,
+    attacker: ThreatModel,
+    method: str,
+    heard_with: Mapping[str, str | Feature],
+    specs: Mapping[str, FeatureSpec],
+) -> list[SpeakerSpeech]:
+    """Readers apart, enrolment and trials as two sessions, each protected by itself."""
+    readers = bench.learns_from(attacker)
+    if readers is None:
+        return []
+    pieces = [*readers.pieces("enrolment"), *readers.pieces("trials")]
+    heard = bench.own(pieces, attacker, method, tuple(heard_with.values()))
+    voices = []
+    for reader in readers.everybody:
+        enrolled = speech([p for each in reader.enrolment for p in each], heard, specs)
+        tried = speech(reader.trials, heard, specs)
+        if enrolled is not None and tried is not None:
+            voices.append(SpeakerSpeech(reader.name, (enrolled, tried)))
+    return voices
+
+
+def _learnt(bench: Bench, voices: list[SpeakerSpeech], specs: Mapping[str, FeatureSpec]) -> Laws:
+    amounts = bench.amounts
+    return calibrate(
+        voices,
+        specs,
+        lengths=[amounts.seconds],
+        template_lengths=[amounts.template_seconds],
+        replicates=2,  # limits come from the judged readers
+        seed=bench.seed,
+        prior=None,  # the shipped laws know of no protection
+        cohort=None,
+    ).laws
+
+
+# -------------------------------------------------------------------------------------- usefulness
+# The measure of utility: what a protected voice is still good for (`monitor.utility`).
+
+
+class Usefulness(Measure):
+    """Phone error, pitch correlation, voiced frames, loudness and length of protected pieces.
+
+    Attributes:
+        name: how it is called in tables.
+        version: of the code.
+
+    Example:
+        >>> import numpy as np
+        >>> noted = Usefulness().measure(np.ones(800), np.ones(1600) / 10, 8000)
+        >>> round(noted["louder_db"], 3), noted["longer"]
+        (-20.0, 2.0)
+    """
+
+    name = "utility"
+
+    def __init__(self) -> None:
+        self.version = code_mark("monitor.utility")
+
+    def measure(self, clear: FloatArray, protected: FloatArray, rate: int) -> Mapping[str, Any]:
+        """What one protected piece keeps."""
+        return asdict(compare(understand(clear, rate), understand(protected, rate)))
+
+    def figures(self, noted: Mapping[str, Sequence[Mapping[str, Any]]]) -> Sequence[Figure]:
+        """What all pieces keep, with limits over readers."""
+        each = [(who, Utility(**one)) for who, pieces in noted.items() for one in pieces]
+        if not each:
+            return ()
+        return figures([one for _, one in each], [who for who, _ in each])
+
+
+# --------------------------------------------------------------------------------------- attacking
+# Tries every attacker on every method of protection, and says what each learns.
 
 
 def worth_trying(attackers: Sequence[ThreatModel], method: str) -> list[ThreatModel]:

@@ -14,25 +14,28 @@ from typing import Any
 
 import numpy as np
 
-from monitor.attacks.attackers import ThreatModel
-from monitor.attacks.bench import Bench
-from monitor.attacks.heard import HeardPiece
-from monitor.attacks.hearing import CLEAR
-from monitor.attacks.readers import Amounts, Piece, Reader, Readers, readers_of
-from monitor.attacks.templates import trials_of
-from monitor.attributes.attacker import Excerpts, log_odds
-from monitor.attributes.judging import judged
-from monitor.attributes.labels import AskedAttribute, attribute
-from monitor.attributes.matching import matched
+from monitor.attacks.attackers import (
+    CLEAR,
+    Amounts,
+    Bench,
+    HeardPiece,
+    Piece,
+    Reader,
+    Readers,
+    ThreatModel,
+    readers_of,
+    trials_of,
+)
+from monitor.attributes import AskedAttribute, Excerpts, attribute, judged, log_odds, matched
+from monitor.corpus.finding import said_of_speakers
 from monitor.corpus.recordings import Corpus
-from monitor.corpus.tables import said_of_speakers
 from monitor.errors import CorpusError, UsageError
 from monitor.features.registry import make
 from monitor.kinds import FeatureSpec
-from monitor.maths.bootstrap import REPLICATES
+from monitor.maths.statistics import REPLICATES
 from monitor.protocols import Feature
 from monitor.safe_text import file_name
-from monitor.sources.fingerprints import file_hash
+from monitor.sources.provenance import file_hash
 
 __all__ = ["Attributed", "attribute_rows", "attributed", "check_attributes"]
 
@@ -82,7 +85,7 @@ def attributed(
         corpus: whose readers are judged.
         root: its folder or manifest.
         background: corpora of readers apart, with the folder of each.
-        asked: attributes, see `monitor.attributes.labels.attribute`.
+        asked: attributes, see `monitor.attributes.attribute`.
         amounts: seconds of an excerpt, and how many of each reader, as of trials.
         table: that says what is known of all readers; None for the manifest of each corpus.
 

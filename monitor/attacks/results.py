@@ -1,14 +1,71 @@
-"""What an attack found: one row for each way to attack, every figure with N, trials and limits."""
+"""What an attack found: sentences, tables, a page and files."""
 
 from __future__ import annotations
 
+import csv
+import io
+import json
+import math
+import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Any
 
-from monitor.evaluation.figure import Figure
+import numpy as np
 
-__all__ = ["BITS", "FIGURES", "AttackResults", "AttackRow", "Settings"]
+from monitor.attacks.attackers import ATTACKERS, CLEAR, attacker_named
+from monitor.documents import (
+    bullet_list,
+    document,
+    paragraphs,
+    picture,
+    save_document,
+    section,
+    table,
+)
+from monitor.errors import StoreError, UsageError
+from monitor.evaluation.family import Figure
+from monitor.evaluation.report.report import figure_json, format_limits, format_value
+from monitor.features.registry import takes
+from monitor.files import atomic_write, not_written
+from monitor.maths.ranks import first_rank_bits
+from monitor.phrases import IGNORANT, NO_MEASURE, attacker_in_words, plural, weaker_together
+from monitor.plots.attacks import MethodBits, attacks_svg, plot_attacks
+from monitor.plots.curve import short_name
+from monitor.safe_text import file_name
+
+__all__ = [
+    "BITS",
+    "FIGURES",
+    "FILES",
+    "KEPT",
+    "MAIN_HEAD",
+    "AttackResults",
+    "AttackRow",
+    "Settings",
+    "attribute_table",
+    "caveats",
+    "cell",
+    "check_folder",
+    "enrolment_table",
+    "headline",
+    "main_table",
+    "measured_table",
+    "method_name",
+    "page",
+    "pictured",
+    "results_csv",
+    "results_json",
+    "said_bits",
+    "told_attributes",
+    "way_of",
+    "write_results",
+]
+
+
+# ----------------------------------------------------------------------------------------- results
+# What an attack found: one row for each way to attack, every figure with N, trials and limits.
 
 BITS = "srd.mean_bits_model"
 """The figure by which attacks are compared: MeanD of the fitted law, whose limits hold."""
@@ -144,3 +201,573 @@ class AttackResults:
         """The strongest attack on each method, the method that discloses most first."""
         found = [self.strongest(method) for method in self.settings.methods]
         return sorted((row for row in found if row is not None), key=lambda r: -r.bits)
+
+
+# ----------------------------------------------------------------------------------------- wording
+# What an attack came to, in words: the strongest attacker's figure first.
+
+_MANY_UNHEARD = 0.05
+# Of log2 N; as the experiments' (monitor.experiment.findings).
+_FULL = 0.95
+_ENOUGH = 10
+_MOST_NAMED, _WORTH_BITS = 3, 0.3
+
+
+def method_name(method: str) -> str:
+    """A method for people; of a command the programs, not where they lie.
+
+    Example:
+        >>> method_name("command:/opt/mine --strong")
+        '`mine --strong`'
+    """
+    kind, _, command = method.partition(":")
+    if kind != "command":
+        return method
+    return f"`{' '.join(word.rpartition('/')[2] or word for word in command.split())}`"
+
+
+def said_bits(row: AttackRow) -> str:
+    """Bits with their limits, as in 2.31 bits (1.90 to 2.70)."""
+    low, high = row.figures[BITS].limits
+    between = "" if low is None or high is None else f" ({low:.2f} to {high:.2f})"
+    return f"{row.bits:.2f} bits{between}"
+
+
+def way_of(row: AttackRow) -> str:
+    """How a row attacks, in a few words."""
+    scored = ", max scoring" if row.scoring == "max" else ""
+    return f"{row.attacker}, {row.feature}, {plural(row.segments, 'segment')} enrolled{scored}"
+
+
+def headline(results: AttackResults) -> list[str]:
+    """One sentence a method, the method that discloses most first; the baseline; the ceiling.
+
+    Every figure is that of the strongest attack that was tried, whatever it took.
+    """
+    baseline = results.strongest(CLEAR)
+    lines = []
+    for row in results.ranking():
+        if row.method == CLEAR and len(results.settings.methods) > 1:
+            continue
+        said = f"{method_name(row.method)}: {said_bits(row)} of {math.log2(row.speakers):.2f} "
+        if row.method == CLEAR or _informed(results):
+            said += f"to the strongest attacker tried ({way_of(row)}){_no_evidence(row)}."
+        else:
+            said += f"to {attacker_in_words(IGNORANT)} ({way_of(row)}): {NO_MEASURE}; try others."
+        lines.append(said)
+    if baseline is not None and len(results.settings.methods) > 1:
+        lines.append(f"Unprotected: {said_bits(baseline)} ({way_of(baseline)}).")
+    return lines + _at_the_ceiling(results.ranking())
+
+
+def _informed(results: AttackResults) -> bool:
+    """Whether anybody was tried who knows what protects: a protector is worth no more than that."""
+    return any(attacker_named(name).protects for name in results.settings.attackers)
+
+
+def _at_the_ceiling(strongest: Sequence[AttackRow]) -> list[str]:
+    """That some figures are as high as they can be: of more readers they would be higher."""
+    full = [row for row in strongest if row.bits >= _FULL * math.log2(row.speakers)]
+    if not full:
+        return []
+    names = ", ".join(method_name(row.method) for row in full)
+    readers = min(row.speakers for row in full)
+    wanted = "ten readers or more" if readers < _ENOUGH else "more readers"
+    return [
+        f"At the ceiling: {names}. Among {plural(readers, 'reader')} no more than "
+        f"{math.log2(readers):.2f} bits can be shown, and methods that stand there cannot be told "
+        f"apart; test with {wanted}."
+    ]
+
+
+def _no_evidence(row: AttackRow) -> str:
+    """Whether it could be chance."""
+    null = row.figures.get("srd.null_model_bits")
+    if null is None or null.high is None or row.bits > null.high:
+        return ""
+    return f": no more than chance reads ({null.high:.2f} bits)"
+
+
+def _weaker_joints(results: AttackResults) -> dict[tuple[str, str], str]:
+    """By method and attacker, where features weighed together learn less than one of them."""
+    found = {}
+    for method in results.settings.methods:
+        rows = results.main(method)
+        for attacker in dict.fromkeys(row.attacker for row in rows):
+            bits = {row.feature: row.bits for row in rows if row.attacker == attacker}
+            joint = bits.pop("joint", None)
+            if joint is not None and (told := weaker_together(joint, bits)):
+                found[method, attacker] = told
+    return found
+
+
+def _denied(row: AttackRow) -> bool:
+    """Whether ALID is less than half of what the share of first ranks is worth by itself."""
+    alid, first = row.figures.get("lid.alid_bits"), row.figures.get("srd.idr")
+    if alid is None or first is None or alid.value is None or first.value is None:
+        return False
+    told = first_rank_bits(first.value, row.speakers)
+    told = told if alid.ceiling is None else min(told, alid.ceiling)
+    return first.value * row.speakers > 2 and told > _WORTH_BITS and alid.value < told / 2
+
+
+def caveats(results: AttackResults) -> list[str]:
+    """What a reader of the figures has to know; of these results alone."""
+    settings, rows = results.settings, results.rows
+    said = []
+    if settings.session == "same":
+        said.append(
+            "Template and trials are parts of one session: a voice is easier to recognise so than "
+            "on another day."
+        )
+    untried = [name for name in ATTACKERS if name not in settings.attackers]
+    if untried:
+        said.append(
+            f"Not tried: {', '.join(untried)}. A stronger attacker than those tried learns more."
+        )
+    if any(row.law.startswith("shipped") for row in rows):
+        said.append(
+            "Where nothing better could be learnt joint scores are weighed by the shipped law of "
+            "clear speech: an attacker with a background of protected speech weighs them better."
+        )
+    said += [
+        f"{method_name(method)}, {attacker}: {told}."
+        for (method, attacker), told in _weaker_joints(results).items()
+    ]
+    denied = [row for row in rows if _denied(row)]
+    if denied:
+        whose = dict.fromkeys(f"{method_name(r.method)}, {r.attacker}, {r.feature}" for r in denied)
+        some = "; ".join([*whose][:_MOST_NAMED]) + ("; ..." if len(whose) > _MOST_NAMED else "")
+        said.append(
+            f"ALID contradicts the ranks ({some}): its calibration, across "
+            f"{plural(settings.readers, 'reader')}, does not fit these trials: readers are few, or "
+            "some trials are outliers. Go by the bits and the first ranks, or test more readers."
+        )
+    unheard = {
+        f"{row.feature} under {method_name(row.method)}"
+        for row in rows
+        if row.unheard > _MANY_UNHEARD * row.trials
+    }
+    if unheard:
+        said.append(
+            f"In more than {100 * _MANY_UNHEARD:.0f} % of trials nothing was heard of "
+            f"{', '.join(sorted(unheard))}: whoever has other ears may learn more."
+        )
+    few = {row.segments for row in rows if row.complete < row.speakers}
+    if few:
+        counts = ", ".join(map(str, sorted(few)))
+        said.append(
+            f"Not all readers have {counts} segments; they are enrolled with what they have."
+        )
+    ways = len({(r.attacker, r.feature, r.segments, r.scoring) for r in rows})
+    said.append(
+        f"The strongest of {ways} ways to attack was chosen after it was seen, which by itself "
+        f"reads a little high; with {plural(settings.readers, 'reader')} a difference within the "
+        "limits is none."
+    )
+    words = "words" in map(takes, settings.features)
+    said.append(
+        f"These attackers hear how a voice sounds{', and its little words' if words else ''}, for "
+        f"{settings.seconds:g} s. {'What is talked about' if words else 'Words'}, other networks, "
+        "other languages, more speech, and listeners who know the person were not tried: no figure "
+        "here is a promise."
+    )
+    return said
+
+
+# ------------------------------------------------------------------------------------------ tables
+# The tables of an attack, as text: by attacker and feature, and VoxGuard's Table 1.
+
+_COLUMNS = (
+    BITS,
+    "srd.idr",
+    "lid.alid_bits",
+    "verification.eer_rocch",
+    "anonymity.mean_rank_p50",
+    "anonymity.mean_rank_p1",
+    "membership.tpr_at_1e-2",
+)
+MAIN_HEAD = (
+    *("method", "attacker", "feature"),
+    *(FIGURES[key] for key in _COLUMNS),
+    *("epsilon, at least", "FPR reached", "N", "trials"),
+)
+_CELL = (
+    "verification.eer_rocch",
+    "membership.epsilon_nats_at_1e-2",
+    "membership.tpr_at_1e-2",
+    "membership.tpr_at_1e-3",
+)
+
+
+def cell(figure: Figure | None) -> str:
+    """A value, and its limits in a second line."""
+    if figure is None:
+        return "-"
+    value, limits = format_value(figure.value, figure.unit, figure.text), format_limits(figure)
+    return f"{value}\n{limits}" if limits else value
+
+
+def main_table(results: AttackResults) -> list[list[str]]:
+    """One line for each method, attacker and feature, at the template that everybody has."""
+    lines = []
+    for method in results.settings.methods:
+        for row in results.main(method):
+            cells = [cell(row.figures.get(key)) for key in _COLUMNS]
+            last = cell(row.figures.get("membership.realised_fpr_at_1e-2"))
+            lines.append(
+                [method_name(method), row.attacker, row.feature, *cells, _epsilon(row), last,
+                 str(row.speakers), str(row.trials)]
+            )  # fmt: skip
+    return lines
+
+
+def _epsilon(row: AttackRow) -> str:
+    """Epsilon at FPR 1e-2, and its lower bound in a second line."""
+    value, least = (
+        row.figures.get(f"membership.epsilon_{name}_at_1e-2") for name in ("nats", "lower_nats")
+    )
+    return f"{cell(value).partition(chr(10))[0]}\n\N{GREATER-THAN OR EQUAL TO} {cell(least)}"
+
+
+def enrolment_table(results: AttackResults) -> tuple[list[str], list[list[str]]]:
+    """EER, epsilon and TPR at two FPRs by segments enrolled: VoxGuard's Table 1, of each feature.
+
+    Returns:
+        the head, and the lines; of features that can be scored by the nearest segment.
+    """
+    counts = [count for count in results.settings.segments if _having(results, count)]
+    searched = {row.feature for row in results.rows if row.scoring == "max"}
+    head = ["method", "attacker", "feature", "scoring", *(f"L = {count}" for count in counts)]
+    lines = []
+    ways = dict.fromkeys(
+        (row.method, row.attacker, row.feature, scoring)
+        for row in results.rows
+        if row.feature in searched and row.segments in counts
+        for scoring in ("average", "max")
+    )
+    for method, attacker, feature, scoring in ways:
+        found = {
+            row.segments: row
+            for row in results.rows
+            if (row.method, row.attacker, row.feature) == (method, attacker, feature)
+            and (row.scoring == scoring or row.segments == 1)
+        }
+        cells = [_operating(found[count]) if count in found else "-" for count in counts]
+        lines.append([method_name(method), attacker, feature, scoring, *cells])
+    return head, lines
+
+
+def _having(results: AttackResults, count: int) -> bool:
+    return any(row.segments == count for row in results.rows)
+
+
+def _operating(row: AttackRow) -> str:
+    """``EER | epsilon | TPR at FPR 1e-2 | TPR at FPR 1e-3``."""
+    said = []
+    for key in _CELL:
+        figure = row.figures.get(key)
+        text = "-" if figure is None else format_value(figure.value, figure.unit, figure.text)
+        said.append("inf" if text == "infinite" else text.removesuffix(" %"))
+    return " | ".join(said)
+
+
+def attribute_table(rows: Sequence[Mapping[str, Any]]) -> tuple[list[str], list[list[str]]]:
+    """What attackers tell of one attribute, from `monitor.attacks.attributes.attribute_rows`."""
+    head = ["method", "attacker", "feature", "told", "version", "EER"]
+    rates = [at["asked"] for at in rows[0]["at"]]
+    for rate in rates:
+        name = np.format_float_scientific(rate, trim="-", exp_digits=1)
+        head += [f"TPR at FPR {name}", "epsilon, at least", "FPR reached"]
+    lines = []
+    for row in rows:
+        line = [method_name(row["method"]), *(str(row[key]) for key in head[1:3])]
+        line += [row["value"], row["version"]]
+        line.append(_share(row["eer"], row["eer_low"], row["eer_high"]))
+        for at in row["at"]:
+            value = at["epsilon_nats"]
+            line += [
+                ("* " if at["note"] else "") + _share(at["tpr"], at["tpr_low"], at["tpr_high"]),
+                f"{'inf' if value is None else format_value(value, 'nats')}\n"
+                f"\N{GREATER-THAN OR EQUAL TO} {format_value(at['epsilon_low_nats'], 'nats')}",
+                f"{format_value(at['realised'], 'share')}\n"
+                f"\N{LESS-THAN OR EQUAL TO} {format_value(at['realised_high'], 'share')}",
+            ]
+        lines.append([*line, *(_counted(row, what) for what in ("readers", "excerpts", "learnt"))])
+    counted = ("readers with / without", "excerpts", "readers learnt from")
+    return [*head, *counted], lines
+
+
+def told_attributes(rows: Sequence[Mapping[str, Any]]) -> tuple[list[str], list[list[str]]]:
+    """The same for a terminal, at the highest of the rates."""
+    rate = f"at FPR {rows[0]['at'][0]['asked']:g}"
+    head = ["method", "attacker", "feature", "told", "version", "EER", rate, "limits", "readers"]
+    lines = []
+    for row in rows:
+        at = row["at"][0]
+        eer, tpr, low, high = (
+            format_value(value, "share")
+            for value in (row["eer"], at["tpr"], at["tpr_low"], at["tpr_high"])
+        )
+        lines.append(
+            [
+                *(method_name(row["method"]), row["attacker"], row["feature"], row["value"]),
+                *(row["version"], eer, tpr + ("*" if at["note"] else ""), f"{low} to {high}"),
+                _counted(row, "readers"),
+            ]
+        )
+    return head, lines
+
+
+def _counted(row: Mapping[str, Any], what: str) -> str:
+    return f"{row[f'{what}_with']} / {row[f'{what}_without']}"
+
+
+def _share(value: float, low: float, high: float) -> str:
+    return cell(Figure("share", "share", value, "share", low=low, high=high))
+
+
+def measured_table(results: AttackResults) -> tuple[list[str], list[list[str]]]:
+    """What was measured beside privacy, one line a method; empty where nothing was."""
+    labels = dict.fromkeys(f.label for figures in results.measured.values() for f in figures)
+    lines = []
+    for method in results.settings.methods:
+        by_label = {figure.label: figure for figure in results.measured.get(method, ())}
+        strongest = results.strongest(method)
+        bits = cell(strongest.figures[BITS]) if strongest else "-"
+        cells = (cell(by_label.get(label)) for label in labels)
+        lines.append([method_name(method), bits, *cells])
+    return ["method", "bits, strongest attacker", *labels], lines if labels else []
+
+
+# -------------------------------------------------------------------------------------------- page
+# The page of an attack: what was tested, the worst case first, tables, what it does not say.
+
+_LONGEST_NAME = 20
+_FOOT = (
+    "Limits are 95 %, over resampled readers. This page holds no voice, no score and no template."
+)
+
+_TOLD = (
+    "As in VoxGuard's section 3.2: a logistic regression on embeddings, learnt from readers apart, "
+    "or from some of the judged and tried on the others. Strict: of readers matched in the other "
+    "attributes; what they say cannot be held fixed. Epsilon: nats, and what it is at least by "
+    "Clopper and Pearson's limits over readers. An asterisk: too few excerpts or readers to tell "
+    "of that rate."
+)
+
+
+def page(results: AttackResults) -> str:
+    """The page as HTML; it stands alone."""
+    settings = results.settings
+    methods = [method for method in settings.methods if method != CLEAR]
+    tested = ", ".join(map(method_name, methods)) or "unprotected speech"
+    facts = [
+        f"{settings.corpus}: {plural(settings.readers, 'reader')}, trials of "
+        f"{settings.seconds:g} s of speech, templates of {settings.template_seconds:g} s "
+        f"({'another session' if settings.session == 'cross' else 'the same session'}).",
+        f"Attackers: {', '.join(settings.attackers)}; they hear {', '.join(settings.features)}"
+        f"{_learnt(settings.background)}.",
+    ]  # fmt: skip
+    parts = [
+        section("What is left for an attacker", paragraphs(*headline(results))),
+        f'<div class="pictures">{"".join(_beside(results))}</div>',
+        *_use(results),
+        section(
+            "Every attacker and feature",
+            paragraphs(
+                f"At the template that everybody has, {settings.template_seconds:g} s. Bits: mean "
+                "disclosure of a fitted rank law (MeanD). First: share of trials in which the "
+                "right reader came first. Mean rank: USC's linkability where enrolled speech is "
+                "protected, its singling out where it is clear; of the median reader and of the "
+                "most exposed 1 %. TPR, and epsilon (nats) with what it is at least, at FPR 1e-2."
+            ),
+            table(MAIN_HEAD, main_table(results), names=3, wide=True),
+            bullet_list(_laws(results)),
+        ),
+    ]
+    head, lines = enrolment_table(results)
+    if lines:
+        counts = ", ".join(map(str, settings.segments))
+        parts.append(
+            section(
+                f"Enrolment of {counts} segments, average and max scoring",
+                paragraphs(
+                    "As in VoxGuard's Table 1. Each cell: EER (%) | epsilon (nats) | TPR (%) at "
+                    "FPR 1e-2 | TPR (%) at FPR 1e-3. A segment is 6 s of speech; average scoring "
+                    "compares with the mean of all, max scoring with the nearest."
+                ),
+                table(head, lines, names=4, wide=True),
+            )
+        )
+    for name, rows in results.attributes.items():
+        if rows:
+            head, lines = attribute_table(rows)
+            made = table(head, lines, names=5, wide=True)
+            parts.append(section(f"Told of a reader: {name}", paragraphs(_TOLD), made))
+    parts.append(
+        section("What this does not say", bullet_list([*results.notes, *caveats(results)]))
+    )
+    if results.problems:
+        parts.append(section("What could not be used", bullet_list(results.problems)))
+    return document(f"Attacks on {tested}", facts, parts, _FOOT)
+
+
+def _beside(results: AttackResults) -> list[str]:
+    """The picture, and beside it who attacks."""
+    shown = picture(
+        "Bits by method and attacker",
+        attacks_svg(*pictured(results)),
+        "Of each attacker what it learnt by the best of its ways. 0 is no disclosure; the dashed "
+        "line is everything. A method is as good as its rightmost mark.",
+    )
+    return [shown, section("Who attacks", bullet_list(_attackers(results)))]
+
+
+def _use(results: AttackResults) -> list[str]:
+    """What is left of use, where it was measured."""
+    head, lines = measured_table(results)
+    return [section("What is left of use", table(head, lines, wide=True))] if lines else []
+
+
+def _learnt(readers: int) -> str:
+    return f", and learnt from {plural(readers, 'reader')} apart" if readers else ""
+
+
+def pictured(results: AttackResults) -> tuple[list[MethodBits], tuple[str, ...], float]:
+    """What a picture of all this shows: methods with bits, names of attackers, log2 N."""
+    attackers = results.settings.attackers
+    ceiling = math.log2(max(row.speakers for row in results.rows))
+    methods = [
+        MethodBits(
+            short_name(method_name(method).strip("`"), _LONGEST_NAME),
+            [_bits(results.strongest(method, attacker)) for attacker in attackers],
+        )
+        for method in results.settings.methods
+    ]
+    return methods, attackers, ceiling
+
+
+def _bits(row: AttackRow | None) -> tuple[float, float, float] | None:
+    if row is None:
+        return None
+    low, high = row.figures[BITS].limits
+    return row.bits, row.bits if low is None else low, row.bits if high is None else high
+
+
+def _attackers(results: AttackResults) -> list[str]:
+    tried = results.settings.attackers
+    return [f"{name}: {ATTACKERS[name].knows}." for name in tried if name in ATTACKERS]
+
+
+def _laws(results: AttackResults) -> list[str]:
+    """Where the weights of joint scores come from, each once."""
+    said = dict.fromkeys(
+        f"Joint score of {method_name(row.method)}, {row.attacker}: {row.law}."
+        for row in results.rows
+        if row.law
+    )
+    return list(said)
+
+
+# ----------------------------------------------------------------------------------------- writing
+# Writes what an attack found into a folder: a page, pictures, and files for other programs.
+
+KEPT = "kept"
+"""The folder, within that of the results, of what long work goes on from: private."""
+FILES = ("index.html", "results.json", "results.csv", "bits.svg", "bits.png")
+SCHEMA = 1
+
+
+def check_folder(folder: Path) -> None:
+    """Refuse to write among things that are not ours.
+
+    Raises:
+        UsageError: it is a file, or holds something else.
+        StoreError: it cannot be written.
+    """
+    if folder.exists() and not folder.is_dir():
+        raise UsageError(f"-o {file_name(folder)} is a file; name a folder")
+    place = next(each for each in (folder, *folder.resolve().parents) if each.exists())
+    if not place.is_dir() or not os.access(place, os.W_OK | os.X_OK):
+        why = "permission denied" if place.is_dir() else f"{file_name(place)} is no folder"
+        raise StoreError(f"cannot write {file_name(folder)}: {why}; choose another place")
+    others = [
+        each.name
+        for each in (folder.iterdir() if folder.exists() else ())
+        if each.name not in (*FILES, KEPT) and not each.name.startswith(".")
+    ]
+    if others:
+        raise UsageError(
+            f"-o {file_name(folder)} holds something else ({sorted(others)[0]}); name an empty "
+            "folder, or one that monitor attack made"
+        )
+
+
+def write_results(results: AttackResults, folder: Path) -> None:
+    """Write all `FILES`, each private (mode 0600) and whole or not at all.
+
+    Raises:
+        StoreError: the folder cannot be written.
+    """
+    _write(folder / "results.json", results_json(results))
+    _write(folder / "results.csv", results_csv(results))
+    for name in ("bits.svg", "bits.png"):
+        plot_attacks(folder / name, *pictured(results))
+    save_document(page(results), folder / "index.html")
+
+
+def results_json(results: AttackResults) -> str:
+    """Everything as JSON: a figure is an object with value, limits, unit, ceiling and note."""
+    made = {
+        "schema": SCHEMA,
+        "headline": headline(results),
+        "settings": asdict(results.settings),
+        "rows": [_row(row) for row in results.rows],
+        "measured": {m: _figures({f.key: f for f in fs}) for m, fs in results.measured.items()},
+        "attributes": {name: list(rows) for name, rows in results.attributes.items()},
+        "notes": [*results.notes, *caveats(results)],
+        "problems": list(results.problems),
+    }
+    return json.dumps(made, indent=1, allow_nan=False) + "\n"
+
+
+def results_csv(results: AttackResults) -> str:
+    """One line a row; of each figure value, lower and upper limit."""
+    plain = [key for key in AttackRow.__slots__ if key != "figures"]
+    text = io.StringIO()
+    table = csv.writer(text, lineterminator="\n")
+    parts = ("", ".low", ".high")
+    table.writerow([*plain, *(f"{key}{part}" for key in FIGURES for part in parts)])
+    for row in results.rows:
+        numbers = [
+            "" if value is None else repr(float(value))
+            for key in FIGURES
+            for value in _numbers(row.figures.get(key))
+        ]
+        table.writerow([*(getattr(row, key) for key in plain), *numbers])
+    return text.getvalue()
+
+
+def _numbers(figure: Figure | None) -> tuple[float | None, ...]:
+    if figure is None:
+        return None, None, None
+    value = float("inf") if figure.text == "infinite" else figure.value
+    return value, *figure.limits
+
+
+def _row(row: AttackRow) -> dict[str, Any]:
+    plain = {key: getattr(row, key) for key in AttackRow.__slots__ if key != "figures"}
+    return {**plain, "figures": _figures(row.figures)}
+
+
+def _figures(figures: Mapping[str, Figure]) -> dict[str, Any]:
+    return {key: figure_json(figure) for key, figure in figures.items()}
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        with atomic_write(path) as file:
+            file.write(text.encode())
+    except OSError as error:
+        raise not_written(path, error) from error

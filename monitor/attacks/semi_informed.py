@@ -15,19 +15,22 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from monitor.adapting.adapted import adapted, check_torch
-from monitor.attacks.attackers import attacker_named
+from monitor.attacks.attackers import (
+    Background,
+    Bench,
+    Readers,
+    apart,
+    attacker_named,
+    program_of,
+    scores,
+)
 from monitor.attacks.attacking import heard_speech
-from monitor.attacks.bench import Background, Bench, apart
-from monitor.attacks.hearing import program_of
-from monitor.attacks.readers import Readers
 from monitor.attacks.results import BITS
-from monitor.attacks.templates import scores
 from monitor.errors import CorpusError, SourceError, UsageError
 from monitor.evaluation.evaluating import evaluate
-from monitor.evaluation.scores.matrix import ScoreMatrix
-from monitor.features.voice import Voice
-from monitor.networks.both import BothNetworks
-from monitor.networks.voice import shipped
+from monitor.evaluation.scores.comparisons import ScoreMatrix
+from monitor.features.embeddings import Voice
+from monitor.networks.voice import BothNetworks, shipped
 from monitor.phrases import clock_time
 from monitor.protectors.registry import make
 from monitor.protectors.utterance import Utterance

@@ -8,32 +8,42 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
-from monitor.adapting.adapted import check_torch
-from monitor.adapting.schedule import FINE_TUNING_STEPS, Length
-from monitor.atomic import not_written
-from monitor.attacks.attackers import ATTACKERS, ThreatModel, attacker_named
+from monitor.adapting.adapted import FINE_TUNING_STEPS, Length, check_torch
+from monitor.attacks.attackers import (
+    ATTACKERS,
+    CLEAR,
+    MEASURES,
+    PARTS,
+    Amounts,
+    Background,
+    Bench,
+    Hearing,
+    Piece,
+    Reader,
+    Readers,
+    ThreatModel,
+    attacker_named,
+    hear_protected,
+    readers_of,
+)
 from monitor.attacks.attacking import attack, worth_trying
 from monitor.attacks.attributes import Attributed, attribute_rows, attributed, check_attributes
-from monitor.attacks.bench import Background, Bench
-from monitor.attacks.hearing import CLEAR, Hearing, hear_protected
-from monitor.attacks.measures import MEASURES
-from monitor.attacks.readers import PARTS, Amounts, Piece, Reader, Readers, readers_of
-from monitor.attacks.results import AttackResults, AttackRow, Settings
+from monitor.attacks.results import AttackResults, AttackRow, Settings, method_name
 from monitor.attacks.semi_informed import NETWORKS, check_background
-from monitor.attacks.wording import method_name
 from monitor.corpus.finding import find
 from monitor.corpus.recordings import Corpus
 from monitor.errors import CorpusError, UsageError
-from monitor.evaluation.figure import Figure
+from monitor.evaluation.family import Figure
 from monitor.features.registry import caveats, defaults, takes
 from monitor.features.registry import make as make_features
-from monitor.maths.bootstrap import REPLICATES
+from monitor.files import not_written
+from monitor.jobs import Jobs
+from monitor.maths.statistics import REPLICATES
 from monitor.phrases import plural
 from monitor.protectors.registry import make
 from monitor.protectors.utterance import Utterance
 from monitor.result_cache import ResultCache
-from monitor.sources.fingerprints import file_hash
-from monitor.workers import Jobs
+from monitor.sources.provenance import file_hash
 
 __all__ = ["Preparation", "Wishes", "prepare", "try_methods", "usual_features"]
 

@@ -13,9 +13,9 @@ from importlib import import_module
 import click
 
 from monitor import lazy
-from monitor.cli.completing import VARIABLE, completed
-from monitor.cli.saying import say
-from monitor.cli.wording import in_options
+from monitor.cli.completion import VARIABLE, completed
+from monitor.cli.options import say
+from monitor.cli.transcript_options import in_options
 from monitor.errors import MonitorError, StoreError
 from monitor.run.status import FAILED, INTERRUPTED, status_of_error
 from monitor.version import __version__

@@ -2,17 +2,100 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from monitor.cli.jobs import for_workers, jobs_option, processes, scheduler_option
-from monitor.cli.options import Features, Names, ecapa_option, speaker_model_option
-from monitor.cli.saying import say
+from monitor.cli.options import (
+    Features,
+    Names,
+    ecapa_option,
+    for_workers,
+    jobs_option,
+    made_console,
+    processes,
+    say,
+    scheduler_option,
+    speaker_model_option,
+)
 from monitor.cli.transcript_options import word_list_option
 
-__all__ = ["command"]
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from monitor.attacks.results import AttackResults, AttackRow
+
+__all__ = ["command", "print_attacks"]
+
+
+# ---------------------------------------------------------------------------------------- attacked
+# What an attack found, on a terminal: the headline, and one line for each attacker and feature.
+
+_WIDE = 100
+_COLUMNS = ("method", "attacker", "feature", "bits", "limits", "first", "EER", "N", "trials")
+
+
+def print_attacks(results: AttackResults) -> None:
+    """Print to stdout."""
+    from rich.text import Text
+
+    from monitor.attacks.results import caveats, headline, told_attributes
+
+    console = made_console(_WIDE)
+    for line in headline(results):
+        console.print(Text(line, style="bold"))
+    console.print()
+    main = [_cells(row) for method in results.settings.methods for row in results.main(method)]
+    console.print(_table(_COLUMNS, main, names=3))
+    console.print()
+    for name, rows in results.attributes.items():
+        head, lines = told_attributes(rows)
+        console.print(Text(f"Told of a reader: {name}", style="bold"))
+        console.print(_table(head, lines, names=5))
+        console.print(Text("*: too few readers or excerpts to tell of that rate\n", style="dim"))
+    settings = results.settings
+    told = f"Templates of {settings.template_seconds:g} s of speech, trials of "
+    told += f"{settings.seconds:g} s, bits (MeanD) with 95 % limits. All figures: the page."
+    console.print(Text(told))
+    for line in caveats(results):
+        console.print(Text(line, style="dim"))
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]], names: int) -> Table:
+    """Columns of names to the left, of numbers to the right."""
+    from rich.table import Table
+    from rich.text import Text
+
+    made = Table(box=None, header_style="dim", pad_edge=False)
+    for i, name in enumerate(head):
+        made.add_column(name, justify="left" if i < names else "right")
+    for row in rows:
+        made.add_row(*map(Text, row))
+    return made
+
+
+def _cells(row: AttackRow) -> list[str]:
+    from monitor.attacks.results import BITS, method_name
+    from monitor.evaluation.report.report import format_value
+
+    low, high = row.figures[BITS].limits
+    rates = [row.figures.get(key) for key in ("srd.idr", "verification.eer_rocch")]
+    return [
+        method_name(row.method),
+        row.attacker,
+        row.feature,
+        f"{row.bits:.2f}",
+        "" if low is None or high is None else f"{low:.2f} to {high:.2f}",
+        *("-" if each is None else format_value(each.value, each.unit) for each in rates),
+        str(row.speakers),
+        str(row.trials),
+    ]
+
+
+# ------------------------------------------------------------------------------------------ attack
+# monitor attack: test a protector of voices, with attackers who know more and more of it.
 
 _DIR = click.Path(path_type=Path)
 
@@ -177,13 +260,12 @@ def command(
     No audio is written. Run again, an interrupted test goes on where it was; exit status 4 where
     something could not be used.
     """
-    from monitor.adapting.schedule import FINE_TUNING_STEPS, Length
-    from monitor.attacks.readers import SEGMENT_SECONDS, Amounts
+    from monitor.adapting.adapted import FINE_TUNING_STEPS, Length
+    from monitor.attacks.attackers import SEGMENT_SECONDS, Amounts
+    from monitor.attacks.results import KEPT, check_folder, write_results
     from monitor.attacks.trying import Wishes, prepare, try_methods
-    from monitor.attacks.writing import KEPT, check_folder, write_results
-    from monitor.cli.attacked import print_attacks
     from monitor.cli.inputs import load_identity
-    from monitor.cli.progress import progress_over
+    from monitor.cli.options import progress_over
     from monitor.corpus.finding import find
     from monitor.errors import UsageError
     from monitor.run.status import INCOMPLETE

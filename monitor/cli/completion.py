@@ -2,9 +2,100 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
 import click
 
-__all__ = ["command"]
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
+__all__ = ["VARIABLE", "command", "completed"]
+
+
+# -------------------------------------------------------------------------------------- completing
+# What a shell offers for the value of an option: files, features, methods, enrolled people.
+
+VARIABLE = "_MONITOR_COMPLETE"
+"""Of the environment: through it the script of `monitor completion` asks the program."""
+
+_FILE = re.compile(r"\[?(FILE|DIR|MANIFEST|FRAMES|RECORDING|RUN|CORPUS|SCORES)\b")
+"""A metavar, or one of the words in it, that stands for a file."""
+
+
+class Offered(click.types.StringParamType):
+    """A text, for which something can be offered.
+
+    Args:
+        offer: gives what can stand there, for the context and what was typed.
+    """
+
+    def __init__(self, offer: Callable[[click.Context, str], Iterable[CompletionItem]]) -> None:
+        self._offer = offer
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        """What a shell may put in the place of what was typed."""
+        return list(self._offer(ctx, incomplete))
+
+
+def completed(command: click.Command) -> click.Command:
+    """The command, with something offered for every option and argument that has something."""
+    for param in command.params:
+        if type(param.type) is click.types.StringParamType:
+            offer = _offer(param)
+            if offer is not None:
+                param.type = Offered(offer)
+    for part in getattr(command, "commands", {}).values():
+        completed(part)
+    return command
+
+
+def _offer(param: click.Parameter) -> Any:
+    """What is offered for a plain text; None where nobody knows."""
+    if {"--method", "--protect"} & set(param.opts):
+        return _methods
+    if "--watch" in param.opts:
+        return _enrolled
+    if any(_FILE.match(word) for word in (param.metavar or "").split("|")):
+        return _files
+    return None
+
+
+def _files(_: click.Context, typed: str) -> Iterable[CompletionItem]:
+    from click.shell_completion import CompletionItem
+
+    return [CompletionItem(typed, type="file")]
+
+
+def _methods(_: click.Context, typed: str) -> Iterable[CompletionItem]:
+    from monitor.protectors.registry import PROTECTORS
+
+    return _beginning(typed, (name for name in PROTECTORS if name != "command"))
+
+
+def _enrolled(context: click.Context, typed: str) -> Iterable[CompletionItem]:
+    from monitor.errors import MonitorError
+    from monitor.population import Population
+
+    store = context.params.get("store")
+    try:
+        people = Population.reference() if store is None else Population.load(store)
+    except MonitorError:  # said when the command runs
+        return []
+    return _beginning(typed, people.names)
+
+
+def _beginning(typed: str, names: Iterable[str]) -> list[CompletionItem]:
+    from click.shell_completion import CompletionItem
+
+    return [CompletionItem(name) for name in names if name.startswith(typed)]
+
+
+# -------------------------------------------------------------------------------------- completion
+# monitor completion: what lets a shell complete commands, options and their values.
 
 
 @click.command("completion", short_help="Let a shell complete commands and options.")
@@ -23,7 +114,6 @@ def command(shell: str) -> int:
     from click.shell_completion import get_completion_class
 
     from monitor.cli import cli
-    from monitor.cli.completing import VARIABLE
 
     of_shell = get_completion_class(shell)
     assert of_shell is not None

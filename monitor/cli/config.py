@@ -13,9 +13,9 @@ from typing import Any
 
 import click
 
-from monitor.cli.saying import say
+from monitor.cli.options import say
 from monitor.errors import UsageError
-from monitor.private_files import is_ours
+from monitor.files import is_ours
 
 __all__ = ["defaults_from"]
 

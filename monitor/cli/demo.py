@@ -8,9 +8,8 @@ from typing import Any
 
 import click
 
-from monitor.cli.extras import EXTRAS, extra, install
-from monitor.cli.options import among_option
-from monitor.cli.saying import say
+from monitor.cli.doctor import EXTRAS, extra, install
+from monitor.cli.options import among_option, say
 from monitor.crowds import bits_or_more, narrowed_sentence
 from monitor.phrases import plural, verdict
 
@@ -51,11 +50,11 @@ def command(speed: float, folder: Path, among: tuple[int, ...] | None) -> int:
     from monitor.population.population import Population
     from monitor.population.reference import DEMO_SPEAKER, demo_frames
     from monitor.run import Run
+    from monitor.sinks.console import RunBuffer
     from monitor.sinks.jsonl import JsonLines
-    from monitor.sinks.run_buffer import RunBuffer
     from monitor.sinks.terminal import LiveCurve
+    from monitor.sources.chain import Paced
     from monitor.sources.frames import FramesFile
-    from monitor.sources.paced import Paced
     from monitor.stream.monitor import Monitor
 
     if not folder.is_dir():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from monitor.cli.saying import say
+from monitor.cli.options import say
 
 __all__ = ["command"]
 
@@ -20,7 +20,7 @@ def command(as_json: bool) -> int:
     from dataclasses import asdict
 
     from monitor.phrases import plural
-    from monitor.sources.portaudio import choose, devices
+    from monitor.sources.microphone import choose, devices
 
     found = devices()
     if as_json:

@@ -3,35 +3,355 @@
 from __future__ import annotations
 
 import shlex
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from monitor.cli.jobs import jobs_option, processes, scheduler_option
-from monitor.cli.live import device_option
+from monitor.cli.inputs import device_option, quiet_libraries, stopped_by_signals
 from monitor.cli.options import (
     Features,
     Seconds,
     check_output,
     ecapa_option,
+    jobs_option,
+    processes,
+    say,
+    scheduler_option,
     speaker_model_option,
     unlocked,
 )
-from monitor.cli.saying import say
 from monitor.cli.transcript_options import (
     Transcribing,
     say_of_transcripts,
     say_unused_words,
     transcribing_options,
 )
+from monitor.phrases import plural
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
+    from monitor.corpus.recordings import Corpus
+    from monitor.corpus.trials import TrialLists
     from monitor.population.population import Population
+    from monitor.training.enrolling import Enrolment, LiveEnrolment, UnlikeSession
 
-__all__ = ["command"]
+__all__ = [
+    "MICROPHONE_SECONDS",
+    "command",
+    "enrol_from_microphone",
+    "enrolment_listed",
+    "in_words",
+    "lists_of",
+    "own_templates",
+]
+
+
+# -------------------------------------------------------------------------------- enrolment report
+# What was enrolled, what to mind and what to do next, for people.
+
+
+def in_words(
+    population: Population,
+    new: Population,
+    unlike: Iterable[UnlikeSession],
+    output: Path,
+    people: str,
+) -> Iterator[str]:
+    """A line for each thing to know.
+
+    Args:
+        population: what was stored.
+        new: the speakers that were enrolled now.
+        unlike: sessions of theirs that sound like somebody else.
+        output: where it was stored.
+        people: a corpus to calibrate with, as the user would write it.
+    """
+    from monitor.errors import UsageError
+    from monitor.population.population import MISMATCH
+    from monitor.training.calibrating import FEWEST_SPEAKERS
+
+    for name, more in zip(new.names, new.template_seconds.tolist(), strict=True):
+        total = float(population.template_seconds[population.index(name)])
+        if total > more:
+            yield f"{name}: {more:g} s of speech more, {total:g} s in all"
+    have = new.template_seconds
+    length = (
+        f"{have.min():g} s" if have.min() == have.max() else f"{have.min():g} to {have.max():g} s"
+    )
+    count = plural(len(new), "speaker")
+    yield f"{count} enrolled with {length} of speech; {output} holds {len(population)}"
+    for each in unlike:
+        yield (
+            f"monitor: note: {each.session} of {each.speaker} sounds like somebody else than the "
+            f"other sessions ({each.bits:.1f} bits); listen whether all of it is {each.speaker} "
+            "(of ten who are one person one reads so too)"
+        )
+    if population.borrowed:
+        yield (
+            "monitor: note: the rank law is borrowed from the speakers that were there before; "
+            "another microphone makes a voice easier to tell from the rest"
+        )
+    elif len(population) < 2:
+        yield f"next: add whom it could be taken for:  monitor enroll PEOPLE --add -o {output}"
+        return
+    elif not len(population.laws) and len(population) < FEWEST_SPEAKERS:
+        yield (
+            f"next: {FEWEST_SPEAKERS} speakers or more can be calibrated; fewer go beside the "
+            f"shipped readers (--speaker NAME --base reference). More:  monitor enroll PEOPLE "
+            f"--add -o {output}"
+        )
+    elif not len(population.laws):
+        yield f"next: learn what a rank means:  monitor calibrate {people} -o {output}"
+    try:
+        scoring = population.scoring()
+    except UsageError as error:
+        yield f"monitor: note: {error}; enrol more speech"
+        return
+    usual, have = population.common_seconds, population.template_seconds
+    least = min((MISMATCH * law.template_lengths[0] for law in population.laws), default=0.0)
+    named = list(zip(population.names, have.tolist(), scoring.members.tolist(), strict=True))
+    little = [name for name, seconds, _ in named if seconds < least]
+    if little:
+        yield (
+            f"monitor: note: {_some(little)}: too little speech to be compared, the rank law knows "
+            f"no templates under {least / MISMATCH:g} s; enrol more"
+        )
+    out = [name for name, seconds, member in named if not member and seconds >= least]
+    if out:
+        yield (
+            f"monitor: note: {_some(out)}: not among the {int(scoring.members.sum())} compared, "
+            f"unless watched: cut to so little, the others' templates ({usual:g} s) would not say "
+            "much; enrol more with --add"
+        )
+    if scoring.seconds < usual:
+        short = [name for name, seconds, member in named if member and seconds < usual]
+        yield (
+            f"monitor: note: all templates are cut to {scoring.seconds:g} s, the shortest of them: "
+            f"{_some(short)} {'has' if len(short) == 1 else 'have'} less than the others' "
+            f"{usual:g} s; an attacker with more would know more: enrol more with --add"
+        )
+
+
+def _some(names: Sequence[str]) -> str:
+    return ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")
+
+
+# ------------------------------------------------------------------------------- enroll microphone
+# The part of monitor enroll that hears a microphone.
+
+MICROPHONE_SECONDS = 60.0
+QUEUE_SECONDS = 60.0
+"""Nobody waits for a reading: a slow machine may take its time."""
+LINE_SECONDS = 10.0
+DRAW_SECONDS = 0.1
+
+
+def enrol_from_microphone(
+    speaker: str, device: str | None, features: Sequence[str] | None, seconds: float
+) -> Enrolment:
+    """Hear a speaker until there is speech enough, or Ctrl-C, and make a template.
+
+    Raises:
+        CorpusError: there was too little speech.
+        SourceError: the microphone cannot be heard.
+    """
+    from dataclasses import replace
+
+    from monitor.corpus.recordings import Corpus, Recording
+    from monitor.errors import CorpusError
+    from monitor.features.registry import defaults
+    from monitor.population.population import SLICE_SECONDS
+    from monitor.sources.registry import open_live_source
+    from monitor.stream.blocks_to_ticks import timed
+    from monitor.training.enrolling import LiveEnrolment, enrol
+    from monitor.types import Block, Gap
+
+    names = tuple(features) if features is not None else defaults()
+    problems = []
+    # much silence is said while it lasts, and is not waited through for ever
+    longest = 5 * seconds + 60
+    take = LiveEnrolment(timed(names))
+    microphone = open_live_source(
+        f"mic:{device or ''}",
+        seconds=longest,
+        queue_seconds=QUEUE_SECONDS,
+        told=lambda line: say(line),
+    )
+    with quiet_libraries(), microphone as heard, stopped_by_signals(heard.stop):
+        say(f"speak, about anything; listening to {heard.label} (Ctrl-C stops)")
+        with _bar(take, seconds) as draw:
+            for item in heard:
+                if isinstance(item, Block):
+                    take.hear(item)
+                elif isinstance(item, Gap):
+                    problems.append(f"{item.reason}: {item.detail}")
+                draw()
+                if take.speech_seconds > seconds:  # then all frames of the wanted part are there
+                    heard.stop()
+    for line in take.noticed:
+        say(f"monitor: note: {line}")
+    if take.speech_seconds < SLICE_SECONDS:
+        raise CorpusError(
+            f"{take.speech_seconds:.0f} s of speech were heard, a template needs {SLICE_SECONDS:g} "
+            "s at least; nobody was enrolled: try again, or another --device"
+        )
+    if trouble := take.whole.trouble:
+        say(f"monitor: note: the take was {trouble}; better take another one")
+    when = datetime.now().astimezone().strftime("%Y-%m-%dT%H%M%S")
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / f"microphone-{when}.npz"
+        take.write(path)
+        made = enrol(
+            Corpus((Recording(speaker, f"microphone-{when}", path),), ()),
+            features=names,
+            seconds=seconds,
+        )
+    return replace(made, problems=(*made.problems, *problems))
+
+
+@contextmanager
+def _bar(take: LiveEnrolment, seconds: float) -> Iterator[Callable[[], None]]:
+    """A bar of usable speech, with level and trouble; a line now and then without a terminal."""
+    from monitor.sinks.console import PlainConsole
+
+    console = PlainConsole(stderr=True)
+    last = time.monotonic()
+    if not console.is_terminal:
+
+        def tell() -> None:
+            nonlocal last
+            if time.monotonic() - last >= LINE_SECONDS:
+                last = time.monotonic()
+                say(f"{take.speech_seconds:.0f} of {seconds:g} s; {_state(take)}")
+
+        yield tell
+        return
+    from rich.progress import BarColumn, Progress, TextColumn
+
+    columns = (
+        TextColumn("speech"),
+        BarColumn(bar_width=24),
+        TextColumn("{task.completed:.0f} of {task.total:g} s"),
+        TextColumn("{task.description}", markup=False),
+    )
+    with Progress(*columns, console=console, auto_refresh=False) as progress:
+        task = progress.add_task("", total=seconds)
+
+        def draw() -> None:
+            nonlocal last
+            if time.monotonic() - last >= DRAW_SECONDS:
+                last = time.monotonic()
+                done = min(take.speech_seconds, seconds)
+                progress.update(task, completed=done, description=_state(take))
+                progress.refresh()
+
+        yield draw
+        progress.update(task, completed=min(take.speech_seconds, seconds), refresh=True)
+
+
+def _state(take: LiveEnrolment) -> str:
+    recent = take.recent
+    return recent.trouble or f"{recent.level_decibels:.0f} dB, good"
+
+
+# ------------------------------------------------------------------------------------ voiceprivacy
+# The parts of monitor enroll and score that go by VoicePrivacy's lists of enrolment and trials.
+
+
+def lists_of(folder: Path) -> TrialLists | None:
+    """The lists of trials in a folder; None where there are none."""
+    from monitor.corpus.trials import trial_lists
+
+    return trial_lists(folder)
+
+
+def enrolment_listed(folder: Path, found: Corpus) -> Corpus:
+    """What a folder's ``enrolls`` lists of its recordings; all of them where there is no list.
+
+    Raises:
+        CorpusError: none of them is there.
+    """
+    from monitor.corpus.trials import enrolment_of
+
+    listed = enrolment_of(folder)
+    if listed is None:
+        return found
+    return _listed(found, listed, folder)
+
+
+def own_templates(
+    folder: Path,
+    lists: TrialLists,
+    found: Corpus,
+    features: Sequence[str] | None,
+    seconds: float,
+    jobs: int | None,
+) -> Population:
+    """Templates of what the lists of a folder, or of that beside it, say is enrolment speech.
+
+    Raises:
+        UsageError: no list says.
+        CorpusError: nobody could be enrolled.
+    """
+    from monitor.cli.inputs import load_identity, plan_of
+    from monitor.cli.options import progress_over
+    from monitor.corpus.finding import find
+    from monitor.corpus.trials import enrolment_beside
+    from monitor.errors import UsageError
+    from monitor.training.enrolling import enrol
+
+    if lists.enrolment is not None:
+        corpus = _listed(found, lists.enrolment, folder)
+    elif (beside := enrolment_beside(folder.resolve())) is not None:
+        corpus = enrolment_listed(beside, find(beside))
+        say(f"plan: templates of {beside.name}")
+    else:
+        raise UsageError(
+            f"{folder.name} has trials and no enrolls, nor has a folder beside it: enrol first "
+            "(monitor enroll ENROLLS -o us.npz), then give -p us.npz"
+        )
+    corpus = replace(
+        corpus, recordings=tuple(each for each in corpus if each.speaker in lists.speakers)
+    )
+    for line in plan_of(corpus, f"; templates, up to {seconds:g} s of speech of each"):
+        say(line)
+    files = [each.path for each in corpus]
+    load_identity(features, files)
+    with progress_over(len(files), "enrolling") as step:
+        made = enrol(
+            corpus,
+            features=features,
+            seconds=seconds,
+            progress=lambda recording: step(recording.speaker, 1),
+            jobs=processes(jobs, files),
+        )
+    for problem in made.problems:
+        say(f"monitor: skipped: {problem}")
+    return made.population
+
+
+def _listed(found: Corpus, listed: frozenset[str], folder: Path) -> Corpus:
+    """Those of the recordings that a list of utterances names."""
+    from monitor.errors import CorpusError
+
+    kept = tuple(each for each in found if each.session in listed)
+    if not kept:
+        raise CorpusError(f"enrolls of {folder.name} lists no utterance that wav.scp has")
+    missing = sorted(listed - {each.session for each in kept})
+    problems = [f"enrolls: {utterance} is not in wav.scp" for utterance in missing]
+    return replace(
+        found, recordings=kept, problems=(*found.problems, *problems), told_by="as enrolls has them"
+    )
+
+
+# ------------------------------------------------------------------------------------------ enroll
+# monitor enroll: make templates of speakers.
 
 SECONDS = 120.0
 
@@ -131,23 +451,17 @@ def command(
     it is not needed any more. Nothing of the audio itself is stored. `monitor forget NAME -p FILE`
     takes one person out again.
     """
-    from monitor.atomic import alone
-    from monitor.cli.enroll_microphone import MICROPHONE_SECONDS, enrol_from_microphone
-    from monitor.cli.enrolment_report import in_words
-    from monitor.cli.inputs import check_model, load_identity
-    from monitor.cli.plan import plan_of
-    from monitor.cli.progress import progress_over
-    from monitor.cli.voiceprivacy import enrolment_listed
-    from monitor.corpus.finding import find
-    from monitor.corpus.folders import BY_FOLDER
+    from monitor.cli.inputs import check_model, load_identity, plan_of
+    from monitor.cli.options import progress_over
+    from monitor.corpus.finding import BY_FOLDER, find
     from monitor.errors import StoreError, UnnamedSpeakerError, UsageError
     from monitor.features.registry import caveats, superseded
+    from monitor.files import alone
     from monitor.population.population import Population
     from monitor.run.status import INCOMPLETE
     from monitor.safe_text import is_name
     from monitor.sources.registry import is_frames
-    from monitor.training.enrolling import enrol
-    from monitor.training.session_check import unlike_additions, unlike_sessions
+    from monitor.training.enrolling import enrol, unlike_additions, unlike_sessions
 
     if microphone and (paths or not speaker):
         raise UsageError("--microphone hears one speaker: give --speaker NAME and no DIR")
@@ -270,7 +584,7 @@ def _check_new(before: Population, files: Sequence[Path]) -> None:
         UsageError: one of the files is.
     """
     from monitor.errors import SourceError, UsageError
-    from monitor.sources.fingerprints import recording_hashes
+    from monitor.sources.provenance import recording_hashes
 
     for file in files:
         try:

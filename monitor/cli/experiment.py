@@ -7,21 +7,23 @@ from typing import TYPE_CHECKING
 
 import click
 
-from monitor.cli.jobs import processes, scheduler_option
 from monitor.cli.options import (
     MOST_REPLICATES,
     Features,
     Numbers,
     ecapa_option,
+    processes,
+    say,
+    scheduler_option,
     speaker_model_option,
+    trained_by_feature,
+    trained_option,
 )
-from monitor.cli.saying import say
-from monitor.cli.trained import trained_by_feature, trained_option
 from monitor.cli.transcript_options import in_transcript_option, with_speaker, word_list_option
 
 if TYPE_CHECKING:
     from monitor.corpus.recordings import Corpus
-    from monitor.experiment.material.protocol import Material
+    from monitor.experiment.material import Material
     from monitor.experiment.settings import ExperimentSettings
 
 __all__ = ["command"]
@@ -128,12 +130,12 @@ def command(
     heard into DIR/frames, which is biometric; delete it when it is not needed. The page names
     nobody. A file that is broken is named and skipped (exit status 4).
     """
-    from monitor.cli.progress import progress_over
+    from monitor.cli.options import progress_over
     from monitor.experiment.running import check_folder, panels_of, run_experiment
     from monitor.experiment.settings import SESSIONS, ExperimentSettings
+    from monitor.jobs import cores
     from monitor.phrases import plural
     from monitor.run.status import INCOMPLETE
-    from monitor.workers import cores
 
     sessions = SESSIONS if session == "both" else (session,)
     settings = ExperimentSettings(
@@ -183,11 +185,10 @@ def _material(
     speaker_in_transcript: str | None,
 ) -> tuple[Material, tuple[str, ...]]:
     """Scores, or speech that was heard by now; and what could not be used of it."""
-    from monitor.cli.inputs import load_identity
-    from monitor.cli.plan import plan_of
-    from monitor.cli.progress import progress_over
+    from monitor.cli.inputs import load_identity, plan_of
+    from monitor.cli.options import progress_over
     from monitor.corpus.finding import find
-    from monitor.experiment.material.hearing import hear_corpus, scores_at, speech_of
+    from monitor.experiment.material import hear_corpus, scores_at, speech_of
 
     scores = scores_at(corpus, settings)
     if scores is not None:

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import click
 
-from monitor.cli.options import check_output
-from monitor.cli.saying import say
+from monitor.cli.options import check_output, say
 
 __all__ = ["command"]
 
@@ -47,9 +46,8 @@ def command(runs: tuple[Path, ...], form: str | None, output: Path | None, poste
     monitor.Readings gives the same as a data frame.
     """
     from monitor.errors import UsageError
-    from monitor.sinks.standing import spare
-    from monitor.tables import Readings
-    from monitor.tables.files import SUFFIXES, need, write_csv, write_parquet
+    from monitor.sinks.jsonl import spare
+    from monitor.tables import SUFFIXES, Readings, need, write_csv, write_parquet
 
     suffix = form if output is None else output.suffix.lower()
     if suffix is None or suffix not in SUFFIXES:

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import click
 
-from monitor.cli.options import check_output, unlocked
-from monitor.cli.saying import say
+from monitor.cli.options import check_output, say, unlocked
 
 __all__ = ["command"]
 
@@ -48,8 +47,8 @@ def command(name: str, store: Path, output: Path | None, replace: bool) -> int:
     """
     from contextlib import nullcontext
 
-    from monitor.atomic import alone, wiped
     from monitor.errors import UsageError
+    from monitor.files import alone, wiped
     from monitor.population.forgetting import forget
     from monitor.population.population import Population
 

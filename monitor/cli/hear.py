@@ -8,15 +8,18 @@ from pathlib import Path
 
 import click
 
-from monitor.cli.jobs import (
+from monitor.cli.options import (
     UNKNOWN_SECONDS,
+    Features,
+    Seconds,
+    ecapa_option,
     jobs_option,
+    say,
     scheduled,
     scheduler_option,
     seconds_of,
+    speaker_model_option,
 )
-from monitor.cli.options import Features, Seconds, ecapa_option, speaker_model_option
-from monitor.cli.saying import say
 from monitor.cli.transcript_options import (
     in_transcript_option,
     say_of_transcripts,
@@ -87,17 +90,15 @@ def command(
     Frames are biometric data, even without the audio: pitch, phones and embeddings, moment by
     moment. They are written for you alone (mode 0600); delete them when they are not needed.
     """
-    from monitor.cli.inputs import load_identity
-    from monitor.cli.plan import plan_of
-    from monitor.cli.progress import progress_over
-    from monitor.corpus.finding import find
-    from monitor.corpus.tables import said_of_speakers
+    from monitor.cli.inputs import load_identity, plan_of
+    from monitor.cli.options import progress_over
+    from monitor.corpus.finding import find, said_of_speakers
     from monitor.errors import MonitorError, SourceError, UsageError
     from monitor.features.registry import caveats, defaults
+    from monitor.jobs import cores
     from monitor.phrases import plural
     from monitor.run.status import INCOMPLETE
     from monitor.training.frames_folder import HearingOptions, keep, orders, write_manifest
-    from monitor.workers import cores
 
     if seconds is not None and not seconds:
         raise UsageError("--seconds 0 hears nothing")

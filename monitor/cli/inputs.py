@@ -1,20 +1,42 @@
-"""Opens what a command is asked to hear, and checks it before the long work."""
+"""Opens what a command is asked to hear, and says what is about to be heard."""
 
 from __future__ import annotations
 
+import math
+import os
+import signal
 import sys
-from collections.abc import Iterable, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import click
 
 from monitor.errors import SourceError, UsageError
+from monitor.phrases import plural
 from monitor.safe_text import file_name
 
 if TYPE_CHECKING:
+    from monitor.corpus.recordings import Corpus
     from monitor.population.population import Population
     from monitor.protocols import Source
 
-__all__ = ["check_model", "load_identity", "open_all"]
+__all__ = [
+    "calibration_minutes",
+    "check_model",
+    "device_option",
+    "load_identity",
+    "open_all",
+    "plan_of",
+    "quiet_libraries",
+    "stopped_by_signals",
+]
+
+
+# ------------------------------------------------------------------------------------------ inputs
+# Opens what a command is asked to hear, and checks it before the long work.
 
 
 def open_all(
@@ -86,3 +108,195 @@ def check_model(population: Population, store: str | Path | None) -> None:
                 f"--speaker-model is {name}, and {whose} has {made}: enrol everybody with one "
                 "network (monitor enroll --speaker-model)"
             )
+
+
+# -------------------------------------------------------------------------------------------- plan
+# What is about to be heard, before the long work: who, how many sessions, how many minutes.
+
+MOST_ROWS = 20
+_NAME_CELLS = 32
+_SAMPLE_SECONDS = 5.0
+_SPEECH, _FEWEST, _MOST_SETS = 0.8, 10, 3
+_CELL_SECONDS, _SPEAKER_SECONDS, _READING_SECONDS = 0.5, 0.03, 0.002
+"""Of one core: for a cell of a set of features, for each speaker in it, and for a reading."""
+_SURE = 2.0
+"""Times as long, or as short, as reckoned."""
+
+
+def plan_of(corpus: Corpus, more: str = "") -> Iterator[str]:
+    """The plan, a line each; of many speakers the first few.
+
+    Args:
+        corpus: what is to be heard.
+        more: to be said in the first line.
+    """
+    from rich.cells import cell_len, set_cell_size
+
+    sessions = {name: corpus.sessions(name) for name in corpus.speakers[:MOST_ROWS]}
+    count = plural(len(corpus.speakers), "speaker")
+    by = f", {corpus.told_by}" if corpus.told_by else ""
+    yield f"plan: {count}{by}{more}"
+    width = min(max(map(cell_len, ["speaker", *sessions])), _NAME_CELLS)
+    yield f"  {'speaker':{width}}  sessions  files  minutes"
+    for name, of in sessions.items():
+        files = [file for session in of.values() for file in session]
+        minutes = _minutes(files)
+        yield (
+            f"  {set_cell_size(name, width)}  {len(of):8}  {len(files):5}  "
+            f"{'?' if minutes is None else format(minutes, '.1f'):>7}"
+        )
+    if left := len(corpus.speakers) - len(sessions):
+        yield f"  and {left} more"
+
+
+def calibration_minutes(
+    corpus: Corpus,
+    features: Sequence[str] | None,
+    lengths: Sequence[float],
+    template_lengths: Sequence[float],
+    processes: int,
+    *,
+    streams: bool,
+) -> str:
+    """How long a calibration will take, from a few seconds that are heard and what is to be done.
+
+    A range: how much of the audio is speech, and what else the machine does, nobody knows before.
+
+    Args:
+        corpus: what is to be heard.
+        features: names; None for what is there.
+        lengths: T.
+        template_lengths: D.
+        processes: that listen.
+        streams: whether each speaker is heard as a stream of somebody else as well.
+
+    Returns:
+        a line; it says so where the recordings do not tell how long they are.
+    """
+    from monitor.errors import MonitorError
+    from monitor.jobs import cores
+    from monitor.training.listening import Listener
+
+    sessions: dict[str, list[float]] = {}
+    for name in corpus.speakers:
+        each = [_minutes(files) for files in corpus.sessions(name).values()]
+        if any(minutes is None for minutes in each):
+            return "how long it takes cannot be told: a recording does not say how long it is"
+        sessions[name] = [60 * _SPEECH * minutes for minutes in each if minutes is not None]
+    began, heard, listener = time.monotonic(), 0.0, Listener(features)
+    for recording in corpus:
+        try:
+            frames = listener.hear(recording.path, speech_seconds=_SAMPLE_SECONDS)
+        except MonitorError:  # told when it is to be heard
+            continue
+        if not heard:  # the first loads the networks
+            began = time.monotonic()
+            heard = 1e-9
+            continue
+        heard = frames.audio_seconds_at(frames.speech_ticks) if frames.speech_ticks else 0.0
+        break
+    pace = max(time.monotonic() - began, 1e-3) / max(heard, 1.0)
+    audio = sum(map(sum, sessions.values())) / _SPEECH
+    names = list(listener.specs)
+    sets = 2 ** len(names) - 1 if len(names) <= _MOST_SETS else len(names) + 1
+    longest = [max(each) for each in sessions.values()]
+    rest = [sum(each) - max(each) for each in sessions.values()]
+    cells = sum(
+        (sum(x >= test + template for x in longest) >= _FEWEST)
+        + (sum(x >= template and y >= test for x, y in zip(longest, rest, strict=True)) >= _FEWEST)
+        for test in lengths
+        for template in template_lengths
+    )
+    fitting = cells * sets * (_CELL_SECONDS + _SPEAKER_SECONDS * len(sessions)) / math.sqrt(cores())
+    others = 0.0
+    if streams:
+        some = sorted((sum(each) / _SPEECH for each in sessions.values()), reverse=True)[:100]
+        others = sum(min(each, 600.0) for each in some) * 2 * sets * _READING_SECONDS / cores()
+    listening = audio * pace / processes
+    total = listening + fitting + others
+    parts = {
+        "listening": listening,
+        "fitting laws": fitting,
+        "hearing each as somebody else": others,
+    }
+    shares = [f"{name} {100 * part / total:.0f} %" for name, part in parts.items() if part]
+    return f"this takes {_between(total / _SURE, total * _SURE)}: {', '.join(shares)}"
+
+
+def _between(low: float, high: float) -> str:
+    """A range of seconds, in minutes."""
+    if high < 60:
+        return "less than a minute"
+    if low < 60:
+        return f"up to {math.ceil(high / 60)} min"
+    return f"about {math.floor(low / 60)} to {math.ceil(high / 60)} min"
+
+
+def _minutes(files: Iterable[Path]) -> float | None:
+    """Of audio, by the headers; None where one does not say."""
+    from monitor.errors import MonitorError
+    from monitor.sources.registry import open_source
+
+    total = 0.0
+    for file in files:
+        try:
+            seconds = getattr(open_source(file), "seconds", None)
+        except MonitorError:  # told, with the reason, when it is to be heard
+            seconds = None
+        if seconds is None:
+            return None
+        total += seconds
+    return total / 60
+
+
+# -------------------------------------------------------------------------------------------- live
+# For commands that hear a microphone: the option --device, Ctrl-C, and silenced libraries.
+
+device_option = click.option(
+    "--device",
+    metavar="N|NAME",
+    help="The input to hear: its number, its name or a part of it, as `monitor devices` lists "
+    "them. [default: the system's]",
+)
+
+
+@contextmanager
+def quiet_libraries() -> Iterator[None]:
+    """What ALSA and PortAudio write to file descriptor 2, over any view, goes nowhere."""
+    try:
+        ours = sys.stderr.fileno() == 2
+    except (OSError, ValueError):  # no file at all
+        ours = False
+    if not ours:
+        yield
+        return
+    before = sys.stderr
+    before.flush()
+    copy = os.dup(2)
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 2)
+    os.close(nowhere)
+    with open(copy, "w", buffering=1, encoding=before.encoding, errors="replace") as stream:  # noqa: PTH123
+        sys.stderr = stream
+        try:
+            yield
+        finally:
+            sys.stderr = before
+            stream.flush()
+            os.dup2(copy, 2)
+
+
+@contextmanager
+def stopped_by_signals(stop: Callable[[], None]) -> Iterator[None]:
+    """Ctrl-C, or a polite kill, calls ``stop``: a normal end. The second one interrupts."""
+
+    def handle(number: int, _frame: Any) -> None:
+        signal.signal(number, before[signal.Signals(number)])
+        stop()
+
+    before = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

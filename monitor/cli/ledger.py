@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from monitor.cli.saying import say
+from monitor.cli.options import say
 
 __all__ = ["command"]
 
@@ -102,7 +102,7 @@ def _print_table(sessions: list[dict[str, Any]]) -> None:
 
     from monitor.phrases import clock_time
     from monitor.sinks.console import PlainConsole
-    from monitor.sinks.in_words import clean
+    from monitor.sinks.summary import clean
 
     console = PlainConsole(highlight=False)
     if not sessions:
@@ -139,7 +139,7 @@ def _print_table(sessions: list[dict[str, Any]]) -> None:
 
 def _with_limits(session: Mapping[str, Any], name: str) -> str:
     """A figure in bits, with its limits where it has them."""
-    from monitor.sinks.in_words import number
+    from monitor.sinks.summary import number
 
     low, high = session[f"{name}_low"], session[f"{name}_high"]
     limits = "" if low is None else f" ({number(low)} to {number(high)})"

@@ -4,15 +4,23 @@ from __future__ import annotations
 
 import click
 
-from monitor.cli.alerting import Alerting, alert_options
-from monitor.cli.jsonlog import JsonLog, jsonl_options
-from monitor.cli.ledger_options import LedgerOptions, ledger_options
-from monitor.cli.live import device_option, quiet_libraries
-from monitor.cli.monitor_options import MonitorOptions, hearing_options
+from monitor.cli.inputs import device_option, quiet_libraries
+from monitor.cli.monitor_options import (
+    Alerting,
+    JsonLog,
+    LedgerOptions,
+    MonitorOptions,
+    Protecting,
+    Shown,
+    alert_options,
+    hearing_options,
+    jsonl_options,
+    ledger_options,
+    protecting_options,
+    shown_options,
+)
 from monitor.cli.options import Seconds
-from monitor.cli.protect_options import Protecting, protecting_options
 from monitor.cli.transcript_options import Transcribing, transcribing_options
-from monitor.cli.web import Shown, shown_options
 
 __all__ = ["command"]
 
@@ -71,7 +79,7 @@ def command(
     lag of every reading. Ctrl-C is a normal end. Should this machine be too slow, the feature that
     costs most hears less, and the records say so, before any audio is lost.
     """
-    from monitor.alerts.forecast import Forecast
+    from monitor.alerts.rules import Forecast
     from monitor.cli.telling import Telling
     from monitor.errors import UsageError
     from monitor.protocols import LiveSource

@@ -1,16 +1,20 @@
-"""Options of every command that hears a stream: whom to compare with, what to listen for."""
+"""Options of every command that hears a stream: whom, what, alerts, files, page."""
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import click
 
+from monitor.alerts.actions.registry import ACTION_OPTIONS
 from monitor.cli.options import (
     Features,
+    NumberOfBits,
     Seconds,
     Share,
     among_option,
@@ -22,12 +26,36 @@ from monitor.errors import UsageError
 from monitor.phrases import plural
 
 if TYPE_CHECKING:
+    from monitor.alerts import Threshold
     from monitor.population.law import Laws
     from monitor.population.population import Population
-    from monitor.protocols import Source
+    from monitor.protocols import AlertAction, AlertRule, Source
+    from monitor.run import LedgerFile, LogFile, Protection
     from monitor.stream.monitor import Monitor
+    from monitor.web.page import Page
 
-__all__ = ["MonitorOptions", "hearing_options", "mark_of"]
+__all__ = [
+    "Address",
+    "Alerting",
+    "JsonLog",
+    "LedgerOptions",
+    "MonitorOptions",
+    "Protecting",
+    "Shown",
+    "alert_options",
+    "hearing_options",
+    "jsonl_options",
+    "ledger_options",
+    "mark_of",
+    "open_page",
+    "protecting_options",
+    "shown_options",
+    "token_option",
+]
+
+
+# --------------------------------------------------------------------------------- monitor options
+# Options of every command that hears a stream: whom to compare with, what to listen for.
 
 _OPTIONS = (
     click.option(
@@ -147,7 +175,7 @@ class MonitorOptions:
         """
         from monitor.cli.inputs import check_model
         from monitor.features.registry import superseded, takes
-        from monitor.stream.choosing import choose_features
+        from monitor.stream.attacker import choose_features
         from monitor.stream.monitor import Monitor
 
         files = self.store, self.law_file
@@ -195,8 +223,7 @@ class MonitorOptions:
 
 def _read(store: str | None, law_file: str | None) -> tuple[Population, Laws | None]:
     """The population, with the cohort that the laws in a file were learnt against, and these."""
-    from monitor.population.lawfile import load_laws
-    from monitor.population.population import Population
+    from monitor.population.population import Population, load_laws
 
     population = Population.reference() if store is None else Population.load(store)
     if law_file is None:
@@ -235,3 +262,589 @@ def _offered(source: Source, population: Population) -> tuple[str, ...]:
 
 hearing_options = grouped("options", MonitorOptions, _OPTIONS)
 """Adds them to a command, as its argument ``options``."""
+
+
+# ---------------------------------------------------------------------------------------- alerting
+# Options for alerts and what they do, shared by the commands that hear a stream.
+
+HORIZON_SECONDS = 600.0
+
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True, slots=True)
+class Alerting:
+    """What was asked for; a command gets it as ``alerting``.
+
+    Attributes:
+        rules: the rules of ``--alert``, and of ``--warn`` for each of them.
+        open_rules: field, hold and least speech of those whose threshold is still to be worked out.
+        share, horizon_seconds: ``--false-alarms`` and ``--horizon``.
+        warn_seconds: ``--warn``.
+        receivers: by name of its option, what each of them was given.
+        bell: ``--bell``.
+        stop: ``--stop-on-alert``.
+    """
+
+    rules: tuple[Any, ...]
+    open_rules: tuple[tuple[str, float, float], ...]
+    share: float | None
+    horizon_seconds: float
+    warn_seconds: float | None
+    receivers: Mapping[str, tuple[str, ...]]
+    bell: bool
+    stop: bool
+
+    def check_ledger(self, path: Path | None) -> None:
+        """Refuse what is about one stream where a ledger adds earlier ones to it.
+
+        Raises:
+            UsageError: both were asked for.
+        """
+        if self.open_rules and path is not None:
+            raise UsageError(
+                "--false-alarms is about one stream from its beginning, --ledger goes on from "
+                "earlier ones: use --budget, or a rule with a threshold"
+            )
+
+    def rules_for(self, monitor: Monitor, further: Sequence[AlertRule] = ()) -> list[AlertRule]:
+        """All rules, with the thresholds worked out that were left to the monitor.
+
+        Args:
+            monitor: the one that will be heard.
+            further: rules that were not asked for here, such as a budget's.
+
+        Raises:
+            UsageError: the laws in use do not know a threshold, or there is no rule for what alerts
+                shall do.
+        """
+        from monitor.alerts import Conformal, EarlyWarning
+
+        made = [
+            Conformal(
+                monitor.false_alarms(field, self.share, self.horizon_seconds),
+                hold,
+                least_speech_seconds=least,
+            )
+            for field, hold, least in self.open_rules
+            if self.share is not None
+        ]
+        early = (
+            [] if self.warn_seconds is None else [EarlyWarning(r, self.warn_seconds) for r in made]
+        )
+        rules: list[AlertRule] = [*early, *made, *self.rules, *further]
+        # what may have come from the environment is told of, what was typed for this run refused
+        typed = [each.name for each in ACTION_OPTIONS if not each.environment]
+        needing = [name for name in typed if self.receivers[name]]
+        needing += ["--stop-on-alert"] if self.stop else []
+        if not rules and needing:
+            raise UsageError(f"{needing[0]} needs an alert: add --alert 'bits>3'")
+        return rules
+
+    def actions(self) -> Iterator[AlertAction]:
+        """What alerts do, made one by one; to be closed when the run is over."""
+        from monitor.alerts.actions.delivery import Courier
+
+        if self.bell:
+            from monitor.alerts.actions.receivers import Bell
+
+            yield Bell()
+        for option in ACTION_OPTIONS:
+            for given in self.receivers[option.name]:
+                yield Courier(option.opens(given))
+
+    @property
+    def thresholds(self) -> list[tuple[str, float]]:
+        """What ``--alert`` stands on, of what has a curve: views say how long it is away."""
+        from monitor.alerts import Threshold
+
+        rules = [rule for rule in self.rules if isinstance(rule, Threshold)]
+        shown = ("bits", "evidence_bits", "closed_set_bits")
+        return [(rule.field, rule.bits) for rule in rules if rule.field in shown]
+
+    @property
+    def until(self) -> Callable[[Mapping[str, Any]], bool] | None:
+        """Ends the stream at an alert (not at a warning), where that was asked for."""
+        if not self.stop:
+            return None
+        return lambda alert: alert["state"] == "raised" and alert["level"] == "alert"
+
+
+def addresses(option: str, given: tuple[str, ...]) -> tuple[str, ...]:
+    """The addresses of an option; ``@FILE`` stands for the lines of a file."""
+    from pathlib import Path
+
+    found: list[str] = []
+    for each in given:
+        if not each.startswith("@"):
+            found.append(each)
+            continue
+        try:
+            lines = Path(each[1:]).read_text("utf-8").split("\n")
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or "no text"
+            raise UsageError(f"{option} {each}: cannot be read: {reason}") from None
+        found += [line.strip() for line in lines if line.strip() and not line.startswith("#")]
+    return tuple(found)
+
+
+def _made(
+    least_speech_seconds: float,
+    alerts: Iterable[str],
+    false_alarms: float | None,
+    horizon: float | None,
+    warn: float | None,
+    bell: bool,
+    stop_on_alert: bool,
+    **receivers: tuple[str, ...],
+) -> Alerting:
+    from monitor.alerts import Conformal, EarlyWarning, Threshold
+
+    left_open: list[tuple[str, float, float]] = []
+    thresholds = []
+    for text in alerts:
+        field = None
+        if false_alarms is not None:
+            field = Conformal.parse_field(text, least_speech_seconds)
+        if field is None:
+            thresholds.append(Threshold.parse(text, least_speech_seconds))
+        else:
+            left_open.append(field)
+    if horizon is not None and false_alarms is None:
+        raise UsageError("--horizon is how long --false-alarms shall hold: add --false-alarms 5%")
+    if false_alarms is not None and not left_open:
+        raise UsageError(
+            "--false-alarms works out the threshold of an alert that has none: add --alert bits"
+        )
+    if warn is not None and not (thresholds or left_open):
+        raise UsageError("--warn needs a threshold to warn of: add --alert 'bits>3'")
+    early = [] if warn is None else [EarlyWarning(rule, warn) for rule in thresholds]
+    return Alerting(
+        (*early, *thresholds),
+        tuple(left_open),
+        false_alarms,
+        HORIZON_SECONDS if horizon is None else horizon,
+        warn,
+        {
+            each.name: addresses(each.name, receivers[each.parameter])
+            if each.environment
+            else receivers[each.parameter]
+            for each in ACTION_OPTIONS
+        },
+        bell,
+        stop_on_alert,
+    )
+
+
+def alert_options(
+    *, bell: bool = False, least_speech_seconds: float = 0.0
+) -> Callable[[_Command], _Command]:
+    """The options, given to the command as one argument ``alerting``.
+
+    Args:
+        bell: whether the bell rings unless told otherwise.
+        least_speech_seconds: of a rule that does not say after how much speech.
+    """
+    after = "at once" if not least_speech_seconds else f"after {least_speech_seconds:g} s"
+    options = [
+        click.option(
+            "--alert",
+            "alerts",
+            multiple=True,
+            metavar="RULE",
+            help="Such as 'bits>3 for 5 s after 10 s' (of speech); may be repeated. Raised ones "
+            "give exit status 3. What is left out: for 5 s, and "
+            f"{after}. "
+            "'bits' is the value shown first (the evidence where somebody is watched), "
+            "'bits_low>3' stands on its lower limit, 'closed_set_bits>3' on the figure among the N "
+            "enrolled, 'f0.rank_bits_low>1' on that of a feature, 'among.1e6.bits>6' on what it is "
+            "worth among a million people.",
+        ),
+        click.option(
+            "--false-alarms",
+            type=Share(),
+            help="Work out the threshold of every --alert that is a field alone (--alert "
+            "bits): at most this share of other people's whole streams exceeds it.",
+        ),
+        click.option(
+            "--horizon",
+            type=Seconds(),
+            metavar="LENGTH",
+            help="How long these streams are, from their beginning. [default: 10m]",
+        ),
+        click.option(
+            "--warn",
+            type=Seconds(),
+            help="Warn when an --alert is forecast to be raised within so long. A warning gives no "
+            "exit status.",
+        ),
+        *(
+            click.option(
+                each.name,
+                multiple=True,
+                metavar=each.metavar,
+                envvar=each.environment or None,
+                help=each.help,
+            )
+            for each in ACTION_OPTIONS
+        ),
+        click.option(
+            "--bell/--no-bell",
+            default=bell,
+            show_default=True,
+            help="Ring the terminal's bell when one is raised.",
+        ),
+        click.option("--stop-on-alert", is_flag=True, help="End the stream at the first alert."),
+    ]
+    receivers = tuple(each.parameter for each in ACTION_OPTIONS)
+    make = partial(_made, least_speech_seconds)
+    return grouped("alerting", make, options, further=receivers)
+
+
+# ----------------------------------------------------------------------------------------- jsonlog
+# Options for the JSON lines of a run.
+
+
+@dataclass(frozen=True, slots=True)
+class JsonLog:
+    """What was asked for; a command gets it as ``log``.
+
+    Attributes:
+        jsonl: the file, ``-``, or None.
+        replace: overwrite what it holds.
+    """
+
+    jsonl: str | None
+    replace: bool
+
+    @property
+    def name(self) -> str | None:
+        """Where the lines go: standard output where no file was named, and no terminal is there."""
+        return "-" if self.jsonl is None and not sys.stdout.isatty() else self.jsonl
+
+    def file(self, spared: Iterable[object | None], *, resume: bool = False) -> LogFile | None:
+        """For a `Run`.
+
+        Args:
+            spared: files that the run reads.
+            resume: go on with the run that the file holds.
+
+        Raises:
+            UsageError: there is nothing to resume, or it is to be overwritten.
+        """
+        from monitor.errors import UsageError
+        from monitor.run import LogFile
+
+        if resume and self.name in (None, "-"):
+            raise UsageError("--resume needs the file of the interrupted run: --jsonl FILE")
+        if resume and self.replace:
+            raise UsageError("--resume goes on with a run, --replace begins it anew: give one")
+        if self.name is None:
+            return None
+        read = tuple(str(each) for each in spared if each)
+        return LogFile(self.name, self.replace, resume, read)
+
+
+def _one(context: click.Context, option: click.Parameter, given: tuple[str, ...]) -> str | None:
+    """Of one file and another the last would be written in silence."""
+    if len(given) > 1:
+        raise click.BadParameter(
+            f"given {len(given)} times ({', '.join(given)}): a run has one file", context, option
+        )
+    return given[0] if given else None
+
+
+_JSONLOG_OPTIONS = (
+    click.option(
+        "--jsonl",
+        metavar="FILE|-",
+        multiple=True,
+        callback=_one,
+        help="Write JSON lines there. [default: to standard output if it is no terminal]",
+    ),
+    click.option(
+        "--replace", is_flag=True, help="Overwrite what --jsonl FILE holds, or --summary."
+    ),
+)
+
+jsonl_options = grouped("log", JsonLog, _JSONLOG_OPTIONS)
+"""Adds them to a command, as its argument ``log``."""
+
+
+# ---------------------------------------------------------------------------------- ledger options
+# Options for the ledger, shared by the commands that hear a stream.
+
+_LEDGER_OPTIONS_OPTIONS = (
+    click.option(
+        "--ledger",
+        type=click.Path(path_type=Path, dir_okay=False),
+        metavar="FILE.db",
+        help="Add this session to a ledger, and go on from the earlier ones of the watched "
+        "speaker. It holds counts and readings, never audio.",
+    ),
+    click.option(
+        "--ledger-every",
+        type=Seconds(),
+        default="10",
+        show_default=True,
+        help="Stream seconds between the readings that the ledger keeps.",
+    ),
+    click.option(
+        "--budget",
+        type=NumberOfBits(),
+        metavar="BITS",
+        help="Warn one bit before all sessions in the ledger together have disclosed so much, "
+        "and raise an alert when they have.",
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerOptions:
+    """What was asked for; a command gets it as ``of_ledger``.
+
+    Attributes:
+        ledger: the file, or None.
+        ledger_every: stream seconds from one kept reading to the next.
+        budget: bits, or None.
+
+    Raises:
+        UsageError: a budget without a ledger.
+    """
+
+    ledger: Path | None
+    ledger_every: float
+    budget: float | None
+
+    def __post_init__(self) -> None:
+        if self.budget is not None and self.ledger is None:
+            raise UsageError(
+                "--budget counts over all sessions: it needs --ledger FILE.db; for this one "
+                f"alone use --alert 'bits>{self.budget:g}'"
+            )
+
+    def rules(self) -> list[Threshold]:
+        """Those of the budget, if there is one."""
+        from monitor.alerts import budget
+
+        return [] if self.budget is None else budget(self.budget)
+
+    def file(self) -> LedgerFile | None:
+        """For a `Run`."""
+        from monitor.run import LedgerFile
+
+        return None if self.ledger is None else LedgerFile(self.ledger, self.ledger_every)
+
+
+ledger_options = grouped("of_ledger", LedgerOptions, _LEDGER_OPTIONS_OPTIONS)
+"""The options, given to the command as one argument ``of_ledger``."""
+
+
+# --------------------------------------------------------------------------------- protect options
+# Options to hear a voice through a protector as well, for commands that hear a stream.
+
+
+@dataclass(frozen=True, slots=True)
+class Protecting:
+    """What was asked for; a command gets it as ``protecting``.
+
+    Attributes:
+        protect: the method, or None.
+        protected_population: name of a file, or None.
+        protect_seed: a number, or None.
+    """
+
+    protect: str | None
+    protected_population: str | None
+    protect_seed: int | None
+
+    @property
+    def files(self) -> list[str]:
+        """What is read."""
+        return [self.protected_population] if self.protected_population else []
+
+    def protection(self, ledger: Path | None) -> Protection | None:
+        """For a `Run`; None where no protector was asked for.
+
+        Args:
+            ledger: the file of ``--ledger``, which does not go with a protector.
+
+        Raises:
+            MonitorError: options do not go together, or the population cannot be read.
+        """
+        from monitor.run import Protection
+
+        if self.protect is None:
+            for option, given in (
+                ("--protected-population", self.protected_population),
+                ("--protect-seed", self.protect_seed),
+            ):
+                if given is not None:
+                    raise UsageError(f"{option} goes with --protect METHOD")
+            return None
+        if ledger is not None:
+            raise UsageError(
+                "--ledger goes on from earlier sessions of the clear voice, and would begin it "
+                "ahead of the protected one: leave out --ledger or --protect"
+            )
+        name = self.protected_population
+        known = None if name is None else _protect_options_once(name, mark_of(name))
+        return Protection(self.protect, known, self.protect_seed)
+
+
+@lru_cache(maxsize=1)
+def _protect_options_once(name: str, _mark: object) -> Population:
+    """A population, read once for many recordings."""
+    from monitor.population.population import Population
+
+    return Population.load(name)
+
+
+protecting_options = grouped(
+    "protecting",
+    Protecting,
+    (
+        click.option(
+            "--protect",
+            metavar="METHOD",
+            help="Hear the voice through a protector as well (mcadams:0.8, noise:10, ... of "
+            "`monitor protect`; command:CMD in a replay), and tell the bits of both, and how many "
+            "seconds it buys before 1, 2, 3 and 10 bits are out (of a watched speaker), by one "
+            "process a recording. Nothing protected is stored or played. An --alert stands on the "
+            "clear voice (bits>3), which no weak attacker makes look safe, unless it names the "
+            "protected one, that which you send (protected.bits>3).",
+        ),
+        click.option(
+            "--protected-population",
+            metavar="FILE",
+            help="The same people enrolled from speech protected by METHOD, and calibrated on such "
+            "speech: what an attacker has who knows the protector. The stronger attacker of the "
+            "two is shown. [default: one who does not know the anonymiser: no measure of "
+            "protection]",
+        ),
+        click.option(
+            "--protect-seed",
+            type=click.IntRange(min=0),
+            metavar="N",
+            help="The same draws as with this number before, of a METHOD that draws. [default: new "
+            "draws]",
+        ),
+    ),
+)
+"""Adds ``--protect`` and what goes with it, as the argument ``protecting``."""
+
+
+# --------------------------------------------------------------------------------------------- web
+# The page, for every command that has one: its options, and the sink they ask for.
+
+LOOPBACK = "127.0.0.1"
+PAGE_TOP = 100
+"""Speakers that the page can draw: everybody, in a small population."""
+
+if TYPE_CHECKING:
+    _Type: TypeAlias = click.ParamType[Any]
+else:
+    _Type = click.ParamType  # generic only from click 8.4 on
+
+
+class Address(_Type):
+    """Where to serve: PORT on this machine alone, or HOST:PORT."""
+
+    name = "[HOST:]PORT"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+        """Host and port."""
+        if not isinstance(value, str):
+            return value
+        host, colon, port = value.strip().rpartition(":")
+        host = host.removeprefix("[").removesuffix("]") if colon else LOOPBACK
+        number = int(port) if port.isascii() and port.isdigit() and len(port) < 6 else 65536
+        if not host or number > 65535 or any(map(str.isspace, host)):
+            self.fail(f"{value!r} is not like 8000, 127.0.0.1:8000 or [::1]:8000", param, ctx)
+        return host, number
+
+
+token_option = click.option(
+    "--web-token",
+    metavar="TOKEN",
+    envvar="MONITOR_WEB_TOKEN",
+    help="What readers of the page must show; needed where other machines can reach it. "
+    "Better in the environment, as MONITOR_WEB_TOKEN: arguments can be seen by others.",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What was asked for; a command gets it as ``shown``.
+
+    Attributes:
+        top: speakers that a reading names, or None.
+        web: host and port of the page, or None.
+        web_token: its token.
+    """
+
+    top: int | None
+    web: tuple[str, int] | None
+    web_token: str | None
+
+    @property
+    def named(self) -> int:
+        """How many speakers a reading names."""
+        return self.top or (5 if self.web is None else PAGE_TOP)
+
+    def pages(self, thresholds: Sequence[tuple[str, float]]) -> Iterator[Page]:
+        """The page of a run, opened when it is asked for; none where none was wanted."""
+        if self.web is not None:
+            yield open_page(self.web, self.web_token, thresholds=thresholds)
+
+
+shown_options = grouped(
+    "shown",
+    Shown,
+    (
+        click.option(
+            "--top",
+            type=click.IntRange(min=1),
+            metavar="N",
+            help=f"Name the N most probable speakers in every reading. [default: 5; {PAGE_TOP} "
+            "with --web]",
+        ),
+        click.option(
+            "--web",
+            type=Address(),
+            help="Show the run in a browser, on this machine alone unless a HOST is given. "
+            "Needs the extra 'web'.",
+        ),
+        token_option,
+    ),
+)
+"""Adds ``--top``, ``--web`` and ``--web-token`` to a command, as its argument ``shown``."""
+
+
+def open_page(
+    address: tuple[str, int],
+    token: str | None = None,
+    *,
+    thresholds: Sequence[tuple[str, float]] = (),
+    recorded: bool = False,
+) -> Page:
+    """A sink that serves its records; its ``url`` is where.
+
+    Args:
+        address: host and port, from ``--web``.
+        token: from ``--web-token``.
+        thresholds: field and bits of alerts on what has a curve: the page says how far they are.
+        recorded: the run is over.
+
+    Raises:
+        UsageError: the extra is not installed, or the address cannot be had.
+    """
+    from monitor.errors import UsageError
+
+    try:
+        from monitor.web.page import Page
+    except ModuleNotFoundError as error:
+        raise UsageError(
+            f"the page needs {error.name}: pip install 'speaker-disclosure-monitor[web]'"
+        ) from None
+    return Page(*address, token=token, thresholds=thresholds, recorded=recorded)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import functools
 import math
 import os
-from collections.abc import Callable, Iterator, Sequence
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from inspect import signature
 from pathlib import Path
@@ -13,8 +14,17 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import click
 
+from monitor.phrases import clock_time
+from monitor.safe_text import printable
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from monitor.jobs import Jobs
+
 __all__ = [
     "MOST_REPLICATES",
+    "UNKNOWN_SECONDS",
     "Features",
     "Names",
     "NumberOfBits",
@@ -28,13 +38,278 @@ __all__ = [
     "WithTextFiles",
     "among_option",
     "check_new",
+    "check_not_scheduled",
     "check_output",
     "ecapa_option",
     "environment",
+    "for_workers",
     "grouped",
+    "jobs_option",
+    "made_console",
+    "processes",
+    "processes_for",
+    "progress_over",
+    "say",
+    "scheduled",
+    "scheduler_option",
+    "seconds_of",
     "speaker_model_option",
+    "trained_by_feature",
+    "trained_option",
     "unlocked",
 ]
+
+
+# ------------------------------------------------------------------------------------------ saying
+# Lines for people, which names of files and people cannot make steer the terminal.
+
+
+def say(text: str, *, err: bool = True) -> None:
+    """Print lines.
+
+    Args:
+        text: one line or more.
+        err: to stderr; stdout is for data, and for commands that have nothing but words to give.
+    """
+    click.echo("\n".join(printable(line) for line in text.split("\n")), err=err)
+
+
+# ----------------------------------------------------------------------------------------- console
+# The console that tables are printed to.
+
+_LEAST = 40
+
+
+def made_console(wide: int) -> Console:
+    """Stdout as wide as its terminal or as COLUMNS says; ``wide`` where neither tells."""
+    from monitor.sinks.console import PlainConsole
+
+    console = PlainConsole(highlight=False, markup=False, emoji=False)
+    if not console.is_terminal:
+        columns = os.environ.get("COLUMNS", "")
+        told = columns.isdecimal() and int(columns)
+        console.width = max(_LEAST, int(columns)) if told else wide
+    return console
+
+
+# ---------------------------------------------------------------------------------------- progress
+# A progress bar on stderr where it is a terminal; a quiet line now and then where it is not.
+
+_QUIET_SECONDS = 10.0
+
+
+@contextmanager
+def progress_over(
+    total: float, what: str, unit: str = ""
+) -> Iterator[Callable[[str, float], None]]:
+    """Yields a function to call after each step: what was just done, and how much of it.
+
+    Args:
+        total: steps, or an amount of ``unit``.
+        what: is being done.
+        unit: of what is counted, where it is not steps.
+    """
+    from monitor.sinks.console import PlainConsole
+
+    console = PlainConsole(stderr=True)
+    if not console.is_terminal:
+        began = last = time.monotonic()
+        done = 0.0
+
+        def step(label: str, amount: float) -> None:
+            nonlocal done, last
+            done += amount
+            if time.monotonic() - last >= _QUIET_SECONDS:
+                last = time.monotonic()
+                more = f" ({label})" if label else ""
+                left = (last - began) * max(total - done, 0.0) / done if done else 0.0
+                ready = f"{done:.0f} of {total:.0f} {unit}".strip()
+                say(f"{what}: {ready}, about {clock_time(left)} left{more}")
+
+        yield step
+        return
+    from rich.progress import (
+        BarColumn,
+        Progress,
+        TextColumn,
+        TimeRemainingColumn,
+    )
+
+    columns = (
+        TextColumn(what),
+        BarColumn(),
+        TextColumn("{task.completed:.0f}/{task.total:.0f}" + (unit and f" {unit}")),
+        TimeRemainingColumn(),
+        TextColumn("{task.description}", markup=False),  # a speaker may be called [/]
+    )
+    with Progress(*columns, console=console, transient=True) as progress:
+        task = progress.add_task("", total=total)
+
+        def draw(label: str, amount: float) -> None:
+            progress.update(task, advance=amount, description=label)
+
+        yield draw
+
+
+# -------------------------------------------------------------------------------------------- jobs
+# The options --jobs and --scheduler: who computes features, processes or workers elsewhere.
+
+WORTHWHILE_SECONDS = 60.0
+"""Of audio for each process: it takes a second or two to start."""
+UNKNOWN_SECONDS = 60.0
+"""For the progress: of a recording whose header is silent."""
+
+jobs_option = click.option(
+    "--jobs",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Processes that listen; the result does not depend on it. [default: one a core, where "
+    "there are minutes of audio]",
+)
+
+
+_ASKED, _OPENED = f"{__name__}.asked", f"{__name__}.opened"
+"""Of a command's context: the place of a scheduler, and the cluster once it was needed."""
+
+
+def _note(context: click.Context, _: click.Parameter, where: str | None) -> None:
+    context.meta[_ASKED] = where
+
+
+scheduler_option = click.option(
+    "--scheduler",
+    metavar="tcp://HOST:PORT|local",
+    expose_value=False,
+    callback=_note,
+    help="Let the workers of a dask scheduler listen (docs/cluster.md), or those of a local "
+    "cluster, local:K of K processes; the result does not depend on it. Needs the extra 'cluster'.",
+)
+"""For commands that map over recordings: `processes`, `processes_for` and `scheduled` heed it."""
+
+
+def scheduled(jobs: int | None) -> Jobs | None:
+    """The workers of ``--scheduler``, for the rest of the command; else ``--jobs`` as it was given.
+
+    Raises:
+        UsageError: both were given, or the extra is not installed.
+        MonitorError: the scheduler cannot be reached.
+    """
+    context = click.get_current_context(silent=True)
+    where = None if context is None else context.meta.get(_ASKED)
+    if context is None or where is None:
+        return jobs
+    from monitor.cluster import Cluster
+    from monitor.errors import UsageError
+
+    if jobs is not None:
+        raise UsageError("--jobs is for processes of this machine: leave it out with --scheduler")
+    if _OPENED not in context.meta:
+        cluster = Cluster(where, lambda line: say(f"monitor: {line}"))
+        context.meta[_OPENED] = context.with_resource(cluster)
+    opened: Jobs = context.meta[_OPENED]
+    return opened
+
+
+def for_workers(path: Path) -> Path:
+    """A path as the workers of ``--scheduler`` can use it, who have other working folders."""
+    from monitor.jobs import absolute
+
+    asked = click.get_current_context().meta.get(_ASKED) is not None
+    return absolute(path) if asked else path
+
+
+def check_not_scheduled(cure: str) -> None:
+    """Refuse ``--scheduler`` where there is only one thing to do.
+
+    Args:
+        cure: what would make more of it.
+
+    Raises:
+        UsageError: it was given.
+    """
+    from monitor.errors import UsageError
+
+    if click.get_current_context().meta.get(_ASKED) is not None:
+        raise UsageError(f"--scheduler is for many recordings: {cure}")
+
+
+def processes(jobs: int | None, recordings: Sequence[Path]) -> Jobs:
+    """What ``--scheduler`` or ``--jobs`` says, else as many processes as are worth it."""
+    return processes_for(jobs, map(seconds_of, recordings))
+
+
+def processes_for(jobs: int | None, lengths: Iterable[float | None]) -> Jobs:
+    """As `processes`, by the lengths of the recordings; None where a header does not say."""
+    from monitor.jobs import worthwhile
+
+    asked = scheduled(jobs)
+    if asked is not None:
+        return asked
+    return worthwhile((seconds or 0.0 for seconds in lengths), WORTHWHILE_SECONDS)
+
+
+def seconds_of(path: Path) -> float | None:
+    """Of audio, by the header; None where it does not say, or of ready-made frames."""
+    from monitor.errors import MonitorError
+    from monitor.sources.file import File
+    from monitor.sources.registry import is_frames
+
+    if is_frames(path):
+        return None
+    try:
+        return File(path).seconds
+    except MonitorError:  # told, with the reason, when it is to be heard
+        return None
+
+
+# ----------------------------------------------------------------------------------------- trained
+# The option --trained: on whose speech the network of a feature was trained.
+
+trained_option = click.option(
+    "--trained",
+    "trainers",
+    multiple=True,
+    metavar="FEATURE=FILE",
+    help="A list of names, one a line: those on whose speech the network of a feature was trained, "
+    "such as your --speaker-model. It knows their voices better than others', so that no test of "
+    "theirs counts for it.",
+)
+
+
+def trained_by_feature(given: Sequence[str], speakers: Collection[str]) -> dict[str, set[str]]:
+    """Names by feature, from FEATURE=FILE.
+
+    Raises:
+        UsageError: it is not of that form, there is no such list, or nobody on it is a speaker of
+            the corpus: it would leave nobody out, and comfort falsely.
+    """
+    from monitor.errors import UsageError
+    from monitor.features.registry import FEATURES, MODEL
+
+    found: dict[str, set[str]] = {}
+    for text in given:
+        name, _, path = text.partition("=")
+        if not (name and path):
+            raise UsageError(f"--trained {text!r} must be FEATURE=FILE, a list of names")
+        if name == "speaker":
+            name = next((each for each in FEATURES if each.startswith(MODEL)), name)
+        try:
+            lines = Path(path).read_text(encoding="utf-8").splitlines()
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or "it is no text"
+            raise UsageError(f"--trained {path}: cannot be read ({reason})") from None
+        names = {line.strip() for line in lines}
+        if not names.intersection(speakers):
+            raise UsageError(
+                f"--trained {path}: nobody on the list is a speaker of the corpus; check the "
+                "names, or leave it out"
+            )
+        found.setdefault(name, set()).update(names)
+    return found
+
+
+# ----------------------------------------------------------------------------------------- options
+# Option types and checks that several commands share.
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 

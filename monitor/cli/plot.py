@@ -6,8 +6,7 @@ from pathlib import Path
 
 import click
 
-from monitor.cli.options import People, check_output
-from monitor.cli.saying import say
+from monitor.cli.options import People, check_output, say
 
 __all__ = ["command"]
 

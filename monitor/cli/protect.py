@@ -8,8 +8,7 @@ from pathlib import Path
 
 import click
 
-from monitor.cli.options import Seconds
-from monitor.cli.saying import say
+from monitor.cli.options import Seconds, say
 
 __all__ = ["command"]
 
@@ -101,14 +100,11 @@ def command(
     """
     from contextlib import ExitStack
 
-    from monitor.cli.jobs import processes_for, seconds_of
-    from monitor.cli.progress import progress_over
+    from monitor.cli.options import processes_for, progress_over, seconds_of
     from monitor.errors import SourceError, UsageError
     from monitor.phrases import plural
-    from monitor.protectors.batch import Manner, protect_each
-    from monitor.protectors.journal import NAME, Journal
+    from monitor.protectors.recording import NAME, Journal, Manner, orders, protect_each
     from monitor.protectors.registry import make
-    from monitor.protectors.targets import orders
     from monitor.protectors.utterance import Utterance
     from monitor.run.status import INCOMPLETE
 
@@ -125,7 +121,7 @@ def command(
             recordings, output, setting, speaker=speaker, seed=seed, replace=replace
         )
     if name == "tokens":
-        from monitor.cli.protect_tokens import protect_tokens
+        from monitor.cli.protect_frames import protect_tokens
 
         return protect_tokens(
             recordings, output, setting, speaker=speaker, seed=seed, replace=replace

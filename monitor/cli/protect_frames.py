@@ -2,22 +2,253 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import secrets
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import TypeAlias
 
-from monitor.cli.protect_account import tell_account
-from monitor.cli.protect_noisy import Noisy, write_noisy
-from monitor.cli.saying import say
+from monitor.cli.options import progress_over, say
 from monitor.corpus.finding import find
-from monitor.errors import SourceError, UsageError
-from monitor.features.tracks import join_runs
+from monitor.errors import SourceError, StoreError, UsageError
+from monitor.features.framing import join_runs
+from monitor.features.phones import Tokens
+from monitor.kinds import FeatureSpec
+from monitor.networks.usc import shipped_codec
+from monitor.phrases import plural
+from monitor.protectors.blocks import EVERYBODY_BITS, Promise, empty_after, promises
 from monitor.protectors.laplace import Laplace
 from monitor.run.status import INCOMPLETE
-from monitor.sources.frames import FramesFile
+from monitor.sources.frames import FramesFile, write_frames
 from monitor.sources.registry import is_frames
-from monitor.training.frames_folder import HearingOrder, orders
+from monitor.training.frames_folder import (
+    MANIFEST,
+    HearingOptions,
+    HearingOrder,
+    hear,
+    orders,
+    write_manifest,
+)
+from monitor.types import Frames
 
-__all__ = ["protect_frames"]
+__all__ = [
+    "ACCOUNT",
+    "Noisy",
+    "protect_frames",
+    "protect_tokens",
+    "tell_account",
+    "write_account",
+    "write_noisy",
+]
+
+
+# --------------------------------------------------------------------------------- protect account
+# What noise on frames promises of each speaker: a table in a file, and a few lines for people.
+
+ACCOUNT = "accounting.csv"
+"""The file with what is promised, in the folder that is written."""
+
+
+def write_account(folder: Path, mechanism: Laplace, spent: Sequence[Promise]) -> None:
+    """A line a speaker.
+
+    Args:
+        folder: of the frames.
+        mechanism: the noise.
+        spent: of each speaker.
+
+    Raises:
+        StoreError: it cannot be written.
+    """
+    from monitor.files import atomic_write, not_written
+
+    text = io.StringIO(newline="")
+    rows = csv.writer(text, lineterminator="\n")
+    rows.writerow(
+        ["speaker", "frames", "seconds", "epsilon_nats", "clip", "noise_scale", "delta",
+         "basic_nats", "advanced_nats", "optimal_nats", "most_evidence_bits"]
+    )  # fmt: skip
+    for each in spent:
+        bounds = (each.spent.basic_nats, each.spent.advanced_nats, each.spent.optimal_nats)
+        rows.writerow(
+            [each.speaker, each.spent.trials, f"{each.seconds:g}", f"{mechanism.epsilon:g}",
+             f"{mechanism.clip:g}", f"{mechanism.scale:.6g}", f"{each.delta:g}",
+             *(f"{bound:.6g}" for bound in (*bounds, each.most_bits))]
+        )  # fmt: skip
+    path = folder / ACCOUNT
+    try:
+        with atomic_write(path) as file:
+            file.write(text.getvalue().encode())
+    except OSError as error:
+        raise not_written(path, error) from None
+
+
+def tell_account(folder: Path, mechanism: Laplace, spent: Sequence[Promise], unit: str) -> None:
+    """What is promised, and that it is soon nothing.
+
+    Args:
+        folder: of the frames.
+        mechanism: the noise.
+        spent: of each speaker.
+        unit: what has the epsilon, such as ``"frame"``.
+    """
+    most = max(spent, key=lambda each: each.spent.trials)
+    bounds = most.spent
+    beats = bounds.advanced_nats < bounds.basic_nats
+    say(
+        f"all {plural(bounds.trials, unit)} of {most.speaker} ({most.seconds:.0f} s of speech) "
+        f"together: epsilon {bounds.basic_nats:.4g} by basic composition, "
+        f"{bounds.optimal_nats:.4g} by optimal (delta {most.delta:g}); advanced "
+        + (f"{bounds.advanced_nats:.4g}" if beats else "is no better than basic")
+    )
+    empty = sum(each.empty for each in spent)
+    limit = plural(empty_after(mechanism.epsilon), unit)
+    if empty:
+        say(
+            f"the promise is empty for {empty} of {plural(len(spent), 'speaker')}: from {limit} on "
+            f"it allows {EVERYBODY_BITS:.0f} bits of evidence, which tell one from all others alive"
+        )
+    else:
+        say(f"no attacker has more than {most.most_bits:.3g} bits of evidence; from {limit} on the "
+            f"promise would be empty ({EVERYBODY_BITS:.0f} bits)")  # fmt: skip
+    say(
+        f"{folder / ACCOUNT} has it for each speaker; when there is speech is not protected, and "
+        "one more release of the same speech spends as much again"
+    )
+
+
+# ----------------------------------------------------------------------------------- protect noisy
+# Writes frames with noise for many recordings, and what they promise of each speaker.
+
+Noisy: TypeAlias = tuple[Frames, Mapping[str, FeatureSpec]]
+"""Frames with noise, and what they look like."""
+
+
+def write_noisy(
+    output: Path,
+    wanted: Sequence[HearingOrder],
+    make: Callable[[HearingOrder, str], Noisy],
+    *,
+    mechanism: Laplace,
+    noise: str,
+    replace: bool,
+    problems: list[str],
+) -> list[Promise]:
+    """Write them all, with a manifest and the account; what is promised of each speaker.
+
+    Args:
+        output: a folder.
+        wanted: what goes where.
+        make: of an order, and the name of what is written, the noisy frames.
+        mechanism: the noise.
+        noise: what the files are marked with.
+        replace: whether what is there may be replaced.
+        problems: lines on what was skipped; further ones are added, and all are told.
+
+    Raises:
+        StoreError: something is there and may not be replaced, or cannot be written.
+        SourceError: nothing could be made.
+    """
+    if (output / MANIFEST).exists() and not replace:
+        raise StoreError(f"{output} holds frames already; give --replace")
+    write_manifest(output, wanted)
+    skipped = set()
+    counts: dict[str, tuple[int, float]] = {}
+    with progress_over(len(wanted), "protecting") as step:
+        for order in wanted:
+            step(order.source.name, 1)
+            try:
+                made, kept = make(order, order.target.relative_to(output).as_posix())
+            except SourceError as error:
+                problems.append(str(error))
+                skipped.add(order)
+                continue
+            order.target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            write_frames(
+                order.target,
+                made.speech,
+                made.tracks,
+                {name: spec.size for name, spec in kept.items()},
+                {name: spec.frame_seconds for name, spec in kept.items()},
+                networks={name: spec.network for name, spec in kept.items()},
+                noise=noise,
+            )  # no hashes: they would say which recording it was
+            count, seconds = counts.get(order.speaker, (0, 0.0))
+            of_each = {name: len(made.tracks[name].ticks) for name in kept}
+            heard = max(of_each[name] * spec.frame_seconds for name, spec in kept.items())
+            counts[order.speaker] = (count + sum(of_each.values()), seconds + heard)
+    if not counts:
+        raise SourceError("nothing was protected: " + "; ".join(problems[:3]))
+    write_manifest(output, [order for order in wanted if order not in skipped])
+    spent = promises(counts, mechanism.epsilon)
+    write_account(output, mechanism, spent)
+    for problem in problems:
+        say(f"monitor: skipped: {problem}")
+    return spent
+
+
+# ---------------------------------------------------------------------------------- protect tokens
+# monitor protect to tokens: what may be passed on instead of sound, and what it promises.
+
+_EXAMPLE = "tokens:15 (epsilon of each token); without noise: monitor hear --features tokens"
+
+
+def protect_tokens(
+    voices: Path,
+    output: Path,
+    setting: str,
+    *,
+    speaker: str | None,
+    seed: int | None,
+    replace: bool,
+) -> int:
+    """Write the noisy private tokens of recordings as frames; the exit status.
+
+    Args:
+        voices: recordings.
+        output: a folder.
+        setting: ``EPSILON``.
+        speaker: who speaks in all of it; None where the folder says so.
+        seed: of the noise; None for one that nobody knows.
+        replace: whether what is there may be replaced.
+
+    Raises:
+        UsageError: the setting makes no sense, or there are frames instead of recordings.
+        StoreError: something is there and may not be replaced, or cannot be written.
+        SourceError: nothing could be heard.
+    """
+    network = shipped_codec()
+    try:
+        mechanism = Laplace(float(setting), network.books.clip)
+    except ValueError:
+        raise UsageError(f"{setting!r} is not a setting such as {_EXAMPLE}") from None
+    found = find(voices) if speaker is None else find(voices, speaker=speaker)
+    wanted = orders(found, voices, output)
+    if any(is_frames(order.source) for order in wanted):
+        raise UsageError("tokens are made of recordings, not of frames")
+    seed = secrets.randbits(128) if seed is None else seed
+    problems = list(found.problems)
+
+    def noisy(order: HearingOrder, name: str) -> Noisy:
+        feature = Tokens(network, mechanism.epsilon, (seed, name))
+        spec = feature.spec
+        return hear(order.source, [feature], HearingOptions((spec.name,))), {spec.name: spec}
+
+    spent = write_noisy(
+        output, wanted, noisy, mechanism=mechanism, noise=f"tokens:{setting}", replace=replace,
+        problems=problems,
+    )  # fmt: skip
+    say(
+        f"tokens of 40 ms, with noise of scale {mechanism.scale:.4g} on what each was chosen by, "
+        f"clipped to an L1 norm of {mechanism.clip:.4g}: epsilon {mechanism.epsilon:g} a token"
+    )
+    tell_account(output, mechanism, spent, "token")
+    return INCOMPLETE if problems else 0
+
+
+# ---------------------------------------------------------------------------------- protect frames
+# monitor protect of frames: Laplace noise on embeddings, and what it promises.
 
 
 def protect_frames(

@@ -7,15 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from monitor.cli.jobs import jobs_option, processes, scheduler_option
 from monitor.cli.options import (
     Features,
     Numbers,
     check_output,
     ecapa_option,
+    jobs_option,
+    processes,
+    say,
+    scheduler_option,
     speaker_model_option,
 )
-from monitor.cli.saying import say
 from monitor.cli.transcript_options import in_transcript_option, with_speaker, word_list_option
 from monitor.phrases import plural
 
@@ -146,25 +148,20 @@ def command(
 
     Scores say who sounds like whom: keep the file private.
     """
-    from monitor.cli.inputs import check_model, load_identity
-    from monitor.cli.plan import plan_of
-    from monitor.cli.progress import progress_over
-    from monitor.cli.voiceprivacy import lists_of, own_templates
+    from monitor.cli.enroll import lists_of, own_templates
+    from monitor.cli.inputs import check_model, load_identity, plan_of
+    from monitor.cli.options import progress_over
     from monitor.corpus.finding import find
     from monitor.errors import UsageError
-    from monitor.evaluation.input.models import SCORINGS
+    from monitor.evaluation.input.labels import SCORINGS
     from monitor.evaluation.input.score_file import write_score_file
     from monitor.features.registry import caveats
-    from monitor.population.lawfile import load_laws
-    from monitor.population.population import Population
+    from monitor.population.population import Population, load_laws
     from monitor.run.status import INCOMPLETE
-    from monitor.sinks.standing import spare
+    from monitor.sinks.jsonl import spare
     from monitor.sources.provenance import provenance_of
-    from monitor.stream.overlap import session_of
-    from monitor.training.enrolled_grid import EnrolledGrid
-    from monitor.training.groups import groups_of
-    from monitor.training.score_grid import ScoreGrid
-    from monitor.training.scoring import largest
+    from monitor.stream.notices import session_of
+    from monitor.training.scoring import EnrolledGrid, ScoreGrid, groups_of, largest
     from monitor.training.voices import collect
 
     if output.suffix.lower() != ".npz":

@@ -7,9 +7,8 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from monitor.cli.live import stopped_by_signals
-from monitor.cli.options import check_output, unlocked
-from monitor.cli.saying import say
+from monitor.cli.inputs import stopped_by_signals
+from monitor.cli.options import check_output, say, unlocked
 from monitor.protocols import LiveSource, Sink
 
 if TYPE_CHECKING:
@@ -31,7 +30,7 @@ class Telling:
     """
 
     def __init__(self, log: LogFile | None, plot: Path | None = None) -> None:
-        from monitor.sinks.run_buffer import RunBuffer
+        from monitor.sinks.console import RunBuffer
 
         self._log, self._plot, self._kept = log, plot, RunBuffer()
         self._terminal = sys.stdout.isatty()

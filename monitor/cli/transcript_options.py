@@ -1,7 +1,8 @@
-"""Options for what is said: which transcript goes with a recording, and whose words in it count."""
+"""Options for what is said: which transcript goes with a recording, and whose words count."""
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -10,17 +11,17 @@ from typing import TYPE_CHECKING
 
 import click
 
-from monitor.cli.options import environment, grouped
-from monitor.cli.saying import say
+from monitor.cli.options import environment, grouped, say
 from monitor.errors import UsageError
 
 if TYPE_CHECKING:
     from monitor.corpus.recordings import Corpus
     from monitor.protocols import LiveSource, Source
-    from monitor.transcripts.choice import TranscriptChoice
+    from monitor.transcripts.formats import TranscriptChoice
 
 __all__ = [
     "Transcribing",
+    "in_options",
     "in_transcript_option",
     "say_of_transcripts",
     "say_unused_words",
@@ -29,13 +30,75 @@ __all__ = [
     "word_list_option",
 ]
 
+
+# ----------------------------------------------------------------------------------------- wording
+# What the library refuses in words of Python, in those of the command line.
+
+_OPTIONS = {
+    "allow_overlap": "--allow-overlap",
+    "among": "--among",
+    "features": "--features",
+    "on_change": "--on-change",
+    "replace": "--replace",
+    "resume": "--resume",
+    "speaker_in_transcript": "--speaker-in-transcript",
+    "start_seconds": "--start",
+    "transcript": "--transcript",
+    "watch": "--watch",
+}
+"""Arguments, and the options that stand for them."""
+_WORDS = {
+    "leave the ledger away": "leave --ledger away",
+    ", or calibrate(..., alarms=population)": "",
+    "put them beside it (sources.Beside)": "give them with --transcript FILE",
+}
+_ARGUMENT = re.compile(
+    rf"(?P<log>LogFile\(path, )?\b(?P<name>{'|'.join(_OPTIONS)})=(?:True|\"?(?P<value>[\w.+,]*)\"?)"
+    r"(?(log)\))"
+)
+
+_FILE = re.compile(rf"[^\s:;,()]*\b(?:{'|'.join(_OPTIONS)})=[^\s:;,()]*\.[A-Za-z]\w*")
+"""A name with a suffix, or in a folder."""
+
+
+def in_options(message: str, typed: Iterable[str] = ()) -> str:
+    """A message with options where it names arguments; names of files stay as they are.
+
+    Args:
+        message: of the library.
+        typed: the words of the command: those that hold such an argument are names.
+
+    Examples:
+        >>> in_options("overwrite it (LogFile(path, replace=True)), or begin at start_seconds=4")
+        'overwrite it (--replace), or begin at --start 4'
+        >>> in_options("watch=me.wav: no audio; name one with watch=", ["x/watch=me.wav"])
+        'watch=me.wav: no audio; name one with --watch'
+    """
+    names = {name for each in typed for name in (each, *each.split("/")) if _ARGUMENT.search(name)}
+    names |= set(_FILE.findall(message))  # in a folder that was typed
+    anyone = "|".join(map(re.escape, sorted(names, key=len, reverse=True)))
+    parts = re.split(f"({anyone})", message) if names else [message]
+    told = "".join(each if each in names else _ARGUMENT.sub(_option, each) for each in parts)
+    for words, ours in _WORDS.items():
+        told = told.replace(words, ours)
+    return told
+
+
+def _option(match: re.Match[str]) -> str:
+    name, value = _OPTIONS[match["name"]], match["value"]
+    return f"{name} {value}" if value else name
+
+
+# ------------------------------------------------------------------------------ transcript options
+# Options for what is said: which transcript goes with a recording, and whose words in it count.
+
 _MOST_TOLD = 5
 _LISTED = "monitor.word_list"
 
 
 def _use_list(context: click.Context, _: click.Parameter, path: Path | None) -> None:
     if path is not None:
-        from monitor.features.style_words import read_style_words
+        from monitor.features.style import read_style_words
 
         read_style_words(path)  # a file that is none is refused at once
         context.meta[_LISTED] = path
@@ -65,7 +128,7 @@ in_transcript_option = click.option(
 
 def with_speaker(found: Corpus, speaker: str | None) -> Corpus:
     """A corpus, with whose words count in its transcripts."""
-    from monitor.transcripts.choice import TranscriptChoice
+    from monitor.transcripts.formats import TranscriptChoice
 
     return found if speaker is None else found.with_words(TranscriptChoice(speaker=speaker))
 
@@ -121,7 +184,7 @@ class Transcribing:
     @property
     def choice(self) -> TranscriptChoice:
         """Which transcript, and whose words."""
-        from monitor.transcripts.choice import TranscriptChoice
+        from monitor.transcripts.formats import TranscriptChoice
 
         path = Path(self.transcript) if self.transcript not in (None, "-") else None
         return TranscriptChoice(path, self.speaker_in_transcript)
@@ -226,8 +289,7 @@ class Transcribing:
         Raises:
             UsageError: they are of a file, which was written before.
         """
-        from monitor.cli.wording import in_options
-        from monitor.sources.live_words import LiveWords
+        from monitor.sources.beside import LiveWords
         from monitor.transcripts.live import WordPipe, lines_from
 
         if self.transcript != "-":
@@ -255,7 +317,7 @@ def _piped(source: Source, choice: TranscriptChoice, start_seconds: float) -> So
     """A recording with the words of standard input, all of which are read first."""
     from monitor.errors import SourceError
     from monitor.sources.beside import Beside
-    from monitor.transcripts.word_lines import read_word_lines
+    from monitor.transcripts.formats import read_word_lines
 
     try:
         text = sys.stdin.buffer.read().decode("utf-8-sig")

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import click
 
-from monitor.cli.saying import say
-from monitor.cli.web import LOOPBACK, Address, token_option
+from monitor.cli.monitor_options import LOOPBACK, Address, token_option
+from monitor.cli.options import say
 
 __all__ = ["command"]
 
@@ -38,7 +38,7 @@ def command(run: Path, web: tuple[str, int], web_token: str | None, no_browser: 
     import time
     import webbrowser
 
-    from monitor.cli.web import open_page
+    from monitor.cli.monitor_options import open_page
     from monitor.records.schema import follow_run
 
     records = follow_run(run)

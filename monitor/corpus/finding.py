@@ -1,17 +1,325 @@
-"""Finds the speech below a folder, whatever its layout."""
+"""Finds the speech below a folder, whatever its layout: folders, manifests, Kaldi data."""
 
 from __future__ import annotations
 
+import csv
+import io
 import os
+import re
+import shlex
+import unicodedata
+from collections.abc import Sequence
 from pathlib import Path
 
-from monitor.corpus.folders import LAYOUTS, from_folders
-from monitor.corpus.person import from_person
-from monitor.corpus.recordings import Corpus
-from monitor.corpus.tables import from_kaldi, from_manifest, table_of
+from monitor.corpus.recordings import CONTAINERS, Corpus, Gathering, natural
 from monitor.errors import CorpusError, UnnamedSpeakerError
+from monitor.sources.registry import recording_suffixes
 
-__all__ = ["find"]
+__all__ = [
+    "BY_FOLDER",
+    "LAYOUTS",
+    "find",
+    "from_folders",
+    "from_kaldi",
+    "from_manifest",
+    "from_person",
+    "recordings_below",
+    "said_of_speakers",
+    "table_of",
+]
+
+
+# ----------------------------------------------------------------------------------------- folders
+# Corpora laid out in folders: LibriSpeech, or a folder a speaker.
+
+LAYOUTS = (
+    "manifest.csv with the columns path and speaker; wav.scp with utt2spk; LibriSpeech's "
+    "SPEAKER/CHAPTER/SPEAKER-CHAPTER-UTTERANCE.flac; or a folder a speaker"
+)
+BY_FOLDER = "a folder each"
+_LIBRISPEECH = re.compile(r"([0-9]+)-([0-9]+)-[0-9]+")
+
+
+def from_folders(root: Path) -> Corpus:
+    """Find the recordings below a folder.
+
+    Where most files are called and kept as in LibriSpeech, at any depth, the chapter is the
+    session. Elsewhere each folder is a speaker, and a sub-folder, or else a file, is a session.
+
+    Raises:
+        CorpusError: there is no recording.
+        UnnamedSpeakerError: there is nothing to tell by who speaks.
+    """
+    files = recordings_below(root)
+    if not files:
+        raise CorpusError(f"no recording in {root.name or root}; it should hold {LAYOUTS}")
+    gathering = Gathering(root)
+    librispeech = [file for file in files if _is_librispeech(file)]
+    if 2 * len(librispeech) > len(files):
+        for file in files:
+            if _is_librispeech(file):
+                gathering.add(file.parent.parent.name, file.parent.name, file)
+            else:
+                gathering.problem(f"{gathering.name(file)} is not named as in LibriSpeech")
+        return gathering.corpus(root.name, "as LibriSpeech names them")
+    for file in files:
+        speaker, *between = file.relative_to(root).parts[:-1] or ("",)
+        if speaker:
+            gathering.add(speaker, "/".join(between) or file.stem, file)
+        else:
+            gathering.problem(f"{file.name} lies outside every speaker's folder")
+    if all(file.parent == root for file in files):
+        what = f"{root.name or root} holds recordings but does not say whose"
+        raise UnnamedSpeakerError(what, f"it should hold {LAYOUTS}")
+    return gathering.corpus(root.name, BY_FOLDER)
+
+
+def _is_librispeech(file: Path) -> bool:
+    match = _LIBRISPEECH.fullmatch(file.stem)
+    return match is not None and match.groups() == (file.parent.parent.name, file.parent.name)
+
+
+def recordings_below(root: Path) -> list[Path]:
+    """Files that count as recordings, in natural order; hidden ones and link loops left out."""
+    suffixes = recording_suffixes() | CONTAINERS
+    files: list[Path] = []
+    seen: set[str] = set()
+    for folder, subfolders, names in os.walk(root, followlinks=True):
+        place = os.path.realpath(folder)
+        if place in seen:
+            subfolders.clear()
+            continue
+        seen.add(place)
+        subfolders[:] = sorted((n for n in subfolders if not n.startswith(".")), key=natural)
+        for name in names:
+            if not name.startswith(".") and Path(name).suffix.lower() in suffixes:
+                files.append(Path(folder, name))
+    return sorted(files, key=lambda file: natural(file.as_posix()))
+
+
+# ------------------------------------------------------------------------------------------ tables
+# Corpora described by a table: a manifest, or a Kaldi data folder.
+
+_OF_RECORDINGS = {"path", "speaker", "session", "chapter"}
+_FLAC = {"--stdout": "c", "--decode": "d", "--silent": "s", "--totally-silent": "s"}
+_LONGEST = 40
+"""Characters of what is said of a speaker; more is a text that was read."""
+
+
+def table_of(path: Path) -> Path | None:
+    """The table that says who speaks: the file itself, or one in the folder; None without."""
+    if path.suffix.lower() in {".csv", ".tsv"} and path.is_file():
+        return path
+    names = ("manifest.csv", "manifest.tsv", "wav.scp")
+    return next((path / name for name in names if (path / name).is_file()), None)
+
+
+def from_manifest(path: Path) -> Corpus:
+    """Read a table with the columns ``path``, ``speaker`` and perhaps ``session``.
+
+    Without ``session`` a column ``chapter`` serves; without either each file is a session of its
+    own. Paths are relative to the table. Tabs separate the columns of a ``.tsv``.
+
+    Raises:
+        CorpusError: the table cannot be read, or names nothing that can be used.
+    """
+    text = _text(path, "utf-8-sig")
+    separator = "\t" if path.suffix.lower() == ".tsv" else ","
+    gathering = Gathering(path.parent)
+    try:
+        rows = csv.DictReader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
+        columns = [(name or "").strip().lower() for name in rows.fieldnames or ()]
+        rows.fieldnames = columns
+        if not {"path", "speaker"} <= set(columns) or len(set(columns)) < len(columns):
+            raise CorpusError(
+                f"{path.name} needs a first line with the columns path and speaker, each once "
+                "(and perhaps session)"
+            )
+        session_column = next((name for name in ("session", "chapter") if name in columns), None)
+        for row in rows:
+            where = f"{path.name} line {rows.line_num}: "
+            file = row["path"] or ""
+            if not file.strip() or not file.isprintable() or None in row:
+                gathering.problem(f"{where}is not a path and a speaker")
+                continue
+            session = row[session_column] or "" if session_column else ""
+            gathering.add(
+                row["speaker"] or "", session or Path(file).stem, path.parent / file, where
+            )
+    except csv.Error as error:
+        raise CorpusError(f"{path.name} is no table ({error}); save it as UTF-8 CSV") from None
+    return gathering.corpus(path.name, f"as {path.name} has them")
+
+
+def said_of_speakers(corpus: Path) -> dict[str, dict[str, str]]:
+    """What a corpus' table says of its speakers beside their names, such as gender and age.
+
+    Args:
+        corpus: the folder or manifest.
+
+    Returns:
+        by column, then by speaker: the columns of a manifest that never say two things of one
+        speaker, or the gender of a Kaldi folder with ``spk2gender``. What is empty is left out.
+
+    Raises:
+        CorpusError: the table cannot be read.
+    """
+    table = table_of(corpus)
+    if table is None:
+        return {}
+    if table.name == "wav.scp":
+        beside = table.parent / "spk2gender"
+        lines = _text(beside, "utf-8").splitlines() if beside.is_file() else []
+        pairs = [line.split() for line in lines]
+        return {"gender": dict(pair for pair in pairs if len(pair) == 2)} if pairs else {}
+    separator = "\t" if table.suffix.lower() == ".tsv" else ","
+    text = io.StringIO(_text(table, "utf-8-sig"), newline="")
+    said: dict[str, dict[str, str]] = {}
+    several: set[str] = set()
+    for row in csv.DictReader(text, delimiter=separator):
+        plain = {(name or "").strip(): value for name, value in row.items() if name}
+        whose = next((held for name, held in plain.items() if name.lower() == "speaker"), None)
+        speaker = unicodedata.normalize("NFC", (whose or "").strip())
+        for name, held in plain.items():
+            value = (held or "").strip()
+            if not value or name.lower() in _OF_RECORDINGS:
+                continue
+            before = said.setdefault(name, {}).setdefault(speaker, value)
+            if before != value or len(value) > _LONGEST or not (name + value).isprintable():
+                several.add(name)
+    return {name: values for name, values in said.items() if name not in several}
+
+
+def from_kaldi(folder: Path) -> Corpus:
+    """Read ``wav.scp`` and ``utt2spk``; every recording is a session of its own.
+
+    Paths are relative to the folder, or else to the current one, as Kaldi has it. Commands (lines
+    that end in ``|``) are never run; of ``flac -c -d -s FILE |`` the FILE is read.
+
+    Raises:
+        CorpusError: a file is missing, the folder has ``segments``, or nothing can be used.
+    """
+    if (folder / "segments").exists():
+        raise CorpusError(
+            f"{folder.name} has segments, which are not supported; write one file an utterance"
+        )
+    if not (folder / "utt2spk").is_file():
+        raise CorpusError(f"{folder.name} has wav.scp but no utt2spk; add it")
+    gathering = Gathering(folder)
+    speakers = dict(_pairs(folder / "utt2spk", gathering))
+    listed = set()
+    for utterance, file in _pairs(folder / "wav.scp", gathering):
+        listed.add(utterance)
+        where = f"wav.scp {utterance}: "
+        file = _decoded_by_flac(file) or file
+        if file.endswith("|"):
+            gathering.problem(
+                f"{where}is a command, which is never run (flac -c -d -s FILE | alone is read "
+                "without it); write its output to a file"
+            )
+        elif file == "-":
+            gathering.problem(f"{where}is standard input; write it to a file")
+        elif utterance not in speakers:
+            gathering.problem(f"{where}has no speaker in utt2spk")
+        else:
+            here = folder / file
+            elsewhere = not here.exists() and Path(file).exists()
+            gathering.add(speakers[utterance], utterance, Path(file) if elsewhere else here, where)
+    for utterance in speakers:
+        if utterance not in listed:
+            gathering.problem(f"utt2spk {utterance}: has no line in wav.scp")
+    return gathering.corpus(folder.name, "as utt2spk has them")
+
+
+def _decoded_by_flac(command: str) -> str | None:
+    """The file that ``flac -c -d -s FILE |`` writes out as it is; None for any other command.
+
+    Example:
+        >>> _decoded_by_flac("/usr/bin/flac -cds 'my talk.flac' |")
+        'my talk.flac'
+        >>> _decoded_by_flac("flac -c -d -s a.flac | sox - -r 16k - |")
+    """
+    if not command.endswith("|"):
+        return None
+    try:
+        program, *words = shlex.split(command[:-1])
+    except ValueError:  # no program, or a quote without its other
+        return None
+    options = [word for word in words if word.startswith("-")]
+    files = [word for word in words if not word.startswith("-")]
+    letters = {letter for word in options for letter in _FLAC.get(word, word[1:])}
+    known = all(word in _FLAC or not word.startswith("--") for word in options)
+    to_stdout = {"c", "d"} <= letters <= {"c", "d", "s"} and known
+    plain = Path(program).name == "flac" and to_stdout and len(files) == 1
+    return files[0] if plain else None
+
+
+def _pairs(path: Path, gathering: Gathering) -> list[tuple[str, str]]:
+    """Key and rest of each line; a key that comes again is a problem."""
+    pairs: dict[str, str] = {}
+    for number, line in enumerate(_text(path, "utf-8").split("\n"), 1):
+        fields = line.split(maxsplit=1)
+        if not fields:
+            continue
+        where = f"{path.name} line {number}: "
+        if len(fields) < 2 or not line.strip().replace("\t", " ").isprintable():
+            gathering.problem(f"{where}is not a name and a value")
+        elif fields[0] in pairs:
+            gathering.problem(f"{where}{fields[0]} is listed twice")
+        else:
+            pairs[fields[0]] = fields[1].strip()
+    return list(pairs.items())
+
+
+def _text(path: Path, encoding: str) -> str:
+    try:
+        return path.read_text(encoding=encoding)
+    except OSError as error:
+        raise CorpusError(f"cannot open {path.name}: {error.strerror}; check the name") from None
+    except UnicodeDecodeError:
+        raise CorpusError(f"{path.name} is not UTF-8 text; save it as UTF-8") from None
+
+
+# ------------------------------------------------------------------------------------------ person
+# Recordings of one person, whatever their folders are called.
+
+
+def from_person(paths: Sequence[Path], speaker: str) -> Corpus:
+    """Take all recordings, and those in all folders, as one speaker's.
+
+    Each folder below the one that is given (or, of several paths, below the one they have in
+    common) is a session, and so is each recording that lies in none.
+
+    Raises:
+        CorpusError: a path is missing or says itself who speaks, or there is no recording.
+    """
+    files: list[Path] = []
+    for path in paths:
+        label = path.name or str(path)
+        if (table := table_of(path)) is not None:
+            where = "" if table == path else f" holds {table.name}, which"
+            raise CorpusError(f"{label}{where} says itself who speaks; leave out --speaker")
+        if path.is_dir():
+            found = recordings_below(path)
+            if not found:
+                known = ", ".join(sorted(recording_suffixes()))
+                raise CorpusError(f"no recording in {label}; recordings end in {known}")
+            files += found
+        elif path.exists():
+            files.append(path)
+        else:
+            raise CorpusError(f"{label} does not exist; check the name")
+    alone = paths[0] if len(paths) == 1 and paths[0].is_dir() else None
+    root = alone or Path(os.path.commonpath([path.absolute().parent for path in paths]))
+    gathering = Gathering(root)
+    for file in files:
+        *between, _ = (file if alone else file.absolute()).relative_to(root).parts
+        gathering.add(speaker, "/".join(between) or file.stem, file)
+    return gathering.corpus(root.name)
+
+
+# ----------------------------------------------------------------------------------------- finding
+# Finds the speech below a folder, whatever its layout.
 
 
 def find(*paths: str | os.PathLike[str], speaker: str | None = None) -> Corpus:

@@ -1,1 +1,155 @@
 """Documents to read: one HTML file each, without scripts, fonts or anything to fetch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from html import escape
+from pathlib import Path
+
+from monitor.files import atomic_write, not_written
+from monitor.version import __version__
+
+__all__ = [
+    "bullet_list",
+    "document",
+    "paragraphs",
+    "picture",
+    "save_document",
+    "section",
+    "table",
+    "warning",
+]
+
+
+# ------------------------------------------------------------------------------------------ tables
+# Tables and lists of a document.
+
+
+def table(
+    head: Sequence[str], rows: Iterable[Sequence[str]], names: int = 1, *, wide: bool = False
+) -> str:
+    r"""A table of plain text; what lies right of the names is set as numbers.
+
+    A cell of two lines has its limits, or a note, in the second: they are set small.
+
+    Args:
+        head: of each column.
+        rows: as long as the head.
+        names: how many columns, from the left, name what the row is of.
+        wide: of many columns: set closer, and on a narrow screen or paper each row is a block, in
+            which every number has its name, so that nothing is cut off.
+
+    Example:
+        >>> made = table(["feature", "bits"], [["f0", "1.0\n0.9 to 1.1"]])
+        >>> "<small>0.9 to 1.1</small>" in made
+        True
+    """
+    heads = "".join(
+        f"<th>{escape(each)}</th>" if i < names else f'<th class="number">{escape(each)}</th>'
+        for i, each in enumerate(head)
+    )
+    body = "".join(
+        "<tr>"
+        + "".join(
+            f'<th scope="row">{escape(each)}</th>'
+            if i < names
+            else _number(each, head[i] if wide else "")
+            for i, each in enumerate(row)
+        )
+        + "</tr>"
+        for row in rows
+    )
+    return (
+        f'<div class="scroll"><table{" class=wide" if wide else ""}><thead><tr>{heads}</tr></thead>'
+        f"<tbody>{body}</tbody></table></div>"
+    )
+
+
+def _number(text: str, name: str) -> str:
+    value, _, small = text.partition("\n")
+    if name:  # limits may fall into two lines, after "to"
+        small = small.replace(" to ", "\N{NO-BREAK SPACE}to ").replace(" %", "\N{NO-BREAK SPACE}%")
+    below = f"<small>{escape(small)}</small>" if small else ""
+    data = f' data-name="{escape(name)}"' if name else ""
+    return f'<td class="number"{data}>{escape(value)}{below}</td>'
+
+
+def bullet_list(items: Iterable[str], name: str = "notes") -> str:
+    """An unordered list of plain texts, of a class of the style; nothing where there are none."""
+    made = "".join(f"<li>{escape(item)}</li>" for item in items)
+    return f'<ul class="{name}">{made}</ul>' if made else ""
+
+
+# ------------------------------------------------------------------------------------------- shell
+# The frame of a document: head, style, sections with text, tables and pictures, and a foot.
+
+
+def document(title: str, facts: Iterable[str], parts: Iterable[str], foot: str = "") -> str:
+    """A whole page as HTML.
+
+    Args:
+        title: plain text.
+        facts: lines under the title, plain text.
+        parts: markup, such as `section` makes.
+        foot: plain text, after who made the page.
+
+    Returns:
+        the text; it stands alone, and follows the reader's light or dark colours.
+
+    Example:
+        >>> text = document("a < b", ["of 12 speakers"], [section("Methods", paragraphs("As is."))])
+        >>> "<title>a &lt; b</title>" in text, "http" in text
+        (True, False)
+    """
+    style = (Path(__file__).parent / "page.css").read_text(encoding="utf-8").replace("\n", "")
+    said = escape(f"Made by monitor {__version__}. {foot}".strip())
+    return "\n".join(
+        [
+            "<!doctype html>",
+            '<html lang="en"><head><meta charset="utf-8">',
+            '<meta name="viewport" content="width=device-width, initial-scale=1">',
+            '<meta name="color-scheme" content="light dark">',
+            f"<title>{escape(title)}</title><style>{style}</style></head><body>",
+            f"<header><h1>{escape(title)}</h1>{paragraphs(*facts)}</header><main>",
+            *parts,
+            f"</main><footer>{said}</footer>",
+            "</body></html>\n",
+        ]
+    )
+
+
+def save_document(text: str, path: Path) -> None:
+    """Write a document to a file (mode 0600), at once or not at all.
+
+    Raises:
+        StoreError: the place cannot be written.
+    """
+    try:
+        with atomic_write(path) as file:
+            file.write(text.encode())
+    except OSError as error:
+        raise not_written(path, error) from error
+
+
+def section(heading: str, *parts: str) -> str:
+    """A card of the document: a heading (plain text) over some markup."""
+    return f'<section class="card"><h2>{escape(heading)}</h2>{"".join(parts)}</section>'
+
+
+def warning(text: str) -> str:
+    """Plain text that has to be read first."""
+    return f'<p class="card warning" role="alert">{escape(text)}</p>'
+
+
+def paragraphs(*texts: str) -> str:
+    """Plain text, a paragraph each; a number is not torn from its per cent sign."""
+    said = (escape(text).replace(" %", "\N{NO-BREAK SPACE}%") for text in texts)
+    return "".join(f"<p>{text}</p>" for text in said)
+
+
+def picture(title: str, svg: str, caption: str) -> str:
+    """A figure: a title and a caption (plain text), and an ``<svg>`` element between them."""
+    return (
+        f'<figure class="card"><h2>{escape(title)}</h2>{svg}'
+        f"<figcaption>{escape(caption)}</figcaption></figure>"
+    )

@@ -7,29 +7,22 @@ from typing import TYPE_CHECKING
 from monitor.lazy import lazily
 
 if TYPE_CHECKING:
-    from monitor.evaluation.accounting.account import account
-    from monitor.evaluation.anonymity.figures import speaker_mean_ranks
+    from monitor.evaluation.accounting import account
+    from monitor.evaluation.anonymity import speaker_mean_ranks
     from monitor.evaluation.evaluating import evaluate
-    from monitor.evaluation.figure import Figure
+    from monitor.evaluation.family import Figure
     from monitor.evaluation.input.embeddings import read_embeddings
     from monitor.evaluation.input.scores import read_scores
-    from monitor.evaluation.linkage.figures import pi_link
-    from monitor.evaluation.linkage.separation import d_sys
-    from monitor.evaluation.linkage.singling import pi_sing
-    from monitor.evaluation.membership.operating import operating_point
+    from monitor.evaluation.linkage import d_sys, pi_link, pi_sing
+    from monitor.evaluation.membership import operating_point
     from monitor.evaluation.online import OnlineLID, OnlineSRD
     from monitor.evaluation.report.comparing import compare
     from monitor.evaluation.report.page import save_page
     from monitor.evaluation.report.report import Report
-    from monitor.evaluation.scores.comparisons import Comparisons
-    from monitor.evaluation.scores.matrix import ScoreMatrix
-    from monitor.evaluation.scores.roles import Roles
-    from monitor.evaluation.scores.score_list import ScoreList
-    from monitor.evaluation.srd.rank_laws import loss_fits, rank_law
-    from monitor.evaluation.verification.error_rates import det_curve, eer
-    from monitor.evaluation.verification.figures import cllr, min_cllr
-    from monitor.evaluation.zebra.ece import ece_profile
-    from monitor.evaluation.zebra.figures import d_ece, log10_l, tag
+    from monitor.evaluation.scores.comparisons import Comparisons, Roles, ScoreList, ScoreMatrix
+    from monitor.evaluation.srd import loss_fits, rank_law
+    from monitor.evaluation.verification import cllr, det_curve, eer, min_cllr
+    from monitor.evaluation.zebra import d_ece, ece_profile, log10_l, tag
 
 __all__ = [
     "Comparisons",
@@ -65,34 +58,34 @@ __all__ = [
 
 _HOMES = {
     "Comparisons": "scores.comparisons",
-    "Figure": "figure",
+    "Figure": "family",
     "OnlineLID": "online",
     "OnlineSRD": "online",
     "Report": "report.report",
-    "Roles": "scores.roles",
-    "ScoreList": "scores.score_list",
-    "ScoreMatrix": "scores.matrix",
-    "account": "accounting.account",
-    "cllr": "verification.figures",
+    "Roles": "scores.comparisons",
+    "ScoreList": "scores.comparisons",
+    "ScoreMatrix": "scores.comparisons",
+    "account": "accounting",
+    "cllr": "verification",
     "compare": "report.comparing",
-    "d_ece": "zebra.figures",
-    "d_sys": "linkage.separation",
-    "det_curve": "verification.error_rates",
-    "ece_profile": "zebra.ece",
-    "eer": "verification.error_rates",
+    "d_ece": "zebra",
+    "d_sys": "linkage",
+    "det_curve": "verification",
+    "ece_profile": "zebra",
+    "eer": "verification",
     "evaluate": "evaluating",
-    "log10_l": "zebra.figures",
-    "loss_fits": "srd.rank_laws",
-    "min_cllr": "verification.figures",
-    "operating_point": "membership.operating",
-    "pi_link": "linkage.figures",
-    "pi_sing": "linkage.singling",
-    "rank_law": "srd.rank_laws",
+    "log10_l": "zebra",
+    "loss_fits": "srd",
+    "min_cllr": "verification",
+    "operating_point": "membership",
+    "pi_link": "linkage",
+    "pi_sing": "linkage",
+    "rank_law": "srd",
     "read_embeddings": "input.embeddings",
     "read_scores": "input.scores",
     "save_page": "report.page",
-    "speaker_mean_ranks": "anonymity.figures",
-    "tag": "zebra.figures",
+    "speaker_mean_ranks": "anonymity",
+    "tag": "zebra",
 }
 
 

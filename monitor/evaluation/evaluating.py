@@ -11,18 +11,13 @@ import numpy as np
 
 from monitor import crowds
 from monitor.errors import UsageError
-from monitor.evaluation.context import EvaluationContext
-from monitor.evaluation.families import families
-from monitor.evaluation.family import Family
-from monitor.evaluation.figure import Figure
-from monitor.evaluation.limits import limited
+from monitor.evaluation.families import families, limited
+from monitor.evaluation.family import EvaluationContext, Family, Figure
 from monitor.evaluation.report.report import Report
-from monitor.evaluation.scores.comparisons import Comparisons, Usage
-from monitor.evaluation.scores.direction import list_warning, warning
-from monitor.evaluation.scores.matrix import ScoreMatrix
-from monitor.evaluation.scores.roles import Roles
-from monitor.maths.bootstrap import REPLICATES
-from monitor.maths.privacyloss import DELTA
+from monitor.evaluation.scores.comparisons import Comparisons, Roles, ScoreMatrix, Usage
+from monitor.evaluation.scores.counts import list_warning, warning
+from monitor.maths.composition import DELTA
+from monitor.maths.statistics import REPLICATES
 from monitor.phrases import plural
 from monitor.plots.evaluation import Curves
 

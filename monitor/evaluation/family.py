@@ -1,25 +1,252 @@
-"""What a family of metrics declares of itself, once: its words, its figures, how it is computed.
-
-A family is a folder with a module ``family`` in it, whose value ``FAMILY`` is a `Family`. Reports,
-tables, pages, ``--figures``, the limits and the tests of properties read nothing else; they find it
-through `monitor.evaluation.families`.
-"""
+"""What a family of metrics declares: its words, its figures, how it is computed."""
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, TypeVar
 
-from monitor.evaluation.context import EvaluationContext, Need
-from monitor.evaluation.figure import Figure
-from monitor.evaluation.scores.matrix import ScoreMatrix
+import numpy as np
+
+from monitor.evaluation.scores.comparisons import (
+    Comparisons,
+    Roles,
+    Sample,
+    ScoreMatrix,
+    leaving_out,
+    pooled_leaving_out,
+    pooled_resamples,
+    resamples,
+)
+from monitor.evaluation.scores.counts import ScoreCounts
+from monitor.maths.composition import DELTA
 from monitor.plots.evaluation import Drawing
 from monitor.types import FloatArray
 
-__all__ = ["Derived", "Extremes", "Family", "FamilyResult", "FigureEntry", "LimitRule"]
+__all__ = [
+    "Derived",
+    "EvaluationContext",
+    "Extremes",
+    "Family",
+    "FamilyResult",
+    "Figure",
+    "FigureEntry",
+    "LimitRule",
+    "Need",
+    "finite_value",
+    "share_aloud",
+]
+
+
+# ------------------------------------------------------------------------------------------ figure
+# One number of a report, with its limits, ceiling, floor and notes.
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A named value with its limits.
+
+    Attributes:
+        key: stable name in JSON, family first: ``"srd.mean_bits"``.
+        label: what a table calls it: ``"MeanD"``.
+        value: the figure on all trials; None where it does not exist (the reason is in `note`).
+        unit: ``"bits"``, ``"nats"``, ``"share"`` (0 to 1), ``"rank"``, ``"log10"``, ``"count"`` or
+            ``""``.
+        replicates: shape (B,), the same figure on each bootstrap replicate of speakers; NaN where
+            it does not exist there. None where it was not resampled.
+        ceiling: the most it can be on this many trials and speakers; None where there is no such
+            limit.
+        floor: the value that means no evidence, where one can be named.
+        ties: how equal scores were treated: ``"spread"``, ``"optimistic"``, ``"pooled"``,
+            ``"strict"`` ...; empty where ties do not matter.
+        note: one plain sentence, where the figure misleads or is missing.
+        low: lower limit, found by `monitor.evaluation.families.limited`; None where there is none,
+            and the note says why.
+        high: as `low`.
+        left_out: shape (J,), as `replicates`, with each speaker, or each group of them, left out.
+        text: what stands for the value where it is not a number, such as ZEBRA's tag.
+
+    Example:
+        >>> Figure("x.y_bits", "Y", 2.0, "bits", low=1.5, high=2.25).limits
+        (1.5, 2.25)
+    """
+
+    key: str
+    label: str
+    value: float | None
+    unit: str
+    replicates: FloatArray | None = None
+    ceiling: float | None = None
+    floor: float | None = None
+    ties: str = ""
+    note: str = ""
+    low: float | None = None
+    high: float | None = None
+    text: str = ""
+    left_out: FloatArray | None = None
+
+    @property
+    def limits(self) -> tuple[float | None, float | None]:
+        """Lower and upper limit, 95 %; None where there are none."""
+        return self.low, self.high
+
+
+# ------------------------------------------------------------------------------------------- words
+# Formats values for sentences.
+
+
+def finite_value(figure: Figure | None) -> float | None:
+    """The value of a figure; None where there is none, or it is infinite.
+
+    Example:
+        >>> finite_value(Figure("a.b", "B", float("inf"), "nats")), finite_value(None)
+        (None, None)
+    """
+    value = None if figure is None else figure.value
+    return value if value is not None and math.isfinite(value) else None
+
+
+def share_aloud(value: float) -> str:
+    """A share for reading aloud.
+
+    Example:
+        >>> [share_aloud(value) for value in (0.279, 0.01, 0.998, 0.00012, 0.0, 1.0)]
+        ['28 %', '1 %', '99.8 %', '0.012 %', '0 %', '100 %']
+    """
+    percent = 100 * value
+    if 0 < percent < 10 or 99 < percent < 100:
+        digits = 2 if percent < 10 else 3
+        return f"{percent:.{digits}g} %"
+    return f"{percent:.0f} %"
+
+
+# ----------------------------------------------------------------------------------------- context
+# What all families of one evaluation share: the scores, their resamples and what was asked for.
+
+Need: TypeAlias = Literal["matrix", "pool", "among", "epsilon"]
+"""What a family cannot do without: trials that met every speaker, scores of any comparisons,
+numbers of people, or a declared epsilon."""
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True)
+class EvaluationContext:
+    """The scores of one system, how they are resampled, and the options of the evaluation.
+
+    Attributes:
+        comparisons: everything that was compared.
+        matrix: the trials that met every enrolled speaker, which ranks stand on; None where there
+            is none.
+        pool: all mated and non-mated scores: the matrix itself where nothing is beside it.
+        weights: shape (B + J, S), of the speakers with trials in the matrix: B bootstrap
+            replicates, then J with some left out; None where nothing is resampled.
+        pool_weights: the same for the people of the pool.
+        dev: scores of other speakers, to calibrate on.
+        replicates: B, as asked for; 0 for no limits.
+        seed: of the resamples.
+        ties: how ranks treat equal scores.
+        roles: what was anonymised.
+        epsilon: declared for one trial, nats.
+        delta: chance with which bounds on epsilon may fail.
+        among: numbers of people, ascending.
+        nothing: a family found that scores are not told from no evidence.
+
+    Example:
+        >>> context = EvaluationContext.of(ScoreMatrix(np.eye(3), np.arange(3)), replicates=20)
+        >>> context.weights.shape, context.has("matrix"), context.has("epsilon")
+        ((23, 3), True, False)
+    """
+
+    comparisons: Comparisons
+    matrix: ScoreMatrix | None
+    pool: Comparisons | ScoreMatrix
+    weights: FloatArray | None = None
+    pool_weights: FloatArray | None = None
+    dev: ScoreMatrix | None = None
+    replicates: int = 0
+    seed: int = 0
+    ties: str = "spread"
+    roles: Roles | None = None
+    epsilon: float | None = None
+    delta: float = DELTA
+    among: tuple[int, ...] = ()
+    nothing: bool = False
+    _shared: dict[Any, Any] = field(default_factory=dict, repr=False, compare=False)
+
+    @classmethod
+    def of(
+        cls, scores: ScoreMatrix | Comparisons, replicates: int = 0, seed: int = 0, **options: Any
+    ) -> EvaluationContext:
+        """Resample the speakers of a matrix, or of comparisons of any kind.
+
+        Args:
+            scores: the trials.
+            replicates: B.
+            seed: of the resamples.
+            options: further attributes.
+        """
+        every = Comparisons.all_of(scores) if isinstance(scores, ScoreMatrix) else scores
+        matrix, pool = every.matrix, every if every.rest else every.matrix or every
+        weights = pool_weights = None
+        if replicates > 0 and np.unique(pool.owner).size > 1:
+            drawn = pooled_resamples(pool, replicates, seed)
+            pool_weights = np.concatenate([drawn, pooled_leaving_out(pool)])
+        if replicates > 0 and matrix is not None and len(matrix.tested) > 1:
+            names = [matrix.speakers[column] for column in matrix.tested.tolist()]
+            weights = np.concatenate([resamples(matrix, replicates, seed), leaving_out(names)])
+        return cls(
+            every, matrix, pool, weights, pool_weights, replicates=replicates, seed=seed, **options
+        )
+
+    def has(self, need: Need) -> bool:
+        """Whether there is what a family needs."""
+        return {
+            "matrix": self.matrix is not None,
+            "pool": True,
+            "among": bool(self.among),
+            "epsilon": self.epsilon is not None,
+        }[need]
+
+    def once(self, make: Callable[[EvaluationContext], _T]) -> _T:
+        """What a function makes of this context, made the first time that a family asks for it."""
+        if make not in self._shared:
+            self._shared[make] = make(self)
+        made: _T = self._shared[make]
+        return made
+
+    @property
+    def ranked(self) -> ScoreMatrix:
+        """`matrix`, for families that need one."""
+        assert self.matrix is not None
+        return self.matrix
+
+    @property
+    def counts(self) -> ScoreCounts:
+        """Counts of the pool, and of its resamples."""
+        return self.once(_counts)
+
+    def sample(self, pooled: bool) -> Sample:
+        """What figures of the pool, or of ranks, were resampled over."""
+        if pooled:
+            units, trials = np.unique(self.pool.owner).size, self.pool.mated.size
+            return Sample(self.pool_weights, units, trials, self.nothing)
+        matrix = self.ranked
+        return Sample(self.weights, len(matrix.tested), matrix.trials, self.nothing)
+
+
+def _counts(context: EvaluationContext) -> ScoreCounts:
+    return ScoreCounts.of(context.pool, context.pool_weights)
+
+
+# ------------------------------------------------------------------------------------------ family
+# What a family of metrics declares of itself, once: its words, its figures, how it is computed.
+#
+# A family is a module of `monitor.evaluation` whose value ``FAMILY`` is a `Family`.
+# Reports, tables, pages, ``--figures``, the limits and the tests of properties read nothing else;
+# they find it through `monitor.evaluation.families`.
 
 _VALUES = {"form": "[a-z][a-z_]*"}
 """What may stand for a name in braces in a key; a number, or ``all``, where nothing is said."""

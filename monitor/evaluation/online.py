@@ -17,11 +17,10 @@ import numpy as np
 from river.metrics.base import MultiClassMetric
 
 from monitor.errors import UsageError
-from monitor.evaluation.lid.bits import LidStatistics
-from monitor.evaluation.lid.calibration import LidCalibration
-from monitor.evaluation.srd.rank_laws import FittedRankLaw
+from monitor.evaluation.lid import LidCalibration, LidStatistics
+from monitor.evaluation.srd import FittedRankLaw
 from monitor.maths.disclosure import rank_statistics
-from monitor.maths.fitting import fit
+from monitor.maths.rank_models import fit
 from monitor.maths.ranks import TIE_RULES, rank_histogram
 from monitor.types import FloatArray
 
@@ -196,7 +195,7 @@ class OnlineLID(_Online):
     LID is ``log2(N p)`` with p at least 1e-15.
 
     Args:
-        calibration: as from `monitor.evaluation.lid.calibration.calibrate`; None for probabilities.
+        calibration: as from `monitor.evaluation.lid.calibrate`; None for probabilities.
         speakers: as `OnlineSRD`.
         figure: what `get` gives: ``"alid_bits"``, ``"pdr"``, ``"ndr"``, ``"positive_bits"``,
             ``"negative_bits"`` or ``"max_bits"``.
@@ -237,7 +236,7 @@ class OnlineLID(_Online):
             self._largest = math.nan
 
     def statistics(self) -> LidStatistics:
-        """As `monitor.evaluation.lid.bits.statistics` of the trials so far.
+        """As `monitor.evaluation.lid.statistics` of the trials so far.
 
         Raises:
             UsageError: no trial yet.

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 from monitor.lazy import lazily
 
 if TYPE_CHECKING:
-    from monitor.experiment.report.results import Experiment
+    from monitor.experiment.report import Experiment
     from monitor.experiment.running import experiment
     from monitor.experiment.settings import ExperimentSettings
 
 __all__ = ["Experiment", "ExperimentSettings", "experiment"]
 
 _HOMES = {
-    "Experiment": "report.results",
+    "Experiment": "report",
     "ExperimentSettings": "settings",
     "experiment": "running",
 }

@@ -8,24 +8,23 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from monitor.corpus.finding import find
-from monitor.documents.shell import save_document
+from monitor.documents import save_document
 from monitor.errors import StoreError, UsageError
-from monitor.experiment.cells.making import CellOrder, make_cells, orders_of
-from monitor.experiment.figures.drawn import Drawn, draw_all, save_csv
-from monitor.experiment.figures.frames import frames_figure
-from monitor.experiment.figures.lengths import lengths_figure
-from monitor.experiment.figures.one_speaker import one_speaker_figure
-from monitor.experiment.figures.ranks import ranks_figure
-from monitor.experiment.figures.speakers import speakers_figure
-from monitor.experiment.findings.contrasts import surfaces
-from monitor.experiment.findings.questions import findings_of
-from monitor.experiment.material.hearing import hear_corpus, make_private, scores_at, speech_of
-from monitor.experiment.material.protocol import Material
-from monitor.experiment.panels import Panel, choose_panels
-from monitor.experiment.report.page import page_of
-from monitor.experiment.report.results import KIND, Experiment, save_results
-from monitor.experiment.report.tables import table_rows
-from monitor.experiment.settings import ExperimentSettings
+from monitor.experiment.cells import CellOrder, make_cells, orders_of
+from monitor.experiment.figures import (
+    Drawn,
+    draw_all,
+    frames_figure,
+    lengths_figure,
+    one_speaker_figure,
+    ranks_figure,
+    save_csv,
+    speakers_figure,
+)
+from monitor.experiment.findings import findings_of, surfaces
+from monitor.experiment.material import Material, hear_corpus, make_private, scores_at, speech_of
+from monitor.experiment.report import KIND, Experiment, page_of, save_results, table_rows
+from monitor.experiment.settings import ExperimentSettings, Panel, choose_panels
 from monitor.result_cache import ResultCache
 
 __all__ = ["check_folder", "experiment", "panels_of", "run_experiment"]

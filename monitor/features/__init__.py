@@ -8,17 +8,16 @@ from monitor.lazy import lazily
 
 if TYPE_CHECKING:
     from monitor.features.registry import FEATURES, make, register
-    from monitor.features.style import Style
-    from monitor.features.style_words import StyleWords, read_style_words
+    from monitor.features.style import Style, StyleWords, read_style_words
 
 __all__ = ["FEATURES", "Style", "StyleWords", "make", "read_style_words", "register"]
 
 _HOMES = {
     "FEATURES": "registry",
     "Style": "style",
-    "StyleWords": "style_words",
+    "StyleWords": "style",
     "make": "registry",
-    "read_style_words": "style_words",
+    "read_style_words": "style",
     "register": "registry",
 }
 

@@ -1,14 +1,30 @@
-"""Cuts a stream into overlapping frames, whatever the size of the blocks it arrives in."""
+"""Streams of samples cut into frames and checked; and small operations on frames."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from numbers import Integral
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
-from monitor.errors import UsageError
-from monitor.types import FloatArray
+from monitor.audio_limits import LEAST_RATE, MOST_CHANNELS, MOST_RATE
+from monitor.errors import SourceError, UsageError
+from monitor.types import TICKS_PER_SECOND, Block, FloatArray, Frames, Gap, Track
 
-__all__ = ["Framer"]
+__all__ = [
+    "BadSamples",
+    "Framer",
+    "columns_of",
+    "join_frames",
+    "join_runs",
+    "join_tracks",
+    "shift_track",
+]
+
+
+# ----------------------------------------------------------------------------------------- framing
+# Cuts a stream into overlapping frames, whatever the size of the blocks it arrives in.
 
 
 class Framer:
@@ -56,3 +72,159 @@ class Framer:
     def reset(self) -> None:
         """Forget what was pushed: the next sample is the first of a stream."""
         self._rest = np.empty(0, np.float32)
+
+
+# ------------------------------------------------------------------------------------------ blocks
+# What a block of audio must be; checked before anything of a stream changes.
+
+
+def columns_of(block: Block, channel: int | None) -> FloatArray:
+    """The channels of a block that are in use.
+
+    Args:
+        block: of a source, or of a program of one's own.
+        channel: counted from 0; None for all.
+
+    Returns:
+        Shape (n, channels).
+
+    Raises:
+        SourceError: samples, rate or channel make no sense.
+
+    Example:
+        >>> columns_of(Block(np.zeros((160, 2)), 16_000), None).shape
+        (160, 2)
+    """
+    if not (isinstance(block.rate, Integral) and LEAST_RATE <= block.rate <= MOST_RATE):
+        raise SourceError(
+            f"a rate of {block.rate!r} cannot be heard: give samples a second, {LEAST_RATE} to "
+            f"{MOST_RATE}"
+        )
+    samples = np.asarray(block.samples)
+    if samples.dtype.kind != "f":
+        hint = "; divide by 32768" if samples.dtype == np.int16 else ""
+        raise SourceError(f"samples are {samples.dtype}: give floats from -1 to 1{hint}")
+    columns = samples[:, None] if samples.ndim == 1 else samples
+    if columns.ndim != 2 or not 1 <= columns.shape[1] <= MOST_CHANNELS:
+        raise SourceError(
+            f"samples of shape {samples.shape} must be (n,) or (n, channels), with at most "
+            f"{MOST_CHANNELS} channels"
+        )
+    if channel is None:
+        return columns
+    count = columns.shape[1]
+    if not 0 <= channel < count:
+        raise SourceError(
+            f"no channel {channel}: this recording has {count}, counted from 0;"
+            " choose one of them or the mean of all"
+        )
+    return columns[:, channel : channel + 1]
+
+
+# ------------------------------------------------------------------------------------- bad samples
+# Samples that are no numbers: found, silenced and reported, a second of a recording at a time.
+
+_LARGEST = 1e12
+"""Larger samples come from broken memory, and their squares would leave float32."""
+
+
+class BadSamples:
+    """Watches one recording.
+
+    Args:
+        rate: samples per second.
+        recording: which recording of the stream it is.
+        first_tick: ticks of the stream before it.
+
+    Example:
+        >>> import numpy as np
+        >>> bad = BadSamples(rate=8000, recording=0, first_tick=0)
+        >>> bad.silence(np.array([[0.5], [np.nan], [np.inf]])).ravel()
+        array([0.5, 0. , 0. ], dtype=float32)
+        >>> bad.report(ticks=100)
+        ((1, Gap(reason='not finite', lost_seconds=0.00025, recording=0, detail='2 samples')),)
+    """
+
+    def __init__(self, rate: int, recording: int, first_tick: int) -> None:
+        self._rate = rate
+        self._recording = recording
+        self._first_tick = first_tick
+        self._heard = 0
+        self._pending: dict[int, tuple[int, int]] = {}  # second: first tick, samples
+
+    def silence(self, samples: FloatArray) -> FloatArray:
+        """Shape (n, channels), float32, with zeros where there was no number."""
+        samples = np.asarray(samples, np.float32)
+        # what is no number spoils the extremes, too: two passes that need no memory
+        if samples.size and not -_LARGEST <= samples.min() <= samples.max() <= _LARGEST:
+            sound = np.abs(samples) <= _LARGEST
+            samples = np.where(sound, samples, np.float32(0))
+            self._note(self._heard + np.flatnonzero(~sound.all(axis=1)))
+        self._heard += len(samples)
+        return samples
+
+    def report(self, ticks: int) -> tuple[tuple[int, Gap], ...]:
+        """The losses of the seconds complete after so many ticks of it, as (tick, Gap)."""
+        due = [second for second in self._pending if (second + 1) * TICKS_PER_SECOND <= ticks]
+        return tuple(self._gap(*self._pending.pop(second)) for second in sorted(due))
+
+    def finish(self) -> tuple[tuple[int, Gap], ...]:
+        """What has not been reported, at the end of the recording."""
+        return self.report(self._heard * TICKS_PER_SECOND + TICKS_PER_SECOND)
+
+    def _note(self, lost: np.ndarray) -> None:
+        ticks = lost * TICKS_PER_SECOND // self._rate
+        for second in np.unique(ticks // TICKS_PER_SECOND).tolist():
+            inside = ticks[ticks // TICKS_PER_SECOND == second]
+            first, count = self._pending.get(second, (int(inside[0]) + 1, 0))
+            self._pending[second] = first, count + inside.size
+
+    def _gap(self, tick: int, count: int) -> tuple[int, Gap]:
+        detail = "1 sample" if count == 1 else f"{count} samples"
+        return self._first_tick + tick, Gap(
+            "not finite", count / self._rate, self._recording, detail
+        )
+
+
+# ------------------------------------------------------------------------------------------ tracks
+# Small operations on the usable frames of features.
+
+
+def join_tracks(before: Track, after: Track) -> Track:
+    """The frames of one track and then of another."""
+    if not len(before.ticks):
+        return after
+    if not len(after.ticks):
+        return before
+    ticks = np.concatenate((before.ticks, after.ticks))
+    values = np.concatenate((before.values, after.values))
+    if before.spans is None or after.spans is None:
+        return Track(ticks, values)
+    return Track(ticks, values, np.concatenate((before.spans, after.spans)))
+
+
+def join_frames(before: Frames, after: Frames) -> Frames:
+    """One run of ticks and then the next."""
+    tracks: dict[str, Track] = {**before.tracks, **after.tracks}
+    for name in before.tracks.keys() & after.tracks.keys():
+        tracks[name] = join_tracks(before.tracks[name], after.tracks[name])
+    speech = np.concatenate((before.speech, after.speech))
+    notices = before.notices + after.notices
+    return Frames(speech, tracks, before.gaps + after.gaps, before.recording, notices)
+
+
+def join_runs(runs: Sequence[Frames]) -> Frames:
+    """All runs of a recording, at least one; neighbours first, so that nothing is copied often."""
+    joined = list(runs)
+    while len(joined) > 1:
+        pairs = [joined[at : at + 2] for at in range(0, len(joined), 2)]
+        joined = [join_frames(*pair) if len(pair) == 2 else pair[0] for pair in pairs]
+    return joined[0]
+
+
+def shift_track(track: Track, ticks: int) -> Track:
+    """The same frames, so many ticks later."""
+    if not ticks:
+        return track
+    spans = None if track.spans is None else track.spans + ticks
+    return Track(track.ticks + ticks, track.values, spans)

@@ -1,27 +1,140 @@
-"""The feature ``phones``: counts which of 256 learnt units of sound a voice makes, every 20 ms.
-
-Units are made by the network of `monitor.networks.units` (`monitor/networks/units.npz`). They are
-finer than phones, the sounds of a language, which `monitor.networks.phones` recognises and
-`monitor.features.said_phones` gives; those are not counted.
-"""
+"""The features ``phones`` and ``tokens``: which units of sound a voice makes, counted."""
 
 from __future__ import annotations
 
-from monitor.features.codes import Codes
-from monitor.kinds import HISTOGRAM, FeatureSpec
-from monitor.kinds.following import Sensitivity
-from monitor.networks.units import BLOCK, UnitNetwork, shipped
+from typing import NamedTuple
 
-__all__ = ["Phones"]
+import numpy as np
 
-RATE = 16_000
+from monitor.errors import UsageError
+from monitor.features.extractor import Resampler
+from monitor.features.vad import VoiceActivity
+from monitor.kinds import HISTOGRAM, FeatureSpec, Sensitivity
+from monitor.networks.layers import RATE
+from monitor.networks.phones import UNITS_BLOCK, UnitNetwork, shipped_recogniser, shipped_units
+from monitor.networks.usc import BLOCK, TokenStream, UscNetwork, shipped_codec
+from monitor.protocols import CodeStream
+from monitor.types import TICKS_PER_SECOND, BoolArray, FloatArray, IntArray, Track
+
+__all__ = ["Codes", "Phones", "SaidPhone", "Tokens", "said_phones"]
+
+
+# ------------------------------------------------------------------------------------------- codes
+# Counts the codes that a streaming network gives a voice, wherever there is speech.
+
+_TICK = 16_000 // TICKS_PER_SECOND
+
+
+class Codes:
+    """What all features by codes of a network do; a feature is a class of it with a name.
+
+    A frame counts where voice activity takes all of it for speech. Its span says which audio it
+    was.
+
+    Args:
+        spec: a histogram over the codes, fed at 16 kHz.
+        stream: of the network.
+        block: samples that the network computes at once.
+        late: frames that one comes after its own, at the next end of a block.
+        memory: samples, whole blocks, of which a frame depends; None where what was heard long ago
+            still counts.
+
+    Attributes:
+        spec: as given.
+    """
+
+    _rest: FloatArray  # less than a block
+
+    def __init__(
+        self, spec: FeatureSpec, stream: CodeStream, block: int, late: int, memory: int | None
+    ) -> None:
+        self.spec = spec
+        self._stream, self._block = stream, block
+        self._block_ticks = block // _TICK
+        self._ticks = round(spec.frame_seconds * TICKS_PER_SECOND)  # of a frame
+        self._late = (late + 1) * self._ticks
+        self._memory = None if memory is None else memory // _TICK
+        self._vad = VoiceActivity(16_000, ticks=1)
+        self.reset()
+
+    def process(self, samples: FloatArray) -> Track:
+        """The frames of speech that these further samples, shape (n,), complete."""
+        heard = np.concatenate((self._rest, samples), dtype=np.float32)
+        whole = heard.size - heard.size % self._block
+        heard, self._rest = heard[:whole], heard[whole:].copy()
+        self._decide(heard)
+        if self._memory is not None and heard.size:
+            before = max(0, self._skip - self._memory - self._heard) // self._block_ticks
+            skipped = min(before * self._block, heard.size)
+            self._leave_out(skipped)
+            heard = heard[skipped:]
+        self._heard += heard.size // _TICK
+        return self._out(self._stream.push(heard))
+
+    def flush(self) -> Track:
+        """The last frames: silence follows them."""
+        rest, self._rest = self._rest, np.empty(0, np.float32)
+        self._decide(rest[: rest.size - rest.size % (self._ticks * _TICK)])
+        self._heard += -(-rest.size // _TICK)
+        codes = np.concatenate((self._stream.push(rest), self._stream.flush()))
+        return self._out(codes[: self._speech.size])
+
+    def skip_to(self, tick: int) -> None:
+        """Frames complete by ``tick`` (counted from the last reset) are not given."""
+        self._skip = tick
+
+    def reset(self) -> None:
+        """Forget everything heard: the next sample is the first of a recording."""
+        self._stream.reset()
+        self._vad.reset()
+        self._rest = np.empty(0, np.float32)
+        self._heard = 0  # ticks
+        self._skip = 0
+        self._next = 0  # the frame that comes out of the network next
+        self._speech: BoolArray = np.empty(0, np.bool_)  # whether it and those after it are speech
+
+    def _decide(self, samples: FloatArray) -> None:
+        """A frame is speech where all of its ticks are."""
+        decisions = self._vad.process(samples).reshape(-1, self._ticks).all(axis=1)
+        self._speech = np.concatenate((self._speech, decisions))
+
+    def _leave_out(self, samples: int) -> None:
+        """The network hears silence before what follows: it forgets that before it matters."""
+        if not samples:
+            return
+        self._heard += samples // _TICK
+        before, self._next = self._next, self._heard // self._ticks
+        self._speech = self._speech[self._next - before :]
+        self._stream.reset()
+
+    def _out(self, codes: IntArray) -> Track:
+        """What has come out of the network, without what is no speech."""
+        speech, self._speech = self._speech[: codes.size], self._speech[codes.size :]
+        frames = self._next + np.flatnonzero(speech)
+        begins = frames * self._ticks
+        blocks = -(-(begins + self._late) // self._block_ticks)  # whose last sample completes each
+        ticks = np.minimum(blocks * self._block_ticks, self._heard)
+        wanted = ticks > self._skip
+        codes, self._next = codes[frames - self._next], self._next + codes.size
+        spans = np.column_stack((begins, begins + self._ticks))
+        return Track(ticks[wanted], codes[wanted], spans[wanted])
+
+
+# ------------------------------------------------------------------------------------------ phones
+# The feature ``phones``: counts which of 256 learnt units of sound a voice makes, every 20 ms.
+#
+# Units are made by the network of `monitor.networks.phones` (`monitor/networks/units.npz`). They
+# are finer than phones, the sounds of a language, which `monitor.networks.phones` recognises and
+# `monitor.features.phones` gives; those are not counted.
+
+PHONES_RATE = 16_000
 
 
 class Phones(Codes):
     """Histogram feature: the codes of the first layer of a phone recogniser, in speech.
 
     Two voices that say the same phones go through different codes: counting codes tells more of
-    who speaks than counting what a recogniser takes them for (`monitor.features.said_phones`).
+    who speaks than counting what a recogniser takes them for (`monitor.features.phones`).
 
     A frame counts where voice activity takes all of it for speech. It comes out within 0.1 s of
     its end, the same for any cutting into blocks, and its span says which audio it was.
@@ -49,8 +162,108 @@ class Phones(Codes):
     follow = Sensitivity(50, 300, 40.0, 0.05, back_units=20, held_units=3, min_units=3)
 
     def __init__(self, network: UnitNetwork | None = None) -> None:
-        network = shipped() if network is None else network
+        network = shipped_units() if network is None else network
         spec = FeatureSpec(
-            "phones", HISTOGRAM, network.size, network.frame_seconds, RATE, network.mark
+            "phones", HISTOGRAM, network.size, network.frame_seconds, PHONES_RATE, network.mark
         )
-        super().__init__(spec, network.stream(), BLOCK, network.late, network.memory)
+        super().__init__(spec, network.stream(), UNITS_BLOCK, network.late, network.memory)
+
+
+# ------------------------------------------------------------------------------------------ tokens
+# The feature ``tokens``: what a stream of tokens that are meant to be private tells of a voice.
+#
+# The tokens are of C0, the codebook of `monitor.networks.usc` that is made private: one in 1,024,
+# each 40 ms. Nothing else of the voice goes in.
+
+TOKENS_RATE = 16_000
+
+
+class Tokens(Codes):
+    """Histogram feature: the tokens of the codec's private codebook, in speech.
+
+    A token counts where voice activity takes all of its 40 ms for speech; it comes out with the
+    next 0.2 s that the network computes together. How often each token is said is all that is
+    counted, so that it says least of what the order of tokens tells.
+
+    Args:
+        network: another one than the package's own.
+        epsilon: of Laplace noise on each token, nats (`monitor.networks.usc`); None for no
+            noise.
+        whose: what the noise is drawn by: a secret seed, and the recording.
+
+    Attributes:
+        spec: with the mark of the weights: tokens of two networks have nothing in common.
+
+    Raises:
+        StoreError: the weights in the package are damaged.
+    """
+
+    follow = None  # how its margins vary was not measured
+
+    def __init__(
+        self,
+        network: UscNetwork | None = None,
+        epsilon: float | None = None,
+        whose: tuple[object, ...] = (),
+    ) -> None:
+        network = shipped_codec() if network is None else network
+        spec = FeatureSpec(
+            "tokens",
+            HISTOGRAM,
+            network.books.size,
+            network.frame_seconds,
+            TOKENS_RATE,
+            network.sha256,
+        )
+        stream = TokenStream(network, epsilon, *whose)
+        super().__init__(spec, stream, BLOCK, network.encoder.late, None)
+
+
+# ------------------------------------------------------------------------------------- said phones
+# What was said, not how: the phones of a recording, for words and for measures of utility.
+#
+# The feature `phones` does not count these: the better they are recognised, the less they tell of
+# who said them.
+
+
+class SaidPhone(NamedTuple):
+    """A phone, and when it was recognised.
+
+    Attributes:
+        phone: one of 39, ARPAbet without stress.
+        begin, end: seconds. CTC recognises a phone somewhere within it, and says nothing of where
+            it begins and ends.
+    """
+
+    phone: str
+    begin: float
+    end: float
+
+
+def said_phones(samples: FloatArray, rate: int = RATE) -> list[SaidPhone]:
+    """The phones of a recording, in order, by the package's own recogniser of English.
+
+    Args:
+        samples: shape (n,), mono, in -1 to 1.
+        rate: samples a second.
+
+    Raises:
+        UsageError: another shape, or not finite.
+        StoreError: the weights in the package are damaged.
+
+    Example:
+        >>> said_phones(np.zeros(16000))
+        []
+    """
+    samples = np.asarray(samples, np.float32)
+    if samples.ndim != 1 or not np.isfinite(samples).all():
+        raise UsageError("samples must be finite numbers of shape (n,): one channel")
+    resampler, network = Resampler(rate, RATE), shipped_recogniser()
+    stream = network.stream()
+    parts = [resampler.process(samples), resampler.flush()]
+    heard = np.concatenate([*map(stream.push, parts), stream.flush()])
+    every = network.frame_seconds
+    return [
+        SaidPhone(phone, first * every, (last + 1) * every)
+        for phone, first, last in network.spoken(heard)
+    ]

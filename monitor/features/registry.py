@@ -12,8 +12,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from monitor.errors import UsageError
-from monitor.kinds import FeatureSpec
-from monitor.kinds.following import Sensitivity
+from monitor.kinds import FeatureSpec, Sensitivity
 from monitor.phrases import STYLE_CAVEAT
 from monitor.protocols import Feature
 
@@ -65,8 +64,7 @@ def _class_of(module: str, name: str) -> Any:
 
 
 def _style() -> Feature:
-    from monitor.features.style import Style
-    from monitor.features.style_words import read_style_words
+    from monitor.features.style import Style, read_style_words
 
     words = os.environ.get("MONITOR_WORD_LIST")
     return Style(read_style_words(words)) if words else Style()
@@ -75,10 +73,10 @@ def _style() -> Feature:
 FEATURES: dict[str, Registered] = {
     "f0": Registered(partial(_class_of, "f0", "F0")),
     "phones": Registered(partial(_class_of, "phones", "Phones")),
-    "voice": Registered(partial(_class_of, "voice", "Voice")),
-    "identity": Registered(partial(_class_of, "identity", "Identity")),
-    "tokens": Registered(partial(_class_of, "tokens", "Tokens"), usual=False),
-    "f0_robust": Registered(partial(_class_of, "f0_robust", "RobustF0"), usual=False),
+    "voice": Registered(partial(_class_of, "embeddings", "Voice")),
+    "identity": Registered(partial(_class_of, "ecapa", "Identity")),
+    "tokens": Registered(partial(_class_of, "phones", "Tokens"), usual=False),
+    "f0_robust": Registered(partial(_class_of, "f0", "RobustF0"), usual=False),
     "style": Registered(
         partial(_class_of, "style", "Style"),
         _style,
@@ -206,8 +204,7 @@ def ready(name: str) -> bool:
         return False
     if all(find_spec(module) for module in ("torch", "torchaudio", "speechbrain")):
         return True
-    from monitor.features.ecapa import resolve
-    from monitor.features.exported import at_hand
+    from monitor.features.ecapa import at_hand, resolve
 
     return at_hand(resolve(None))
 

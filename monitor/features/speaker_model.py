@@ -13,9 +13,8 @@ from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
 
-from monitor.features.embedding_windows import SpeechWindows, window_spec
-from monitor.features.identity import Identity
-from monitor.features.network import Network, network_bytes
+from monitor.features.ecapa import Identity
+from monitor.features.embeddings import Network, SpeechWindows, network_bytes, window_spec
 from monitor.features.registry import FEATURES, MODEL, Registered
 
 __all__ = ["SpeakerModel", "offered_model", "speaker_model"]

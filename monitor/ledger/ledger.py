@@ -14,14 +14,20 @@ from typing import Any
 import numpy as np
 
 from monitor.errors import StoreError, UsageError
-from monitor.kinds import FeatureSpec
-from monitor.ledger.database import open_database, reason_of, transaction, translated
-from monitor.ledger.rows import record_of_row, session_of_row, total_of
+from monitor.kinds import FeatureSpec, unlike_networks
+from monitor.ledger.database import (
+    open_database,
+    reason_of,
+    record_of_row,
+    session_of_row,
+    total_of,
+    transaction,
+    translated,
+)
 from monitor.managed import Managed
-from monitor.network_marks import unlike_networks
 from monitor.records.keys import limits
 from monitor.sources.provenance import Provenance
-from monitor.stream.heard import HeardTotals
+from monitor.stream.intake import HeardTotals
 from monitor.types import TICKS_PER_SECOND
 
 __all__ = ["Carried", "Ledger"]

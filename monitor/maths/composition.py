@@ -1,19 +1,39 @@
-"""Composition of disclosure over time: guide curves, and bounds on a declared epsilon.
-
-The guides scale like basic and advanced composition (SRD fig. 8) but promise nothing: bits of MeanD
-are not an epsilon. The accounting does, in nats, for k windows that are each (epsilon, 0)-private.
-"""
+"""Composition of disclosure over time, differential privacy and its bounds."""
 
 from __future__ import annotations
 
+import hashlib
 from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from monitor.errors import UsageError
+from monitor.types import FloatArray
 
-__all__ = ["advanced", "basic", "guides", "optimal"]
+__all__ = [
+    "DELTA",
+    "advanced",
+    "basic",
+    "clipped",
+    "clopper_pearson",
+    "epsilon_lower_nats",
+    "epsilon_nats",
+    "finite_epsilon_nats",
+    "guides",
+    "laplace",
+    "noise_scale",
+    "optimal",
+    "secret_uniform",
+]
+
+
+# ------------------------------------------------------------------------------------- composition
+# Composition of disclosure over time: guide curves, and bounds on a declared epsilon.
+#
+# The guides scale like basic and advanced composition (SRD fig. 8) but promise nothing: bits of
+# MeanD are not an epsilon. The accounting does, in nats, for k windows that are each (epsilon,
+# 0)-private.
 
 _Doubles: TypeAlias = NDArray[np.float64]
 
@@ -154,3 +174,198 @@ def _check(epsilon: float, windows: int, delta: float) -> None:
         raise UsageError("the number of windows is 0 or more")
     if not 0 < delta < 1:
         raise UsageError("delta is a probability between 0 and 1, such as 1e-4")
+
+
+# -------------------------------------------------------------------------------------- proportion
+# Exact limits of a proportion (Clopper and Pearson).
+
+
+def clopper_pearson(hits: int, trials: int, tail: float = 0.025) -> tuple[float, float]:
+    """Limits that a proportion passes with at most the given probability on each side.
+
+    Clopper and Pearson (1934). Exact for independent trials only.
+
+    Args:
+        hits: 0 to `trials`.
+        trials: 1 or more.
+        tail: error of each side; each limit alone is one-sided at that level.
+
+    Returns:
+        lower and upper limit; 0 below no hit, 1 above nothing but hits.
+
+    Raises:
+        UsageError: counts that do not fit, or a tail outside (0, 0.5).
+
+    Example:
+        >>> [round(limit, 4) for limit in clopper_pearson(30, 1000)]
+        [0.0203, 0.0426]
+    """
+    from scipy.special import betaincinv
+
+    if not 0 <= hits <= trials or trials < 1:
+        raise UsageError(f"{hits} hits in {trials} trials: give counts of at least one trial")
+    if not 0 < tail < 0.5:
+        raise UsageError("the error on each side of an interval lies between 0 and 0.5")
+    low = betaincinv(hits, trials - hits + 1, tail) if hits else 0.0
+    high = betaincinv(hits + 1, trials - hits, np.subtract(1, tail)) if hits < trials else 1.0
+    return float(low), float(high)
+
+
+# ------------------------------------------------------------------------------------- privacyloss
+# The epsilon of differential privacy that an attacker's rates rule out (VoxGuard eq. (5)).
+
+DELTA = 1e-4
+"""VoxGuard's fixed delta, which its eq. (5) leaves out; the lower bound takes it off."""
+
+
+def epsilon_nats(tpr: ArrayLike, fpr: ArrayLike) -> FloatArray:
+    """Privacy loss at an operating point, VoxGuard eq. (5), without delta.
+
+    ``max(ln(TPR / FPR), ln((1 - FPR) / (1 - TPR)))``. A lower bound on the mechanism's epsilon, up
+    to sampling error: use `epsilon_lower_nats` to claim one. (VoxGuard calls it an upper bound.)
+
+    Args:
+        tpr: shape (...).
+        fpr: shape (...).
+
+    Returns:
+        shape (...); infinite where nobody is accepted by mistake or missed, below 0 where the
+        attacker is worse than chance; ``0 / 0`` counts as no loss.
+
+    Raises:
+        UsageError: a rate outside 0 to 1.
+
+    Example:
+        >>> epsilon_nats([0.5, 0.5, 0.0], [0.01, 0.0, 0.0]).round(3).tolist()
+        [3.912, inf, 0.0]
+    """
+    hit, alarm = np.asarray(tpr, dtype=np.float64), np.asarray(fpr, dtype=np.float64)
+    if not (((hit >= 0) & (hit <= 1)).all() and ((alarm >= 0) & (alarm <= 1)).all()):
+        raise UsageError("a rate lies between 0 and 1")
+    return np.asarray(np.maximum(_log_ratio(hit, alarm), _log_ratio(1 - alarm, 1 - hit)))
+
+
+def _log_ratio(upper: FloatArray, lower: FloatArray) -> FloatArray:
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = np.log(upper) - np.log(lower)
+    return np.where(upper == 0, -np.inf, ratio)
+
+
+def finite_epsilon_nats(tpr: FloatArray, fpr: FloatArray) -> FloatArray:
+    """`epsilon_nats`, at least 0, and NaN where it is infinite: for the replicates of a figure.
+
+    Example:
+        >>> finite_epsilon_nats(np.array([0.0, 0.5]), np.array([0.5, 0.0])).tolist()
+        [0.0, nan]
+    """
+    loss = epsilon_nats(tpr, fpr)
+    return np.where(np.isfinite(loss), np.maximum(loss, 0.0), np.nan)
+
+
+def epsilon_lower_nats(
+    hits: int,
+    mated: int,
+    false_alarms: int,
+    non_mated: int,
+    delta: float = DELTA,
+    *,
+    tail: float = 0.025,
+) -> float:
+    """What the mechanism's epsilon is at least, with 95 % confidence.
+
+    Each rate is moved against the attacker to its one-sided Clopper-Pearson limit, and delta is
+    taken off, as (epsilon, delta)-privacy allows it. Valid for one threshold that was not searched
+    for, and for independent trials.
+
+    Args:
+        hits: mated scores accepted.
+        mated: out of how many.
+        false_alarms: non-mated scores accepted.
+        non_mated: out of how many.
+        delta: of the (epsilon, delta)-privacy in question.
+        tail: error of each of the two limits.
+
+    Returns:
+        nats, at least 0.
+
+    Raises:
+        UsageError: counts that do not fit, or delta outside [0, 1).
+
+    Example:
+        >>> round(epsilon_lower_nats(30, 1000, 0, 99_000), 3)
+        6.297
+    """
+    if not 0 <= delta < 1:
+        raise UsageError("delta is a probability from 0 to below 1, such as 1e-4")
+    accepted, _ = clopper_pearson(hits, mated, tail)
+    _, mistaken = clopper_pearson(false_alarms, non_mated, tail)
+    ratios = (accepted - delta) / mistaken, (1 - mistaken - delta) / (1 - accepted)
+    return float(np.log(max(1.0, *ratios)))
+
+
+# ----------------------------------------------------------------------------------------- laplace
+# The Laplace mechanism on vectors: local differential privacy of what a vector says.
+#
+# Dwork, McSherry, Nissim and Smith, Calibrating noise to sensitivity in private data analysis, TCC
+# 2006; on clipped features as in USC section 2.5.
+
+
+def clipped(vectors: FloatArray, bound: float) -> FloatArray:
+    """Vectors whose L1 norm is above a bound, shortened to it; the others as they are.
+
+    Args:
+        vectors: shape (..., d).
+        bound: C, above 0.
+
+    Example:
+        >>> clipped(np.array([[3.0, -1.0], [0.25, 0.5]]), 1.0).tolist()
+        [[0.75, -0.25], [0.25, 0.5]]
+    """
+    norms = np.abs(vectors).sum(axis=-1, keepdims=True)
+    return np.asarray(
+        vectors * np.divide(bound, norms, out=np.ones_like(norms), where=norms > bound)
+    )
+
+
+def noise_scale(epsilon: float, bound: float) -> float:
+    """``2 C / epsilon``: two vectors clipped to C are at most 2 C apart.
+
+    Args:
+        epsilon: of one vector, nats.
+        bound: C.
+    """
+    return 2 * bound / epsilon
+
+
+def laplace(uniform: FloatArray, scale: float) -> FloatArray:
+    """Laplace noise from uniform numbers, by the inverse of its distribution function.
+
+    Args:
+        uniform: strictly between 0 and 1, shape (...).
+        scale: b of the density ``exp(-|x| / b) / (2 b)``; its standard deviation is sqrt(2) b.
+
+    Example:
+        >>> laplace(np.array([0.25, 0.5, 0.75]), 2.0).round(3).tolist()
+        [-1.386, -0.0, 1.386]
+    """
+    tail = np.minimum(uniform, 1 - uniform)
+    return np.asarray(-scale * np.sign(uniform - 0.5) * np.log(2 * tail))
+
+
+def secret_uniform(count: int, *whose: object) -> FloatArray:
+    """Numbers strictly between 0 and 1 that nobody can guess who lacks one of ``whose``.
+
+    A keyed hash in counter mode (SHAKE-256), 52 bits a number.
+
+    Args:
+        count: how many.
+        whose: a secret seed, and whatever else they are drawn by; compared by ``repr``.
+
+    Example:
+        >>> one, other = secret_uniform(3, 7, "ann"), secret_uniform(2, 7, "ann")
+        >>> bool((one[:2] == other).all()), bool((one == secret_uniform(3, 8, "ann")).any())
+        (True, False)
+    """
+    key = repr(whose).encode("utf-8", "replace")
+    drawn = np.frombuffer(hashlib.shake_256(key).digest(8 * count), "<u8") >> np.uint64(12)
+    return np.asarray((drawn + 0.5) * 2.0**-52)

@@ -1,8 +1,4 @@
-"""Local information disclosure of one trial, as its paper works it out on row-normalised scores.
-
-For `evaluate` and for comparison: normalising a row forgets how much was heard, so the live
-posterior works on raw scores (docs/method.md section 5).
-"""
+"""Local information disclosure of one trial, on row-normalised scores."""
 
 from __future__ import annotations
 
@@ -12,16 +8,45 @@ import numpy as np
 from numpy.typing import NDArray
 
 from monitor.errors import UsageError
-from monitor.maths.scale import near_one
-from monitor.types import FloatArray, IntArray
+from monitor.types import AnyArray, FloatArray, IntArray
 
 __all__ = [
     "local_information_bits",
     "log_likelihood_ratios",
+    "near_one",
     "normalise_rows",
     "normalised_ceiling_bits",
     "softmax_bits",
 ]
+
+
+# ------------------------------------------------------------------------------------------- scale
+# Scaling of rows to a size near 1, so that their squares neither overflow nor vanish.
+
+
+def near_one(rows: AnyArray) -> _Doubles:
+    """Each row divided by a power of two, which changes no digit: its largest is below 1.
+
+    Args:
+        rows: shape (..., n), finite.
+
+    Returns:
+        shape (..., n).
+
+    Example:
+        >>> near_one(np.array([[3e300, 0.0], [-6.0, 5.0]])).round(3).tolist()
+        [[0.56, 0.0], [-0.75, 0.625]]
+    """
+    values = np.asarray(rows, dtype=np.float64)
+    _, exponent = np.frexp(np.abs(values).max(axis=-1, keepdims=True))
+    return np.asarray(np.ldexp(values, -exponent))
+
+
+# --------------------------------------------------------------------------------------------- lid
+# Local information disclosure of one trial, as its paper works it out on row-normalised scores.
+#
+# For `evaluate` and for comparison: normalising a row forgets how much was heard, so the live
+# posterior works on raw scores (docs/method.md section 5).
 
 _Doubles: TypeAlias = NDArray[np.float64]
 _CONSTANT = 1e-12

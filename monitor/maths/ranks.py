@@ -1,4 +1,7 @@
-"""The rank of the true speaker, and histograms of it (docs/method.md section 3)."""
+"""The rank of the true speaker among N candidates, and histograms of it.
+
+Source: docs/method.md section 3.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,7 @@ from monitor.types import FloatArray, IntArray
 
 __all__ = [
     "TIE_RULES",
+    "all_rank_bounds",
     "first_rank_bits",
     "placed",
     "rank_bounds",
@@ -20,6 +24,10 @@ __all__ = [
     "rank_now",
     "score_gaps",
 ]
+
+
+# ------------------------------------------------------------------------------------------- ranks
+# The rank of the true speaker, and histograms of it (docs/method.md section 3).
 
 TIE_RULES = ("spread", "optimistic", "pessimistic", "mid")
 """Where a trial whose score is shared by several templates is counted."""
@@ -248,3 +256,48 @@ def first_rank_bits(share: float, speakers: int) -> float:
     bits += share * np.log2(share) if share > 0 else 0.0
     bits += rest * np.log2(rest / (speakers - 1)) if rest > 0 else 0.0
     return float(bits)
+
+
+# ---------------------------------------------------------------------------------------- allranks
+# The rank of every candidate in a row of scores, not only that of the true speaker.
+
+
+def all_rank_bounds(scores: FloatArray) -> tuple[IntArray, IntArray]:
+    """`rank_bounds` of every column at once, by one sort of each row.
+
+    Args:
+        scores: shape (n, N), higher is more alike.
+
+    Returns:
+        ``better`` and ``tied``, each of shape (n, N): how many candidates score strictly higher
+        than this one, and how many share its score, itself included.
+
+    Raises:
+        UsageError: not a matrix, or a score is not a number.
+
+    Example:
+        >>> better, tied = all_rank_bounds(np.array([[0.9, 0.4, 0.4]]))
+        >>> better.tolist(), tied.tolist()
+        ([[0, 1, 1]], [[1, 2, 2]])
+    """
+    scores = np.asarray(scores)
+    if scores.ndim != 2 or np.isnan(scores).any():
+        raise UsageError("ranks need a matrix of scores, trials x speakers, without gaps")
+    order = np.argsort(scores, axis=1)
+    rows, columns = scores.shape
+    better, tied = np.empty((2, rows, columns), dtype=np.intp)
+    place = np.arange(columns)
+    ordered = np.take_along_axis(scores, order, axis=1)
+    apart = ordered[:, 1:] != ordered[:, :-1]
+    if apart.all():
+        np.put_along_axis(better, order, columns - 1 - place[None], axis=1)
+        tied[:] = 1
+        return better, tied
+    edge = np.ones((rows, 1), dtype=bool)
+    first = np.where(np.hstack([edge, apart]), place, 0)
+    last = np.where(np.hstack([apart, edge]), place, columns - 1)
+    first = np.maximum.accumulate(first, axis=1)
+    last = np.minimum.accumulate(last[:, ::-1], axis=1)[:, ::-1]
+    np.put_along_axis(better, order, columns - 1 - last, axis=1)
+    np.put_along_axis(tied, order, last - first + 1, axis=1)
+    return better, tied

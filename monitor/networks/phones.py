@@ -1,14 +1,9 @@
-"""The recogniser of 39 phones of English (`said_phones`); it is not the network of the feature.
-
-The feature ``phones`` counts the units of `monitor.networks.units`. The recogniser streams,
-by numpy alone; `recipes.phones` trained and folded it: separable convolutions at 50 frames a
-second, in the middle at 25, causal but for a stated look-ahead; CTC (Graves et al., ICML 2006) on
-39 phones, and a trigram of them.
-"""
+"""The networks behind ``phones``: phone recogniser, units and the likeliest sequence."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple, Self
@@ -18,25 +13,134 @@ from numpy.lib.stride_tricks import sliding_window_view
 from scipy.special import log_softmax
 
 from monitor.errors import StoreError, UsageError
-from monitor.networks.blocks import WholeBlocks
-from monitor.networks.centre import Centre
-from monitor.networks.likeliest import Trigram, likeliest
-from monitor.networks.mel import BANDS, HOP, RATE, WIDTH, log_mel
-from monitor.networks.separable import Separable, dense, relu
-from monitor.networks.tape import Tape, Tapes
-from monitor.networks.weights import read_weights, shipped_weights
-from monitor.types import AnyArray, FloatArray
+from monitor.networks.layers import (
+    BANDS,
+    FLOOR,
+    HOP,
+    RATE,
+    WIDTH,
+    Centre,
+    Separable,
+    Tape,
+    Tapes,
+    WholeBlocks,
+    dense,
+    log_mel,
+    product,
+    read_weights,
+    relu,
+    shipped_weights,
+)
+from monitor.types import AnyArray, FloatArray, IntArray
 
 __all__ = [
     "BLOCK",
     "PHONES",
     "SHA256",
+    "UNITS_BLOCK",
+    "UNITS_SHA256",
     "PhoneNetwork",
     "PhoneStream",
     "Token",
-    "shipped",
+    "Trigram",
+    "UnitNetwork",
+    "UnitStream",
+    "likeliest",
+    "shipped_recogniser",
+    "shipped_units",
     "tokens",
 ]
+
+
+# --------------------------------------------------------------------------------------- likeliest
+# Decodes CTC posteriors into the likeliest phones, with a trigram of them.
+#
+# A trigram of phones beside the posteriors (shallow fusion, as in A. Graves, N. Jaitly, "Towards
+# end-to-end speech recognition with recurrent neural networks", ICML 2014): the one best way by
+# Viterbi's search, whose states are the last two phones.
+
+_LEAST = -7.0
+"""Log posterior below which a phone does not begin in a frame."""
+_BEHIND = 15.0
+"""Nats behind the best way at which none goes on to a further phone."""
+_NEVER = np.float32(-1e9)
+
+
+@dataclass(frozen=True, slots=True)
+class Trigram:
+    """A trigram: how likely each class follows two others.
+
+    Attributes:
+        logs: shape (n, n, n): natural logarithm of the probability of the third after the first
+            two; class 0 is the silence before the first and after the last.
+        weight: of these logarithms beside the posteriors'.
+        bonus: nats for each phone, since a way of few phones has few factors.
+    """
+
+    logs: FloatArray
+    weight: float
+    bonus: float
+
+
+def likeliest(log_posteriors: FloatArray, trigram: Trigram) -> list[tuple[int, int]]:
+    """Classes, and the frame in which each begins, of the likeliest way through a stretch.
+
+    The score of a way is its log posteriors summed, and for each of its phones `Trigram.weight`
+    times the trigram's logarithm and `Trigram.bonus`.
+
+    Args:
+        log_posteriors: shape (k, n), class 0 the blank of CTC (Graves et al., ICML 2006).
+        trigram: of n classes.
+
+    Example:
+        >>> heard = np.log([[0.1, 0.5, 0.4], [0.8, 0.1, 0.1], [0.1, 0.5, 0.4]])
+        >>> never_twice = np.log(np.full((3, 3, 3), 1 / 3))
+        >>> never_twice[:, 1, 1] = never_twice[:, 2, 2] = -9
+        >>> likeliest(heard, Trigram(never_twice, 1.0, 1.0))
+        [(1, 0), (2, 2)]
+    """
+    classes = log_posteriors.shape[1]
+    steps = np.float32(trigram.weight) * trigram.logs.astype(np.float32)
+    ending, steps = steps[:, :, 0], steps + np.float32(trigram.bonus)
+    # scores of ways that end in [last but one, last], with a blank or within the last phone
+    blank = np.full((classes, classes), _NEVER)
+    within = blank.copy()
+    blank[0, 0] = 0
+    # the way itself: a row of `made`, which names the row before
+    to_blank, to_within = np.full((2, classes, classes), -1)
+    made: list[tuple[int, int, int]] = []
+    every = np.arange(classes)
+    for frame, heard in enumerate(np.asarray(log_posteriors, np.float32)):
+        better = blank >= within
+        best, to_best = np.where(better, blank, within), np.where(better, to_blank, to_within)
+        worst = best.max() - _BEHIND
+        stay, to_stay = within + heard, to_within.copy()
+        for phone in (np.flatnonzero(heard[1:] > _LEAST) + 1).tolist():
+            begun = best + steps[:, :, phone]
+            begun[:, phone] = blank[:, phone] + steps[:, phone, phone]  # twice: by a blank
+            first = begun.argmax(axis=0)
+            score = begun[first, every] + heard[phone]
+            for last in np.flatnonzero((score > stay[:, phone]) & (score > worst)):
+                before = to_blank if last == phone else to_best
+                stay[last, phone], to_stay[last, phone] = score[last], len(made)
+                made.append((int(before[first[last], last]), phone, frame))
+        blank, to_blank, within, to_within = best + heard[0], to_best, stay, to_stay
+    score = np.maximum(blank, within) + ending
+    row = int(np.where(blank >= within, to_blank, to_within).flat[score.argmax()])
+    found: list[tuple[int, int]] = []
+    while row >= 0:
+        row, phone, frame = made[row]
+        found.append((phone, frame))
+    return found[::-1]
+
+
+# ------------------------------------------------------------------------------------------ phones
+# The recogniser of 39 phones of English (`said_phones`); it is not the network of the feature.
+#
+# The feature ``phones`` counts the units of `monitor.networks.phones`. The recogniser streams,
+# by numpy alone; `recipes.phones` trained and folded it: separable convolutions at 50 frames a
+# second, in the middle at 25, causal but for a stated look-ahead; CTC (Graves et al., ICML 2006) on
+# 39 phones, and a trigram of them.
 
 SHA256 = "9d8d2be6e14ec5480b2d7b29728d6ee80ccfbd93c0aba4df85f8e24fd1873907"
 """Of phones.npz beside this file."""
@@ -174,7 +278,7 @@ class PhoneNetwork:
 
 
 @cache
-def shipped() -> PhoneNetwork:
+def shipped_recogniser() -> PhoneNetwork:
     """The network that ships with the package, loaded once.
 
     Raises:
@@ -260,3 +364,161 @@ def _linear(x: FloatArray, weights: tuple[FloatArray, FloatArray]) -> FloatArray
     y = x @ weights[0]
     y += weights[1]
     return np.asarray(y)
+
+
+# ------------------------------------------------------------------------------------------- units
+# The network of the feature ``phones``: which of 256 codes each 20 ms of a voice falls to.
+#
+# The first block of a phone recogniser that `recipes.phones` trained, and codes (k-means) of what
+# it says, as the units of HuBERT are (Hsu et al., TASLP 2021). Nothing of the recogniser is needed
+# for them, so that they come at once; `monitor.networks.phones` says which phones were said.
+
+UNITS_SHA256 = "1e89f192490800e5f6da9a445a57c71eee4e969c2a0c23601467cad7efb734d0"
+"""Of units.npz beside this file; it marks its units in templates and frames."""
+UNITS_BLOCK = 640
+"""Samples, 0.04 s, whose sums are taken together however a stream is cut: sums of floats depend on
+the shapes of what is summed."""
+_UNITS_ROWS = UNITS_BLOCK // _FRAME
+_BEFORE = _FRAME  # samples before a block that its first two mel frames begin in
+_STEM_LATE = 2  # frames
+_SILENCE = np.float32(np.log(FLOOR))
+
+
+class UnitNetwork:
+    """The weights; a stream of its own for each voice that is heard.
+
+    Args:
+        weights: arrays by name, as `recipes.phones.export` writes them.
+        mark: the sha256 of the file.
+
+    Attributes:
+        size: codes there are.
+        frame_seconds: from frame to frame; frame i covers samples [320 i, 320 (i + 1)).
+        look_ahead: seconds of audio after its own that a frame depends on.
+        late: whole frames that a frame comes after its own, at the next end of a block.
+        memory: samples, whole blocks: what a stream heard longer ago changes nothing of what comes
+            out, to the last bit, where blocks begin at the same samples.
+        mark: units of two networks cannot be compared; this tells them apart.
+
+    Raises:
+        StoreError: they are of another network.
+    """
+
+    frame_seconds = _FRAME / RATE
+
+    def __init__(self, weights: Mapping[str, AnyArray], mark: str = "") -> None:
+        self.mark = mark
+        try:
+            self.stem = dense(weights, "stem")
+            self.layer = Separable.named(weights, "layer", weights["reach"])
+            codes = np.asarray(weights["codebook"], np.float32)
+            self.size = len(codes)
+            self._codes, self._lengths = np.ascontiguousarray(codes.T), (codes * codes).sum(axis=1)
+            ahead = (self.layer.after - 1) * _FRAME + _STEM // 2 * HOP + WIDTH
+            self.look_ahead = ahead / RATE
+            self.late = self.layer.after + _STEM_LATE
+            held = self.layer.held * _FRAME + _BEFORE + _STEM * HOP + _FRAME
+            self.memory = (-(-held // UNITS_BLOCK) + 1) * UNITS_BLOCK
+            if not self.stream().push(np.zeros(8 * UNITS_BLOCK, np.float32)).size:
+                raise ValueError("no units")
+        except (KeyError, ValueError, IndexError, TypeError, AttributeError) as error:
+            raise StoreError(f"weights of another network than units' ({error})") from None
+
+    @classmethod
+    def load(cls, path: Path) -> Self:
+        """Read a file of weights.
+
+        Raises:
+            StoreError: it cannot be read, or holds something else.
+        """
+        return cls(*read_weights(path))
+
+    def stream(self) -> UnitStream:
+        """Begin to listen."""
+        return UnitStream(self)
+
+    def code(self, hidden: FloatArray) -> IntArray:
+        """The nearest codes of rows of the layer."""
+        distances = self._lengths - 2 * product(hidden, self._codes, _UNITS_ROWS)
+        return np.asarray(distances.argmin(axis=1), np.int64)
+
+
+@cache
+def shipped_units() -> UnitNetwork:
+    """The network that ships with the package, loaded once.
+
+    Raises:
+        StoreError: its file is missing or damaged.
+    """
+    return UnitNetwork(*shipped_weights(Path(__file__).with_name("units.npz"), UNITS_SHA256))
+
+
+class UnitStream:
+    """One stream of samples through a network.
+
+    How the samples are cut into pushes changes nothing, to the last bit.
+    """
+
+    def __init__(self, network: UnitNetwork) -> None:
+        self._network = network
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget all that was heard: the next sample is the first."""
+        layer = self._network.layer
+        self._waiting = np.zeros(_BEFORE, np.float32)
+        self._bands = np.zeros((_STEM - 1, BANDS), np.float32)
+        self._rows = np.zeros((layer.held, layer.channels), np.float32)
+        self._begun = False
+        self._unborn = self._network.late  # frames to come that are of before the first sample
+        self._samples = self._given = 0
+
+    def push(self, samples: FloatArray) -> IntArray:
+        """Hear more.
+
+        Args:
+            samples: shape (n,), mono at 16 kHz in -1 to 1.
+
+        Returns:
+            shape (k,), int64, codes from 0: of the frames that are known now, and were not before.
+
+        Raises:
+            UsageError: another shape.
+        """
+        if samples.ndim != 1:
+            raise UsageError("a stream of samples has one axis")
+        self._samples += len(samples)
+        waiting = np.concatenate([self._waiting, samples], dtype=np.float32)
+        blocks = (len(waiting) - _BEFORE) // UNITS_BLOCK
+        self._waiting = waiting[blocks * UNITS_BLOCK :].copy()
+        found = self._heard(waiting, blocks) if blocks else np.empty(0, np.int64)
+        first = min(self._unborn, len(found))
+        self._unborn -= first
+        self._given += len(found) - first
+        return found[first:]
+
+    def flush(self) -> IntArray:
+        """The frames that are still due, as if silence followed; then forget all."""
+        due = self._samples // _FRAME - self._given
+        rest = self.push(np.zeros((self._unborn + due + 2 * _UNITS_ROWS) * _FRAME, np.float32))
+        self.reset()
+        return rest[:due]
+
+    def _heard(self, sound: FloatArray, blocks: int) -> IntArray:
+        """Whole blocks' frames, as late as they are."""
+        network = self._network
+        windows = sliding_window_view(sound, _BEFORE + UNITS_BLOCK)[::UNITS_BLOCK][:blocks]
+        bands = (log_mel(windows) - _SILENCE).reshape(-1, BANDS)
+        if not self._begun:
+            bands[: _BEFORE // HOP] = 0
+        bands = np.concatenate([self._bands, bands])
+        self._bands = bands[-(_STEM - 1) :]
+        mels = sliding_window_view(bands.reshape(-1), _STEM * BANDS)[:: 2 * BANDS]
+        x = product(mels[: blocks * _UNITS_ROWS], network.stem[0], _UNITS_ROWS)
+        x = relu(np.add(x, network.stem[1], out=x))
+        if not self._begun:
+            x[:_STEM_LATE] = 0
+        self._begun = True
+        rows = np.concatenate([self._rows, x])
+        self._rows = rows[len(x) :]
+        return network.code(network.layer(rows, _UNITS_ROWS))

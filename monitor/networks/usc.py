@@ -1,9 +1,4 @@
-"""The codec whose first codebook is made private: sound to codes, and codes to spectra.
-
-A small Universal Speech Codec (Tura-Vecino et al., "Universal semantic disentangled
-privacy-preserving speech representation learning", sections 2.1 to 2.5), by numpy alone:
-`recipes.usc` trained and folded it.
-"""
+"""The small private tokenizer (USC): encoder, codebooks, noise and decoder."""
 
 from __future__ import annotations
 
@@ -13,16 +8,377 @@ from pathlib import Path
 from typing import Self
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 
-from monitor.errors import StoreError
-from monitor.networks.codebooks import Codebooks
-from monitor.networks.mel import RATE
-from monitor.networks.usc_decoder import UscDecoder
-from monitor.networks.usc_encoder import BLOCK, FRAME, UscEncoder
-from monitor.networks.weights import read_weights, shipped_weights
-from monitor.types import AnyArray
+from monitor.errors import StoreError, UsageError
+from monitor.maths.composition import clipped, laplace, noise_scale, secret_uniform
+from monitor.networks.layers import (
+    BANDS,
+    FLOOR,
+    HOP,
+    RATE,
+    WIDTH,
+    Centre,
+    Separable,
+    Tape,
+    Tapes,
+    WholeBlocks,
+    dense,
+    log_mel,
+    product,
+    read_weights,
+    relu,
+    shipped_weights,
+)
+from monitor.types import AnyArray, FloatArray, IntArray
 
-__all__ = ["SHA256", "UscNetwork", "shipped"]
+__all__ = [
+    "BLOCK",
+    "DECODER_BANDS",
+    "FRAME",
+    "SHA256",
+    "Codebooks",
+    "TokenStream",
+    "UscDecoder",
+    "UscDecoderStream",
+    "UscEncoder",
+    "UscEncoderStream",
+    "UscNetwork",
+    "shipped_codec",
+]
+
+
+# --------------------------------------------------------------------------------------- codebooks
+# Residual vector quantisation: what a latent is in codes, and codes as a latent again.
+#
+# Codes are factorised and compared by direction (Yu et al., "Vector-quantized image modeling with
+# improved VQGAN", ICLR 2022): a latent is projected to few numbers, the code whose direction is
+# nearest is taken, and its projection back is what the next codebook no longer has to say
+# (Zeghidour et al., "SoundStream", TASLP 2021).
+
+
+class Codebooks:
+    """Several codebooks one behind the other; the first is C0.
+
+    Args:
+        weights: by name, for each book i: ``book.i.in``, shape (d, channels), and its bias,
+            ``book.i.codes`` (size, d), ``book.i.out`` (channels, d) and its bias; ``clip``.
+
+    Attributes:
+        size: codes of a book.
+        dimensions: d, of a projection.
+        channels: of a latent.
+        clip: C, the L1 norm that projections of length 1 are clipped to where noise is added.
+
+    Raises:
+        KeyError, ValueError: they do not fit.
+    """
+
+    def __init__(self, weights: Mapping[str, AnyArray]) -> None:
+        count = sum(name.endswith(".codes") for name in weights)
+        self._into, self._directions, self._tables = [], [], []
+        for i in range(count):
+            codes = np.asarray(weights[f"book.{i}.codes"], np.float32)
+            matrix, bias = dense(weights, f"book.{i}.out")
+            self._into.append(dense(weights, f"book.{i}.in"))
+            self._directions.append(np.ascontiguousarray(_unit(codes).T))
+            self._tables.append(np.asarray(codes @ matrix + bias, np.float32))
+        self.channels, self.dimensions = self._into[0][0].shape
+        self.size = len(self._tables[0])
+        self.clip = float(weights["clip"])
+        shapes = {each.shape for each in self._tables}
+        if shapes != {(self.size, self.channels)} or not self.clip > 0:
+            raise ValueError("the codebooks do not fit")
+
+    def __len__(self) -> int:
+        return len(self._tables)
+
+    def codes(
+        self, latents: FloatArray, books: int | None = None, *, noise: FloatArray | None = None
+    ) -> IntArray:
+        """The code of each latent in each book.
+
+        Args:
+            latents: shape (k, channels).
+            books: how many of the books, from C0 on; all by default.
+            noise: shape (k, d), added to C0's projections after they were brought to length 1 and
+                clipped to the L1 norm `clip`; with Laplace noise of scale ``2 C / epsilon``
+                (`monitor.maths.composition`) C0 is (epsilon, 0)-private in the local sense, a
+                latent at a time; the other books are not.
+
+        Returns:
+            shape (k, books), int64, codes from 0. What else is in a call changes nothing.
+
+        Raises:
+            UsageError: another shape.
+        """
+        books = len(self) if books is None else books
+        if latents.ndim != 2 or latents.shape[1] != self.channels:
+            raise UsageError(f"latents have the shape (k, {self.channels})")
+        if not 0 < books <= len(self):
+            raise UsageError(f"there are {len(self)} codebooks, not {books}")
+        if noise is not None and noise.shape != (len(latents), self.dimensions):
+            raise UsageError(f"noise has the shape (k, {self.dimensions})")
+        rest = np.asarray(latents, np.float32)
+        found = np.empty((len(rest), books), np.int64)
+        for book in range(books):
+            projected = self._projected(rest, book)
+            if book == 0 and noise is not None:
+                projected = np.asarray(clipped(_unit(projected), self.clip) + noise, np.float32)
+            found[:, book] = product(projected, self._directions[book], 1).argmax(axis=1)
+            rest = rest - self._tables[book][found[:, book]]
+        return found
+
+    def latents(self, codes: IntArray) -> FloatArray:
+        """What codes say of a latent: the sum over books.
+
+        Args:
+            codes: shape (k, b), of the first b books.
+
+        Returns:
+            shape (k, channels), float32.
+
+        Raises:
+            UsageError: another shape, or codes that there are none of.
+        """
+        if codes.ndim != 2 or not 0 < codes.shape[1] <= len(self):
+            raise UsageError(f"codes have the shape (k, b), b from 1 to {len(self)}")
+        if codes.size and not 0 <= codes.min() <= codes.max() < self.size:
+            raise UsageError(f"codes are from 0 to {self.size - 1}")
+        made = np.zeros((len(codes), self.channels), np.float32)
+        for book in range(codes.shape[1]):
+            made += self._tables[book][codes[:, book]]
+        return made
+
+    def _projected(self, latents: FloatArray, book: int) -> FloatArray:
+        matrix, bias = self._into[book]
+        return product(latents, matrix, 1) + bias
+
+
+def _unit(rows: FloatArray) -> FloatArray:
+    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+    return np.asarray(rows / np.maximum(lengths, np.float32(1e-9)))
+
+
+# ------------------------------------------------------------------------------------- usc encoder
+# The codec's encoder: one latent of each 40 ms of sound, as the samples come.
+
+FRAME = 4 * HOP
+"""Samples of a latent: 40 ms."""
+BLOCK = 5 * FRAME
+"""Samples that are computed at once, 0.2 s, however the stream is cut: sums of floats depend on
+the shapes of what is summed."""
+_SOUND = 2 * HOP  # samples of before a block that its first two mel frames begin in
+_ROWS = BLOCK // (2 * HOP)
+_STEM = 5  # mel frames that a frame of 20 ms is made of
+_STEM_LATE = 2  # frames of 20 ms
+_SILENCE = np.float32(np.log(FLOOR))
+
+
+class UscEncoder:
+    """The encoder's weights: separable convolutions at 50 frames a second, then at 25.
+
+    It hears log mel bands twice: as they are, and less their running mean.
+
+    Args:
+        weights: by name, as `recipes.usc.export` writes them.
+
+    Attributes:
+        channels: numbers in a latent.
+        late: whole latents that one comes after its own, at the next end of a block.
+        look_ahead: seconds of audio after its own that a latent depends on; besides, a stream
+            waits for whole blocks of 0.2 s.
+
+    Raises:
+        KeyError, ValueError: they do not fit.
+    """
+
+    def __init__(self, weights: Mapping[str, AnyArray]) -> None:
+        self.usual = np.asarray(weights["usual"], np.float32)
+        self.stem, self.down = dense(weights, "stem"), dense(weights, "down")
+        self.early, self.middle = (
+            [
+                Separable.named(weights, f"{part}.{i}", reach)
+                for i, reach in enumerate(weights[f"{part}.reach"])
+            ]
+            for part in ("early", "middle")
+        )
+        early, middle = (sum(each.after for each in part) for part in (self.early, self.middle))
+        if early % 2:
+            raise ValueError("pairs of frames are torn apart")
+        self.channels = self.middle[-1].channels
+        self.late = (_STEM_LATE + early) // 2 + middle
+        ahead = (early - 1) * 2 * HOP + middle * FRAME + _STEM // 2 * HOP + WIDTH
+        self.look_ahead = ahead / RATE
+
+    def stream(self) -> UscEncoderStream:
+        """Begin to listen."""
+        return UscEncoderStream(self)
+
+
+class UscEncoderStream:
+    """One stream of samples through an encoder.
+
+    How the samples are cut into pushes changes nothing, to the last bit.
+    """
+
+    def __init__(self, encoder: UscEncoder) -> None:
+        self._encoder = encoder
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget all that was heard: the next sample is the first."""
+        encoder = self._encoder
+        self._centre, self._begun = Centre(encoder.usual), False
+        self._sound, self._bands = Tape(_SOUND, 1, 0), Tape(_STEM - 1, 2 * BANDS, 2)
+        self._early = Tapes(encoder.early, _STEM_LATE)
+        self._middle = Tapes(encoder.middle, self._early.late // 2)
+        silence = np.zeros(BLOCK, np.float32)
+        self._blocks = WholeBlocks(self._heard, silence, encoder.channels, unborn=encoder.late)
+
+    def push(self, samples: FloatArray) -> FloatArray:
+        """Hear more.
+
+        Args:
+            samples: shape (n,), mono at 16 kHz in -1 to 1.
+
+        Returns:
+            shape (k, channels), float32: the latents that are known now, and were not before;
+            latent i is of samples [640 i, 640 (i + 1)).
+
+        Raises:
+            UsageError: another shape.
+        """
+        if samples.ndim != 1:
+            raise UsageError("a stream of samples has one axis")
+        return self._blocks.push(samples)
+
+    def flush(self) -> FloatArray:
+        """The latents that are still due, as if silence followed; then forget all."""
+        rest = self._blocks.flush(due=self._blocks.taken // FRAME)
+        self.reset()
+        return rest
+
+    def _heard(self, block: FloatArray) -> FloatArray:
+        """A block's worth of latents, as late as they are; rows are frames throughout."""
+        encoder = self._encoder
+        bands = log_mel(self._sound(block[:, None])[:, 0])
+        before = 0 if self._begun else _SOUND // HOP  # frames that are not all of the stream
+        self._begun = True
+        centred = np.zeros_like(bands)
+        centred[before:] = self._centre(bands[before:])
+        rows = self._bands(np.concatenate([bands - _SILENCE, centred], axis=1))
+        windows = sliding_window_view(rows.reshape(-1), _STEM * 2 * BANDS)[:: 4 * BANDS]
+        x = relu(windows[:_ROWS] @ encoder.stem[0] + encoder.stem[1])
+        x = self._early(x).reshape(_ROWS // 2, -1)
+        return self._middle(relu(x @ encoder.down[0] + encoder.down[1]))
+
+
+# ------------------------------------------------------------------------------------- usc decoder
+# The codec's decoder: log mel frames, four of each latent, as the latents come.
+
+DECODER_BANDS = 80
+"""Mel bands of a decoded frame."""
+_USC_DECODER_ROWS = 5  # latents that are computed at once
+_FRAMES = 4  # of a latent
+
+
+class UscDecoder:
+    """The decoder's weights: separable convolutions at 25, at 50 and at 100 frames a second.
+
+    Args:
+        weights: by name, as `recipes.usc.export` writes them.
+
+    Attributes:
+        channels: numbers in a latent.
+        late: frames of 10 ms that one comes after its own time; besides, a stream waits for
+            five latents together.
+
+    Raises:
+        KeyError, ValueError: they do not fit.
+    """
+
+    def __init__(self, weights: Mapping[str, AnyArray]) -> None:
+        self.up, self.again, self.head = (dense(weights, name) for name in ("up", "again", "head"))
+        self.deep, self.late_blocks, self.last = (
+            [
+                Separable.named(weights, f"{part}.{i}", reach)
+                for i, reach in enumerate(weights[f"{part}.reach"])
+            ]
+            for part in ("deep", "late", "last")
+        )
+        deep, late, last = (
+            sum(each.after for each in part) for part in (self.deep, self.late_blocks, self.last)
+        )
+        self.late = 4 * deep + 2 * late + last
+        self.channels = self.deep[0].channels
+        if len(self.head[1]) != DECODER_BANDS:
+            raise ValueError("other bands")
+
+    def stream(self) -> UscDecoderStream:
+        """Begin to speak."""
+        return UscDecoderStream(self)
+
+
+class UscDecoderStream:
+    """One stream of latents through a decoder.
+
+    How the latents are cut into pushes changes nothing, to the last bit.
+    """
+
+    def __init__(self, decoder: UscDecoder) -> None:
+        self._decoder = decoder
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget all that was said: the next latent is the first."""
+        decoder = self._decoder
+        self._deep = Tapes(decoder.deep, 0)
+        self._late = Tapes(decoder.late_blocks, 2 * self._deep.late)
+        self._last = Tapes(decoder.last, 2 * self._late.late)
+        nothing = np.zeros((_USC_DECODER_ROWS, decoder.channels), np.float32)
+        self._blocks = WholeBlocks(self._said, nothing, DECODER_BANDS, unborn=decoder.late)
+
+    def push(self, latents: FloatArray) -> FloatArray:
+        """Say more.
+
+        Args:
+            latents: shape (k, channels).
+
+        Returns:
+            shape (n, 80), float32, as `monitor.networks.layers.log_mel` has them in 80 bands: the
+            frames that are known now, and were not before.
+
+        Raises:
+            UsageError: another shape.
+        """
+        if latents.ndim != 2 or latents.shape[1] != self._decoder.channels:
+            raise UsageError(f"latents have the shape (k, {self._decoder.channels})")
+        return self._blocks.push(latents)
+
+    def flush(self) -> FloatArray:
+        """The frames that are still due, as if nothing followed; then forget all."""
+        rest = self._blocks.flush(due=_FRAMES * self._blocks.taken)
+        self.reset()
+        return rest
+
+    def _said(self, x: FloatArray) -> FloatArray:
+        """Five latents' worth of frames, as late as they are."""
+        decoder = self._decoder
+        x = self._deep(x.copy())
+        x = self._late(relu(x @ decoder.up[0] + decoder.up[1]).reshape(2 * _USC_DECODER_ROWS, -1))
+        x = self._last(
+            relu(x @ decoder.again[0] + decoder.again[1]).reshape(4 * _USC_DECODER_ROWS, -1)
+        )
+        return np.asarray(x @ decoder.head[0] + decoder.head[1])
+
+
+# --------------------------------------------------------------------------------------------- usc
+# The codec whose first codebook is made private: sound to codes, and codes to spectra.
+#
+# A small Universal Speech Codec (Tura-Vecino et al., "Universal semantic disentangled
+# privacy-preserving speech representation learning", sections 2.1 to 2.5), by numpy alone:
+# `recipes.usc` trained and folded it.
 
 SHA256 = "bc92bb4e696b73e07c7b0b7f095125bae1520206919d5e64accb3830edcfd2fe"
 """Of usc.npz beside this file: the mark of its codes."""
@@ -38,7 +394,7 @@ class UscNetwork:
     Attributes:
         encoder: samples to latents.
         books: latents to codes and back; the first codebook, C0, is the one that is made private.
-        decoder: latents to log mel frames in 80 bands (`monitor.networks.mel.log_mel`).
+        decoder: latents to log mel frames in 80 bands (`monitor.networks.layers.log_mel`).
         frame_seconds: from latent to latent; latent i covers samples [640 i, 640 (i + 1)).
         look_ahead: seconds of audio after its own that a decoded frame depends on; besides, streams
             wait for whole blocks of 0.2 s.
@@ -85,10 +441,80 @@ class UscNetwork:
 
 
 @cache
-def shipped() -> UscNetwork:
+def shipped_codec() -> UscNetwork:
     """The network that ships with the package, loaded once.
 
     Raises:
         StoreError: its file is missing or damaged.
     """
     return UscNetwork(*shipped_weights(Path(__file__).with_suffix(".npz"), SHA256))
+
+
+# -------------------------------------------------------------------------------------- usc tokens
+# Sound to the tokens of the codec's private codebook, with Laplace noise or without.
+
+
+class TokenStream:
+    """One stream of samples to tokens of C0, one of each 40 ms.
+
+    How the samples are cut into pushes changes nothing.
+
+    Args:
+        network: whose codebook it is.
+        epsilon: nats, above 0: Laplace noise of scale 2 C / epsilon is added to what the codebook
+            is asked with, clipped to an L1 norm of C. A token is then (epsilon, 0)-private in the
+            local sense: it is at most exp(epsilon) times as likely for one voice as for any other
+            (USC section 2.5; there the noise is left out once the network is trained, and so is
+            the promise). None for no noise.
+        whose: what the noise is drawn by: a secret seed, and the recording. Whoever knows it all
+            can take the noise off.
+
+    Example:
+        >>> def tokens(network, sound):  # shape (len(sound) // 640,)
+        ...     stream = TokenStream(network, 15.0, secrets.randbits(128))
+        ...     return np.concatenate([stream.push(sound), stream.flush()])
+    """
+
+    def __init__(self, network: UscNetwork, epsilon: float | None = None, *whose: object) -> None:
+        self._books, self._whose = network.books, whose
+        self._scale = None if epsilon is None else noise_scale(epsilon, network.books.clip)
+        self._latents = network.encoder.stream()
+        self._made = 0
+
+    def reset(self) -> None:
+        """Forget all that was heard: the next sample is the first, with the same noise."""
+        self._latents.reset()
+        self._made = 0
+
+    def push(self, samples: FloatArray) -> IntArray:
+        """Hear more.
+
+        Args:
+            samples: shape (n,), mono at 16 kHz in -1 to 1.
+
+        Returns:
+            shape (k,), int64, codes from 0; token i is of samples [640 i, 640 (i + 1)).
+
+        Raises:
+            UsageError: another shape.
+        """
+        return self._tokens(self._latents.push(samples))
+
+    def flush(self) -> IntArray:
+        """The tokens that are still due, as if silence followed; then `reset`."""
+        rest = self._tokens(self._latents.flush())
+        self.reset()
+        return rest
+
+    def _tokens(self, latents: FloatArray) -> IntArray:
+        noise = self._noise(len(latents))
+        self._made += len(latents)
+        return self._books.codes(latents, 1, noise=noise)[:, 0]
+
+    def _noise(self, count: int) -> FloatArray | None:
+        """Of each token its own, wherever the stream is cut."""
+        if self._scale is None:
+            return None
+        size = self._books.dimensions
+        drawn = [secret_uniform(size, "token", *self._whose, self._made + i) for i in range(count)]
+        return laplace(np.reshape(drawn, (count, size)), self._scale)

@@ -1,11 +1,8 @@
-"""The voice network: embeddings of a speaker's voice, by numpy alone.
-
-What `recipes.voice` trained and folded: separable convolution blocks with squeeze and excitation
-(ECAPA-TDNN's; Desplanques et al., Interspeech 2020) at 50 frames a second, attentive statistics.
-"""
+"""The network behind ``voice``, alone or beside that of ``phones``."""
 
 from __future__ import annotations
 
+import hashlib
 from functools import cache
 from itertools import count
 from pathlib import Path
@@ -15,11 +12,17 @@ import numpy as np
 from scipy.special import expit, softmax
 
 from monitor.errors import StoreError, UsageError
-from monitor.networks.mel import BANDS, WIDTH, log_mel
-from monitor.networks.weights import read_weights, shipped_weights
+from monitor.networks.layers import BANDS, WIDTH, log_mel, read_weights, shipped_weights
 from monitor.types import FloatArray
 
-__all__ = ["SHA256", "VoiceNetwork", "shipped"]
+__all__ = ["SHA256", "BothNetworks", "VoiceNetwork", "shipped"]
+
+
+# ------------------------------------------------------------------------------------------- voice
+# The voice network: embeddings of a speaker's voice, by numpy alone.
+#
+# What `recipes.voice` trained and folded: separable convolution blocks with squeeze and excitation
+# (ECAPA-TDNN's; Desplanques et al., Interspeech 2020) at 50 frames a second, attentive statistics.
 
 SHA256 = "c8cbe13d1874cf80f53e83974e851046f4bab12068f0b74074451a61fb7275f6"
 """Of voice.npz beside this file: the mark of what it makes."""
@@ -138,3 +141,36 @@ def shipped() -> VoiceNetwork:
 
 def _relu(x: FloatArray) -> FloatArray:
     return np.maximum(x, 0, out=x)
+
+
+# -------------------------------------------------------------------------------------------- both
+# Two networks heard as one: their embeddings side by side.
+
+
+class BothNetworks:
+    """Embeddings of two networks side by side: cosines are the mean of the two networks' cosines.
+
+    Args:
+        one: a network.
+        other: another one.
+
+    Attributes:
+        size: numbers in an embedding.
+        sha256: marks what this pair makes.
+
+    Example:
+        >>> from monitor.networks.voice import shipped
+        >>> both = BothNetworks(shipped(), shipped())
+        >>> both.embed(np.zeros((1, 16000), np.float32)).shape
+        (1, 384)
+    """
+
+    def __init__(self, one: VoiceNetwork, other: VoiceNetwork) -> None:
+        self._networks = one, other
+        self.size = one.size + other.size
+        self.sha256 = hashlib.sha256(f"{one.sha256} {other.sha256}".encode()).hexdigest()
+
+    def embed(self, windows: FloatArray) -> FloatArray:
+        """Embed windows of one length, shape (b, n): shape (b, size), each of length 1."""
+        found = [each.embed(windows) for each in self._networks]
+        return np.concatenate(found, axis=1) / np.float32(np.sqrt(2))

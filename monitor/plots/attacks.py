@@ -7,9 +7,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from monitor.plots.axes import legend_above
-from monitor.plots.canvas import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, draw
-from monitor.plots.inline import COLOURS, LINE, MUTED, inline_svg
+from monitor.plots.canvas import (
+    BLACK,
+    BLUE,
+    COLOURS,
+    GREEN,
+    GREY,
+    LINE,
+    MUTED,
+    ORANGE,
+    PURPLE,
+    draw,
+    inline_svg,
+    legend_above,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

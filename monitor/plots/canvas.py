@@ -1,34 +1,97 @@
-"""Blank figures without pyplot or a screen, and saving them atomically."""
+"""Blank figures without pyplot, in the colours of a page or of print; saved atomically."""
 
 from __future__ import annotations
 
+import html
+import io
+import re
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from monitor.atomic import atomic_write, not_written
+import numpy as np
+
 from monitor.errors import StoreError, UsageError
+from monitor.files import atomic_write, not_written
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
     from matplotlib.figure import Figure
 
 __all__ = [
     "BLACK",
     "BLUE",
+    "COLOURS",
     "GREEN",
     "GREY",
+    "INK",
     "LIGHT_BLUE",
+    "LINE",
+    "MUTED",
     "ORANGE",
+    "PAGE",
+    "PRINT",
     "PURPLE",
     "RED",
+    "Palette",
     "check_drawing",
     "check_suffix",
     "draw",
     "format_seconds",
+    "inline_figure",
+    "inline_svg",
+    "legend_above",
     "nice_seconds",
+    "numbers",
+    "percents",
+    "save_picture",
     "spread_apart",
+    "standalone_svg",
+    "styled",
 ]
+
+
+# -------------------------------------------------------------------------------------------- axes
+# What the pictures of an evaluation share: how axes are written, and where a legend lies.
+
+
+def legend_above(axes: Axes, columns: int = 4) -> None:
+    """Above the axes: inside, some system's points would lie under it."""
+    axes.legend(
+        loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=columns, borderaxespad=0.2,
+        borderpad=0.2, handlelength=1.6, columnspacing=1.2,
+    )  # fmt: skip
+
+
+def percents(axis: Axis) -> None:
+    """Shares as per cent."""
+
+    def percent(value: float) -> str:
+        return f"{np.format_float_positional(100 * value, 3, trim='-', fractional=False)} %"
+
+    _write(axis, percent)
+
+
+def numbers(axis: Axis) -> None:
+    """Numbers as they are said."""
+    _write(axis, lambda value: f"{value:,g}")
+
+
+def _write(axis: Axis, text: Callable[[float], str]) -> None:
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    axis.set_major_formatter(FuncFormatter(lambda value, _: text(value)))
+    if axis.get_scale() == "log":
+        axis.set_major_locator(LogLocator(numticks=7))
+        axis.set_minor_formatter(NullFormatter())
+
+
+# ------------------------------------------------------------------------------------------ canvas
+# Blank figures without pyplot or a screen, and saving them atomically.
 
 # Okabe and Ito's palette: told apart with any colour vision.
 BLUE, GREEN, ORANGE, RED, PURPLE = "#0072B2", "#00795A", "#B26F00", "#C44E00", "#AA5A8C"
@@ -171,3 +234,204 @@ def spread_apart(wanted: list[float], sizes: list[float], low: float, high: floa
             centres[member] = reached + sizes[member] / 2
             reached += sizes[member]
     return centres
+
+
+# ----------------------------------------------------------------------------------------- palette
+# Colours and style of pictures: those of a page, which knows light and dark, and of print.
+
+
+@dataclass(frozen=True)
+class Palette:
+    """What a picture is drawn in.
+
+    Attributes:
+        ink: of letters.
+        muted: of axes and what stands behind.
+        line: of the grid.
+        colours: of what is told apart.
+    """
+
+    ink: str
+    muted: str
+    line: str
+    colours: tuple[str, ...]
+
+
+PAGE = Palette("#010101", "#020202", "#030303", tuple(f"#0a0b0{i}" for i in range(1, 7)))
+"""Stand-ins, exchanged for ``var(--ink)``, ``--muted``, ``--line`` and ``--s1`` to ``--s6``."""
+PRINT = Palette(BLACK, GREY, "#E2E2E2", (BLUE, RED, GREEN, PURPLE, ORANGE, LIGHT_BLUE))
+"""On white, told apart with any colour vision."""
+
+
+@contextmanager
+def styled(palette: Palette, inches: tuple[float, float], dpi: float = 72) -> Iterator[Figure]:
+    """A blank figure without pyplot or a screen; what is drawn on it within is of one style."""
+    import matplotlib.style
+    from matplotlib.figure import Figure
+
+    style: dict[str, Any] = {
+        **STYLE,
+        "svg.fonttype": "none",
+        "font.size": 9,
+        "axes.edgecolor": palette.muted,
+        "axes.labelcolor": palette.ink,
+        "axes.grid": True,
+        "axes.axisbelow": True,
+        "grid.color": palette.line,
+        "grid.linewidth": 0.6,
+        "text.color": palette.ink,
+        "xtick.color": palette.muted,
+        "ytick.color": palette.muted,
+        "xtick.labelcolor": palette.ink,
+        "ytick.labelcolor": palette.ink,
+        "legend.frameon": False,
+        "legend.fontsize": 8,
+        "lines.linewidth": 1.6,
+    }
+    with warnings.catch_warnings(), matplotlib.style.context(["default", style]):
+        # a name in another script is drawn as boxes; that is no reason to complain
+        warnings.filterwarnings("ignore", message="Glyph .* missing from")
+        yield Figure(figsize=inches, dpi=dpi, layout="constrained")
+
+
+# ------------------------------------------------------------------------------------------ inline
+# Pictures inside a page: SVG in the page's own colours, with text that stays text.
+#
+# The pictures of a page share its style, so that one of them takes kilobytes and no font.
+
+INK, MUTED, LINE, COLOURS = PAGE.ink, PAGE.muted, PAGE.line, PAGE.colours
+_VARIABLES = {INK: "ink", MUTED: "muted", LINE: "line"} | {
+    colour: f"s{i}" for i, colour in enumerate(COLOURS, start=1)
+}
+_INCHES = (4.6, 3.1)  # so wide that its letters can be read on a phone
+
+
+def inline_svg(paint: Callable[[Axes], object], name: str, description: str) -> str:
+    """Paint one pair of axes and return an ``<svg>`` element to put into a page.
+
+    Args:
+        paint: draws on the axes, with the colours of this module.
+        name: of the picture, unique in its page: letters only.
+        description: what it shows, for those who do not see it.
+
+    Returns:
+        markup without ids, fonts, scripts or addresses of its own; the same for the same input.
+
+    Example:
+        >>> picture = inline_svg(lambda axes: axes.plot([0, 1], color=INK), "a", "a <line>")
+        >>> "var(--ink)" in picture, 'aria-label="a &lt;line&gt;"' in picture
+        (True, True)
+    """
+
+    def alone(figure: Figure) -> None:
+        paint(figure.add_subplot())
+
+    return inline_figure(alone, name, description, _INCHES)
+
+
+def inline_figure(
+    paint: Callable[[Figure], object], name: str, description: str, inches: tuple[float, float]
+) -> str:
+    """As `inline_svg`, of a figure of several pairs of axes.
+
+    Args:
+        paint: draws on the figure, with the colours of this module.
+        name: of the picture, unique in its page: letters only.
+        description: what it shows, for those who do not see it.
+        inches: width and height, at 72 dots an inch.
+    """
+    from matplotlib.backends.backend_svg import FigureCanvasSVG
+
+    with styled(PAGE, inches) as figure:
+        FigureCanvasSVG(figure)
+        figure.patch.set_visible(False)
+        paint(figure)
+        for axes in figure.axes:
+            axes.patch.set_visible(False)
+        text = io.StringIO()
+        figure.savefig(text, format="svg", metadata={"Date": None})
+    return _tidy(text.getvalue(), name, description)
+
+
+def standalone_svg(inline: str, palette: Palette) -> str:
+    """A picture of `inline_figure` as a file of its own, on white, in the colours of a palette.
+
+    Example:
+        >>> from monitor.plots.canvas import PRINT
+        >>> picture = inline_svg(lambda axes: axes.plot([0, 1], color=INK), "a", "a line")
+        >>> "var(" in standalone_svg(picture, PRINT)
+        False
+    """
+    for stand_in, colour in zip(_stand_ins(PAGE), _stand_ins(palette), strict=True):
+        inline = inline.replace(f"var(--{_VARIABLES[stand_in]})", colour)
+    head, body = inline.split(">", 1)
+    (box,) = re.findall(r'viewBox="0 0 ([\d.]+) ([\d.]+)"', head)
+    return (
+        f'{head} xmlns="http://www.w3.org/2000/svg" width="{box[0]}" height="{box[1]}" '
+        'font-family="DejaVu Sans, sans-serif"><rect width="100%" height="100%" fill="#fff"/>'
+        f"{body}"
+    )
+
+
+def _stand_ins(palette: Palette) -> tuple[str, ...]:
+    return (palette.ink, palette.muted, palette.line, *palette.colours)
+
+
+def _tidy(text: str, name: str, description: str) -> str:
+    head, body = re.split(r"<svg[^>]*>", text, maxsplit=1)
+    del head  # an XML declaration and the address of a document type
+    (box,) = re.findall(r'viewBox="([^"]*)"', text)
+    litter = r"<metadata>.*?</metadata>|<style.*?</style>|<!--.*?-->|<defs>\s*</defs>"
+    body = re.sub(litter, "", body, flags=re.DOTALL)
+    used = set(re.findall(r"#([\w-]+)[\")]", body))
+    body = re.sub(r' id="([^"]*)"', lambda m: f' id="{name}-{m[1]}"' if m[1] in used else "", body)
+    body = re.sub(r'(url\(#|href="#)', rf"\g<1>{name}-", body)
+    body = body.replace("xlink:href", "href")
+    # the page's font: what stays of the shorthand is the size
+    body = re.sub(r"font: ([\d.]+px) [^;\"]*", r"font-size: \1", body)
+    for colour, variable in _VARIABLES.items():
+        body = body.replace(colour, f"var(--{variable})")
+    body = re.sub(r'"[^"]*"', lambda m: re.sub(r"(\.\d\d)\d+", r"\1", m[0]), body)
+    body = re.sub(r"\n\s*", "\n", body)
+    label = html.escape(description, quote=True)
+    return f'<svg viewBox="{box}" role="img" aria-label="{label}">{body.strip()}\n'
+
+
+# ------------------------------------------------------------------------------------------- files
+# A picture as three things: in a page, as SVG and as PNG, drawn by one function.
+
+
+def save_picture(
+    paint: Callable[[Figure, Palette], None],
+    stem: Path,
+    description: str,
+    inches: tuple[float, float],
+) -> str:
+    """Write ``STEM.svg`` and ``STEM.png`` (mode 0600) and return the picture for a page.
+
+    Args:
+        paint: draws on a figure in the colours of a palette.
+        stem: the files without their suffix; its name is that of the picture, letters and digits.
+        description: what it shows, for those who do not see it.
+        inches: width and height.
+
+    Raises:
+        StoreError: the place cannot be written.
+    """
+    check_drawing()
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+    inline = inline_figure(lambda figure: paint(figure, PAGE), stem.name, description, inches)
+    path = stem.with_name(f"{stem.name}.svg")
+    try:
+        with atomic_write(path) as file:
+            file.write(standalone_svg(inline, PRINT).encode())
+        path = stem.with_name(f"{stem.name}.png")
+        with styled(PRINT, inches, dpi=200) as figure:
+            FigureCanvasAgg(figure)
+            paint(figure, PRINT)
+            with atomic_write(path) as file:
+                figure.savefig(file, format="png", metadata={"Software": None})
+    except OSError as error:
+        raise not_written(path, error) from error
+    return inline

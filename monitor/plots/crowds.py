@@ -23,7 +23,7 @@ from monitor.plots.canvas import (
     nice_seconds,
     spread_apart,
 )
-from monitor.plots.series import RunColumns, curve_points, run_of, short_name
+from monitor.plots.curve import RunColumns, curve_points, run_of, short_name
 from monitor.types import FloatArray
 
 if TYPE_CHECKING:

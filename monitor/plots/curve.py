@@ -2,15 +2,33 @@
 
 from __future__ import annotations
 
+import math
 import textwrap
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from monitor.crowds import axis_top, bits_or_more, left_of
+from monitor.crowds import SCALE, axis_top, best_match, bits_or_more, left_of, narrowed_sentence
+from monitor.phrases import (
+    STYLE_CAVEAT,
+    another_voice,
+    attacker_of,
+    caveat_of,
+    clock_time,
+    closed_set,
+    enrolment,
+    fewer_in_words,
+    is_stranger,
+    odds,
+    of_evidence,
+    plural,
+    verdict,
+    voice_since,
+)
 from monitor.plots.canvas import (
     BLACK,
     BLUE,
@@ -25,26 +43,514 @@ from monitor.plots.canvas import (
     nice_seconds,
     spread_apart,
 )
-from monitor.plots.run_events import (
-    CHARACTER_WIDTH,
-    across,
-    draw_scale,
-    mark_alerts,
-    mark_changes,
-    mark_doubt,
-    mark_gaps,
-    mark_peak,
-)
-from monitor.plots.series import RunColumns, curve_points, run_of, short_name
-from monitor.plots.words import caption, heading, in_bits, one_in_words, summary
-from monitor.protected_words import attacker_of, fewer_in_words
 from monitor.types import BoolArray, FloatArray, IntArray
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["plot_run"]
+__all__ = [
+    "CHARACTER_WIDTH",
+    "RunColumns",
+    "across",
+    "caption",
+    "curve_points",
+    "draw_scale",
+    "heading",
+    "in_bits",
+    "mark_alerts",
+    "mark_changes",
+    "mark_doubt",
+    "mark_gaps",
+    "mark_peak",
+    "one_in_words",
+    "plot_run",
+    "run_of",
+    "short_name",
+    "summary",
+]
+
+
+# ------------------------------------------------------------------------------------------ series
+# The records of a run as columns of numbers, ready to be drawn.
+
+LIMITED = ("bits", "bits_low", "bits_high")
+COLUMNS = (
+    *("seconds", "speech", "support_bits"), *LIMITED,
+    *(f"expected_{name}" for name in LIMITED),
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class RunColumns:
+    """The records of a run as columns: everything that a plot needs of it.
+
+    Attributes:
+        columns: figures of the readings by name, shape (n,), NaN where null; ``bits`` also where
+            they are not of the run's headline; ``linear`` and ``sqrt`` are the guides. Speech
+            counts on where the evidence began afresh.
+        speakers: N.
+        ceiling: log2 N, in bits.
+        plateau: the average plateau in bits, None where unknown.
+        watch: the watched speaker, None where nobody is.
+        alerts: alert records.
+        gaps: (stream seconds, lost seconds or None).
+        changes: change records.
+        notices: what was noticed on the stream, a sentence each.
+        fresh: shape (k,), ascending: readings with which the evidence began afresh, by place.
+        doubtful: shape (n,), readings with which a change was open.
+        doubt: whose bits the last ones may not be, where a change is open; else empty.
+        session: ``"same"``, ``"cross"`` or None.
+        withheld: why the last reading gives no headline, if it says so.
+        enrolment: whether anybody enrolled speaks at all, in words; empty where it says nothing.
+        last: the last reading.
+        protected: the method of the protected side, else empty; its figures are columns too, named
+            ``protected_bits`` and so on.
+        alone: where there are several features, what each would disclose alone, in bits, shape
+            (n,): local bits, or the attacker's confidence where nobody is watched.
+        evidence: whether the headline is evidence; else it is the closed-set figure.
+    """
+
+    columns: Mapping[str, FloatArray]
+    speakers: int
+    ceiling: float
+    plateau: float | None
+    watch: str | None
+    alerts: Sequence[Mapping[str, Any]] = ()
+    gaps: Sequence[tuple[float, float | None]] = field(default=())
+    changes: Sequence[Mapping[str, Any]] = ()
+    notices: Sequence[str] = ()
+    fresh: Sequence[int] = ()
+    doubtful: BoolArray = field(default_factory=lambda: np.zeros(0, bool))
+    doubt: str = ""
+    session: str | None = None
+    withheld: str | None = None
+    enrolment: str = ""
+    last: Mapping[str, Any] = field(default_factory=dict)
+    alone: Mapping[str, FloatArray] = field(default_factory=dict)
+    protected: str = ""
+    evidence: bool = False
+
+    def speech_at(self, seconds: float) -> float:
+        """Speech seconds at a stream time."""
+        times, speech = self.columns["seconds"], self.columns["speech"]
+        known = np.isfinite(times) & np.isfinite(speech)
+        if not known.any():
+            return 0.0
+        return float(np.interp(seconds, times[known], speech[known]))
+
+
+def run_of(records: Sequence[Mapping[str, Any]]) -> RunColumns:
+    """Sort the records of a run by type; a missing ``start`` or ``end`` is no harm.
+
+    Examples:
+        >>> run = run_of([{"type": "reading", "seconds": 2.0, "speech": 1.5, "bits": None,
+        ...                  "ceiling": 5.64}])
+        >>> run.speakers, run.columns["speech"], run.columns["bits"]
+        (50, array([1.5]), array([nan]))
+    """
+    readings = [record for record in records if record.get("type") == "reading"]
+    start = next((record for record in records if record.get("type") == "start"), {})
+    ended = next((record for record in records if record.get("type") == "end"), {})
+    last: Mapping[str, Any] = readings[-1] if readings else {}
+    columns = {name: _column([r.get(name) for r in readings]) for name in COLUMNS}
+    evidence = any(map(of_evidence, readings))
+    for end in ("", "_low", "_high"):
+        columns[f"closed_set_bits{end}"] = _column([closed_set(r, end) for r in readings])
+        # a reading without evidence has the other figure: one curve is of one kind
+        own = [of_evidence(r) == evidence for r in readings]
+        columns[f"bits{end}"] = np.where(own, columns[f"bits{end}"], np.nan)
+    for name in ("spread_low", "spread_high"):
+        columns[name] = _column([r.get(name) if of_evidence(r) else None for r in readings])
+    changes = [r for r in records if r.get("type") == "change"]
+    fresh = _fresh(columns, changes)
+    columns["speech"] = _one_after_the_other(columns["speech"], fresh)
+    for guide in ("linear", "sqrt"):
+        columns[guide] = _column([(r.get("guides") or {}).get(guide) for r in readings])
+    sides = [reading.get("protected") or {} for reading in readings]
+    for name in LIMITED:
+        columns[f"protected_{name}"] = _column([side.get(name) for side in sides])
+    ceiling = float(last.get("ceiling") or start.get("ceiling") or 0.0)
+    speakers = int(start.get("speakers") or round(2.0 ** min(ceiling, 64.0)))
+    plateau = last.get("plateau", start.get("plateau"))
+    watch = start.get("watch", ended.get("watch"))
+    if watch is None and last.get("assumes_enrolled") is False:
+        watch = "the watched speaker"
+    names = tuple(last.get("features") or {})
+    key = "gain_bits" if watch is None else "local_bits"
+    each = [reading.get("features") or {} for reading in readings]
+    alone = {n: _column([(f.get(n) or {}).get(key) for f in each]) for n in names}
+    return RunColumns(
+        columns=columns,
+        speakers=speakers,
+        ceiling=ceiling,
+        plateau=None if plateau is None else float(plateau),
+        watch=None if watch is None else short_name(watch),
+        alerts=[r for r in records if r.get("type") == "alert" and r.get("level") != "warning"],
+        gaps=[
+            (r["seconds"], r.get("lost_seconds"))
+            for r in records
+            if r.get("type") == "gap" and r.get("reason") != "words ended"  # no audio is lost
+        ],
+        changes=changes,
+        notices=[short_name(r.get("text", ""), 160) for r in records if r.get("type") == "notice"],
+        fresh=fresh,
+        doubtful=np.array(["change" in reading for reading in readings], bool),
+        doubt=another_voice(last, None if watch is None else short_name(watch)),
+        session=last.get("session"),
+        withheld=last.get("withheld"),
+        enrolment=enrolment(last),
+        last=last,
+        alone=alone if len(names) > 1 else {},
+        evidence=evidence,
+        protected=short_name((start.get("protected") or {}).get("method", "")),
+    )
+
+
+def short_name(name: object, longest: int = 24) -> str:
+    r"""A name that fits beside a line: printable and not too long.
+
+    Examples:
+        >>> short_name("a\tb"), short_name("x" * 30, 8)
+        ('a b', 'xxxxxxx…')
+    """
+    text = "".join(c if c.isprintable() else " " for c in str(name))
+    return text if len(text) <= longest else text[: longest - 1] + "…"
+
+
+def curve_points(x: FloatArray, y: FloatArray, limit: int = 1200) -> IntArray:
+    """Indices of at most about ``4 * limit`` points that draw the same curve on a log axis.
+
+    Of each of ``limit`` slots along log x the first, last, lowest and highest points stay, so
+    that no peak is lost.
+
+    Args:
+        x: shape (n,), positive, non-decreasing.
+        y: shape (n,), NaN where there is no figure.
+        limit: slots.
+    """
+    if x.size <= limit:
+        return np.arange(x.size)
+    logs = np.log(x)
+    span = logs[-1] - logs[0]
+    slot = np.zeros(x.size, int) if span <= 0 else ((logs - logs[0]) / span * limit).astype(int)
+    order = np.lexsort((y, slot))  # NaN sorts last within its slot
+    heads = np.flatnonzero(np.diff(slot[order], prepend=-1))
+    tails = np.append(heads[1:], x.size) - 1
+    finite = np.add.reduceat(np.isfinite(y[order]).astype(int), heads)
+    highest = order[heads + np.maximum(finite - 1, 0)]
+    return np.unique(np.concatenate([heads, tails, order[heads], highest]))
+
+
+def _fresh(columns: Mapping[str, FloatArray], changes: Sequence[Mapping[str, Any]]) -> list[int]:
+    """Readings with which the evidence began afresh: after a reset or split, or where T fell."""
+    seconds, speech = columns["seconds"], columns["speech"]
+    known = np.flatnonzero(np.isfinite(speech))
+    found = set(known[1:][np.diff(speech[known]) < 0].tolist())
+    for change in changes:
+        if change.get("action") in ("reset", "split"):
+            # the reading that comes with the change is the last one on the old evidence
+            after = np.flatnonzero(seconds > change["seconds"])
+            found |= set(after[:1].tolist())
+    return sorted(found - {0})
+
+
+def _one_after_the_other(speech: FloatArray, fresh: Sequence[int]) -> FloatArray:
+    """Where the evidence began afresh, the speech before it counts on: the axis never goes back."""
+    result = speech.copy()
+    for at in fresh:
+        before = speech[:at][np.isfinite(speech[:at])]
+        if before.size:
+            result[at:] += before[-1]
+    return result
+
+
+def _column(values: Sequence[float | None]) -> FloatArray:
+    return np.array([np.nan if v is None else v for v in values], float)
+
+
+# ------------------------------------------------------------------------------------------- words
+# What a run says, in plain words for the texts around its curve.
+
+MOST_NOTICES = 2
+CAPTION_COLUMNS = 145
+"""As many characters of small text as are sure to fit across a picture."""
+
+
+def heading(run: RunColumns) -> str:
+    """The last value of the figure shown first, as one sentence.
+
+    Examples:
+        >>> from monitor.plots.curve import run_of
+        >>> reading = {"type": "reading", "seconds": 20.0, "speech": 15.0, "bits": 2.0}
+        >>> heading(run_of([{"type": "start", "speakers": 40, "watch": "ann"}, reading]))
+        'After 15 s of speech, an attacker gives ann a chance of 1 in 10'
+        >>> heading(run_of([{"type": "start", "speakers": 40}, reading]))
+        'After 15 s of speech, an attacker thinks that about 10 of 40 people are left'
+        >>> told = {"headline": "evidence", "among": [{"people": 1e6, "bits": 11.3}]}
+        >>> told |= {"bits": 11.3, "closed_set_bits": 5.0}
+        >>> heading(run_of([{"type": "start", "watch": "ann"}, {**reading, **told}]))
+        'After 15 s of speech, this voice narrows a city of a million down to about 400 people'
+        >>> change = {"since_seconds": 12.0, "features": ["f0"]}
+        >>> heading(run_of([{"type": "start", "watch": "ann"}, {**reading, "change": change}]))
+        "Another voice since 0:12: these bits may not be ann's"
+    """
+    if run.doubt:
+        return _sentence(run.doubt)
+    speech, closed = run.columns["speech"], run.columns["closed_set_bits"]
+    known = np.flatnonzero(np.isfinite(closed) & np.isfinite(speech))
+    if not known.size:
+        return "Nothing can be said about this voice yet"
+    said = verdict(float(closed[known[-1]]), _ceiling(run), run.watch)
+    if crowd := narrowed_sentence(run.last, run.watch or ""):
+        said = short_name(crowd.partition(" who would")[0], 110)
+    care = f": {caution}" if (caution := caveat_of(run.last)) else ""
+    begun = [change for change in run.changes if change.get("action") in ("reset", "split")]
+    before = float(speech[run.fresh[-1] - 1]) if run.fresh else 0.0
+    heard = format_seconds(float(speech[known[-1]]) - before)
+    if begun and run.fresh:
+        since = clock_time(begun[-1]["since_seconds"])
+        return f"The voice since {since}: after {heard} of it, {said}{care}"
+    return f"After {heard} of speech, {said}{care}"
+
+
+def summary(run: RunColumns) -> str:
+    """Bits now and at the peak, the closed-set figure beside evidence, and what was lost."""
+    speech, bits = run.columns["speech"], run.columns["bits"]
+    known = bits[np.isfinite(bits) & (speech > 0)]
+    parts = []
+    if match := best_match(run.last, run.speakers):
+        parts = [short_name(match, 100)]
+    closed = closed_set(run.last) if run.evidence else None
+    among = [] if closed is None else [f"closed-set: {in_bits(round(closed, 1))}{_at_most(run)}"]
+    if known.size:
+        now, highest = float(known[-1]), float(known.max())
+        peak = int(np.nanargmax(np.where(speech > 0, bits, np.nan)))
+        whose = " of an earlier voice" if run.fresh and peak < run.fresh[-1] else ""
+        if not run.evidence:
+            parts += [f"{in_bits(now)}{_at_most(run)}", f"peak {in_bits(highest)}{whose}"]
+        elif of_evidence(run.last):
+            told = bits_or_more(run.last, f"{in_bits(round(now, 1))} of evidence")
+            parts += [told, f"peak {in_bits(round(highest, 1))}{whose}", *among]
+        else:  # the evidence has ended
+            parts += [*among, f"peak {in_bits(round(highest, 1))} of evidence{whose}"]
+    if run.watch is not None and not run.evidence:
+        parts.append(f"by chance it would be {one_in_words(run, 0.0)}")
+    if run.gaps:
+        lost = sum(seconds or 0.0 for _, seconds in run.gaps)
+        parts.append(f"{plural(len(run.gaps), 'gap')}, {lost:.2g} s of audio lost")
+    if run.withheld:
+        parts.append(f"withheld: {short_name(run.withheld, 60)}")
+    return "  ·  ".join(parts)
+
+
+def _at_most(run: RunColumns) -> str:
+    among = f" among the {run.speakers} enrolled" if run.evidence else ""
+    return f" of at most {run.ceiling:.2f}{among}"
+
+
+def caption(run: RunColumns) -> str:
+    """Which figure the curve is, and what its band covers; no line wider than the picture."""
+    return "\n".join(textwrap.fill(line, CAPTION_COLUMNS) for line in _caption(run).splitlines())
+
+
+def _caption(run: RunColumns) -> str:
+    if run.evidence:
+        bands = "Bands: 95 % limits"
+        if run.last.get("spread_low") is not None and not run.protected:
+            bands += "; lighter: 9 of 10 voices watched by their own name"
+        text = (
+            f"Evidence for {run.watch}; below 0 it speaks against. {bands}.\nNo certainty: "
+            "everybody whom the voice fits as well is counted. It assumes recordings like those "
+            "it was learnt from."
+        )
+        asked = _enrolled(run).replace(" ", "\n", 1)
+        return f"{text}{asked}{_of_words(run)}{_noticed(run)}"
+    if run.watch is None:
+        text = "Attacker's confidence, assuming the speaker is enrolled; it can be wrong."
+    else:
+        text = f"Bits of {run.watch}; below 0 the attacker is misled."
+        if run.doubtful.any():
+            text = text.replace(";", ", in the shade of more voices than one;")
+    text += " Bands: 95 % limits."
+    if run.watch is None:
+        text += "\n1 in k: as sure as if k equally likely speakers were left."
+    if run.session == "same":
+        text += " Templates from the same session."
+    enrolled = _enrolled(run) if run.watch is None else _enrolled(run).replace(" ", "\n", 1)
+    return text + enrolled + _of_words(run) + _noticed(run)
+
+
+def _of_words(run: RunColumns) -> str:
+    """Whose style is heard, where any is."""
+    heard = "style" in (run.last.get("features") or ())
+    return f"\n{STYLE_CAVEAT[:1].upper()}{STYLE_CAVEAT[1:]}." if heard else ""
+
+
+def _noticed(run: RunColumns) -> str:
+    """What was noticed on the stream, a line each: as many as there is room for."""
+    more = f" (and {len(run.notices) - MOST_NOTICES} more)" if run.notices[MOST_NOTICES:] else ""
+    lines = [f"\nNote: {said}" for said in run.notices[:MOST_NOTICES]]
+    return "".join(lines) + more
+
+
+def _enrolled(run: RunColumns) -> str:
+    """Whether anybody enrolled speaks."""
+    said = _sentence(run.enrolment)
+    if is_stranger(run.last):
+        return f" {said}."
+    return f" Is the speaker enrolled at all? {said}." if run.enrolment else ""
+
+
+def _sentence(words: str) -> str:
+    return words[:1].upper() + short_name(words[1:], 180)
+
+
+def one_in_words(run: RunColumns, bits: float) -> str:
+    """What these bits mean among the N of the run.
+
+    Examples:
+        >>> from monitor.plots.curve import run_of
+        >>> run = run_of([{"type": "start", "speakers": 3000}])
+        >>> one_in_words(run, 0.0), one_in_words(run, 8.0), one_in_words(run, 11.0)
+        ('1 in 3,000', '1 in 12', '1 or 2 left')
+    """
+    return odds(bits, _ceiling(run), assumed=run.watch is None)
+
+
+def in_bits(bits: float) -> str:
+    """Bits with their unit.
+
+    Examples:
+        >>> in_bits(3.0), in_bits(1.0), in_bits(-0.254), in_bits(-0.001)
+        ('3 bits', '1 bit', '−0.25 bits', '0 bits')
+    """
+    text = f"{bits:.2f}".rstrip("0").rstrip(".")
+    text = "0" if text == "-0" else text.replace("-", "\N{MINUS SIGN}")
+    return f"{text} bit{'' if text == '1' else 's'}"
+
+
+def _ceiling(run: RunColumns) -> float:
+    return math.log2(max(run.speakers, 1))
+
+
+# -------------------------------------------------------------------------------------- run events
+# Marks on the curve of a run: alerts, gaps, changes of speaker.
+
+CHARACTER_WIDTH = 0.0093
+"""Of a small character, in widths of the axes."""
+APART = 0.03  # of upright texts, in widths of the axes
+
+
+def across(axes: Axes, x: float) -> float:
+    """Where x lies along the axis, 0 to 1."""
+    left, right = np.log(axes.get_xlim())
+    return float(np.clip((np.log(x) - left) / (right - left), 0, 1))
+
+
+def draw_scale(axes: Axes) -> None:
+    """The right axis: faint lines where bits of evidence leave one person of a crowd, named."""
+    low, high = axes.get_ylim()
+    for crowd in SCALE:
+        if not low < crowd.bits < high:
+            continue
+        axes.axhline(crowd.bits, color=GREY, linewidth=0.7, linestyle=(0, (1, 4)), zorder=0)
+        axes.annotate(
+            crowd.name, (1.0, crowd.bits), xycoords=("axes fraction", "data"), xytext=(6, 0),
+            textcoords="offset points", va="center", color=GREY, fontsize=10,
+        )  # fmt: skip
+    axes.text(1.008, 1.012, "one left of a", transform=axes.transAxes, color=GREY, fontsize=10)
+
+
+def mark_peak(axes: Axes, x: float, y: float) -> None:
+    """Mark the peak: a dot on the highest point."""
+    bottom, top = axes.get_ylim()
+    below = (y - bottom) / (top - bottom) > 0.82  # the guides' labels live up there
+    axes.plot([x], [y], "o", color=BLUE, markersize=8, markeredgecolor="white", zorder=5)
+    axes.annotate(
+        f"peak {in_bits(y)}", (x, y), xytext=(0, -22 if below else 10), textcoords="offset points",
+        ha="right" if across(axes, x) > 0.5 else "left", color=BLUE, weight="bold", zorder=6,
+        bbox={"facecolor": "white", "alpha": 0.9, "edgecolor": "none", "pad": 1},
+    )  # fmt: skip
+
+
+def mark_doubt(axes: Axes, x: FloatArray, doubtful: BoolArray) -> None:
+    """Shade the readings that may be of more voices than one.
+
+    Args:
+        axes: where.
+        x: speech seconds of the readings, shape (n,).
+        doubtful: shape (n,).
+    """
+    edges = np.flatnonzero(np.diff(doubtful.astype(int), prepend=0, append=0))
+    for first, end in zip(edges[::2], edges[1::2], strict=True):
+        low, high = float(x[max(first - 1, 0)]), float(x[end - 1])
+        axes.axvspan(low, high, color=ORANGE, alpha=0.12, linewidth=0, zorder=0)
+
+
+def mark_changes(axes: Axes, run: RunColumns) -> None:
+    """Upright lines where another voice or channel began, with the time of the recording."""
+    free = 0.0
+    for change in run.changes:
+        x = _place(axes, run, change["since_seconds"])
+        axes.axvline(x, color=PURPLE, linewidth=1.2, linestyle=(0, (1, 2)))
+        at = across(axes, x)
+        if at < free:
+            continue
+        left = at > APART
+        axes.text(
+            at + (-0.004 if left else 0.004), 0.06, voice_since(change), transform=axes.transAxes,
+            rotation=90, ha="right" if left else "left", va="bottom", color=PURPLE, fontsize=10,
+            zorder=1,
+        )  # fmt: skip
+        free = at + APART
+
+
+def mark_alerts(axes: Axes, run: RunColumns) -> None:
+    """Upright lines where alerts were raised and where they were over."""
+    free = 0.0
+    for alert in run.alerts:
+        x = _place(axes, run, alert["seconds"])
+        raised = alert["state"] == "raised"
+        axes.axvline(
+            x, color=RED, linewidth=1.3 if raised else 1, alpha=0.9 if raised else 0.5,
+            linestyle="-" if raised else (0, (4, 3)),
+        )  # fmt: skip
+        text = f"alert: {short_name(alert['rule'], 40)}" if raised else "alert over"
+        half = len(text) * CHARACTER_WIDTH / 2
+        centre = min(max(across(axes, x), half), 1 - half)
+        if centre - half >= free:
+            axes.text(
+                centre, 1.012, text, transform=axes.transAxes, ha="center", color=RED, fontsize=10
+            )
+            free = centre + half + 0.01
+
+
+def mark_gaps(axes: Axes, run: RunColumns) -> None:
+    """Ticks on the axis where audio was lost."""
+    if not run.gaps:
+        return
+    places = sorted({_place(axes, run, seconds) for seconds, _ in run.gaps})
+    upwards = axes.get_xaxis_transform()
+    axes.vlines(places, 0.0, 0.035, transform=upwards, color=BLACK, linewidth=2.5)
+    first, last = across(axes, places[0]), across(axes, places[-1])
+    after = last < 0.88 or first < 0.12
+    axes.annotate(
+        "audio lost", (min(last, 0.88) if after else first, 0.018), xycoords="axes fraction",
+        xytext=(6 if after else -6, 0), textcoords="offset points", va="center", fontsize=10,
+        ha="left" if after else "right", color=BLACK,
+        bbox={"facecolor": "white", "edgecolor": "none", "pad": 1},
+    )  # fmt: skip
+
+
+def _place(axes: Axes, run: RunColumns, seconds: float) -> float:
+    """Where a stream time lies among the speech seconds that are shown."""
+    left, right = axes.get_xlim()
+    return min(max(run.speech_at(seconds), left), right)
+
+
+# ------------------------------------------------------------------------------------------- curve
+# One run as a picture: bits of identity against seconds of speech.
 
 LINE_HEIGHT = 0.034  # of a line of small text, in heights of the axes
 GUIDES = (
@@ -184,9 +690,9 @@ def _levels(axes: Axes, run: RunColumns) -> list[tuple[float, str, str]]:
         text = f"{which} plateau: {run.plateau:.2f} bits\naverages never exceed it"
         labels.append((run.plateau, text, GREEN))
     own = "evidence_bits" if run.evidence else "closed_set_bits"
-    for field, threshold in sorted({(a["field"], a["threshold"]) for a in run.alerts})[:3]:
-        if field in ("bits", own, "closed_set_bits"):
-            of = "" if field in ("bits", own) else "closed-set "
+    for shown, threshold in sorted({(a["field"], a["threshold"]) for a in run.alerts})[:3]:
+        if shown in ("bits", own, "closed_set_bits"):
+            of = "" if shown in ("bits", own) else "closed-set "
             axes.axhline(threshold, color=RED, linewidth=0.9, linestyle=(0, (1, 3)))
             labels.append((threshold, f"{of}alert threshold: {in_bits(threshold)}", RED))
     return labels

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 from monitor.lazy import lazily
 
 if TYPE_CHECKING:
-    from monitor.population.cohort import Cohort
+    from monitor.population.cohort import Cohort, FeatureTemplates
     from monitor.population.law import Laws, RankLaw
-    from monitor.population.population import FeatureTemplates, Population, SourceNote, Speaker
+    from monitor.population.population import Population, SourceNote, Speaker
     from monitor.population.reference import DEMO_SPEAKER, demo_frames
 
 __all__ = [
@@ -27,7 +27,7 @@ __all__ = [
 _HOMES = {
     "DEMO_SPEAKER": "reference",
     "Cohort": "cohort",
-    "FeatureTemplates": "population",
+    "FeatureTemplates": "cohort",
     "Laws": "law",
     "Population": "population",
     "RankLaw": "law",

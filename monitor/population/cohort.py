@@ -1,13 +1,11 @@
-"""The cohort: background speakers, enrolled nowhere, whom scores are normalised against.
-
-A score says little by itself; how far it stands out from those of people who certainly are not the
-speaker says more (docs/method.md section 10). Of each of them there is one short sketch a
-feature and no audio; a name only where the cohort was made of a corpus of one's own.
-"""
+"""The cohort: background speakers, enrolled nowhere, whom scores are normalised against."""
 
 from __future__ import annotations
 
 import hashlib
+import json
+import zipfile
+import zlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
@@ -16,15 +14,166 @@ from typing import Any
 
 import numpy as np
 
-from monitor.errors import StoreError
+from monitor.errors import SchemaError, StoreError
+from monitor.files import atomic_write, read_arrays, sweep
 from monitor.kinds import FeatureSpec
-from monitor.population.checking import check_templates, spec_from
-from monitor.population.storing import read_store
-from monitor.population.templates import FeatureTemplates
+from monitor.maths.scores import Similarity
+from monitor.population.law import check_templates, spec_from
 from monitor.safe_text import is_name, printable
 from monitor.types import AnyArray, FloatArray
 
-__all__ = ["COHORT", "Cohort", "load_cohort", "noted_cohort", "pack_cohort", "unpack_cohort"]
+__all__ = [
+    "COHORT",
+    "SCHEMA",
+    "Cohort",
+    "CohortScoring",
+    "FeatureTemplates",
+    "load_cohort",
+    "normalised",
+    "noted_cohort",
+    "pack_cohort",
+    "read_store",
+    "store_kind",
+    "unpack_cohort",
+    "write_store",
+]
+
+
+# ----------------------------------------------------------------------------------------- storing
+# One file format for populations and laws: npz without pickle, with a JSON header.
+#
+# Written whole, private to its owner (0600): a reader sees the old file or the new one, never half.
+
+SCHEMA = 1
+_HEADER = "header"
+_DAMAGE = (
+    OSError,
+    ValueError,
+    LookupError,
+    TypeError,
+    EOFError,
+    MemoryError,
+    RuntimeError,  # zipfile: an unknown compression, an encrypted member
+    zipfile.BadZipFile,
+    zlib.error,
+)
+"""What numpy and zipfile raise on a file that is not, or no longer, theirs."""
+
+
+def write_store(
+    path: Path,
+    kind: str,
+    header: Mapping[str, Any],
+    arrays: Mapping[str, AnyArray],
+    *,
+    tidy: bool = True,
+) -> None:
+    """Write a store atomically, mode 0600.
+
+    Args:
+        path: the file.
+        kind: of store.
+        header: JSON-able.
+        arrays: by name.
+        tidy: look first for what killed writers have left; takes a look at the whole folder.
+
+    Raises:
+        StoreError: the file cannot be written; what was there before is untouched.
+    """
+    text = json.dumps({"kind": kind, "schema": SCHEMA, **header}, ensure_ascii=False)
+    content = dict(arrays)
+    content[_HEADER] = np.frombuffer(text.encode(), dtype=np.uint8)
+    pickled = [name for name, array in content.items() if array.dtype.hasobject]
+    if pickled:
+        raise StoreError(f"{path}: {pickled[0]!r} is not plain numbers; nothing was changed")
+    if tidy:
+        sweep(path)
+    try:
+        with atomic_write(path) as file:
+            np.savez_compressed(file, **content)  # type: ignore[arg-type]
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise StoreError(f"{path}: cannot be written ({reason}); nothing was changed") from error
+
+
+def read_store(
+    path: Path, kind: str, *, without: tuple[str, ...] = ()
+) -> tuple[dict[str, Any], dict[str, AnyArray]]:
+    """Read a store.
+
+    Args:
+        path: the file.
+        kind: of store.
+        without: what the names of arrays begin with that are not wanted now.
+
+    Returns:
+        the header and the arrays by name.
+
+    Raises:
+        StoreError: missing, damaged, or of another kind.
+        SchemaError: written by a newer version.
+    """
+    sweep(path)
+    if not path.is_file():
+        what = "is a directory" if path.is_dir() else "does not exist"
+        raise StoreError(f"{path}: {what}; a {kind} file (.npz) is needed")
+    try:
+        with path.open("rb") as handle:
+            arrays = read_arrays(handle, without=without)
+        if _HEADER not in arrays:
+            raise StoreError(f"{path}: is not a {kind} file of this program")
+        header = json.loads(bytes(arrays.pop(_HEADER)).decode())
+        found, schema = header["kind"], header["schema"]
+        if type(schema) is not int:
+            raise ValueError("no schema")  # said below
+        if schema > SCHEMA:
+            raise SchemaError(
+                f"{path}: has schema {schema}, this version reads up to {SCHEMA}; "
+                "upgrade speaker-disclosure-monitor"
+            )
+        if found != kind:
+            raise StoreError(f"{path}: is a {printable(found)[:20]} file, a {kind} file is needed")
+    except PermissionError as error:
+        raise StoreError(f"{path}: may not be read; check its permissions") from error
+    except _DAMAGE as error:
+        raise StoreError(
+            f"{path}: is damaged or not a {kind} file; make it again or restore a copy"
+        ) from error
+    return header, arrays
+
+
+def store_kind(path: Path) -> str | None:
+    """What kind of store a file is, or None where it is none."""
+    try:
+        with path.open("rb") as handle:
+            return str(json.loads(bytes(read_arrays(handle, _HEADER)[_HEADER]).decode())["kind"])
+    except _DAMAGE:
+        return None
+
+
+# --------------------------------------------------------------------------------------- templates
+# The templates of one feature.
+
+
+@dataclass(frozen=True, slots=True)
+class FeatureTemplates:
+    """The templates of one feature, in slices of 5 speech seconds.
+
+    Attributes:
+        spec: of the feature.
+        slices: shape (S, M): the sketch of each slice, speaker after speaker.
+    """
+
+    spec: FeatureSpec
+    slices: AnyArray
+
+
+# ------------------------------------------------------------------------------------------ cohort
+# The cohort: background speakers, enrolled nowhere, whom scores are normalised against.
+#
+# A score says little by itself; how far it stands out from those of people who certainly are not
+# the speaker says more (docs/method.md section 10). Of each of them there is one short sketch a
+# feature and no audio; a name only where the cohort was made of a corpus of one's own.
 
 COHORT = "cohort/"
 """What the names of its arrays in a store begin with."""
@@ -187,3 +336,76 @@ def _digest(arrays: Mapping[str, AnyArray]) -> str:
         digest.update(f"{name} {array.dtype} {array.shape}\n".encode())
         digest.update(np.ascontiguousarray(array).tobytes())
     return digest.hexdigest()
+
+
+# ------------------------------------------------------------------------------------- normalising
+# Normalisation of scores by those of the cohort, who are certainly not the speaker.
+#
+# Source: docs/method.md section 10.
+#
+# A log-likelihood grows with what was heard and has no scale but its spread over the cohort in this
+# very stream. A cosine has one: of embeddings only the mean is the stream's own, and the spread is
+# that of the cohort among itself. Where the cohort trained the network, as it did that of voice,
+# how much its cosines differ in a stream is the network's memory of them and noise otherwise:
+# docs/measurements.md has both.
+
+
+class CohortScoring:
+    """The cohort's sketches of one feature, ready to be scored by streams.
+
+    They are short, an utterance each, where templates have minutes: what that does to scores is
+    part of the law that was learnt against them.
+
+    Args:
+        cohort: background speakers; those of whom nothing was heard of this feature are left out.
+        name: of the feature.
+        similarity: that of the law.
+    """
+
+    def __init__(self, cohort: Cohort, name: str, similarity: Similarity) -> None:
+        slices = cohort.features[name].slices
+        heard = slices[slices.any(axis=1)]
+        wide: AnyArray = heard.astype(cohort.features[name].spec.kind.wide)
+        self._similarity = similarity
+        self._prepared = similarity.prepare(wide[:, None] if similarity.by_slice else wide)
+        self._spread = self._inner(wide) if similarity.own_scale else None
+
+    def __len__(self) -> int:
+        return len(self._prepared)
+
+    def levels(self, totals: AnyArray) -> tuple[FloatArray, FloatArray]:
+        """Mean and spread of each stream's scores over the cohort.
+
+        Args:
+            totals: of the streams' sketches, shape (R, M); each as if it were alone.
+
+        Returns:
+            shape (R,) each; the spread is 0 where nothing was heard.
+        """
+        if self._similarity.additive:
+            scores = self._similarity.score(self._prepared, totals)
+        else:
+            scores = np.stack([self._similarity.score(self._prepared, each) for each in totals])
+        scores = np.ascontiguousarray(scores)
+        spread = scores.std(axis=1)
+        if self._spread is not None:
+            spread = np.where(spread > 0, self._spread, 0.0)
+        return scores.mean(axis=1), spread
+
+    def _inner(self, sketches: AnyArray) -> float:
+        """Spread of the cohort's scores with each other, each one's with itself left out."""
+        scores = np.stack([self._similarity.score(self._prepared, each) for each in sketches])
+        return float(scores[~np.eye(len(scores), dtype=bool)].std())
+
+
+def normalised(scores: FloatArray, mean: FloatArray, spread: FloatArray) -> FloatArray:
+    """``(s - mean) / spread``; 0 where there is no spread, since nothing was heard.
+
+    Args:
+        scores: shape (..., N).
+        mean: shape (...).
+        spread: shape (...).
+    """
+    away = scores - mean[..., None]
+    wide = spread[..., None]
+    return np.divide(away, wide, out=np.zeros_like(away), where=wide > 0)

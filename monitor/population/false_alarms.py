@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from monitor.errors import UsageError
-from monitor.maths.conformal import conformal_threshold, fewest_maxima, smallest_share
+from monitor.maths.reliability import conformal_threshold, fewest_maxima, smallest_share
 from monitor.phrases import length_in_words, percent, plural
-from monitor.population.law import Laws, RankLaw
-from monitor.population.maxima import Maxima
+from monitor.population.law import Laws, Maxima, RankLaw
 from monitor.records.keys import HEADLINES
 
 __all__ = ["FalseAlarms", "false_alarms"]

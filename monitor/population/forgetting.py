@@ -15,11 +15,9 @@ from typing import Any
 
 from monitor.errors import UsageError
 from monitor.phrases import plural
-from monitor.population.cohort import Cohort
+from monitor.population.cohort import Cohort, store_kind
 from monitor.population.law import Laws, RankLaw
-from monitor.population.lawfile import load_laws, save_laws
-from monitor.population.population import Population
-from monitor.population.storing import store_kind
+from monitor.population.population import Population, load_laws, save_laws
 
 __all__ = ["Forgotten", "forget", "named_in"]
 

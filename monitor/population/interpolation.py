@@ -1,17 +1,34 @@
-"""A rank law between the lengths it was learnt at (docs/method.md section 4)."""
+"""A rank law between the lengths it was learnt at (docs/method.md section 4), and its spread."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from monitor.maths import betabinomial
-from monitor.population.law import RankLaw
-from monitor.population.neighbours import neighbours
+from monitor.kinds import FeatureSpec, comparable_features
+from monitor.maths import rank_models as betabinomial
+from monitor.population.law import RankLaw, neighbours
+from monitor.population.population import Population
 from monitor.types import BoolArray, FloatArray, IntArray
 
-__all__ = ["LawPoint", "LengthLaw", "at_template"]
+__all__ = [
+    "GOOD_AREA",
+    "EnrolledProbability",
+    "EvidenceSpread",
+    "LawPoint",
+    "LengthLaw",
+    "Spread",
+    "at_template",
+    "flattery",
+    "flattery_bits",
+]
+
+
+# ----------------------------------------------------------------------------------- interpolation
+# A rank law between the lengths it was learnt at (docs/method.md section 4).
 
 _CHUNK = 1 << 19
 """Most numbers worked on at once, so that memory stays small."""
@@ -276,3 +293,206 @@ def _mixed(low: FloatArray, high: FloatArray, w: float) -> FloatArray:
     # a lambda of 0 has no logarithm (nor the p = 0 of a perfect cell, which is then not used)
     zero = (low == 0.0) | (high == 0.0)
     return np.where(zero, (1.0 - w) * low + w * high, mixed)
+
+
+# ------------------------------------------------------------------------------------------ spread
+# How much the evidence of different voices varies at a length: what its limits do not say.
+#
+# Limits of a figure say how much it depends on the people that it was learnt from; readings of
+# different voices of the same length, each watched by its own name, lie much further apart. The
+# spread says how far, of calibration's speakers whom the fit had not seen (docs/method.md section
+# 10).
+
+_LOW, _HIGH = "evidence_low_twentieth", "evidence_high_twentieth"
+_OTHERS = "others_high_twentieth"
+_TENTH, _MOST = "evidence_low_tenth", "support_bits"
+"""What tables have that know no twentieths: as many voices lie between these."""
+
+
+class Spread(NamedTuple):
+    """At one length, bits.
+
+    Attributes:
+        low, high: between these 9 of 10 voices read that are watched by their own name.
+        others: below this 19 of 20 of other people's voices do; None where it is not known.
+    """
+
+    low: float
+    high: float
+    others: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class EvidenceSpread:
+    """The spread at one template length, in the logarithm of T; the longest holds beyond it.
+
+    Attributes:
+        lengths: T, speech seconds, shape (n,), increasing.
+        bits: low, high and others, shape (n, 3); NaN where it is not known.
+    """
+
+    lengths: FloatArray
+    bits: FloatArray
+
+    @classmethod
+    def of(
+        cls, rows: Sequence[Mapping[str, Any]], template_seconds: float
+    ) -> EvidenceSpread | None:
+        """What a law's calibration table says of it, for templates of D speech seconds.
+
+        Args:
+            rows: of the law of some features together, a cell each.
+            template_seconds: D; the nearest that was calibrated holds.
+
+        Returns:
+            None where the table says nothing of it.
+        """
+        told = [(row["T"], row["D"], found) for row in rows if (found := _found(row)) is not None]
+        if not told:
+            return None
+        columns = np.unique([d for _, d, _ in told])
+        left, right, w = neighbours(columns, np.ones(columns.size, np.bool_), template_seconds)
+        nearest = columns[right if w > 0.5 else left]
+        cells = sorted((t, found) for t, d, found in told if d == nearest)
+        return cls(np.array([t for t, _ in cells]), np.array([found for _, found in cells]))
+
+    def at(self, seconds: float) -> Spread | None:
+        """The spread at T speech seconds; None below the shortest that was calibrated.
+
+        Voices of a second read nothing like those of three, and after none nobody reads anything.
+        """
+        if seconds < self.lengths[0]:
+            return None
+        at = np.log(seconds)
+        low, high, others = (
+            float(np.interp(at, np.log(self.lengths), column)) for column in self.bits.T
+        )
+        return Spread(low, high, None if np.isnan(others) else others)
+
+
+def _found(row: Mapping[str, Any]) -> tuple[float, float, float] | None:
+    """Low, high and others of a cell."""
+    for low, high in ((row.get(_LOW), row.get(_HIGH)), (row.get(_TENTH), row.get(_MOST))):
+        if low is not None and high is not None:
+            others = row.get(_OTHERS)
+            return float(low), float(high), float("nan") if others is None else float(others)
+    return None
+
+
+# ---------------------------------------------------------------------------- enrolled probability
+# The probability that the speaker of a stream is enrolled at all, by length of speech.
+#
+# Source: docs/method.md section 5.
+
+GOOD_AREA = 0.8
+"""Least area under the ROC curve, on speakers left out, for odds that are worth telling: four times
+in five an enrolled voice looks more enrolled than a stranger. Across sessions pitch reaches 0.5,
+voice 0.83 at 3 s and 0.93 at 10 s, identity 0.93 and more."""
+
+
+class EnrolledProbability:
+    """The probability that the speaker is enrolled at all, at even odds before hearing anything.
+
+    Between calibrated lengths the coefficients are interpolated in log T; below the shortest the
+    odds fade to even, beyond the longest the last hold. Of template lengths the nearest counts.
+    They are told only where calibration has seen them work (`GOOD_AREA`).
+
+    Args:
+        law: of one set of features.
+        seconds: D, template length, speech seconds.
+    """
+
+    def __init__(self, law: RankLaw, seconds: float) -> None:
+        reached = np.isfinite(law.open_set[:, :, 0])
+        rows = np.flatnonzero(reached.any(axis=1))
+        distance = np.abs(np.log(law.template_lengths / max(seconds, 1e-9)))
+        nearest = np.where(reached[rows], distance, np.inf).argmin(axis=1)
+        self._lengths = law.lengths[rows]
+        self._coefficients = law.open_set[rows, nearest]
+        areas = np.full(reached.shape, np.nan)
+        for row in law.rows:
+            t = np.flatnonzero(np.isclose(law.lengths, row["T"]))
+            d = np.flatnonzero(np.isclose(law.template_lengths, row["D"]))
+            areas[t, d] = row.get("open_set_area", np.nan)
+        self._areas = areas[rows, nearest]
+
+    def area(self, seconds: FloatArray) -> FloatArray:
+        """How well they told strangers on speakers left out of the fit, at T.
+
+        Returns:
+            area under the ROC curve, shape (R,): 0.5 is no use, 1 is perfect, NaN not known.
+        """
+        place = np.log(np.maximum(seconds, self._lengths[0]))
+        return np.asarray(np.interp(place, np.log(self._lengths), self._areas))
+
+    def at(self, seconds: FloatArray, favourite: FloatArray) -> FloatArray:
+        """The probability at R moments.
+
+        Args:
+            seconds: T, speech seconds, shape (R,).
+            favourite: absolute scores of the most probable candidate, shape (R, F), in the law's
+                order of features; additive ones divided by their frames.
+
+        Returns:
+            shape (R,), in (0, 1); NaN where they cannot tell strangers.
+        """
+        from scipy.special import expit
+
+        first = self._lengths[0]
+        place = np.log(np.maximum(seconds, first))
+        grid = np.log(self._lengths)
+        bias, *slopes = (np.interp(place, grid, column) for column in self._coefficients.T)
+        odds = bias + sum(s * x for s, x in zip(slopes, favourite.T, strict=True))
+        odds = odds * np.clip(seconds / first, 0.0, 1.0)
+        found = expit(np.clip(odds, -30.0, 30.0))  # never certain
+        return np.where(self.area(seconds) >= GOOD_AREA, found, np.nan)
+
+
+# -------------------------------------------------------------------------------------- flattering
+# How much higher same-session figures are than cross-session ones, and for whom it matters.
+#
+# Measured on the shipped readers, who have laws of both kinds: what a voice discloses on average to
+# a template of the same recording, less what it does to one of another.
+#
+# Source: docs/method.md section 4.
+
+_SHOWN = (10.0, 60.0)
+"""Speech seconds at which the difference is told."""
+
+
+def flattery_bits(
+    features: Mapping[str, FeatureSpec], speakers: int, template_seconds: float
+) -> dict[float, float] | None:
+    """Expected bits of the shipped same-session law less those of the cross-session law.
+
+    Args:
+        features: what is listened for, all of them together.
+        speakers: N.
+        template_seconds: D.
+
+    Returns:
+        bits by speech seconds; None where the shipped readers have no laws of these features.
+    """
+    reference = Population.reference()
+    laws = [reference.laws.find(tuple(features), session) for session in ("same", "cross")]
+    if len(comparable_features(features, reference.specs)) < len(features) or None in laws:
+        return None
+    still = np.zeros(len(features), dtype=bool)
+    same, cross = (at_template(law, template_seconds, still) for law in laws if law is not None)
+    row = slice(0, 1)
+    return {
+        at: float(
+            same.at(at).expected_bits(speakers, row)[0]
+            - cross.at(at).expected_bits(speakers, row)[0]
+        )
+        for at in _SHOWN
+    }
+
+
+def flattery(features: Mapping[str, FeatureSpec], speakers: int, template_seconds: float) -> str:
+    """`flattery_bits` in words, to follow "flatters the attacker"."""
+    bits = flattery_bits(features, speakers, template_seconds)
+    if bits is None:
+        return f"by how much is not known for {'+'.join(features)}"
+    told = " and ".join(f"{max(b, 0.0):.1f} bits at {at:g} s" for at, b in bits.items())
+    return f"among {speakers} of the shipped readers by {told} of speech"

@@ -9,13 +9,11 @@ from monitor.lazy import lazily
 if TYPE_CHECKING:
     from monitor.protectors.laplace import Laplace
     from monitor.protectors.mcadams import McAdams
-    from monitor.protectors.noise import Noise
     from monitor.protectors.program import Program
     from monitor.protectors.recording import protect
     from monitor.protectors.registry import make, register
-    from monitor.protectors.unchanged import Unchanged
     from monitor.protectors.usc import Usc
-    from monitor.protectors.utterance import Utterance
+    from monitor.protectors.utterance import Noise, Unchanged, Utterance
     from monitor.protectors.vocoder import Vocoder
 
 __all__ = [
@@ -35,9 +33,9 @@ __all__ = [
 _HOMES = {
     "Laplace": "laplace",
     "McAdams": "mcadams",
-    "Noise": "noise",
+    "Noise": "utterance",
     "Program": "program",
-    "Unchanged": "unchanged",
+    "Unchanged": "utterance",
     "Usc": "usc",
     "Utterance": "utterance",
     "Vocoder": "vocoder",

@@ -10,7 +10,7 @@ import numpy as np
 
 from monitor.errors import UsageError
 from monitor.kinds import FeatureSpec
-from monitor.maths.laplace import clipped, laplace, noise_scale, secret_uniform
+from monitor.maths.composition import clipped, laplace, noise_scale, secret_uniform
 from monitor.types import FloatArray, Frames
 
 __all__ = ["CLIP", "Laplace"]

@@ -11,7 +11,7 @@ import soundfile
 from monitor.errors import SourceError, UsageError
 from monitor.phrases import plural
 from monitor.programs import MOST_SAID_BYTES, run_program
-from monitor.protectors.samples import checked
+from monitor.protectors.utterance import checked
 from monitor.safe_text import file_name, printable
 from monitor.sources.pipe import Pipe
 from monitor.types import Block, FloatArray

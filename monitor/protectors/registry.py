@@ -76,7 +76,7 @@ def make(method: str, utterance: Utterance) -> Protector:
 
 
 def _none(setting: str, utterance: Utterance) -> Protector:
-    from monitor.protectors.unchanged import Unchanged
+    from monitor.protectors.utterance import Unchanged
 
     if setting:
         raise UsageError("none takes no setting")
@@ -84,7 +84,7 @@ def _none(setting: str, utterance: Utterance) -> Protector:
 
 
 def _noise(setting: str, utterance: Utterance) -> Protector:
-    from monitor.protectors.noise import Noise
+    from monitor.protectors.utterance import Noise
 
     return Noise(_number(setting, "noise:10 (dB)"), utterance)
 
@@ -136,11 +136,11 @@ def _whisper(setting: str, utterance: Utterance) -> Protector:
 
 
 def _usc(setting: str, utterance: Utterance) -> Protector:
-    from monitor.networks.usc import shipped
+    from monitor.networks.usc import shipped_codec
     from monitor.protectors.usc import Usc
 
     epsilon = _number(setting, "usc:15 (epsilon of a token) or usc (no noise)") if setting else None
-    return Usc(epsilon, utterance, shipped())
+    return Usc(epsilon, utterance, shipped_codec())
 
 
 def _command(setting: str, utterance: Utterance) -> Protector:

@@ -2,16 +2,201 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib.machinery import PathFinder
+from importlib.util import find_spec, module_from_spec
+from typing import Any
+
 import numpy as np
+from scipy.signal import resample_poly
 
 from monitor.errors import UsageError
-from monitor.protectors.excitation import Pulses, minimum_phase
-from monitor.protectors.samples import checked
-from monitor.protectors.utterance import Utterance
-from monitor.protectors.world import analysed, normalised, pyworld
+from monitor.protectors.utterance import Utterance, checked
 from monitor.types import FloatArray
 
-__all__ = ["DRAWN_RATIOS", "DRAWN_SEMITONES", "Vocoder"]
+__all__ = [
+    "DRAWN_RATIOS",
+    "DRAWN_SEMITONES",
+    "Analysis",
+    "Pulses",
+    "Vocoder",
+    "analysed",
+    "minimum_phase",
+    "pyworld",
+]
+
+
+# ------------------------------------------------------------------------------------------- world
+# WORLD's analysis of a voice, frame by frame: pitch, spectral envelope, aperiodicity (pyworld).
+#
+# Morise, Yokomori and Ozawa, WORLD: a vocoder-based high-quality speech synthesis system for
+# real-time applications, IEICE Transactions E99-D, 2016.
+
+_LEAST_RATE = 16_000
+"""D4C looks up to 7.9 kHz, also where there is nothing: slower audio is resampled for it."""
+_DIO_RATE = 12_000
+_LEAST_PEAK = 1e-30
+
+
+@dataclass(frozen=True, slots=True)
+class Analysis:
+    """What a voice is made of, in frames.
+
+    Attributes:
+        f0: Hz, 0 where there is no voice, shape (frames + 1,): of the next frame, too.
+        envelope: power spectrum with a mean of 1 over the circle, shape (frames, fft / 2 + 1).
+        noise: share of the envelope's amplitude that is noise, 0 to 1, of the same shape.
+    """
+
+    f0: FloatArray
+    envelope: FloatArray
+    noise: FloatArray
+
+
+@lru_cache(maxsize=1)
+def pyworld() -> Any:
+    """The compiled part of pyworld.
+
+    Its package is not run: that only asks pkg_resources for a version number, which warns, and is
+    gone from newer setuptools.
+
+    Raises:
+        UsageError: it is not installed.
+    """
+    package = find_spec("pyworld")
+    found = package and PathFinder.find_spec("pyworld.pyworld", package.submodule_search_locations)
+    if found is None or found.loader is None:
+        raise UsageError(
+            "pitch, formant, voice and whisper need pyworld: "
+            "pip install 'speaker-disclosure-monitor[vocoder]'"
+        )
+    module = module_from_spec(found)
+    found.loader.exec_module(module)
+    return module
+
+
+def analysed(samples: FloatArray, rate: int, step: int, first: int, frames: int) -> Analysis:
+    """Take a stretch of a voice apart: DIO and StoneMask, CheapTrick, D4C, with their defaults.
+
+    Args:
+        samples: shape (n,); the pitch of a frame is found by what lies around it.
+        rate: samples per second.
+        step: samples from one frame to the next.
+        first: the first frame, centred at sample ``first * step``.
+        frames: how many.
+
+    Raises:
+        UsageError: pyworld is not installed.
+    """
+    world = pyworld()
+    finer = 2 ** max(0, math.ceil(math.log2(_LEAST_RATE / rate)))
+    size = world.get_cheaptrick_fft_size(rate * finer)
+    bins = size // finer // 2 + 1
+    peak = float(np.abs(samples).max(initial=0.0))
+    if peak < _LEAST_PEAK:
+        flat = np.ones((frames, bins))
+        return Analysis(np.zeros(frames + 1), flat, flat)
+    samples = samples / peak
+    if finer > 1:
+        samples = resample_poly(samples, finer, 1)
+    rate *= finer
+    speed = min(12, max(1, rate // _DIO_RATE))
+    f0, times = world.dio(samples, rate, frame_period=1000 * step * finer / rate, speed=speed)
+    wanted = slice(first, first + frames + 1)
+    f0, times = f0[wanted].copy(), times[wanted].copy()
+    f0 = world.stonemask(samples, f0, times, rate)
+    of_frames = (samples, f0[:-1].copy(), times[:-1].copy(), rate)
+    envelope = world.cheaptrick(*of_frames, fft_size=size)[:, :bins]
+    noise = world.d4c(*of_frames, fft_size=size)[:, :bins]
+    return Analysis(f0, normalised(envelope), noise)
+
+
+def normalised(envelope: FloatArray) -> FloatArray:
+    """Power spectra of half the circle, shape (frames, bins), with a mean of 1 over all of it."""
+    ends = envelope[:, :1] + envelope[:, -1:]
+    mean = (2 * envelope.sum(axis=1, keepdims=True) - ends) / (2 * envelope.shape[1] - 2)
+    return np.asarray(envelope / mean)
+
+
+# -------------------------------------------------------------------------------------- excitation
+# What a vocoder's filters are driven by: a train of pulses for the voice, noise for the breath.
+
+_UNVOICED_HERTZ = 100.0
+"""Until the first voice is heard; nobody hears it."""
+
+
+class Pulses:
+    """A train of band-limited pulses of unit power whose pitch glides from frame to frame.
+
+    All harmonics below half the rate are equally strong. Its phase goes on over pauses.
+
+    Args:
+        rate: samples per second.
+        step: samples from one frame to the next.
+
+    Example:
+        >>> train = Pulses(16000, 80).next(np.full(201, 100.0))
+        >>> train.size, round(float(np.mean(train**2)), 2), int(np.argmax(train[:160]))
+        (16000, 1.0, 159)
+    """
+
+    def __init__(self, rate: int, step: int) -> None:
+        self._rate, self._step = rate, step
+        self._phase, self._last = 0.0, _UNVOICED_HERTZ
+
+    def next(self, f0: FloatArray) -> FloatArray:
+        """The next samples.
+
+        Args:
+            f0: Hz at the ends of each step, 0 where there is no voice, shape (steps + 1,).
+
+        Returns:
+            Shape (steps * step,).
+        """
+        begin = np.where(f0[:-1] > 0, f0[:-1], f0[1:])
+        end = np.where(f0[1:] > 0, f0[1:], f0[:-1])
+        for i in np.flatnonzero(begin == 0):
+            begin[i] = end[i] = end[i - 1] if i else self._last
+        self._last = float(end[-1])
+        along = np.arange(self._step) / self._step
+        hertz = begin[:, None] + (end - begin)[:, None] * along
+        phase = self._phase + np.cumsum(hertz.ravel() / self._rate)
+        self._phase = float(phase[-1] % 1.0)
+        count = np.maximum(1, (0.499 * self._rate / np.maximum(begin, end)).astype(int))
+        harmonics = np.repeat(count, self._step)
+        fraction = phase - np.round(phase)
+        below = np.sin(np.pi * fraction)
+        peak = np.abs(below) < 1e-9
+        ratio = np.sin((2 * harmonics + 1) * np.pi * fraction) / np.where(peak, 1.0, below)
+        kernel = np.where(peak, 2.0 * harmonics + 1, ratio)
+        return np.asarray((kernel - 1) / np.sqrt(2 * harmonics))
+
+
+def minimum_phase(power: FloatArray) -> FloatArray:
+    """The causal filters with these power spectra whose energy comes soonest, by the cepstrum.
+
+    Args:
+        power: above 0, shape (n, fft / 2 + 1).
+
+    Returns:
+        Complex responses of the same shape.
+
+    Example:
+        >>> late = np.abs(np.fft.rfft([[0.5, 1.0]], 64)) ** 2
+        >>> np.fft.irfft(minimum_phase(late))[0, :3].round(6) + 0.0
+        array([1. , 0.5, 0. ])
+    """
+    cepstrum = np.fft.irfft(np.log(power) / 2, axis=1)
+    half = cepstrum.shape[1] // 2
+    cepstrum[:, 1:half] *= 2
+    cepstrum[:, half + 1 :] = 0
+    return np.asarray(np.exp(np.fft.rfft(cepstrum, axis=1)))
+
+
+# ----------------------------------------------------------------------------------------- vocoder
+# A voice taken apart by WORLD and put together with another pitch, other formants, or no voice.
 
 DRAWN_SEMITONES = (2.0, 6.0)
 """How far a drawn pitch moves, up or down."""

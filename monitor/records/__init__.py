@@ -8,7 +8,8 @@ from monitor.lazy import lazily
 
 if TYPE_CHECKING:
     from monitor.records.keys import Key, Record
-    from monitor.records.schema import RECORDS, SCHEMA, SCHEMA_VERSION, read_run
+    from monitor.records.reading import SCHEMA_VERSION
+    from monitor.records.schema import RECORDS, SCHEMA, read_run
 
 __all__ = ["RECORDS", "SCHEMA", "SCHEMA_VERSION", "Key", "Record", "read_run"]
 
@@ -17,7 +18,7 @@ _HOMES = {
     "RECORDS": "schema",
     "Record": "keys",
     "SCHEMA": "schema",
-    "SCHEMA_VERSION": "schema",
+    "SCHEMA_VERSION": "reading",
     "read_run": "schema",
 }
 

@@ -1,20 +1,20 @@
-"""A reading: every key of it, and how it is taken from a `monitor.Reading`.
-
-A key is added here and nowhere else: the schema, ``Reading.record`` and docs/records.md follow.
-"""
+"""A reading: every key of it, and how it is taken from a `monitor.Reading`."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from monitor.records.declared import DECLARED_READING
 from monitor.records.keys import (
     CONDITIONS,
     COUNT,
     DIFFERS,
     FIGURE,
     FLAG,
+    HEADLINES,
+    MAYBE_SECONDS,
+    MAYBE_TEXT,
     MOST,
+    NUMBER,
     PROBABILITY,
     SECONDS,
     SESSION,
@@ -26,10 +26,455 @@ from monitor.records.keys import (
     Record,
     limits,
 )
-from monitor.records.protected import PROTECTED_READING, protected_record
-from monitor.records.start import CEILING, HEADLINE, PEOPLE
 
-__all__ = ["BYSTANDERS", "OPEN_CHANGE", "READING"]
+__all__ = [
+    "BOUGHT",
+    "BYSTANDERS",
+    "CEILING",
+    "DECLARED_READING",
+    "DECLARED_START",
+    "FALSE_ALARMS",
+    "HEADLINE",
+    "OPEN_CHANGE",
+    "PEOPLE",
+    "PROTECTED_READING",
+    "PROTECTED_START",
+    "READING",
+    "SCHEMA_VERSION",
+    "START",
+    "TRANSCRIPTS_END",
+    "TRANSCRIPTS_START",
+    "declared_record",
+    "protected_record",
+]
+
+
+# ------------------------------------------------------------------------------------- transcripts
+# What records say of transcripts: whose words they are, and how well they fit the speech.
+
+TRANSCRIPTS_START = {
+    "type": "array",
+    "items": {
+        "type": "object",
+        "properties": {
+            "recording": TEXT,
+            "transcript": TEXT,
+            "words": {**COUNT, "type": ["integer", "null"]},
+            "spread": {**FLAG, "type": ["boolean", "null"]},
+            "speaker": MAYBE_TEXT,
+        },
+        "required": ["recording", "transcript", "words", "spread", "speaker"],
+    },
+}
+"""Of the ``start`` record."""
+TRANSCRIPTS_END = {
+    "type": "array",
+    "items": {
+        "type": "object",
+        "properties": {
+            "recording": TEXT,
+            "words": COUNT,
+            "words_in_speech": PROBABILITY,
+            "speech_with_words": PROBABILITY,
+            "as_well_elsewhere": PROBABILITY,
+        },
+        "required": ["recording", "words", "words_in_speech", "speech_with_words"],
+    },
+}
+"""Of the ``end`` record."""
+
+
+# ---------------------------------------------------------------------------------------- declared
+# What the records of a run say of a declared epsilon (``--protect usc:15``, frames with noise).
+
+DECLARED_START = {
+    "type": "object",
+    "properties": {
+        "mechanism": TEXT,
+        "epsilon_nats": NUMBER,
+        "window_seconds": SECONDS,
+        "delta": PROBABILITY,
+        "empty_after": COUNT,
+    },
+    "required": ["mechanism", "epsilon_nats", "window_seconds", "delta", "empty_after"],
+}
+DECLARED_READING = {
+    "type": "object",
+    "properties": {
+        "windows": COUNT,
+        "basic_nats": NUMBER,
+        "advanced_nats": VALUE,
+        "optimal_nats": NUMBER,
+        "most_bits": NUMBER,
+        "empty": FLAG,
+    },
+    "required": ["windows", "basic_nats", "optimal_nats", "most_bits", "empty"],
+}
+
+
+def declared_record(promise: Any) -> dict[str, Any]:
+    """A `monitor.protectors.blocks.Promise` of all that was heard so far."""
+    spent = promise.spent
+    better = spent.advanced_nats < spent.basic_nats
+    return {
+        "windows": spent.trials,
+        "basic_nats": spent.basic_nats,
+        "advanced_nats": spent.advanced_nats if better else None,
+        "optimal_nats": spent.optimal_nats,
+        "most_bits": promise.most_bits,
+        "empty": promise.empty,
+    }
+
+
+# --------------------------------------------------------------------------------------- protected
+# What the records of a run say of its protected side (``--protect``).
+
+_MAYBE_FLAG = {"type": ["boolean", "null"]}
+PROTECTED_START = {
+    "type": "object",
+    "properties": {
+        "method": TEXT,
+        "latency_seconds": MAYBE_SECONDS,
+        "attackers": {
+            "type": "object",
+            "additionalProperties": {
+                "type": "object",
+                "properties": {
+                    "support_bits": FIGURE,
+                    "fingerprint": {"type": "object", "additionalProperties": TEXT},
+                },
+                "required": ["support_bits", "fingerprint"],
+            },
+        },
+    },
+    "required": ["method", "latency_seconds", "attackers"],
+}
+_HEADLINE = limits("bits")
+_OF_ATTACKER = limits("evidence_bits", "closed_set_bits", "gain_bits")
+_ATTACKER = {
+    "type": "object",
+    "properties": {
+        **_HEADLINE,
+        **_OF_ATTACKER,
+        "at_least": _MAYBE_FLAG,
+        "support_bits": FIGURE,
+    },
+    "required": ["bits", "evidence_bits", "closed_set_bits", "gain_bits"],
+}
+PROTECTED_READING = {
+    "type": "object",
+    "properties": {
+        "speech": SECONDS,
+        **_HEADLINE,
+        "by": MAYBE_TEXT,
+        "at_least": FLAG,
+        "attackers": {"type": "object", "additionalProperties": _ATTACKER},
+    },
+    "required": ["bits", "by", "attackers"],
+}
+_CROSSED = {
+    "type": "object",
+    "properties": {"seconds": SECONDS, "crossed": FLAG},
+    "required": ["seconds", "crossed"],
+}
+BOUGHT = {
+    "type": "array",
+    "items": {
+        "type": "object",
+        "properties": {
+            "bits": NUMBER,
+            "clear": _CROSSED,
+            "protected": _CROSSED,
+            "bought_seconds": VALUE,
+            "at_least": FLAG,
+        },
+        "required": ["bits", "clear", "protected", "bought_seconds", "at_least"],
+    },
+}
+
+
+def protected_record(reading: Any) -> dict[str, Any]:
+    """The protected side of a `monitor.stream.reading.Reading`."""
+    both = reading.protected
+    return {
+        "speech": both.speech,
+        **{name: getattr(both, name) for name in _HEADLINE},
+        "by": both.by,
+        "at_least": both.at_least,
+        "attackers": {
+            name: _attacker(each, HEADLINES[both.headline]) for name, each in both.attackers.items()
+        },
+    }
+
+
+def _attacker(reading: Any, headline: str) -> dict[str, Any]:
+    return {
+        **{name: getattr(reading, name.replace("bits", headline)) for name in _HEADLINE},
+        **{name: getattr(reading, name) for name in _OF_ATTACKER},
+        "at_least": reading.at_least,
+        "support_bits": reading.support_bits,
+    }
+
+
+# ------------------------------------------------------------------------------------------- start
+# The first record of a run: everything that a reader needs to know before its first reading.
+
+SCHEMA_VERSION = 2
+"""Of all records; another one is refused: `bits` was another figure in the first."""
+
+CEILING = {"type": "number", "minimum": 0, "maximum": 64}
+HEADLINE = {"enum": list(HEADLINES)}
+PEOPLE = {"type": "number", "minimum": 2, "maximum": 1e10}
+_SHARE = {"type": "number", "minimum": 0, "maximum": 1}
+_CARRIED = {
+    "type": "object",
+    "properties": {
+        "sessions": COUNT,
+        "speech": SECONDS,
+        "history": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "properties": {
+                    "session": COUNT,
+                    "time": TEXT,
+                    "seconds": SECONDS,
+                    "speech": SECONDS,
+                    **limits("bits", "evidence_bits", "closed_set_bits"),
+                },
+                "required": ["session", "time", "seconds", "speech", "bits"],
+            },
+        },
+    },
+    "required": ["sessions", "speech", "history"],
+}
+FALSE_ALARMS = {
+    "type": "object",
+    "properties": {
+        "share": {"type": "number", "exclusiveMinimum": 0, "maximum": 1},
+        "horizon_seconds": SECONDS,
+        "speakers": COUNT,
+        "repeated": COUNT,
+        "session": SESSION,
+        "beyond": FLAG,
+    },
+    "required": ["share", "horizon_seconds", "speakers", "session"],
+}
+"""What a threshold that was worked out promises."""
+_ALARMS = {
+    "type": "array",
+    "items": {
+        "type": "object",
+        "properties": {
+            "rule": TEXT,
+            "field": TEXT,
+            "threshold": NUMBER,
+            "false_alarms": FALSE_ALARMS,
+        },
+        "required": ["rule", "field", "threshold", "false_alarms"],
+    },
+}
+_ALERTS = {
+    "type": "array",
+    "items": {
+        "type": "object",
+        "properties": {
+            **dict.fromkeys(("rule", "field"), TEXT),
+            "threshold": NUMBER,
+            "level": {"enum": ["alert", "warning"]},
+            **dict.fromkeys(("hold_seconds", "least_speech_seconds"), SECONDS),
+        },
+        "required": [
+            *("rule", "field", "threshold", "level"),
+            *("hold_seconds", "least_speech_seconds"),
+        ],
+    },
+}
+_BYSTANDERS = {
+    "type": "object",
+    "properties": {"above": _SHARE, "people": COUNT},
+    "required": ["above", "people"],
+}
+
+START = Record(
+    "start",
+    (
+        Key("schema", {"const": SCHEMA_VERSION}, "version of these records"),
+        Key("version", TEXT, "version of the program"),
+        Key("time", TEXT, "time of day, UTC"),
+        Key("features", {**TEXTS, "minItems": 1}, "what is listened for"),
+        Key("speakers", {**COUNT, "minimum": 2}, "N, the candidates"),
+        Key("ceiling", CEILING, "log2 N"),
+        Key("plateau", FIGURE, "the largest expected bits over all lengths, at these templates"),
+        Key("watch", MAYBE_TEXT, "the speaker followed, or null"),
+        Key(
+            "headline",
+            HEADLINE,
+            'what `bits` of the readings is: `"evidence"` (of the watched speaker, in any crowd) '
+            'or `"closed-set"` (among the N enrolled). A reading that has no evidence yet says '
+            "the latter",
+        ),
+        Key(
+            "assumes_enrolled",
+            FLAG,
+            "true where the headline assumes that the speaker is one of the N",
+        ),
+        Key(
+            "step_seconds",
+            {**SECONDS, "exclusiveMinimum": 0},
+            "audio seconds between readings",
+        ),
+        Key(
+            "template_seconds",
+            MAYBE_SECONDS,
+            "D: speech seconds to which all templates are cut: their common length, or that of "
+            "`watch` where it has less",
+        ),
+        Key(
+            "similarity",
+            {"type": "object", "additionalProperties": TEXT},
+            "by feature, how stream and template are compared",
+        ),
+        Key(
+            "ties",
+            {"enum": ["spread", "optimistic", "pessimistic", "mid"]},
+            "how tied ranks are counted",
+        ),
+        Key(
+            "law",
+            {"enum": ["own", "borrowed"]},
+            '`"own"`, or `"borrowed"` where it was learnt without some of these speakers: they '
+            "were added later, the law is from `--law`, or it is the shipped cross-session law "
+            "because too few speakers had two sessions",
+        ),
+        Key(
+            "law_prior",
+            _SHARE,
+            "what the shipped readers' law counts in this one as its prior: 0 (nothing) to 1 (it "
+            "is theirs); m / (S + m), S the speakers it was learnt on, m from 20 to 100 as "
+            "speakers left out decide",
+            required=False,
+        ),
+        Key("law_session", SESSION, '`"cross"` or `"same"`: the kind of law in use'),
+        Key("law_speakers", COUNT, "mated speakers behind it"),
+        Key(
+            "law_candidates",
+            COUNT,
+            "N of the calibration: candidates of each of its tests",
+            required=False,
+        ),
+        Key(
+            "among",
+            {"type": "array", "items": PEOPLE},
+            "sizes of crowds, people (`--among`): what the readings' `among` is said of",
+            required=False,
+        ),
+        Key(
+            "enrolled_prior",
+            _SHARE,
+            "how likely it was taken to be, before anything was heard, that one of the N speaks "
+            "(`--enrolled-prior`): what `enrolled` starts from",
+            required=False,
+        ),
+        Key(
+            "support_bits",
+            FIGURE,
+            "the most bits of evidence that these templates' law can support, at any length; null "
+            "where there is none: then `evidence_bits` and `among` of the readings are null, and "
+            "a notice says what helps",
+            required=False,
+        ),
+        Key(
+            "bystanders",
+            _BYSTANDERS,
+            "only with `--bystanders`: whom readings name: those `above` this probability among "
+            "so many `people`",
+            required=False,
+        ),
+        Key(
+            "on_change",
+            {"enum": ["ignore", "note", "reset", "split"]},
+            'what is done when another person, or channel, takes over: `"ignore"`, `"note"`, '
+            '`"reset"` or `"split"`',
+        ),
+        Key(
+            "conditions",
+            CONDITIONS,
+            "what the template of `watch` sounds like, or most of the templates do, as "
+            "`conditions` of a reading; null where nobody knows",
+            required=False,
+        ),
+        Key("recordings", TEXTS, "names of the recordings, without folders"),
+        Key(
+            "fingerprint",
+            {"type": "object", "additionalProperties": TEXT},
+            "of population and law: equal ones, equal figures",
+        ),
+        Key(
+            "notices",
+            TEXTS,
+            "what a person should know, one sentence each: among them by how many bits a "
+            "same-session law may flatter the attacker, from the difference between the shipped "
+            "laws",
+        ),
+        Key(
+            "carried",
+            _CARRIED,
+            "only with a ledger: the evidence that this session goes on from: how many "
+            "`sessions`, their `speech` seconds, and the `history` of their readings (`session`, "
+            "`time` of day, `seconds`, `speech`, `bits`, `evidence_bits`, `closed_set_bits`), "
+            "thinned to a few hundred",
+            required=False,
+        ),
+        Key(
+            "alerts",
+            _ALERTS,
+            "only with rules that have a threshold (`--alert`, `--budget`): each `rule` as text, "
+            "its `field`, `threshold` and `level`, for how long it must hold (`hold_seconds`) and "
+            "T of the first reading that counts (`least_speech_seconds`)",
+            required=False,
+        ),
+        Key(
+            "alarms",
+            _ALARMS,
+            "only with `--false-alarms`: the thresholds that were worked out: `rule`, `field`, "
+            "`threshold`, and the `false_alarms` that an alert quotes",
+            required=False,
+        ),
+        Key(
+            "protected",
+            PROTECTED_START,
+            "only with `--protect`: its `method`, the most by which protected audio lags "
+            "(`latency_seconds`; null: until a recording is over), and by what each of the "
+            "`attackers` knows, `support_bits` and the `fingerprint` of population and law: "
+            '`"ignorant"` has not enrolled protected speech, `"lazy-informed"` has',
+            required=False,
+        ),
+        Key(
+            "declared",
+            DECLARED_START,
+            "only where a protector, or noise on frames, promises anything: the `mechanism`, its "
+            "`epsilon_nats` for each window of `window_seconds`, the `delta` of the optimal and "
+            "the advanced composition, and after how many windows nothing is promised any more "
+            "(`empty_after`)",
+            required=False,
+        ),
+        Key(
+            "transcripts",
+            TRANSCRIPTS_START,
+            "only with words (`--transcript`): of each `recording` the `transcript` beside it, how "
+            "many `words` it has, whether their times were `spread` over captions, and the "
+            "`speaker` where it names one alone; null where words are still to come",
+            required=False,
+        ),
+    ),
+)
+
+
+# ----------------------------------------------------------------------------------------- reading
+# A reading: every key of it, and how it is taken from a `monitor.Reading`.
+#
+# A key is added here and nowhere else: the schema, ``Reading.record`` and docs/records.md follow.
 
 _CERTAIN = {**PROBABILITY, "type": "number"}
 _ONE_IN = {"type": ["number", "null"], "minimum": 0, "maximum": MOST}

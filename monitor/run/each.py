@@ -1,25 +1,538 @@
-"""Many recordings, a run each: which they are, and hearing them with several processes."""
+"""Many recordings, a run each: heard with several processes, summed up in one table."""
 
 from __future__ import annotations
 
+import csv
 import hashlib
+import io
 import os
-from collections.abc import Callable, Generator, Sequence
-from contextlib import closing
-from dataclasses import dataclass
+import re
+import stat
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from contextlib import closing, suppress
+from dataclasses import asdict, dataclass, fields
 from functools import partial
 from pathlib import Path
-from typing import TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from monitor.corpus.folders import recordings_below
-from monitor.corpus.gathering import natural
-from monitor.errors import SourceError, UsageError
-from monitor.run.outcome import Opened, hear_one
-from monitor.run.summary_file import SummaryFile, row_of
-from monitor.sources.fingerprints import file_hash
-from monitor.workers import Jobs, absolute, each_in_order
+import numpy as np
 
-__all__ = ["SummaryRow", "hear_each", "known_already", "recordings_of"]
+from monitor.alerts.crossings import as_text, from_text
+from monitor.corpus.finding import recordings_below
+from monitor.corpus.recordings import natural
+from monitor.errors import MonitorError, SourceError, StoreError, UsageError
+from monitor.files import is_ours, lock, not_written, open_private
+from monitor.jobs import Jobs, absolute, each_in_order
+from monitor.managed import Managed
+from monitor.maths.statistics import Crossing, seconds_bought
+from monitor.phrases import attacker_in_words, level_in_words, plural
+from monitor.run.files import Unfinished
+from monitor.run.status import FAILED, status_of, status_of_error
+from monitor.safe_text import printable
+from monitor.sources.provenance import file_hash
+from monitor.tables import Column, Kind, need, read_parquet, write
+
+if TYPE_CHECKING:
+    from monitor.run.run import Run
+
+__all__ = [
+    "COLUMNS",
+    "Opened",
+    "RecordingOutcome",
+    "SummaryFile",
+    "SummaryRow",
+    "bought_over",
+    "hear_each",
+    "hear_one",
+    "known_already",
+    "recordings_of",
+    "row_of",
+]
+
+
+# ------------------------------------------------------------------------------------------ bought
+# What a protector bought over many recordings, from the lines of their summary.
+
+FEWEST = 2
+_MOST_SHORTER = 0.25
+"""Share of the recordings that may be shorter than the time that means are taken over."""
+
+
+def bought_over(rows: Sequence[Mapping[str, str]]) -> list[str]:
+    """Seconds bought on average over recordings, a line for each level, and who is kept out.
+
+    The time that means are of is one that three in four recordings reach. Recordings count as
+    independent: of one speaker's they say how they vary, not how speakers do.
+
+    Args:
+        rows: cells of the summary by column.
+
+    Returns:
+        lines for people; none where there was no protector, or fewer than two recordings.
+    """
+    told = [row for row in rows if row.get("crossings")]
+    if len(told) < FEWEST:
+        return []
+    found: dict[float, list[tuple[Crossing, Crossing]]] = {}
+    for row in told:
+        for level, both in from_text(row["crossings"]).items():
+            found.setdefault(level, []).append(both)
+    usual = float(np.quantile([float(row["seconds"]) for row in told], _MOST_SHORTER))
+    lines = []
+    for bits, pairs in found.items():
+        clear, protected = zip(*pairs, strict=True)
+        # beyond the last time known of a side nothing can be said
+        known = [max(side).seconds for side in (clear, protected) if not max(side).crossed]
+        horizon = min([usual, *known])
+        if horizon > 0:
+            lines.append(_line(bits, clear, protected, horizon))
+    if not lines:
+        return []
+    who = {row["protected_by"] for row in told} - {""}
+    most = " or ".join(attacker_in_words(name) for name in sorted(who, reverse=True))
+    return [f"seconds bought over {plural(len(told), 'recording')}, from {most}:", *lines]
+
+
+def _line(
+    bits: float,
+    clear: Sequence[Crossing],
+    protected: Sequence[Crossing],
+    horizon: float,
+) -> str:
+    made = seconds_bought(clear, protected, horizon)
+    limits = "" if made.low is None else f" ({made.low:.1f} to {made.high:.1f})"
+    return (
+        f"  {level_in_words(bits)}: {made.seconds:.1f} s{limits} of the first "
+        f"{horizon:.0f} s, reached by then in {made.clear_share:.0%} clear and "
+        f"{made.protected_share:.0%} protected"
+    )
+
+
+# ----------------------------------------------------------------------------------------- outcome
+# What came of one recording: its run in one line of figures.
+
+Opened: TypeAlias = "Callable[[Path, Unfinished | None], Run]"
+"""Gives the run of a recording, fresh, not yet entered, and able to go on from what was left."""
+
+_FIGURES = (
+    *("bits", "bits_low", "bits_high", "headline", "at_least", "peak_bits"),
+    *("evidence_bits", "evidence_bits_low", "evidence_bits_high"),
+    *("closed_set_bits", "closed_set_bits_low", "closed_set_bits_high"),
+)
+_PROTECTED = ("bits", "bits_low", "bits_high", "at_least")
+
+
+@dataclass(frozen=True, slots=True)
+class RecordingOutcome:
+    """A recording after its run; figures are those of the last reading (docs/records.md).
+
+    Attributes:
+        seconds, speech: of audio heard, and of speech in it.
+        bits, bits_low, bits_high: the headline and its limits.
+        headline: what it is, ``"evidence"`` or ``"closed-set"``; else empty.
+        at_least: whether the evidence was cut to what calibration can support.
+        peak_bits: the largest headline.
+        evidence_bits, evidence_bits_low, evidence_bits_high: the evidence and its limits.
+        closed_set_bits, closed_set_bits_low, closed_set_bits_high: among the N enrolled.
+        first_alert_seconds: where in the audio the first alert was raised; None without one.
+        alerts, gaps, changes: how many.
+        exit_status: what `monitor replay` of this recording alone leaves with.
+        session: the kind of session that the law is of, ``"cross"`` or ``"same"``; else empty.
+        enrolled_too: whether another part of the recording was enrolled; None where unheard.
+        undecided: alerts of which so short a recording says nothing; else empty.
+        error: why it could not be heard to its end; empty where it could.
+        protected_bits, protected_bits_low, protected_bits_high: of the protected side, where there
+            is one (``--protect``): the headline of the strongest attacker who was tried.
+        protected_at_least: whether that is evidence that was cut.
+        protected_by: who that attacker is; else empty.
+        bandwidth_hz, snr_db, reverberation_seconds, clipping, level_db: what it sounds like.
+        differs: which of these are unlike the templates', or bad in themselves, with spaces
+            between them: then low bits are no safety.
+        notices: what was noticed of it, and of it alone, sentences with semicolons between them.
+        crossings: when either side reached which bits (`monitor.alerts.crossings.as_text`).
+
+    Figures are None where nothing was heard, or where they are withheld.
+    """
+
+    seconds: float | None = None
+    speech: float | None = None
+    bits: float | None = None
+    bits_low: float | None = None
+    bits_high: float | None = None
+    headline: str = ""
+    at_least: bool | None = None
+    peak_bits: float | None = None
+    evidence_bits: float | None = None
+    evidence_bits_low: float | None = None
+    evidence_bits_high: float | None = None
+    closed_set_bits: float | None = None
+    closed_set_bits_low: float | None = None
+    closed_set_bits_high: float | None = None
+    first_alert_seconds: float | None = None
+    alerts: int = 0
+    gaps: int = 0
+    changes: int = 0
+    exit_status: int = 0
+    undecided: str = ""
+    error: str = ""
+    session: str = ""
+    enrolled_too: bool | None = None
+    protected_bits: float | None = None
+    protected_bits_low: float | None = None
+    protected_bits_high: float | None = None
+    protected_at_least: bool | None = None
+    protected_by: str = ""
+    crossings: str = ""
+    bandwidth_hz: float | None = None
+    snr_db: float | None = None
+    reverberation_seconds: float | None = None
+    clipping: float | None = None
+    level_db: float | None = None
+    differs: str = ""
+    notices: str = ""
+
+
+def hear_one(path: Path, opened: Opened, state: Path | None = None) -> RecordingOutcome:
+    """Hear a recording to its end; what goes wrong with it is part of the outcome.
+
+    Args:
+        path: the recording.
+        opened: gives its run, fresh, not yet entered.
+        state: where to leave what it is gone on from, should this process be killed; one that is
+            there is taken up, or removed where it is damaged.
+    """
+    tally = _Tally()
+    taken_up = state is not None and state.exists()
+    try:
+        with opened(path, None if state is None else Unfinished(state, (tally,))) as run:
+            for record in run:
+                tally.take(record)
+    except MonitorError as error:
+        if state is not None and taken_up:
+            state.unlink(missing_ok=True)
+            return hear_one(path, opened, state)
+        return RecordingOutcome(exit_status=status_of_error(error), error=_outcome_line(str(error)))
+    except Exception as error:  # one recording of thousands must not end the others
+        said = f"unexpected {type(error).__name__}: {error}"
+        return RecordingOutcome(exit_status=FAILED, error=_outcome_line(said))
+    return RecordingOutcome(
+        **tally.figures,
+        first_alert_seconds=tally.first_alert,
+        alerts=run.totals.alerts,
+        gaps=run.totals.gaps,
+        changes=run.totals.changes,
+        exit_status=status_of(run),
+        undecided="; ".join(run.totals.undecided),
+        error=_outcome_line("; ".join(run.totals.failures)),
+        session=run.start["law_session"],
+        enrolled_too=run.monitor.session == "same",
+        crossings=as_text(tally.bought),
+        notices=_outcome_line("; ".join(_of_itself(run))),
+    )
+
+
+def _of_itself(run: Run) -> list[str]:
+    """What was noticed of the recording, without its name."""
+    of_recording = ("no speech", "another person")
+    noticed = [n for n in run.notices if n.seconds is not None or n.kind in of_recording]
+    lost = [f"audio was lost: {why}" for why in run.totals.lost]
+    name = f"{run.source.label}: "
+    return [line.replace(name, "") for line in (*lost, *map(str, noticed))]
+
+
+def _protected(last: Mapping[str, Any]) -> dict[str, Any]:
+    """The figure of the protected side, and whose it is."""
+    side = last.get("protected") or {}
+    figures = {f"protected_{name}": side.get(name) for name in _PROTECTED}
+    return {**figures, "protected_by": side.get("by") or ""}
+
+
+class _Tally:
+    """What the records of a run come to; goes on with a run that is gone on with."""
+
+    def __init__(self) -> None:
+        self.figures: dict[str, Any] = {"seconds": 0.0, "speech": 0.0}
+        self.first_alert: float | None = None
+        self.bought: Sequence[Mapping[str, Any]] = ()
+
+    def take(self, record: Mapping[str, Any]) -> None:
+        if record["type"] == "reading":
+            plain = {name: record.get(name) for name in ("seconds", "speech", *_FIGURES)}
+            sound = record.get("conditions") or {}
+            differs = " ".join(record.get("differs", ()))
+            self.figures = {**plain, **_protected(record), **sound, "differs": differs}
+        elif record["type"] == "end":
+            self.bought = record.get("bought", ())
+        elif self.first_alert is None and _is_raised(record):
+            self.first_alert = record["seconds"]
+
+    def state(self) -> dict[str, Any]:
+        return {"figures": self.figures, "first_alert": self.first_alert}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        figures, first = state["figures"], state["first_alert"]
+        RecordingOutcome(**figures)  # refuses what is none of its figures
+        if not all(
+            isinstance(each, float | int | str | None) for each in (*figures.values(), first)
+        ):
+            raise TypeError("figures are numbers, and texts say whose they are")
+        self.figures, self.first_alert = dict(figures), first
+
+
+def _is_raised(record: Mapping[str, Any]) -> bool:
+    """Whether this is an alert (not a warning) that begins."""
+    if record["type"] != "alert" or record["state"] != "raised":
+        return False
+    return bool(record.get("level", "alert") == "alert")
+
+
+def _outcome_line(text: str) -> str:
+    return printable(re.sub(r"\s*\n\s*", " ", text.strip()))
+
+
+# ------------------------------------------------------------------------------------ summary file
+# The summary of many recordings: CSV or Parquet, a line each, that survives being killed.
+
+_KINDS: Mapping[object, Kind] = {
+    "float | None": "number",
+    "bool | None": "boolean",
+    "int": "integer",
+    "str": "text",
+}
+_TYPED = (
+    Column("recording", "text"),
+    *(Column(field.name, _KINDS[field.type]) for field in fields(RecordingOutcome)),
+    Column("fingerprint", "text"),
+    Column("settings", "text"),
+)
+COLUMNS = tuple(column.name for column in _TYPED)
+"""Of the file: what was heard, what came of it, and what both depend on."""
+
+
+class SummaryFile(Managed):
+    """The file, opened and locked.
+
+    Lines come as recordings are done, each written and flushed to the disk at once (`append`); a
+    line that was cut off by a kill is dropped when the file is opened again. `finish` puts them
+    into natural order. The file is private to its owner (mode 0600).
+
+    A Parquet file cannot grow by a line: until `finish` makes it at once, lines go to a CSV file
+    beside it, ``NAME.parquet.unfinished.csv``, which is then removed.
+
+    Beside it lies a folder ``NAME.unfinished`` (mode 0700) as well, for what recordings that take
+    long are gone on from; it goes when the summary is finished, and what is in it when one is begun
+    anew. Nothing else may be kept there.
+
+    Args:
+        path: the file, ``.parquet`` or CSV.
+        settings: a mark of everything but the recording that a line depends on.
+        resume: keep what the file holds.
+        replace: overwrite what it holds.
+
+    Attributes:
+        rows: what the file held when it was opened, by name of the recording.
+        unfinished: the folder.
+
+    Raises:
+        UsageError: it holds something that is to be kept, or lines made with other settings; or
+            pyarrow is not installed.
+        StoreError: it cannot be written, is another user's, or another run writes to it.
+    """
+
+    def __init__(
+        self, path: Path, settings: str, *, resume: bool = False, replace: bool = False
+    ) -> None:
+        self.path, self.settings = path, settings
+        self.rows: dict[str, Mapping[str, str]] = {}
+        self._ours = False  # alone at it
+        self._parquet = path.suffix.lower() == ".parquet"
+        self._lines = path
+        if self._parquet:
+            need("pyarrow.parquet")
+            self._lines = path.with_name(f"{path.name}.unfinished.csv")
+        self.unfinished = path.with_name(f"{path.name}.unfinished")
+        try:
+            flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0)
+            self._handle = open_private(self._lines, flags)
+        except OSError as error:
+            raise not_written(path, error) from None
+        try:
+            self._begin(resume=resume, replace=replace)
+        except OSError as error:
+            self.close()
+            raise not_written(path, error) from None
+        except BaseException:
+            self.close()
+            raise
+
+    def _begin(self, *, resume: bool, replace: bool) -> None:
+        if not stat.S_ISREG(os.fstat(self._handle).st_mode):
+            raise UsageError(f"{self.path} is no plain file: name one ending in .csv or .parquet")
+        try:
+            lock(self._handle)
+        except BlockingIOError:
+            raise StoreError(
+                f"{self.path}: another run is writing to it; wait for its end, or name another file"
+            ) from None
+        self._ours = True
+        held = b"" if replace else self._lines.read_bytes()
+        made = not held and not replace and self._parquet and self.path.exists()
+        if (held or made) and not resume:
+            raise UsageError(
+                f"{self.path} holds something: if it is an unfinished summary, go on with it "
+                "(--resume); else name another file, or overwrite it (--replace)"
+            )
+        whole = held[: held.rfind(b"\n") + 1]
+        if whole:
+            self._read(whole)
+        elif held and not _summary_file_line(COLUMNS).startswith(held):
+            raise self._is_something_else()
+        elif made:
+            self._read_parquet()
+        os.ftruncate(self._handle, len(whole))
+        self._make_folder(empty=not resume)
+        if not whole:
+            self._write([COLUMNS, *(row.values() for row in self.rows.values())])
+
+    def _make_folder(self, *, empty: bool) -> None:
+        with suppress(FileExistsError):
+            self.unfinished.mkdir(0o700)
+        found = self.unfinished.lstat()
+        if not stat.S_ISDIR(found.st_mode) or not is_ours(found):
+            raise StoreError(
+                f"{self.unfinished} lies where unfinished recordings are kept; move it away"
+            )
+        if stat.S_IMODE(found.st_mode) & 0o077:
+            self.unfinished.chmod(0o700)
+        if empty:
+            self._empty_folder()
+
+    def _empty_folder(self) -> None:
+        for state in (*self.unfinished.glob("*.state"), *self.unfinished.glob(".*.unfinished")):
+            state.unlink(missing_ok=True)
+
+    def _read(self, text: bytes) -> None:
+        try:
+            rows = list(csv.reader(io.StringIO(text.decode(), newline=""), strict=True))
+        except (ValueError, csv.Error):
+            raise self._is_something_else() from None
+        if tuple(rows[0]) != COLUMNS or any(len(row) != len(COLUMNS) for row in rows):
+            raise self._is_something_else()
+        for row in rows[1:]:
+            self._take(dict(zip(COLUMNS, row, strict=True)))
+
+    def _read_parquet(self) -> None:
+        try:
+            rows = read_parquet(self.path, _TYPED)
+        except ValueError:
+            raise self._is_something_else() from None
+        for row in rows:
+            self._take({name: _cell(value) for name, value in row.items()})
+
+    def _take(self, row: Mapping[str, str]) -> None:
+        try:
+            values = {column.name: _value(column, row[column.name]) for column in _TYPED}
+        except ValueError:
+            raise self._is_something_else() from None
+        if values["exit_status"] is None:
+            raise self._is_something_else()
+        if row["settings"] != self.settings:
+            raise UsageError(
+                f"{self.path} was made with other options, people or laws: give the same, name "
+                "another file, or overwrite it (--replace)"
+            )
+        self.rows[row["recording"]] = row
+
+    def _is_something_else(self) -> UsageError:
+        return UsageError(f"{self.path} is no summary of recordings: name another file")
+
+    def has(self, recording: str, fingerprint: str) -> bool:
+        """Whether this very recording is in it already."""
+        row = self.rows.get(recording)
+        return bool(fingerprint) and row is not None and row["fingerprint"] == fingerprint
+
+    def append(self, row: Mapping[str, str]) -> None:
+        """Write the line of one more recording, and see to it that it is on the disk.
+
+        Args:
+            row: from `row_of`.
+
+        Raises:
+            StoreError: it cannot be written.
+        """
+        try:
+            self._write([row.values()])
+        except OSError as error:
+            raise not_written(self.path, error) from None
+        self.rows[row["recording"]] = row
+
+    def _write(self, rows: Iterable[Iterable[object]]) -> None:
+        lines = b"".join(map(_summary_file_line, rows))
+        if os.write(self._handle, lines) < len(lines):
+            raise StoreError(f"cannot write {self.path.name}: the disk is full; make room")
+        os.fsync(self._handle)
+
+    def finish(self) -> None:
+        """Put the lines into natural order, one a recording: the last that was written.
+
+        Raises:
+            StoreError: it cannot be written; what was there stays.
+        """
+        self._empty_folder()
+        rows = [self.rows[name] for name in sorted(self.rows, key=natural)]
+        if not self._parquet:
+            write(self.path, _TYPED, rows)
+            return
+        write(self.path, _TYPED, [{c.name: _value(c, row[c.name]) for c in _TYPED} for row in rows])
+        self._lines.unlink(missing_ok=True)
+
+    def close(self) -> None:
+        """Let go of the file; may be called twice."""
+        handle, self._handle = self._handle, -1
+        if handle >= 0:
+            if self._ours and self._parquet and not os.fstat(handle).st_size:  # made for nothing
+                self._lines.unlink(missing_ok=True)
+            if self._ours:
+                with suppress(OSError):  # something is in it to go on from, or there is none
+                    self.unfinished.rmdir()
+            os.close(handle)
+
+
+def row_of(
+    recording: str, outcome: RecordingOutcome, fingerprint: str, settings: str
+) -> dict[str, str]:
+    """The cells of a recording by column, as text."""
+    cells = [recording, *map(_cell, asdict(outcome).values()), fingerprint, settings]
+    return dict(zip(COLUMNS, cells, strict=True))
+
+
+def _cell(value: object) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return f"{value:.9g}" if isinstance(value, float) else str(value)
+
+
+def _value(column: Column, cell: str) -> object:
+    """What a cell says."""
+    if cell == "":
+        return None
+    if column.kind == "boolean":
+        return cell == "true"
+    if column.kind == "text":
+        return cell
+    return float(cell) if column.kind == "number" else int(cell)
+
+
+def _summary_file_line(values: Iterable[object]) -> bytes:
+    text = io.StringIO(newline="")
+    csv.writer(text, lineterminator="\n").writerow(values)
+    return text.getvalue().encode()
+
+
+# -------------------------------------------------------------------------------------------- each
+# Many recordings, a run each: which they are, and hearing them with several processes.
 
 ReadBeside: TypeAlias = Callable[[Path], Sequence[Path]]
 """Gives the files that are read beside a recording."""
@@ -120,7 +633,7 @@ def hear_each(
         reads: files that every run needs beside the recording.
         beside: gives those that the run of one recording needs, such as its transcript; the line
             depends on them.
-        alike: as of `monitor.workers.each_in_order`.
+        alike: as of `monitor.jobs.each_in_order`.
 
     Yields:
         each line, in the order of the recordings.

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 
 from monitor.errors import StoreError, UsageError
 from monitor.protocols import Stateful
-from monitor.sinks.jsonl import JsonLines
-from monitor.sinks.standing import spare, standing
+from monitor.sinks.jsonl import JsonLines, spare, standing
 from monitor.stream.checkpoint import state_path
 from monitor.stream.monitor import Monitor
 

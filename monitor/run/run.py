@@ -11,35 +11,304 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
+from monitor.alerts.actions.delivery import Courier
+from monitor.alerts.actions.registry import ACTION_OPTIONS
 from monitor.alerts.budgets import Budget
 from monitor.alerts.crossings import Crossings
+from monitor.alerts.rules import EarlyWarning, Threshold
 from monitor.errors import StoreError, UsageError
 from monitor.managed import Managed
+from monitor.phrases import declared_in_words
 from monitor.protocols import AlertAction, AlertRule, LiveSource, Sink, Source, Stateful
+from monitor.records.reading import declared_record
 from monitor.run.files import LedgerFile, LogFile, Unfinished
-from monitor.run.pace import heard_ahead, shedding_load
-from monitor.run.promised import Promised
 from monitor.run.protection import ProtectedSide, Protection
-from monitor.run.resuming import configuration_of
-from monitor.run.rules import fit_rules
+from monitor.sources.beside import stated_transcripts
 from monitor.sources.provenance import Provenance, stated_provenance
 from monitor.sources.registry import lacks, open_source
-from monitor.sources.transcript_note import stated_transcripts
 from monitor.stream.checkpoint import Checkpoint, state_path
 from monitor.stream.monitor import Monitor
-from monitor.stream.notices import log_notices, recording_notices, setup_notices
-from monitor.stream.order import NoticeEvent
+from monitor.stream.notices import NoticeEvent, log_notices, recording_notices, setup_notices
 from monitor.stream.reading import Reading
-from monitor.stream.records import RunTotals, record_of, start_record
-from monitor.stream.transcripts import coverage_notices, coverage_record, transcripts_record
+from monitor.stream.records import (
+    RunTotals,
+    coverage_notices,
+    coverage_record,
+    record_of,
+    start_record,
+    transcripts_record,
+)
 from monitor.types import Notice
 
 if TYPE_CHECKING:
     from monitor.ledger import LedgerSession
+    from monitor.protectors.blocks import Declared
     from monitor.sinks.jsonl import JsonLines
+    from monitor.stream.blocks_to_ticks import HeardAhead
     from monitor.stream.pair import MonitorPair
 
-__all__ = ["Run"]
+__all__ = ["Promised", "Run", "configuration_of", "fit_rules", "heard_ahead", "shedding_load"]
+
+
+# ------------------------------------------------------------------------------------------- rules
+# Alert rules at the start of a run: refused where they do not fit it, explained where they do.
+
+SOON_SECONDS = 8.0
+"""Of speech: who reaches a threshold sooner can hardly be warned of it (benchmarks/forecast.py)."""
+_GROWING = ("bits", "closed_set_bits", "evidence_bits", "gain_bits", "expected_bits")
+
+
+def fit_rules(
+    rules: Sequence[AlertRule],
+    actions: Sequence[AlertAction],
+    start: dict[str, Any],
+    monitor: Monitor,
+) -> list[Notice]:
+    """Show the rules the ``start`` record, and write into it what was worked out for them.
+
+    Args:
+        rules: a rule may have a ``record`` (what was worked out for it) and a ``note``.
+        actions: what alerts do.
+        monitor: fresh.
+        start: gets ``alerts``, where there are rules with a threshold, and ``alarms``, where
+            something was worked out.
+
+    Returns:
+        what a person should know of them.
+
+    Raises:
+        UsageError: a rule does not fit the stream.
+    """
+    if asked := [rule.terms() for rule in rules if isinstance(rule, Threshold)]:
+        start["alerts"] = asked
+    if worked_out := [rule.record() for rule in rules if hasattr(rule, "record")]:
+        start["alarms"] = worked_out
+    for rule in rules:
+        rule.update(start)
+    said = [rule.note(start) for rule in rules if hasattr(rule, "note")]
+    notices = [Notice("rule", note) for note in said if note]
+    for rule in rules:
+        if isinstance(rule, EarlyWarning) and (note := _too_late(rule, monitor)):
+            notices.append(Notice("late warning", note))
+    if not rules and any(isinstance(action, Courier) for action in actions):
+        told = " and ".join(each.name for each in ACTION_OPTIONS if each.environment)
+        notices.append(Notice("nothing sent", f"no --alert is set: nothing is sent to {told}"))
+    return notices
+
+
+def _too_late(rule: EarlyWarning, monitor: Monitor) -> str:
+    """That an average voice is over a threshold before anybody could be warned; mostly empty.
+
+    By the average of the closed-set figure, which the evidence of the watched exceeds.
+    """
+    if rule.field.removesuffix("_low").removesuffix("_high") not in _GROWING:
+        return ""
+    expected = monitor.attacker.joint.expected
+    lengths = [0.5 * k for k in range(1, round(2 * SOON_SECONDS) + 1)]
+    reached = next((t for t in lengths if expected.at(t).value >= rule.bits), None)
+    if reached is None:
+        return ""
+    return (
+        f"{rule.rule}: an average voice is at {rule.bits:g} bits after {reached:g} s of speech, "
+        "before a forecast can be made and heeded: no warning comes in time; set a higher "
+        "threshold, or take the alert itself for the moment to stop"
+    )
+
+
+# ---------------------------------------------------------------------------------------- resuming
+# What must be the same for a run to be resumed: the recordings, the settings, the rules.
+
+
+def configuration_of(
+    monitor: Monitor,
+    parts: Sequence[Provenance],
+    start: Mapping[str, Any],
+    rules: Iterable[AlertRule],
+    *,
+    ledger: bool,
+    words: Sequence[str] = (),
+) -> dict[str, Any]:
+    """As JSON-able values, for a `Checkpoint`.
+
+    Args:
+        monitor: with its settings.
+        parts: what is heard.
+        start: the ``start`` record, with the fingerprints of population and law.
+        rules: the alert rules.
+        ledger: whether the run adds to a ledger.
+        words: marks of the transcripts that lie beside what is heard.
+    """
+    intervals = [[part.start_seconds, part.end_seconds] for part in parts]
+    alike = all(interval == intervals[0] for interval in intervals)
+    raw = next((list(part.raw) for part in parts if part.raw is not None), None)
+    return {
+        "recordings": [[part.label, *part.hashes] for part in parts],
+        "interval": intervals[0] if alike else intervals,
+        "raw": raw,
+        "session": monitor.attacker.session,
+        "features": list(monitor.features),
+        "watch": monitor.watch,
+        "template_seconds": monitor.attacker.scoring.seconds,
+        **monitor.settings.record(),
+        **start["fingerprint"],
+        "alerts": [getattr(rule, "rule", type(rule).__name__) for rule in rules],
+        "ledger": ledger,
+        "words": list(words),
+    }
+
+
+# -------------------------------------------------------------------------------------------- pace
+# How a run hears its source: with load shedding where it is live, ahead where it is recorded.
+
+WORTHWHILE_SECONDS = 300.0
+"""Of audio for each process: it takes a second or two to start."""
+
+
+def shedding_load(source: LiveSource, monitor: Monitor, pair: MonitorPair | None = None) -> Source:
+    """A live source whose slowest feature hears less where the machine cannot keep up.
+
+    Args:
+        source: what is heard.
+        monitor: that hears it.
+        pair: of which the monitor is the clear side: a feature hears less on both alike.
+    """
+    from monitor.stream.blocks_to_ticks import LoadShedding, OnBothSides, Timed
+
+    if not source.brings.audio:  # frames cost nothing
+        return source
+    timed = [Timed(feature) for feature in monitor.front_end.make()]
+    monitor.front_end.use(timed)
+    if pair is None:
+        return LoadShedding(source, timed)
+    protected = [Timed(feature) for feature in pair.features]
+    pair.use(protected)
+    return LoadShedding(source, [OnBothSides(*each) for each in zip(timed, protected, strict=True)])
+
+
+def heard_ahead(source: Source, monitor: Monitor, jobs: int | None) -> HeardAhead | None:
+    """Recordings whose features several processes compute; None where one process does.
+
+    Args:
+        source: the source of the run.
+        monitor: fresh or restored; features of one's own are computed in this process.
+        jobs: processes; None for as many as are worth it.
+    """
+    from monitor.jobs import worthwhile
+    from monitor.sources.beside import Beside
+    from monitor.sources.chain import Chain
+    from monitor.sources.file import File
+    from monitor.stream.blocks_to_ticks import HeardAhead
+
+    each = source.sources if isinstance(source, Chain) else (source,)
+    recordings = [one.recording if isinstance(one, Beside) else one for one in each]
+    files = [one for one in recordings if isinstance(one, File)]
+    if len(files) != len(each) or not monitor.front_end.by_name:
+        return None
+    if jobs is None:
+        jobs = worthwhile((file.seconds or 0.0 for file in files), WORTHWHILE_SECONDS)
+    if jobs < 2:
+        return None
+
+    def placed(number: int, frames: Source) -> Source:
+        beside = each[number]
+        return beside.around(frames) if isinstance(beside, Beside) else frames
+
+    return HeardAhead(
+        files,
+        monitor.front_end.by_ear,
+        jobs=jobs,
+        channel=monitor.settings.channel,
+        levels=monitor.on_change != "ignore",
+        skip=monitor.ticks,
+        placed=placed,
+    )
+
+
+# ---------------------------------------------------------------------------------------- promised
+# What a mechanism promises of a stream so far, beside what is measured of it.
+
+
+class Promised:
+    """Composes the epsilon that a protector, or noise on frames, declares for each window.
+
+    Of a protected stream all windows count, in speech or not, and of every channel: each says
+    something of the voice. Of frames those that the monitor has heard.
+
+    Args:
+        declared: the mechanism.
+        monitor: of the clear side, or the only one.
+        side: the protected side; None for frames with noise.
+
+    Example:
+        >>> from monitor import Monitor, Population
+        >>> from monitor.protectors.blocks import Declared
+        >>> promised = Promised(Declared("laplace:1", 1.0, 3.0), Monitor(Population.reference()))
+        >>> promised.of({"features": {"voice": {"usable": 6.0}}})["windows"]
+        2
+    """
+
+    def __init__(
+        self, declared: Declared, monitor: Monitor, side: ProtectedSide | None = None
+    ) -> None:
+        self._declared, self._monitor, self._side = declared, monitor, side
+
+    @classmethod
+    def of_run(cls, monitor: Monitor, side: ProtectedSide | None) -> Self | None:
+        """What is promised of what a run is about to hear; None where nothing is."""
+        if side is not None:
+            declared = side.protector.declared
+        elif monitor.noise:
+            from monitor.protectors.blocks import Declared
+
+            seconds = monitor.population.features[monitor.features[0]].spec.frame_seconds
+            declared = Declared.of_noise(monitor.noise, seconds)
+        else:
+            return None
+        return None if declared is None else cls(declared, monitor, side)
+
+    @property
+    def record(self) -> dict[str, Any]:
+        """What the ``start`` record says of it."""
+        from monitor.protectors.blocks import empty_after
+
+        declared = self._declared
+        return {
+            "mechanism": declared.mechanism,
+            "epsilon_nats": declared.epsilon,
+            "window_seconds": declared.window_seconds,
+            "delta": declared.delta,
+            "empty_after": empty_after(declared.epsilon),
+        }
+
+    @property
+    def notice(self) -> Notice:
+        """What a person should know before the stream is heard."""
+        return Notice(
+            "declared",
+            f"{declared_in_words(self.record)} (33 bits tell one person from all others alive). It "
+            "holds in exact arithmetic, and is not proved of floating-point numbers; "
+            "what is measured is of attackers that were tried, and no promise",
+            level="info",
+        )
+
+    def of(self, reading: Mapping[str, Any]) -> dict[str, Any]:
+        """What a reading says of it."""
+        return declared_record(self._declared.after(self._windows(reading)))
+
+    def _windows(self, reading: Mapping[str, Any]) -> int:
+        if self._side is not None:
+            begun = self._monitor.recordings.number  # each may begin with part of a window
+            windows = self._declared.windows(reading["seconds"])
+            return self._side.protector.channels_heard * (windows + begun)
+        features = self._monitor.population.features
+        return sum(
+            round(each["usable"] / features[name].spec.frame_seconds)
+            for name, each in reading["features"].items()
+        )
+
+
+# --------------------------------------------------------------------------------------------- run
+# One run from its first refusal to its last record: `Run`.
 
 CHECKPOINT_SECONDS = 1.0
 """Wall seconds between checkpoints: a killed run repeats about that much work."""

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING
 from monitor.lazy import lazily
 
 if TYPE_CHECKING:
+    from monitor.sinks.console import RunBuffer
     from monitor.sinks.jsonl import JsonLines
     from monitor.sinks.live import LiveView
-    from monitor.sinks.run_buffer import RunBuffer
     from monitor.sinks.terminal import LiveCurve, ReplayProgress
 
 __all__ = ["JsonLines", "LiveCurve", "LiveView", "ReplayProgress", "RunBuffer"]
 
 _HOMES = {
     "JsonLines": "jsonl",
-    "RunBuffer": "run_buffer",
+    "RunBuffer": "console",
     "LiveCurve": "terminal",
     "LiveView": "live",
     "ReplayProgress": "terminal",

@@ -9,7 +9,6 @@ from itertools import pairwise
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
-from monitor.declared_words import promise_now
 from monitor.phrases import (
     VOICED,
     clock_time,
@@ -18,10 +17,11 @@ from monitor.phrases import (
     is_stranger,
     of_evidence,
     plural,
+    promise_now,
+    protected_figure,
 )
-from monitor.protected_words import protected_figure
 from monitor.protocols import ThresholdForecast
-from monitor.sinks.in_words import (
+from monitor.sinks.summary import (
     among_enrolled,
     bits_now,
     clean,
@@ -29,9 +29,7 @@ from monitor.sinks.in_words import (
     number,
     protected_now,
 )
-from monitor.sinks.terminal import axis
-from monitor.sinks.terminal_sink import SHOWN_GAPS, TerminalSink
-from monitor.sinks.textcurve import (
+from monitor.sinks.terminal import (
     CEILING,
     CHANCE,
     CROWD_COLUMNS,
@@ -39,8 +37,11 @@ from monitor.sinks.textcurve import (
     PLATEAU,
     PROTECTED,
     ROOT,
+    SHOWN_GAPS,
     THRESHOLD,
+    TerminalSink,
     TextCurve,
+    axis,
     crowd_legend,
     crowd_rows,
     draw_curve,

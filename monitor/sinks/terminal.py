@@ -1,38 +1,520 @@
-"""What people see on stderr while a run goes on: a progress bar, or a live curve.
-
-Both take every record of a run, draw at most ten times a second, leave stdout alone, and turn
-into plain lines where stderr is no terminal.
-"""
+"""What people see on stderr while a run goes on: a progress bar, or a live curve."""
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from monitor.declared_words import promise_now
-from monitor.phrases import clock_time, is_headline, plural
-from monitor.sinks.in_words import bits_now, clean, number, protected_now, speed_text
-from monitor.sinks.terminal_sink import TerminalSink
-from monitor.sinks.textcurve import (
-    CEILING,
-    CHANCE,
-    CROWD_COLUMNS,
-    THRESHOLD,
-    TextCurve,
-    crowd_legend,
-    crowd_rows,
-    draw_curve,
-    legend,
-    row_of,
+from monitor.crowds import SCALE, axis_top, bits_or_more, with_article
+from monitor.phrases import (
+    another_voice,
+    attacker_of,
+    clock_time,
+    crossing_in_words,
+    fewer_in_words,
+    is_headline,
+    of_evidence,
+    plural,
+    promise_now,
+    protected_figure,
+    uninformed,
+    voice_since,
+)
+from monitor.sinks.summary import (
+    alert_in_words,
+    also_narrowed_down,
+    among_enrolled,
+    bits_now,
+    clean,
+    in_a_crowd,
+    limits_in_words,
+    number,
+    protected_now,
+    speed_text,
 )
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
+    from rich.live import Live
     from rich.text import Text
 
-__all__ = ["LiveCurve", "ReplayProgress", "axis"]
+__all__ = [
+    "CEILING",
+    "CHANCE",
+    "CROWD_COLUMNS",
+    "EMPTY",
+    "LINEAR",
+    "PLATEAU",
+    "PROTECTED",
+    "ROOT",
+    "THRESHOLD",
+    "LiveCurve",
+    "ReplayProgress",
+    "TerminalSink",
+    "TextCurve",
+    "axis",
+    "crowd_legend",
+    "crowd_rows",
+    "draw_curve",
+    "legend",
+    "row_of",
+]
+
+
+# --------------------------------------------------------------------------------------- textcurve
+# A curve drawn with braille dots, two by four to a character.
+
+CROWD_COLUMNS = 1 + max(len(crowd.name) for crowd in SCALE)
+
+BINS_PER_DECADE = 64
+EMPTY, CEILING, CHANCE, THRESHOLD = " ", "━", "·", "┄"
+PLATEAU, LINEAR, ROOT = "╌", "/", "\\"
+PROTECTED = "o"
+_MEANING = {
+    "⣀": "bits",
+    PROTECTED: "protected",
+    CEILING: "ceiling",
+    PLATEAU: "plateau",
+    THRESHOLD: "threshold",
+    LINEAR: "linear",
+    ROOT: "root guide",
+    CHANCE: "chance",
+}
+# Bit of the dot in column 0 or 1, row 0 (top) to 3, after U+2800.
+DOTS = ((0x01, 0x02, 0x04, 0x40), (0x08, 0x10, 0x20, 0x80))
+
+
+class TextCurve:
+    """Points on a log axis, the latest of each bin: memory grows with the decades only.
+
+    Examples:
+        >>> curve = TextCurve()
+        >>> for second in range(1, 10_000):
+        ...     curve.add(second, 2.0)
+        >>> len(curve.points) < 260
+        True
+    """
+
+    def __init__(self) -> None:
+        self._bins: dict[int, tuple[float, float]] = {}
+        self._fresh: set[int] = set()
+
+    def add(self, seconds: float, bits: float, *, fresh: bool = False) -> None:
+        """Add a point; one without length or figure is left out.
+
+        Args:
+            seconds: along the axis.
+            bits: the figure.
+            fresh: the evidence began afresh: the line does not come here from the point before.
+        """
+        if seconds > 0 and math.isfinite(seconds) and math.isfinite(bits):
+            place = math.floor(math.log10(seconds) * BINS_PER_DECADE)
+            self._bins[place] = (seconds, bits)
+            if fresh:
+                self._fresh.add(place)
+
+    @property
+    def points(self) -> list[tuple[float, float]]:
+        """(seconds, bits) in order of seconds."""
+        return [self._bins[key] for key in sorted(self._bins)]
+
+    @property
+    def breaks(self) -> frozenset[float]:
+        """Seconds of the points at which the line begins anew."""
+        return frozenset(self._bins[key][0] for key in self._fresh)
+
+
+def legend(drawn: Sequence[str]) -> str:
+    """The marks of a drawing, each with its meaning.
+
+    Examples:
+        >>> legend(["━━━━", " ⣀⣠⠤", "⠤⠊  "])
+        '⣀ bits  ━ ceiling'
+    """
+    there = set("".join(drawn))
+    if any("\u2800" < mark <= "\u28ff" for mark in there):
+        there.add("⣀")
+    return "  ".join(f"{mark} {words}" for mark, words in _MEANING.items() if mark in there)
+
+
+def row_of(bits: float, height: int, y_range: tuple[float, float]) -> int:
+    """The line, of ``height``, on which these bits are drawn; 0 is the top one.
+
+    Examples:
+        >>> row_of(0.0, 10, (0.0, 5.0)), row_of(5.0, 10, (0.0, 5.0))
+        (9, 0)
+    """
+    bottom, top = y_range
+    return _dot(bits, height, y_range) // 4 if top > bottom else 0
+
+
+def crowd_rows(height: int, y_range: tuple[float, float]) -> dict[int, str]:
+    """Beside which lines of a drawing a crowd is named: so many bits leave one person of it.
+
+    Examples:
+        >>> crowd_rows(10, (0.0, 14.0))
+        {8: 'household', 5: 'office', 2: 'village', 0: 'town'}
+    """
+    rows: dict[int, str] = {}
+    for crowd in SCALE:
+        if y_range[0] <= crowd.bits <= y_range[1]:
+            rows.setdefault(row_of(crowd.bits, height, y_range), crowd.name)
+    return rows
+
+
+def crowd_legend(rows: Mapping[int, str]) -> str:
+    """What the names beside the lines mean.
+
+    Examples:
+        >>> crowd_legend({5: "office", 0: "town"}), crowd_legend({})
+        ('  right: one left of a town', '')
+    """
+    return f"  right: one left of {with_article(rows[min(rows)])}" if rows else ""
+
+
+def _dot(bits: float, height: int, y_range: tuple[float, float]) -> int:
+    bottom, top = y_range
+    down = round((top - bits) * (4 * height - 1) / max(top - bottom, 1e-9))
+    return min(max(down, 0), 4 * height - 1)
+
+
+def draw_curve(
+    points: Sequence[tuple[float, float]],
+    *,
+    width: int,
+    height: int,
+    x_range: tuple[float, float],
+    y_range: tuple[float, float],
+    levels: Sequence[tuple[float, str]] = (),
+    breaks: Container[float] = (),
+) -> list[str]:
+    """The curve as ``height`` lines of ``width`` characters, the top one first.
+
+    Args:
+        points: (seconds, bits), ascending; seconds > 0.
+        width: characters.
+        height: lines.
+        x_range: seconds at the left and right edge, on a log scale.
+        y_range: bits at the bottom and top edge.
+        levels: (bits, character) of horizontal lines drawn behind the curve.
+        breaks: seconds of points to which no line is drawn from the one before.
+
+    Examples:
+        >>> draw_curve([(1, 0.0), (10, 2.0)], width=4, height=2, x_range=(1, 10), y_range=(0, 2))
+        ['  ⡠⠊', '⡠⠊  ']
+    """
+    columns = 2 * width
+    (left, right), (bottom, top) = x_range, y_range
+    per_log = (columns - 1) / max(math.log(right / left), 1e-9)
+
+    def place(seconds: float, bits: float) -> tuple[int, int]:
+        x = round(math.log(seconds / left) * per_log)
+        return min(max(x, 0), columns - 1), _dot(bits, height, y_range)
+
+    cells = [[0] * width for _ in range(height)]
+    before: tuple[int, int] | None = None
+    for seconds, bits in points:
+        x1, y1 = place(seconds, bits)
+        x0, y0 = (x1, y1) if before is None or seconds in breaks else before
+        steps = max(abs(x1 - x0), abs(y1 - y0), 1)
+        for i in range(steps + 1):
+            x, y = x0 + round((x1 - x0) * i / steps), y0 + round((y1 - y0) * i / steps)
+            cells[y // 4][x // 2] |= DOTS[x % 2][y % 4]
+        before = (x1, y1)
+    behind = {row_of(b, height, y_range): mark for b, mark in levels if bottom <= b <= top}
+    return [
+        "".join(chr(0x2800 + dots) if dots else behind.get(row, EMPTY) for dots in line)
+        for row, line in enumerate(cells)
+    ]
+
+
+# ----------------------------------------------------------------------------------- terminal sink
+# The base of the sinks that draw for people on a terminal: when to draw, and what to keep.
+
+REFRESH_SECONDS = 0.1
+LINE_SECONDS = 10.0
+SAME_SECONDS = 60.0
+"""How often a line is said that says nothing new, so that people see that it goes on."""
+SHOWN_GAPS = 5
+LONGEST_NOTE = 500
+ACTIONS = {
+    "note": "alerts rest, the evidence is of both",
+    "reset": "the evidence begins afresh",
+    "split": "another stream begins",
+}
+
+
+class TerminalSink:
+    """The base of the sinks for people: the latest reading, notes for people, and when to draw."""
+
+    leaves_view = False
+
+    def __init__(
+        self,
+        total_seconds: float | None,
+        console: Console | None,
+        clock: Callable[[], float],
+    ) -> None:
+        from monitor.sinks.console import PlainConsole
+
+        self.console = console or PlainConsole(stderr=True)
+        self.total_seconds = total_seconds
+        self.reading: Mapping[str, Any] = {}
+        self.watch: str | None = None
+        self.enrolled = 0
+        self.support_bits: float | None = None
+        self.raised: dict[str, float] = {}
+        self.warned: dict[str, float] = {}
+        self._clock = clock
+        self.protected = ""  # the method of the other side
+        self.crossings: dict[float, dict[str, float]] = {}
+        self.evidence = False  # whether the headline is evidence
+        self._gaps = self._changes = 0
+        self._begun = ""  # with which voice the evidence began afresh
+        self._drawn = -math.inf
+        self._told = ""
+        self._live: Live | None = None
+        self._closed = False
+        unicode = self.console.encoding.lower().replace("-", "").startswith("utf")
+        if self.console.is_terminal and not self.console.is_dumb_terminal and unicode:
+            from rich.live import Live
+
+            # stdout carries the data: rich must not capture it.
+            self._live = Live(
+                console=self.console, auto_refresh=False, redirect_stdout=False,
+                redirect_stderr=False, transient=not self.leaves_view,
+            )  # fmt: skip
+            self._live.start()
+
+    def write(self, record: Mapping[str, Any]) -> None:
+        """Take one record of the run."""
+        kind = record.get("type")
+        if kind == "start":
+            self.watch = None if record.get("watch") is None else str(record["watch"])
+            self.enrolled = int(record.get("speakers") or 0)
+            self.support_bits = record.get("support_bits")
+            self.evidence = of_evidence(record)
+            self.protected = clean((record.get("protected") or {}).get("method", ""), 24)
+        elif kind == "reading":
+            self.reading = record
+            self.evidence |= of_evidence(record)
+            self._take(record)
+        elif kind == "alert":
+            self._alert(record)
+        elif kind == "gap":
+            self._gap(record)
+        elif kind == "notice":
+            self._notice(record)
+        elif kind == "change":
+            self._change(record)
+        elif kind == "crossing":
+            self._crossing(record)
+        self._refresh(record)
+
+    def close(self) -> None:
+        """Leave one line that sums up, or the view as it stands."""
+        if self._closed:
+            return
+        self._closed = True
+        if self._live is not None:
+            self._draw(self._live)
+            self._live.stop()
+        if self._live is None or not self.leaves_view:
+            self._say(self._last_words())
+
+    def _take(self, record: Mapping[str, Any]) -> None:
+        """Keep what this view needs of a reading."""
+
+    def _view(self) -> RenderableType:
+        raise NotImplementedError
+
+    def _line(self) -> str:
+        raise NotImplementedError
+
+    def _last_words(self) -> str:
+        return self._line()
+
+    def _refresh(self, record: Mapping[str, Any]) -> None:
+        if self._live is not None:
+            if self._clock() - self._drawn >= REFRESH_SECONDS:
+                self._draw(self._live)
+        elif record.get("type") == "reading":
+            self._plain()
+
+    def _plain(self) -> None:
+        """Where there is no view: a line now and then, if it says anything new."""
+        now, told = self._clock(), bits_now(self.reading)
+        if self._drawn == -math.inf:
+            self._drawn = now
+        elif now - self._drawn >= (SAME_SECONDS if told == self._told else LINE_SECONDS):
+            self._say(self._line())
+            self._drawn, self._told = now, told
+
+    def _draw(self, live: Live) -> None:
+        self._drawn = self._clock()
+        live.update(self._view(), refresh=True)
+
+    def _say(self, line: str) -> None:
+        self.console.print(line, markup=False, highlight=False, emoji=False, soft_wrap=True)
+
+    def _alert(self, record: Mapping[str, Any]) -> None:
+        standing = self.warned if record.get("level") == "warning" else self.raised
+        rule = clean(record.get("rule"), 60)
+        if record.get("state") == "raised":
+            standing[rule] = record.get("seconds") or 0.0
+        else:
+            standing.pop(rule, None)
+        self._say(alert_in_words(record))
+
+    def _gap(self, record: Mapping[str, Any]) -> None:
+        self._gaps += 1
+        if self._gaps <= SHOWN_GAPS:
+            more = " (further gaps are only counted)" if self._gaps == SHOWN_GAPS else ""
+            at = clock_time(record.get("seconds") or 0.0)
+            self._say(f"audio lost at {at}: {clean(record.get('reason'), 60)}{more}")
+
+    def _notice(self, record: Mapping[str, Any]) -> None:
+        at = clock_time(record.get("seconds") or 0.0)
+        self._say(f"note at {at}: {clean(record.get('text'), LONGEST_NOTE)}")
+
+    def _change(self, record: Mapping[str, Any]) -> None:
+        self._changes += 1
+        if record.get("action") != "note":
+            self._begun = f"voice since {clock_time(record.get('since_seconds') or 0.0)}"
+        if self._changes <= SHOWN_GAPS:
+            more = " (further ones are only counted)" if self._changes == SHOWN_GAPS else ""
+            done = ACTIONS.get(str(record.get("action")), "")
+            if record.get("back"):
+                done = "alerts go on"
+            self._say(f"{voice_since(record)}: {done}{more}")
+
+    def _crossing(self, record: Mapping[str, Any]) -> None:
+        level = float(record.get("bits") or 0.0)
+        since = float(record.get("since_seconds") or 0.0)
+        self.crossings.setdefault(level, {})[str(record.get("side"))] = since
+        known = record.get("bought_seconds") is None or not uninformed(self.reading)
+        whom = "" if known else f", from {attacker_of(self.reading)}"
+        self._say(f"{crossing_in_words(record)}{whom}")
+
+    @property
+    def doubt(self) -> str:
+        """Whose bits these may not be, while a change is open."""
+        return another_voice(self.reading, None if self.watch is None else clean(self.watch, 16))
+
+    def _own(self, reading: Mapping[str, Any]) -> float | None:
+        """The headline, where it is of the run's kind: a curve is of one figure."""
+        return reading.get("bits") if of_evidence(reading) == self.evidence else None
+
+    def _top_bits(self, curve: TextCurve) -> float:
+        """What the bits axis reaches up to: evidence knows no ceiling."""
+        ceiling: float = self.reading.get("ceiling") or 1.0
+        if not self.evidence:
+            return ceiling
+        highest = max(ceiling, self.support_bits or 0.0, *(bits for _, bits in curve.points))
+        return axis_top(highest)
+
+    def _crowd_lines(self, width: int) -> list[Text]:
+        """What the evidence means in a crowd, and, second to it, among the enrolled."""
+        from rich.text import Text
+
+        watch = None if self.watch is None else clean(self.watch, 16)
+        said = clean(in_a_crowd(self.reading, watch, self.enrolled), 200)
+        shorter = said.partition(" who would")[0]
+        fits = (each for each in (said, shorter) if len(each) < width)
+        said = next(fits, shorter.removeprefix("this voice ").removeprefix("your voice "))
+        lines = [Text(f" {said}")] if said else []
+        if self.evidence:
+            among = Text(f" closed-set, among the {self.enrolled or 'few'} enrolled: ", "dim")
+            among.append(among_enrolled(self.reading))
+            lines.append(among)
+        return lines
+
+    def _protected_lines(self, width: int) -> list[Text]:
+        """The other side: its figure, how much less that is, and to whom; never without."""
+        from rich.text import Text
+
+        if not self.protected:
+            return []
+        figure = protected_figure(self.reading)
+        if figure is None:
+            return [Text(" protected: no figure yet", style="bold")]
+        bits = bits_or_more(self.reading["protected"], f"{number(figure[0])} bits")
+        fewer = fewer_in_words(self.reading)
+        # of an attacker who does not know the anonymiser the words are the headline, not the bits
+        known = not uninformed(self.reading)
+        text = Text(" ")
+        text.append(f"protected {bits}", style="bold" if known else "")
+        text.append(f", {fewer}" if fewer else "", style="bold")
+        cut = self.reading["protected"].get("at_least")
+        text.append(f"  {limits_in_words(figure[1], figure[2], cut=cut)}")
+        text.append(f"  through {self.protected}", style="dim")
+        lines = [
+            text,
+            Text(f" to {attacker_of(self.reading)}", "yellow" if known else "bold yellow"),
+        ]
+        if bought := self._bought(width):
+            lines.append(Text(f" {bought}"))
+        return lines
+
+    def _caveat_lines(self) -> list[Text]:
+        """Whose style is heard, where any is, in as few words as fit."""
+        from rich.text import Text
+
+        heard = "style" in (self.reading.get("features") or {})
+        return (
+            [Text(" of read text style tells the author, not the reader", "dim")] if heard else []
+        )
+
+    def _promise_lines(self) -> list[Text]:
+        """What is promised of all that was heard so far, whoever attacks."""
+        from rich.text import Text
+
+        said = promise_now(self.reading)
+        if not said:
+            return []
+        return [Text(f" {said}", "yellow" if self.reading["declared"]["empty"] else "")]
+
+    def _bought(self, width: int) -> str:
+        """Seconds bought so far: as many levels as there is room."""
+        told = ""
+        for bits, since in sorted(self.crossings.items()):
+            if "clear" not in since:
+                continue
+            later = since.get("protected", math.nan) - since["clear"]
+            bought = "not yet out" if math.isnan(later) else f"{later:.0f} s"
+            level = f"{bits:g} bit{'' if bits == 1 else 's'}"
+            more = f"{told}, {level} {bought}" if told else f"bought: {level} {bought}"
+            if len(more) >= width:
+                break
+            told = more
+        return told
+
+    @property
+    def _others(self) -> str:
+        """Who else was narrowed down, while the evidence is of one voice."""
+        return "" if self.doubt else also_narrowed_down(self.reading.get("bystanders"))
+
+    def _whose(self) -> str:
+        """Whose bits these are, as far as anybody can know."""
+        if self.doubt:
+            return ""
+        who = "" if self.watch is None else clean(self.watch, 16)
+        if self._begun:
+            return f"{self._begun}: {who}?" if who else f"the {self._begun}"
+        return f"watching {who}" if who else "an attacker's, if enrolled"
+
+    def _place(self) -> str:
+        done = clock_time(self.reading.get("seconds") or 0.0)
+        return done if self.total_seconds is None else f"{done} of {clock_time(self.total_seconds)}"
+
+
+# ---------------------------------------------------------------------------------------- terminal
+# What people see on stderr while a run goes on: a progress bar, or a live curve.
+#
+# Both take every record of a run, draw at most ten times a second, leave stdout alone, and turn
+# into plain lines where stderr is no terminal.
 
 TICKS = (0.1, 0.3, 1, 3, 10, 30, 60, 180, 600, 1800, 3600, 10800, 36000, 86400)
 

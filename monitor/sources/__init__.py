@@ -8,12 +8,10 @@ from monitor.lazy import lazily
 
 if TYPE_CHECKING:
     from monitor.sources.beside import Beside
-    from monitor.sources.chain import Chain
+    from monitor.sources.chain import Chain, Paced
     from monitor.sources.file import File
     from monitor.sources.frames import FramesFile, read_frames, write_frames
-    from monitor.sources.live_queue import AudioQueue
-    from monitor.sources.microphone import Microphone
-    from monitor.sources.paced import Paced
+    from monitor.sources.microphone import AudioQueue, Microphone
     from monitor.sources.pipe import Pipe
     from monitor.sources.registry import open_live_source, open_source, register
     from monitor.sources.samples import Samples
@@ -36,13 +34,13 @@ __all__ = [
 ]
 
 _HOMES = {
-    "AudioQueue": "live_queue",
+    "AudioQueue": "microphone",
     "Beside": "beside",
     "Chain": "chain",
     "File": "file",
     "FramesFile": "frames",
     "Microphone": "microphone",
-    "Paced": "paced",
+    "Paced": "chain",
     "Pipe": "pipe",
     "Samples": "samples",
     "open_live_source": "registry",

@@ -1,20 +1,163 @@
-"""Several recordings, one after the other, as one stream."""
+"""Sources made of others: several in a row, or replayed at a multiple of real time."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import math
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from monitor.brings import Brings
 from monitor.errors import SourceError, UsageError
 from monitor.kinds import FeatureSpec
 from monitor.managed import Managed
-from monitor.protocols import Source
+from monitor.protocols import Brings, Source
+from monitor.sources.beside import TranscriptNote, stated_transcripts
 from monitor.sources.provenance import Provenance, stated_provenance
-from monitor.sources.transcript_note import TranscriptNote, stated_transcripts
-from monitor.types import Block, Frames, Gap, Track, Tracks, Words
+from monitor.types import TICK_SECONDS, TICKS_PER_SECOND, Block, Frames, Gap, Track, Tracks, Words
 
-__all__ = ["Chain"]
+__all__ = ["Chain", "Paced", "cut_frames"]
+
+
+# ----------------------------------------------------------------------------------------- cutting
+# Cuts a run of frames into shorter runs.
+
+
+def cut_frames(frames: Frames, first: int, most: int) -> Iterator[Frames]:
+    """The same frames in runs of at most ``most`` ticks.
+
+    Args:
+        frames: a run whose first tick is the one after ``first``.
+        first: ticks of the stream before this run.
+        most: longest run, in ticks.
+
+    Example:
+        >>> import numpy as np
+        >>> track = Track(np.array([1, 2, 4]), np.array([7, 8, 9]))
+        >>> runs = cut_frames(Frames(np.ones(4, bool), {"f0": track}), 0, 3)
+        >>> [(len(run.speech), run.tracks["f0"].values.tolist()) for run in runs]
+        [(3, [7, 8]), (1, [9])]
+    """
+    for start in range(0, len(frames.speech), most):
+        speech = frames.speech[start : start + most]
+        low, high = first + start, first + start + len(speech)
+        tracks = {}
+        for name, track in frames.tracks.items():
+            a, b = track.ticks.searchsorted([low, high], side="right")
+            spans = None if track.spans is None else track.spans[a:b]
+            tracks[name] = Track(track.ticks[a:b], track.values[a:b], spans)
+        gaps = tuple((tick, gap) for tick, gap in frames.gaps if low < tick <= high)
+        notices = tuple((tick, each) for tick, each in frames.notices if low < tick <= high)
+        yield Frames(speech, tracks, gaps, frames.recording, notices)
+
+
+# ------------------------------------------------------------------------------------------- paced
+# Any source, replayed at a multiple of real time.
+
+PIECE_SECONDS = 0.1  # of the clock: what a live view is given at a time
+LONGEST_SECONDS = 10.0  # of audio
+SLOWEST = 0.01
+"""Times real time: an hour then takes four days."""
+
+
+class Paced(Managed):
+    """The same stream, no faster than ``speed`` times real time, in small pieces.
+
+    A piece comes when its last sample would have been heard. Time that the listener loses is
+    caught up, as with a microphone that queues.
+
+    Args:
+        source: any source.
+        speed: 1 for real time, 10 for ten times as fast.
+        clock: seconds that only go forward.
+        sleep: waits that many seconds.
+
+    Attributes:
+        brings: as of the source.
+
+    Raises:
+        UsageError: the speed is not positive and finite.
+
+    Example:
+        >>> import io
+        >>> from monitor.sources import Pipe
+        >>> waits = []
+        >>> pipe = Pipe(io.BytesIO(bytes(6400)), raw=(16000, 1, "s16le"))
+        >>> paced = Paced(pipe, 2.0, clock=lambda: sum(waits), sleep=waits.append)
+        >>> [len(block.samples) for block in paced], sum(waits)
+        ([3200], 0.1)
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        speed: float,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], object] = time.sleep,
+    ) -> None:
+        if not SLOWEST <= speed < math.inf:
+            raise UsageError(f"speed={speed} must be {SLOWEST} or more: 1 is real time")
+        self._source = source
+        self._speed = speed
+        self._clock = clock
+        self._sleep = sleep
+        self.label = source.label
+        self.brings = source.brings
+
+    @property
+    def labels(self) -> Sequence[str]:
+        """The label of each recording."""
+        labels: Sequence[str] = getattr(self._source, "labels", (self.label,))
+        return labels
+
+    @property
+    def provenance(self) -> tuple[Provenance, ...] | None:
+        """That of the source; None where it does not know."""
+        return stated_provenance(self._source)
+
+    @property
+    def transcripts(self) -> tuple[TranscriptNote, ...]:
+        """Notes on the words of the source."""
+        return stated_transcripts(self._source)
+
+    @property
+    def seconds(self) -> float | None:
+        """Audio seconds promised."""
+        return self._source.seconds
+
+    def __iter__(self) -> Iterator[Block | Frames | Gap | Words | Tracks]:
+        began = self._clock()
+        heard = 0.0
+        for item, seconds in self._pieces():
+            heard += seconds
+            wait = began + heard / self._speed - self._clock()
+            if wait > 0:
+                self._sleep(wait)
+            yield item
+
+    def _pieces(self) -> Iterator[tuple[Block | Frames | Gap | Words | Tracks, float]]:
+        """What the source gives, cut small, and the audio seconds of each piece."""
+        piece_seconds = min(PIECE_SECONDS * self._speed, LONGEST_SECONDS)
+        ticks = 0
+        for item in self._source:
+            if isinstance(item, Block):
+                most = max(1, round(piece_seconds * item.rate))
+                for start in range(0, len(item.samples), most):
+                    samples = item.samples[start : start + most]
+                    yield Block(samples, item.rate, item.recording), len(samples) / item.rate
+            elif isinstance(item, Frames):
+                for run in cut_frames(item, ticks, max(1, round(piece_seconds * TICKS_PER_SECOND))):
+                    yield run, len(run.speech) * TICK_SECONDS
+                ticks += len(item.speech)
+            else:
+                yield item, 0.0
+
+    def close(self) -> None:
+        """Close the source."""
+        self._source.__exit__(None, None, None)
+
+
+# ------------------------------------------------------------------------------------------- chain
+# Several recordings, one after the other, as one stream.
 
 
 class Chain(Managed):

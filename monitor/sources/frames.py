@@ -3,38 +3,346 @@
 from __future__ import annotations
 
 import json
+import math
 import os
+import re
 import zipfile
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from monitor.archives import read_arrays
-from monitor.atomic import atomic_write, not_written
-from monitor.brings import Brings
 from monitor.errors import SourceError, UsageError
+from monitor.files import atomic_write, not_written, read_arrays
+from monitor.kinds import KINDS, FeatureSpec, is_mark
 from monitor.managed import Managed
+from monitor.phrases import plural
+from monitor.protocols import Brings
 from monitor.safe_text import file_name
-from monitor.sources.jsonframes import read_json_lines
-from monitor.sources.precomputed import (
-    MOST_TICKS,
-    RESERVED,
-    SCHEMA,
-    SUFFIXES,
-    Header,
-    PrecomputedFrames,
-    read_header,
-)
-from monitor.types import TICKS_PER_SECOND, AnyArray, BoolArray, Frames, Track
+from monitor.types import TICKS_PER_SECOND, AnyArray, BoolArray, Frames, Gap, IntArray, Track
 
 if TYPE_CHECKING:
     from monitor.sources.provenance import Provenance
 
-__all__ = ["FramesFile", "header_of", "read_frames", "write_frames"]
+__all__ = [
+    "MOST_TICKS",
+    "RESERVED",
+    "SCHEMA",
+    "SUFFIXES",
+    "FramesFile",
+    "Header",
+    "PrecomputedFrames",
+    "header_of",
+    "read_frames",
+    "read_header",
+    "read_json_lines",
+    "write_frames",
+]
+
+
+# ------------------------------------------------------------------------------------- precomputed
+# Frames of a whole recording that somebody else made, checked: what both file formats give.
+
+SCHEMA = 1
+MOST_TICKS = 7 * 24 * 3600 * 100
+MOST_NOISE = 80
+"""Characters of what is said of the noise."""
+RESERVED = frozenset(
+    {"header", "speech", "seconds", "schema", "sizes", "frame_seconds", "networks"}
+)
+"""What no feature can be called; nor can its name end in one of `SUFFIXES`."""
+SUFFIXES = ("_ticks", "_spans", "_span")
+_HASH = re.compile(r"(file|audio):[0-9a-f]{64}")
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """What the maker of the frames says about them.
+
+    Attributes:
+        sizes: bins or dimensions of a feature, where stated.
+        frame_seconds: usable seconds of one frame of a feature, where stated.
+        networks: sha256 of the network that made a feature, where stated.
+        hashes: fingerprints of the recording that was heard.
+        heard: how it was heard, in words and numbers of whoever did.
+        noise: what noise was added to embeddings, as ``"laplace:15"``; empty where none was.
+    """
+
+    sizes: Mapping[str, int] = field(default_factory=dict)
+    frame_seconds: Mapping[str, float] = field(default_factory=dict)
+    networks: Mapping[str, str] = field(default_factory=dict)
+    hashes: tuple[str, ...] = ()
+    heard: Mapping[str, Any] = field(default_factory=dict)
+    noise: str = ""
+
+
+def read_header(value: Any, label: str) -> Header:
+    """A header from its JSON object.
+
+    Raises:
+        SourceError: it is of another schema, or malformed.
+    """
+    if not isinstance(value, dict) or value.get("schema") != SCHEMA:
+        raise SourceError(f"{label} is not of frames schema {SCHEMA}; write it with write_frames")
+    sizes, seconds = value.get("sizes", {}), value.get("frame_seconds", {})
+    if not isinstance(sizes, dict) or not isinstance(seconds, dict):
+        raise SourceError(f"{label}: sizes and frame_seconds must be objects, one key a feature")
+    for name, size in sizes.items():
+        if type(size) is not int or not 0 < size < 1 << 31:
+            raise SourceError(f"{label}: the size of {name} must be a positive integer")
+    for name, length in seconds.items():
+        if type(length) not in (int, float) or not 0 < length < 3600:
+            raise SourceError(f"{label}: frame_seconds of {name} must be positive seconds")
+    networks = value.get("networks", {})
+    if not isinstance(networks, dict) or None in networks.values():
+        raise SourceError(f"{label}: networks must be an object, one sha256 a feature")
+    for name, network in networks.items():
+        if not is_mark(network):
+            raise SourceError(f"{label}: the network of {name} must be a sha256 in hexadecimal")
+    hashes, heard = value.get("hashes", []), value.get("heard", {})
+    if not isinstance(hashes, list) or not all(map(_is_hash, hashes)):
+        raise SourceError(f"{label}: hashes must be those of recording_hashes")
+    if not isinstance(heard, dict):
+        raise SourceError(f"{label}: heard must be an object")
+    noise = value.get("noise", "")
+    if not isinstance(noise, str) or not (noise.isprintable() and len(noise) <= MOST_NOISE):
+        raise SourceError(f"{label}: noise must be a short text, such as laplace:15")
+    lengths = {name: float(length) for name, length in seconds.items()}
+    return Header(dict(sizes), lengths, dict(networks), tuple(hashes), heard, noise)
+
+
+def _is_hash(value: Any) -> bool:
+    return isinstance(value, str) and _HASH.fullmatch(value) is not None
+
+
+class PrecomputedFrames:
+    """Checked frames of a whole recording.
+
+    Args:
+        label: how messages call the file.
+        header: what the maker says.
+        speech: shape (n,), one decision a tick.
+        tracks: ticks, values and spans of each feature as they were read, not yet trusted.
+
+    Attributes:
+        features: what the frames of each feature look like.
+
+    Raises:
+        SourceError: shapes, kinds or ticks do not fit together.
+    """
+
+    def __init__(
+        self, label: str, header: Header, speech: BoolArray, tracks: Mapping[str, Track]
+    ) -> None:
+        self.speech = speech
+        self.features: dict[str, FeatureSpec] = {}
+        self._tracks: dict[str, tuple[Track, BoolArray]] = {}
+        if not tracks:
+            raise SourceError(f"{label} holds no frames; add at least one feature")
+        if not len(speech):
+            raise SourceError(f"{label} holds no time at all; add ticks")
+        for name, track in tracks.items():
+            ticks, values = track.ticks, track.values
+            spec = self.features[name] = _spec(label, name, values, header)
+            _check_ticks(label, name, ticks, len(values), len(speech))
+            spans = track.spans
+            if spans is not None:
+                _check_spans(label, name, spans, ticks)
+                spans = spans.astype(np.int64)
+            values, good = spec.kind.usable(values, spec.size)
+            self._tracks[name] = Track(ticks.astype(np.int64), values, spans), good
+
+    def runs(self, most_ticks: int, recording: int = 0) -> Iterator[Frames]:
+        """The frames in runs of at most that many ticks; unusable ones become gaps."""
+        for low in range(0, len(self.speech), most_ticks):
+            speech = self.speech[low : low + most_ticks]
+            tracks: dict[str, Track] = {}
+            gaps: list[tuple[int, Gap]] = []
+            for name, (track, good) in self._tracks.items():
+                a, b = track.ticks.searchsorted([low, low + len(speech)], side="right")
+                ticks, values, keep = track.ticks[a:b], track.values[a:b], good[a:b]
+                spans = None if track.spans is None else track.spans[a:b]
+                tracks[name] = Track(ticks[keep], values[keep], _only(spans, keep))
+                gaps += self._gaps(name, Track(ticks, values, spans), keep, recording)
+            gaps.sort(key=lambda gap: gap[0])
+            yield Frames(speech, tracks, tuple(gaps))
+
+    def _gaps(
+        self, name: str, track: Track, keep: BoolArray, recording: int
+    ) -> Iterator[tuple[int, Gap]]:
+        """One gap for each stretch of unusable frames, at the tick of its last one."""
+        if keep.all():
+            return
+        spec = self.features[name]
+        edges = np.flatnonzero(np.diff(keep, prepend=True, append=True))
+        for begin, end in list(pairwise(edges.tolist()))[::2]:
+            detail = f"{name}: {end - begin} frames dropped"
+            lost = (end - begin) * spec.frame_seconds
+            if track.spans is not None:
+                lost = int(np.diff(track.spans[begin:end]).sum()) / TICKS_PER_SECOND
+            yield int(track.ticks[end - 1]), Gap(spec.kind.unusable, lost, recording, detail)
+
+
+def _spec(label: str, name: str, values: AnyArray, header: Header) -> FeatureSpec:
+    """What frames look like, by their shape and type and by what the header states."""
+    kind = next((each for each in KINDS.values() if each.enrolled and each.holds(values)), None)
+    if kind is None:
+        raise SourceError(f"{label}: {name} must be integer bins (k,) or float embeddings (k, d)")
+    try:
+        size = kind.size_of(values, header.sizes.get(name))
+    except ValueError as error:
+        raise SourceError(f"{label}: {name} {error}") from None
+    seconds = header.frame_seconds.get(name, 0.01)
+    return FeatureSpec(name, kind, size, seconds, network=header.networks.get(name))
+
+
+def _check_ticks(label: str, name: str, ticks: AnyArray, frames: int, most: int) -> None:
+    if ticks.dtype.kind not in "iu" or ticks.shape != (frames,):
+        raise SourceError(f"{label}: {name}_ticks must be {frames} integers, one a frame")
+    if frames and (np.any(ticks[1:] < ticks[:-1]) or ticks[0] < 1 or ticks[-1] > most):
+        raise SourceError(f"{label}: {name}_ticks must not decrease and lie in 1 to {most}")
+
+
+def _check_spans(label: str, name: str, spans: AnyArray, ticks: AnyArray) -> None:
+    if spans.dtype.kind not in "iu" or spans.shape != (len(ticks), 2):
+        raise SourceError(
+            f"{label}: {name}_spans must be {plural(len(ticks), 'pair')} of integers, one a frame"
+        )
+    begins, ends = spans.T
+    if np.any(begins < 0) or np.any(begins >= ends) or np.any(ends > ticks):
+        raise SourceError(
+            f"{label}: {name}_spans must be stretches [begin, end) that end by the frame's tick"
+        )
+
+
+def _only(spans: IntArray | None, keep: BoolArray) -> IntArray | None:
+    return None if spans is None else spans[keep]
+
+
+# -------------------------------------------------------------------------------------- jsonframes
+# Frames as JSON lines.
+
+_SLACK = 1e-6  # ticks: 0.07 s x 100 is a little more than 7
+
+
+class _Lines:
+    """Collects the lines of one file."""
+
+    def __init__(self, label: str) -> None:
+        self.label = label
+        self.header = Header()
+        self.tick = 0
+        self.speech: list[tuple[int, bool]] = []  # (ticks, decision)
+        self.ticks: dict[str, list[int]] = {}
+        self.values: dict[str, list[Any]] = {}
+        self.spans: dict[str, list[tuple[int, int]]] = {}
+
+    def add(self, number: int, line: Mapping[str, Any]) -> None:
+        """Take one line, whose number is for messages."""
+        where = f"{self.label} line {number}"
+        seconds: Any = line.get("seconds")
+        if type(seconds) not in (int, float) or not abs(seconds) < math.inf:
+            raise SourceError(f'{where}: needs "seconds", a number')
+        if seconds > MOST_TICKS / TICKS_PER_SECOND:
+            raise SourceError(f"{where}: is later than 7 days; cut the file")
+        tick = math.ceil(seconds * TICKS_PER_SECOND - _SLACK)
+        if tick < max(1, self.tick):
+            raise SourceError(f"{where}: {seconds} s is out of order; sort the lines by time")
+        decision = line.get("speech", True)
+        if not isinstance(decision, bool):
+            raise SourceError(f"{where}: speech must be true or false")
+        if tick > self.tick:
+            self.speech.append((tick - self.tick, decision))
+        self.tick = tick
+        for name, value in line.items():
+            if name in {"seconds", "speech"} or value is None:
+                continue
+            if name.endswith("_span") and name.removesuffix("_span") in line:
+                continue
+            if name in RESERVED or name.endswith(SUFFIXES) or not name.isidentifier():
+                raise SourceError(f"{where}: a feature cannot be called {name!r}")
+            self.ticks.setdefault(name, []).append(tick)
+            self.values.setdefault(name, []).append(_frame(where, name, value))
+            span = line.get(f"{name}_span")
+            if span is not None:
+                self.spans.setdefault(name, []).append(_span(where, name, span))
+
+    def arrays(self) -> tuple[BoolArray, dict[str, Track]]:
+        """All lines together."""
+        counts = [ticks for ticks, _ in self.speech]
+        speech = np.repeat(np.array([decision for _, decision in self.speech], np.bool_), counts)
+        tracks = {}
+        for name, values in self.values.items():
+            shapes = {len(value) if isinstance(value, list) else None for value in values}
+            if len(shapes) > 1:
+                raise SourceError(f"{self.label}: the frames of {name} differ in length or kind")
+            array: AnyArray = np.array(values, np.int64 if shapes == {None} else np.float64)
+            spans = self.spans.get(name)
+            if spans is not None and len(spans) != len(values):
+                raise SourceError(f"{self.label}: give {name}_span for all its frames or none")
+            stretches = None if spans is None else np.array(spans, np.int64)
+            tracks[name] = Track(np.array(self.ticks[name], np.int64), array, stretches)
+        return speech, tracks
+
+
+def _frame(where: str, name: str, value: Any) -> int | list[float]:
+    """A bin, or an embedding."""
+    if type(value) is int and abs(value) < 1 << 62:
+        return value
+    if isinstance(value, list) and value and all(type(x) in (int, float) for x in value):
+        return [float(x) if abs(x) < 1e300 or x != x else math.inf for x in value]
+    raise SourceError(f"{where}: {name} must be an integer bin or a list of numbers")
+
+
+def _span(where: str, name: str, value: Any) -> tuple[int, int]:
+    """The ticks that a stretch of seconds touches."""
+    if isinstance(value, list) and [type(x) in (int, float) for x in value] == [True, True]:
+        begin, end = value
+        if 0 <= begin < end <= MOST_TICKS / TICKS_PER_SECOND:
+            first = math.floor(begin * TICKS_PER_SECOND + _SLACK)
+            return first, math.ceil(end * TICKS_PER_SECOND - _SLACK)
+    raise SourceError(f"{where}: {name}_span must be [begin, end] in seconds")
+
+
+def read_json_lines(path: Path) -> tuple[Header, BoolArray, dict[str, Track]]:
+    """Read a file of frames.
+
+    Raises:
+        SourceError: a line is malformed; its number is named.
+    """
+    lines = _Lines(path.name)
+    first = True
+    with path.open(encoding="utf-8-sig") as file:
+        for number, text in enumerate(file, 1):
+            if not text.strip():
+                continue
+            try:
+                line = json.loads(text)
+            except (ValueError, RecursionError):
+                line = None
+            if not isinstance(line, dict):
+                raise SourceError(f"{path.name} line {number}: is no JSON object; correct it")
+            if first and line.get("type") == "start":
+                raise SourceError(
+                    f"{path.name} is a recorded run, which nobody can hear again; it is shown by "
+                    "monitor view, drawn by monitor plot"
+                )
+            if first and "schema" in line:
+                lines.header = read_header(line, path.name)
+            else:
+                lines.add(number, line)
+            first = False
+    speech, tracks = lines.arrays()
+    return lines.header, speech, tracks
+
+
+# ------------------------------------------------------------------------------------------ frames
+# Frames that somebody else made: ``.npz`` arrays or JSON lines.
 
 RUN_TICKS = 10 * TICKS_PER_SECOND
 MOST_HEADER = 1 << 20

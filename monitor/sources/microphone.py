@@ -5,16 +5,499 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from queue import Empty, SimpleQueue
+from typing import Any
 
-from monitor.brings import Brings
-from monitor.errors import MonitorError, UsageError
+import numpy as np
+
+from monitor.errors import MonitorError, SourceError, UsageError
 from monitor.managed import Managed
-from monitor.protocols import AudioDevice
-from monitor.sources.live_queue import LONGEST_SECONDS, AudioQueue
-from monitor.sources.portaudio import open_input, rescan
-from monitor.types import Block, Gap
+from monitor.protocols import AudioDevice, Brings
+from monitor.types import Block, FloatArray, Gap
 
-__all__ = ["Microphone"]
+__all__ = [
+    "AudioQueue",
+    "Device",
+    "Microphone",
+    "OpenedInput",
+    "SoundClock",
+    "choose",
+    "devices",
+    "open_input",
+    "rescan",
+]
+
+
+# -------------------------------------------------------------------------------------- soundclock
+# Estimates when each second of a live stream was recorded, from blocks that may come late.
+
+DRIFT = 1e-3
+"""Seconds a second by which the two clocks may drift apart: ten times what bad crystals do."""
+
+
+class SoundClock:
+    """Knows when each second of a live stream was heard.
+
+    No block comes before its last sample was spoken: so the block that came soonest, counted from
+    the length of what had come till then, tells the time of all others. The sound card's clock and
+    the wall's drift apart, slowly; so what was soonest is slowly forgotten.
+
+    Example:
+        >>> clock = SoundClock()
+        >>> clock.heard(1.0, now=11.0)
+        >>> clock.heard(2.0, now=12.8)  # 0.8 s late
+        >>> clock.wall(2.0)
+        12.001
+    """
+
+    def __init__(self) -> None:
+        self._offset: float | None = None
+        self._heard = 0.0
+
+    def heard(self, seconds: float, now: float) -> None:
+        """So many seconds of the stream had come when the wall clock showed ``now``."""
+        offset = now - seconds
+        if self._offset is not None:
+            offset = min(offset, self._offset + DRIFT * (seconds - self._heard))
+        self._offset, self._heard = offset, seconds
+
+    def lost(self) -> None:
+        """Audio was lost: what came before tells nothing of what comes now."""
+        self._offset = None
+
+    def wall(self, seconds: float) -> float | None:
+        """The wall clock when that second of the stream was over; None before anything came."""
+        return None if self._offset is None else self._offset + seconds
+
+
+# -------------------------------------------------------------------------------------- live queue
+# A bounded queue from an audio callback to the monitor: the callback never waits.
+
+WAKE_SECONDS = 0.1
+LONGEST_SECONDS = 1.0  # of a block: who is late hears of it in time
+GAP_SECONDS = 1.0  # overflows come in bursts: one report a second
+
+
+class AudioQueue(Managed):
+    """A live source that is fed by a callback of your own audio library.
+
+    `put` copies and returns, so it may be called where nothing may wait; the monitor iterates, in
+    another thread. Audio that is not taken in time waits, up to ``queue_seconds``; then new audio
+    is dropped, and the stream goes on with a gap (``"dropped"``, or ``"overflow"`` where your
+    library says that it lost some itself). Blocks are of at most about one second.
+
+    Args:
+        rate: samples per second.
+        seconds: end after so many seconds of audio; None goes on until `stop`.
+        queue_seconds: how much audio may wait, one second or more.
+        recording: number given to the blocks.
+        label: what to call it in front of a person.
+        stalled_seconds: end when nothing came for so long; None waits for ever.
+        clock: wall seconds.
+
+    Attributes:
+        came: when audio last came, by the clock; at first, when the queue was made.
+
+    Raises:
+        UsageError: ``queue_seconds`` is less than a second.
+
+    Example:
+        >>> with AudioQueue(16000) as queue:
+        ...     for _ in range(3):  # a callback would, from its own thread
+        ...         queue.put(np.zeros(160, np.float32))
+        ...     queue.stop()
+        ...     [(len(block.samples), block.rate) for block in queue]
+        [(480, 16000)]
+    """
+
+    brings = Brings(live=True)
+
+    def __init__(
+        self,
+        rate: int,
+        *,
+        seconds: float | None = None,
+        queue_seconds: float = 30.0,
+        recording: int = 0,
+        label: str = "audio",
+        stalled_seconds: float | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        if not queue_seconds >= LONGEST_SECONDS:
+            raise UsageError(f"queue_seconds={queue_seconds:g} must be {LONGEST_SECONDS:g} or more")
+        self.rate, self.seconds, self.label = rate, seconds, label
+        self._recording, self._stalled, self._clock = recording, stalled_seconds, clock
+        self._most = round(queue_seconds * rate)
+        self._queue: SimpleQueue[_Arrival | None] = SimpleQueue()
+        self._put = self._taken = 0  # samples; each thread writes its own counter
+        self._dropped = 0  # samples, since the last arrival
+        self._over = False
+        self._sounds = SoundClock()
+        self.came = clock()
+
+    @property
+    def waiting_seconds(self) -> float:
+        """Audio that was put in and not yet taken."""
+        return (self._put - self._taken) / self.rate
+
+    @property
+    def taken_seconds(self) -> float:
+        """Audio that was taken."""
+        return self._taken / self.rate
+
+    def behind_seconds(self, seconds: float) -> float:
+        """Wall seconds since that second of the stream came; 0 before anything did."""
+        wall = self._sounds.wall(seconds)
+        return 0.0 if wall is None else max(0.0, self._clock() - wall)
+
+    def put(self, samples: FloatArray, lost: bool = False) -> None:
+        """Take over a copy of these samples; returns at once. Ignored after `stop`.
+
+        Args:
+            samples: shape (n,) or (n, channels), floats in [-1, 1]; the same channels each time.
+            lost: whether audio before them was lost.
+        """
+        if self._over:
+            return
+        if self._put - self._taken + len(samples) > self._most:
+            self._dropped += len(samples)
+            return
+        dropped, self._dropped = self._dropped, 0
+        self._put += len(samples)
+        self._queue.put(_Arrival(np.array(samples), self._clock(), lost, dropped))
+
+    def stop(self) -> None:
+        """Nothing more comes: the stream ends after what waits. May be called from anywhere."""
+        self._over = True
+        self._queue.put(None)
+
+    def close(self) -> None:
+        """Take no more audio."""
+        self.stop()
+
+    def __iter__(self) -> Iterator[Block | Gap]:
+        reports = _GapReports(self.rate)
+        self._sounds, self.came = SoundClock(), self._clock()
+        most = None if self.seconds is None else round(self.seconds * self.rate)
+        silent = 0.0
+        while (arrivals := self._take()) is not None:
+            if not arrivals:
+                silent += WAKE_SECONDS  # not the clock: we may have stood still ourselves
+                if self._stalled is not None and silent >= self._stalled:
+                    break
+                continue
+            silent, self.came = 0.0, arrivals[-1].came
+            taken = self._taken - sum(len(each.samples) for each in arrivals)
+            for each in arrivals:
+                taken += len(each.samples)
+                if each.lost or each.dropped:
+                    self._sounds.lost()
+                self._sounds.heard(taken / self.rate, each.came)
+                yield from reports.before(each)
+            samples = np.concatenate([each.samples for each in arrivals])
+            if most is not None:
+                samples = samples[: len(samples) - max(0, taken - most)]
+            alone = samples.ndim == 2 and samples.shape[1] == 1
+            yield Block(samples[:, 0] if alone else samples, self.rate, self._recording)
+            if most is not None and taken >= most:
+                break
+        yield from reports.rest(self._dropped)
+
+    def _take(self) -> list[_Arrival] | None:
+        """What is there, up to a second of it; nothing after a short while; None at the end."""
+        arrivals: list[_Arrival] = []
+        count = 0
+        while count < LONGEST_SECONDS * self.rate:
+            try:
+                if arrivals:
+                    next_one = self._queue.get_nowait()
+                else:
+                    next_one = self._queue.get(timeout=WAKE_SECONDS)
+            except Empty:
+                break
+            if next_one is None:
+                if arrivals:
+                    self._queue.put(None)  # again, after these
+                    break
+                return None
+            arrivals.append(next_one)
+            count += len(next_one.samples)
+        self._taken += count
+        return arrivals
+
+
+@dataclass(frozen=True, slots=True)
+class _Arrival:
+    """What one call of the callback brought, when, and what was lost before it."""
+
+    samples: FloatArray
+    came: float
+    lost: bool
+    dropped: int
+
+
+class _GapReports:
+    """Makes gaps of what was lost; overflows come in bursts."""
+
+    def __init__(self, rate: int) -> None:
+        self._rate = rate
+        self._overflows = 0
+        self._heard = self._told = 0.0
+
+    def before(self, arrival: _Arrival) -> Iterator[Gap]:
+        """The gaps to report before what arrived."""
+        if arrival.dropped:
+            yield self._of_dropped(arrival.dropped)
+        self._overflows += arrival.lost
+        if self._overflows and self._heard >= self._told:
+            yield self._of_overflows()
+        self._heard += len(arrival.samples) / self._rate
+
+    def rest(self, dropped: int) -> Iterator[Gap]:
+        """What has not been reported, at the end."""
+        if self._overflows:
+            yield self._of_overflows()
+        if dropped:
+            yield self._of_dropped(dropped)
+
+    def _of_overflows(self) -> Gap:
+        count, self._overflows = self._overflows, 0
+        self._told = self._heard + GAP_SECONDS
+        times = "once" if count == 1 else f"{count} times"
+        return Gap("overflow", None, detail=f"the sound system lost audio {times}")
+
+    def _of_dropped(self, samples: int) -> Gap:
+        seconds = samples / self._rate
+        return Gap("dropped", seconds, detail=f"{seconds:.2f} s came faster than they were heard")
+
+
+# --------------------------------------------------------------------------------------- portaudio
+# PortAudio, through sounddevice: which inputs there are, and one of them opened.
+#
+# Importing sounddevice initialises PortAudio, and fails where the library is missing: so it is
+# imported when a device is first asked for.
+
+LATENCY_SECONDS = 0.2
+"""What PortAudio holds for us when we are late; it calls some four times as often."""
+MIXED_CHANNELS = 2
+"""A sound server offers dozens of channels, a recording interface has unused ones."""
+_UNAVAILABLE = -9985  # paDeviceUnavailable
+_LIST = "monitor devices lists them"
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """An input.
+
+    Attributes:
+        index: what PortAudio calls it; changes as devices come and go.
+        name: for people.
+        host: the sound system it is reached through.
+        channels: how many it has at most.
+        rate: its own sample rate, Hz.
+        default: True for the one that is heard when none is chosen.
+    """
+
+    index: int
+    name: str
+    host: str
+    channels: int
+    rate: int
+    default: bool
+
+
+def library() -> Any:
+    """The module sounddevice, with PortAudio behind it.
+
+    Raises:
+        SourceError: one of them is missing.
+    """
+    try:
+        import sounddevice
+    except ImportError:
+        raise SourceError("sounddevice is missing; install it: pip install sounddevice") from None
+    except OSError:
+        raise SourceError(
+            "PortAudio is missing; install it (Debian, Ubuntu: apt install libportaudio2; "
+            "macOS: brew install portaudio)"
+        ) from None
+    return sounddevice
+
+
+def devices() -> list[Device]:
+    """Every input there is, as PortAudio saw it when it was started or last rescanned.
+
+    Raises:
+        SourceError: PortAudio is missing, or fails.
+    """
+    sound = library()
+    try:
+        hosts = sound.query_hostapis()
+        chosen = sound.default.device[0]
+        found = sound.query_devices()
+    except sound.PortAudioError as error:
+        raise SourceError(f"PortAudio fails: {_reason(error)}; see monitor doctor") from None
+    if chosen < 0 and hosts:
+        chosen = hosts[0]["default_input_device"]
+    return [
+        Device(
+            index=int(each["index"]),
+            name=str(each["name"]),
+            host=str(hosts[each["hostapi"]]["name"]),
+            channels=int(each["max_input_channels"]),
+            rate=round(each["default_samplerate"]),
+            default=each["index"] == chosen,
+        )
+        for each in found
+        if each["max_input_channels"] > 0
+    ]
+
+
+def choose(found: list[Device], wanted: str | int | None) -> Device:
+    """The device that is meant: by index, by name or by a part of it; None for the default.
+
+    Raises:
+        SourceError: there is no input at all.
+        UsageError: no input is meant, or more than one.
+
+    Example:
+        >>> inputs = [
+        ...     Device(0, "HDA Intel: ALC257", "ALSA", 2, 48000, True),
+        ...     Device(4, "USB Microphone", "ALSA", 1, 44100, False),
+        ... ]
+        >>> choose(inputs, None).index, choose(inputs, "usb").index, choose(inputs, 4).name
+        (0, 4, 'USB Microphone')
+    """
+    if not found:
+        raise SourceError(
+            "no input device: plug in a microphone, or start the sound server (PipeWire, "
+            "PulseAudio) and see that you may use it"
+        )
+    if wanted is None:
+        return next((each for each in found if each.default), found[0])
+    text = str(wanted).strip().casefold()
+    meant = [each for each in found if text == str(each.index)]
+    if text and not text.isdigit():
+        meant = [each for each in found if text == each.name.casefold()]
+        meant = meant or [each for each in found if text in each.name.casefold()]
+    if len(meant) == 1:
+        return meant[0]
+    if not meant:
+        raise UsageError(f"no input device is called {str(wanted)!r}; {_LIST}")
+    some = ", ".join(f"{each.index} ({each.name})" for each in meant[:4])
+    raise UsageError(f"{str(wanted)!r} may be {some}; choose one by its number")
+
+
+class OpenedInput:
+    """An opened device, silent until started.
+
+    Attributes:
+        name: of the device.
+        rate: samples per second.
+        channels: channels in what is heard.
+    """
+
+    def __init__(self, device: Device, channels: int | None) -> None:
+        sound = library()
+        self.name = device.name
+        self.rate = device.rate
+        self.channels = min(channels or MIXED_CHANNELS, device.channels)
+        self._closing = False
+        self._hear: Callable[[FloatArray, bool], None] = lambda _samples, _overflow: None
+        self._ended: Callable[[], None] = lambda: None
+        try:
+            self._stream = sound.InputStream(
+                device=device.index,
+                samplerate=device.rate,
+                channels=self.channels,
+                dtype="float32",
+                latency=LATENCY_SECONDS,
+                callback=self._callback,
+                finished_callback=self._finished,
+            )
+        except sound.PortAudioError as error:
+            if len(error.args) > 1 and error.args[1] == _UNAVAILABLE:
+                raise SourceError(
+                    f"{self.name} is busy or gone: close the program that uses it, or choose "
+                    f"another with --device ({_LIST})"
+                ) from None
+            raise SourceError(
+                f"{self.name} cannot be opened: {_reason(error)}; choose another with --device "
+                f"({_LIST})"
+            ) from None
+
+    def start(self, hear: Callable[[FloatArray, bool], None], ended: Callable[[], None]) -> None:
+        """Begin.
+
+        Args:
+            hear: called in another thread with samples, shape (n, channels), which it must copy,
+                and whether audio before them was lost. Must return at once.
+            ended: called when the device has gone.
+        """
+        self._hear, self._ended = hear, ended
+        sound = library()
+        try:
+            self._stream.start()
+        except sound.PortAudioError as error:
+            self.close()
+            raise SourceError(
+                f"{self.name} cannot be started: {_reason(error)}; choose another with --device "
+                f"({_LIST})"
+            ) from None
+
+    def close(self) -> None:
+        """Let go of the device; nothing is heard any more."""
+        self._closing = True
+        sound = library()
+        try:
+            self._stream.abort(ignore_errors=True)
+            self._stream.close(ignore_errors=True)
+        except sound.PortAudioError:  # a device that has gone
+            return
+
+    def _callback(self, samples: FloatArray, _frames: int, _time: Any, status: Any) -> None:
+        self._hear(samples, bool(status.input_overflow))
+
+    def _finished(self) -> None:
+        if not self._closing:
+            self._ended()
+
+
+def open_input(wanted: str | int | None = None, channels: int | None = None) -> OpenedInput:
+    """Open a device at its own rate.
+
+    Args:
+        wanted: as in `choose`.
+        channels: how many to hear, at most; None for one or two.
+
+    Raises:
+        SourceError: PortAudio is missing, there is no input, or it cannot be opened.
+        UsageError: no input is meant, or more than one.
+    """
+    return OpenedInput(choose(devices(), wanted), channels)
+
+
+def rescan() -> None:
+    """Look again which devices there are; no device may be open.
+
+    Raises:
+        SourceError: PortAudio cannot be started again.
+    """
+    sound = library()
+    try:
+        sound._terminate()  # PortAudio has no other way
+        sound._initialize()
+    except sound.PortAudioError as error:
+        raise SourceError(f"PortAudio fails: {_reason(error)}; see monitor doctor") from None
+
+
+def _reason(error: Exception) -> str:
+    return " ".join(str(error.args[0] if error.args else error).split())
+
+
+# -------------------------------------------------------------------------------------- microphone
+# A microphone, or any other sound input, as a live source; waits for a device that vanishes.
 
 STALLED_SECONDS = 5.0
 """A device that gives nothing for so long is gone; the first sound may take 2 s."""

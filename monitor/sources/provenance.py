@@ -2,14 +2,103 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from dataclasses import dataclass
+from pathlib import Path
 
+import numpy as np
+
+from monitor.errors import SourceError
 from monitor.protocols import Source
 from monitor.safe_text import file_name
-from monitor.sources.fingerprints import recording_hashes
+from monitor.sources.frames import header_of
+from monitor.sources.registry import is_frames
 
-__all__ = ["Provenance", "provenance_of", "stated_provenance"]
+__all__ = ["Provenance", "file_hash", "provenance_of", "recording_hashes", "stated_provenance"]
+
+
+# ------------------------------------------------------------------------------------ fingerprints
+# Hashes that recognise a recording again, also in another lossless format.
+
+HASHED_SECONDS = 30
+
+
+def recording_hashes(path: str | os.PathLike[str]) -> tuple[str, ...]:
+    """What a recording is recognised by: two recordings that share a hash are the same.
+
+    The first is of the bytes. Audio has a second one, of rate, channels, frame count and the
+    first 30 s of samples at 16 bits, so that a WAV copy of a FLAC is known again. Frames have those
+    of the recording they were made from too, where their header says so.
+
+    Raises:
+        SourceError: the file cannot be read.
+
+    Example:
+        >>> import tempfile, numpy, soundfile
+        >>> tone = (9000 * numpy.sin(numpy.arange(8000) / 10)).astype(numpy.int16)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     for name in ("a.wav", "a.flac"):
+        ...         soundfile.write(f"{folder}/{name}", tone, 16000)
+        ...     one, two = (recording_hashes(f"{folder}/{name}") for name in ("a.wav", "a.flac"))
+        >>> one[0] == two[0], one[1] == two[1]
+        (False, True)
+    """
+    path = Path(path)
+    of_bytes = file_hash(path)
+    if is_frames(path):
+        return (of_bytes, *header_of(path).hashes)
+    of_audio = _audio_hash(path)
+    return (of_bytes,) if of_audio is None else (of_bytes, f"audio:{of_audio}")
+
+
+def file_hash(path: str | os.PathLike[str]) -> str:
+    """The first of them: that of the bytes.
+
+    Raises:
+        SourceError: the file cannot be read.
+    """
+    path = Path(path)
+    try:
+        with path.open("rb") as file:
+            return f"file:{hashlib.file_digest(file, 'sha256').hexdigest()}"
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise SourceError(f"cannot open {path.name}: {reason}; check the name") from None
+
+
+def _audio_hash(path: Path) -> str | None:
+    """Hash of the decoded beginning; None where there is no audio."""
+    from monitor.sources.file import Decoder
+
+    digest = hashlib.sha256()
+    try:
+        decoder = Decoder(path)
+    except SourceError:
+        return None
+    with decoder:
+        frames = 0
+        while frames < HASHED_SECONDS * decoder.rate:
+            samples = decoder.read(min(decoder.rate, HASHED_SECONDS * decoder.rate - frames))
+            if not len(samples):
+                break
+            frames += len(samples)
+            finite = np.nan_to_num(samples.astype(np.float64), posinf=1.0, neginf=-1.0)
+            digest.update(np.clip(np.rint(finite * 32768), -32768, 32767).astype("<i2").tobytes())
+        if not frames:
+            return None
+        count = decoder.promised
+        while count is None:  # the header is silent: count
+            got = len(decoder.read(10 * decoder.rate))
+            frames += got
+            if not got:
+                count = frames
+        digest.update(f"{decoder.rate} {decoder.channels} {count}".encode())
+    return digest.hexdigest()
+
+
+# -------------------------------------------------------------------------------------- provenance
+# What a stream was made of: which recordings, which part of each, and how to know them again.
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from monitor.audio_limits import MOST_CHANNELS
-from monitor.brings import Brings
 from monitor.errors import UsageError
 from monitor.managed import Managed
+from monitor.protocols import Brings
 from monitor.types import AnyArray, Block
 
 __all__ = ["Samples"]

@@ -1,37 +1,631 @@
-"""The modelled attacker: from running sketches to ranks, posteriors and bits.
-
-Source: docs/method.md section 5.
-"""
+"""The modelled attacker: from running sketches to ranks, posteriors and bits."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
+from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 
 from monitor.errors import StoreError, UsageError
-from monitor.maths.evidence import enrolled_share
-from monitor.maths.posterior import confidence_bits, local_bits, weighted_evidence
+from monitor.features.registry import ready, superseded, takes
+from monitor.kinds import unlike_networks
+from monitor.maths.evidence import enrolled_share, held_to, levelled, log2_ratios
+from monitor.maths.posterior import (
+    confidence_bits,
+    local_bits,
+    replicate_bits,
+    score_posterior,
+    weighted_evidence,
+)
 from monitor.maths.ranks import rank_now
 from monitor.maths.scores import Similarity
 from monitor.maths.sketch import AnySketch
-from monitor.population.enrolled_probability import GOOD_AREA
-from monitor.population.law import Laws, RankLaw
-from monitor.population.population import Population
-from monitor.population.spread import EvidenceSpread
-from monitor.stream.among import CrowdEvidence, among_each, crowds_for
-from monitor.stream.assessment import Assessment, RunningTotals
-from monitor.stream.choosing import check_networks, choose_law, rows_by_features
-from monitor.stream.judgement import Judgement, WeighedScores
-from monitor.stream.lengths import common_length
-from monitor.stream.ranking import most_probable
-from monitor.stream.ratios import RatioBits, Ratios, evidence_law_of, ratios_lack
-from monitor.stream.reading import ZERO, Bits, FeatureReading
+from monitor.maths.statistics import limits, limits_of_each
+from monitor.population.cohort import CohortScoring, normalised
+from monitor.population.interpolation import (
+    GOOD_AREA,
+    EnrolledProbability,
+    EvidenceSpread,
+    LengthLaw,
+    at_template,
+)
+from monitor.population.law import EvidencePoint, Laws, RankLaw
+from monitor.population.population import MISMATCH, Population, Scoring
+from monitor.stream.reading import (
+    ZERO,
+    Assessment,
+    Bits,
+    CrowdEvidence,
+    FeatureReading,
+    RunningTotals,
+    among_each,
+    crowds_for,
+)
 from monitor.types import AnyArray, BoolArray, FloatArray, IntArray
 
-__all__ = ["Attacker"]
+__all__ = [
+    "Attacker",
+    "CommonLength",
+    "ExpectedBits",
+    "Judgement",
+    "RatioBits",
+    "Ratios",
+    "WeighedScores",
+    "check_networks",
+    "choose_features",
+    "choose_law",
+    "common_length",
+    "evidence_law_of",
+    "most_probable",
+    "ratios_lack",
+    "rows_by_features",
+]
+
+
+# ----------------------------------------------------------------------------------------- lengths
+# The one length D that all templates of a run are cut to, and what that means.
+#
+# Source: docs/method.md section 4.
+#
+# The shortest template decides, or the watched speaker's: who has less than the others is compared
+# with as much of each, never with more. What a law says belongs to its own D, so a length far below
+# those that it was learnt at gives no figures at all.
+
+_EXAMPLE_SECONDS = 30.0
+"""Length of the test, of speech, by which a notice tells what longer templates would say."""
+
+
+@dataclass(frozen=True, slots=True)
+class CommonLength:
+    """What the templates of a run are cut to.
+
+    Attributes:
+        scoring: the length, and who has it.
+        withheld: why the watched speaker is not compared, or empty.
+        notice: what to mind where D is not what the templates have, or the law was not learnt
+            there; empty where there is nothing.
+    """
+
+    scoring: Scoring
+    withheld: str = ""
+    notice: str = ""
+
+
+def common_length(
+    population: Population, law: RankLaw, watch: str | None, asked_seconds: float | None
+) -> CommonLength:
+    """Choose D.
+
+    Args:
+        population: the templates.
+        law: that will be asked what a score means.
+        watch: the watched speaker, or None.
+        asked_seconds: D, where the user chose it.
+
+    Raises:
+        UsageError: fewer than two templates are that long.
+    """
+    have = 0.0 if watch is None else float(population.template_seconds[population.index(watch)])
+    if asked_seconds is not None:
+        scoring = population.scoring(asked_seconds)
+        if watch is not None and have < scoring.seconds:
+            return CommonLength(
+                scoring,
+                f"template_mismatch: {watch} has {have:g} s of enrolled speech, not the "
+                f"{scoring.seconds:g} s asked for; enrol more, or leave out --template-seconds",
+            )
+        return CommonLength(scoring, notice=_off_the_grid(law, scoring.seconds))
+    usual = population.common_seconds
+    if watch is None:
+        scoring = population.scoring()
+        if scoring.seconds == usual:
+            return CommonLength(scoring, notice=_off_the_grid(law, usual))
+        first = int(np.argmin(np.where(scoring.members, population.template_seconds, np.inf)))
+        shortest = population.names[first]
+        cure = f"; --template-seconds {usual:g} leaves out who has less"
+        return CommonLength(scoring, notice=_cut(population, law, shortest, scoring, usual) + cure)
+    if have >= usual:
+        return CommonLength(population.scoring(watch=watch), notice=_off_the_grid(law, usual))
+    least = float(law.template_lengths[0])
+    if have < MISMATCH * least:
+        return CommonLength(
+            population.scoring(usual),
+            f"template_mismatch: {watch} has {have:g} s of enrolled speech, too little: the rank "
+            f"law knows no templates under {least:g} s; enrol more",
+        )
+    scoring = population.scoring(watch=watch)
+    return CommonLength(scoring, notice=_cut(population, law, watch, scoring, usual))
+
+
+def _cut(population: Population, law: RankLaw, name: str, scoring: Scoring, usual: float) -> str:
+    """What it costs to be compared by less speech than the others have."""
+    additive = np.array([each.additive for each in population.scorers(law).values()])
+    speakers = int(scoring.members.sum())
+    now, then = (
+        at_template(law, d, additive).at(_EXAMPLE_SECONDS).expected_bits(speakers, slice(0, 1))[0]
+        for d in (scoring.seconds, usual)
+    )
+    where = _off_the_grid(law, scoring.seconds) or "that length was learnt from"
+    return (
+        f"all templates are cut to {scoring.seconds:g} s, which is what {name} has (the others: "
+        f"{usual:g} s); {where}. An attacker with more of {name} learns more: "
+        f"{_EXAMPLE_SECONDS:g} s of speech give away {now:.1f} bits on average, {then:.1f} against "
+        f"templates of {usual:g} s"
+    )
+
+
+def _off_the_grid(law: RankLaw, seconds: float) -> str:
+    """Which law stands in at a D that it was not learnt at; empty where it was."""
+    grid = law.template_lengths
+    if np.isclose(grid, seconds).any():
+        return ""
+    place = int(np.searchsorted(grid, seconds))
+    if 0 < place < grid.size:
+        return (
+            f"what was learnt from templates of {grid[place - 1]:g} and {grid[place]:g} s is "
+            "interpolated"
+        )
+    nearest = float(grid[0] if place == 0 else grid[-1])
+    which, bias = ("shorter", "high") if place == 0 else ("longer", "low")
+    return f"nothing {which} than {nearest:g} s was learnt from: the figures are too {bias}"
+
+
+# ----------------------------------------------------------------------------------------- ranking
+# The most probable of N speakers, by name.
+
+_SORTED = 64
+"""Of more speakers only those that may be among the most probable are sorted."""
+
+
+def most_probable(
+    posterior: FloatArray, names: Sequence[str], most: int
+) -> list[list[tuple[str, float]]]:
+    """The most probable speakers of each row, best first; of equals, the first enrolled.
+
+    Args:
+        posterior: shape (R, N).
+        names: of the N.
+        most: how many, at most N.
+
+    Example:
+        >>> most_probable(np.array([[0.2, 0.5, 0.3]]), ["ann", "bob", "eve"], 2)
+        [[('bob', 0.5), ('eve', 0.3)]]
+    """
+    if len(names) > _SORTED:
+        edge = np.partition(posterior, len(names) - most, axis=1)
+        edge = edge[:, len(names) - most]
+        few = [np.flatnonzero(row >= least) for row, least in zip(posterior, edge, strict=True)]
+        order = np.array([
+            places[np.argsort(-row[places], kind="stable")[: most]]
+            for row, places in zip(posterior, few, strict=True)
+        ])  # fmt: skip
+    else:
+        order = np.argsort(-posterior, axis=1, kind="stable")[:, :most]
+    values = posterior[np.arange(len(order))[:, None], order].tolist()
+    return [
+        [(names[j], p) for j, p in zip(*each, strict=True)]
+        for each in zip(order.tolist(), values, strict=True)
+    ]
+
+
+# ------------------------------------------------------------------------------------------ ratios
+# Likelihood ratios of all enrolled speakers along a stream (docs/method.md section 10).
+
+
+@dataclass(frozen=True, slots=True)
+class RatioBits:
+    """What R moments of a stream say about everybody enrolled.
+
+    Attributes:
+        bits: log2 of the likelihood ratios, shape (R, N): all of a moment lowered alike until the
+            mean of all but the best is at most 1, and the best at most ``support``, so that odds
+            among the enrolled are as the scores have them.
+        watched: evidence bits of the watched speaker, held to the support; None where nobody is.
+        support: the most bits that the calibration can support, shape (R,).
+        at_least: where the figure was cut to the support: the watched speaker's, or the best
+            candidate's where nobody is watched; shape (R,).
+        area: how well ``enrolled_share`` told strangers from enrolled speakers in calibration: area
+            under the ROC curve, shape (R,).
+    """
+
+    bits: FloatArray
+    watched: list[Bits | None]
+    support: FloatArray
+    at_least: BoolArray
+    area: FloatArray
+
+
+def ratios_lack(population: Population, law: RankLaw) -> str:
+    """Why a population and a law give no likelihood ratios, and what helps; empty where they do."""
+    about, cohort = "+".join(law.features), population.cohort
+    if law.evidence is None:
+        return f"the law of {about} was learnt without evidence; calibrate again"
+    if cohort is None:
+        return (
+            "the population has no cohort of background speakers to set scores against; "
+            "calibrate again"
+        )
+    for name, mark in zip(law.features, law.evidence.cohort, strict=True):
+        if name not in cohort.features:
+            return f"the cohort has nothing of {name}; calibrate against one that has (--cohort)"
+        if cohort.mark(name) != mark:
+            return (
+                f"the law of {about} was learnt against another cohort than the population's; "
+                "calibrate again"
+            )
+    return ""
+
+
+def evidence_law_of(population: Population, laws: Laws, law: RankLaw) -> RankLaw | None:
+    """The law whose likelihood ratios are told where another one weighs the rest.
+
+    Mostly the same one. Where it has none, that of its features that are not made of words: the
+    ratios of a voice are not given up for a transcript of it.
+
+    Args:
+        population: whose cohort scores are set against.
+        laws: where to look.
+        law: what weighs all features.
+
+    Returns:
+        None where nothing tells any.
+    """
+    if not ratios_lack(population, law):
+        return law
+    heard = tuple(name for name in law.features if takes(name) != "words")
+    other = laws.find(heard, law.session)
+    if other is None or other.features == law.features or ratios_lack(population, other):
+        return None
+    scored = dict(zip(law.features, law.similarities, strict=True))
+    alike = all(
+        scored[name] == similarity and law.network(name) == other.network(name)
+        for name, similarity in zip(other.features, other.similarities, strict=True)
+    )
+    return other if alike else None
+
+
+class Ratios:
+    """Turns scores into likelihood ratios, by one more product with the cohort.
+
+    Args:
+        population: whose cohort scores are set against.
+        law: with an evidence law; ask ``ratios_lack`` first.
+        scoring: the templates' common length.
+        watched: place of the watched speaker among the scoring's members, or None.
+    """
+
+    def __init__(
+        self, population: Population, law: RankLaw, scoring: Scoring, watched: int | None
+    ) -> None:
+        cohort = population.cohort
+        assert cohort is not None, ratios_lack(population, law)
+        assert law.evidence is not None, ratios_lack(population, law)
+        self.features = law.features
+        self.law = law.evidence.at_template(scoring.seconds)
+        self._watched = watched
+        self._against = {
+            name: CohortScoring(cohort, name, scorer)
+            for name, scorer in population.scorers(law).items()
+        }
+
+    def at(
+        self, seconds: FloatArray, totals: Mapping[str, AnyArray], scores: FloatArray
+    ) -> RatioBits:
+        """What R moments say; a moment does not depend on the others.
+
+        Args:
+            seconds: T, speech seconds, shape (R,).
+            totals: of each feature's sketch, shape (R, M); every feature has a frame.
+            scores: raw, in the law's order of features, shape (R, F, N).
+        """
+        levels = [self._against[name].levels(totals[name]) for name in self.features]
+        mean, spread = (np.stack(each, axis=1) for each in zip(*levels, strict=True))
+        point = self.law.at(seconds)
+        # a + sum_f b_f (s_fj - mean_f) / spread_f, in one product over the candidates
+        scale = np.divide(1.0, spread, out=np.zeros_like(spread), where=spread > 0)
+        slopes = point.slopes[:, 0] * scale
+        level = point.intercept[:, 0] - (slopes * mean).sum(axis=1)
+        full = log2_ratios(scores, level, slopes)
+        raw = levelled(full)
+        watched: list[Bits | None] = [None] * len(seconds)
+        best = raw.max(axis=1)
+        if self._watched is not None:
+            best = raw[:, self._watched]
+            own = normalised(scores[..., self._watched, None], mean, spread)
+            lowered = full[:, self._watched] - best
+            watched = self._limits(point, best, own, lowered)
+        return RatioBits(
+            held_to(raw, point.support),
+            watched,
+            point.support,
+            np.asarray(best > point.support),
+            point.area,
+        )
+
+    @staticmethod
+    def _limits(
+        point: EvidencePoint, value: FloatArray, z: FloatArray, lowered: FloatArray
+    ) -> list[Bits | None]:
+        """Of the watched speaker alone, under every resample; z has shape (R, F, 1)."""
+        replicates = (point.intercept[:, 1:] + (point.slopes[:, 1:] @ z)[..., 0]) / np.log(2.0)
+        both = limits_of_each(replicates) - lowered[:, None]  # others have none
+        both = np.minimum(both, point.support[:, None])
+        values = np.minimum(value, point.support)
+        # the law itself need not lie within the percentiles of its resamples
+        low, high = np.minimum(both[:, 0], values), np.maximum(both[:, 1], values)
+        return [Bits(*each) for each in np.column_stack([values, low, high]).tolist()]
+
+
+# ---------------------------------------------------------------------------------------- expected
+# Expected bits along a stream: the law's MeanD with its limits, without refitting every second.
+#
+# Source: docs/method.md section 5.
+
+_NODES_PER_OCTAVE = 6
+_NODES_PER_OCTAVE_MIXED = 12
+_LAW = slice(0, 1)
+_REPLICATES = slice(1, None)
+_LATEST = 64
+
+
+class ExpectedBits:
+    """MeanD(T, D) of a law at N.
+
+    The figure itself is exact at every T. Its limits need MeanD under every replicate, dear for
+    thousands of speakers: how far they lie from the figure is worked out at six lengths an
+    octave (twelve beside a degenerate law), the grid of the law among them, when first needed, and
+    interpolated in log T between (``benchmarks/update.py``).
+
+    Args:
+        law: the law at one template length.
+        speakers: N.
+    """
+
+    def __init__(self, law: LengthLaw, speakers: int) -> None:
+        self._law, self._speakers = law, speakers
+        self._offsets: dict[int, tuple[float, float]] = {}
+        self._latest: dict[float, Bits] = {}  # of one block: a law may be asked twice
+        self._nodes = _nodes(law)
+        grid = [self._value(float(t)) for t in law.lengths]
+        self.first_bits = grid[0]
+        self.plateau_bits = max(grid)
+
+    def at(self, seconds: float) -> Bits:
+        """Expected bits with limits at T speech seconds; zero at T = 0."""
+        seconds = min(max(seconds, 0.0), float(self._nodes[-1]))
+        if seconds not in self._latest:
+            if len(self._latest) >= _LATEST:
+                self._latest.clear()
+            self._latest[seconds] = self._at(seconds) if seconds else ZERO
+        return self._latest[seconds]
+
+    def _at(self, seconds: float) -> Bits:
+        value = self._value(seconds)
+        if seconds <= self._nodes[0]:
+            low, high = self._exact(seconds, value)
+        else:
+            right = int(np.searchsorted(self._nodes, seconds))
+            t0, t1 = self._nodes[right - 1], self._nodes[right]
+            w = float(np.log(seconds / t0) / np.log(t1 / t0))
+            (low0, high0), (low1, high1) = self._at_node(right - 1), self._at_node(right)
+            low, high = (1 - w) * low0 + w * low1, (1 - w) * high0 + w * high1
+        ceiling = float(np.log2(self._speakers))
+        return Bits(value, max(value + low, 0.0), min(value + high, ceiling))
+
+    def _value(self, seconds: float) -> float:
+        return float(self._law.at(seconds).expected_bits(self._speakers, _LAW)[0])
+
+    def _exact(self, seconds: float, value: float) -> tuple[float, float]:
+        low, high = limits(self._law.at(seconds).expected_bits(self._speakers, _REPLICATES))
+        return low - value, high - value
+
+    def _at_node(self, node: int) -> tuple[float, float]:
+        if node not in self._offsets:
+            seconds = float(self._nodes[node])
+            self._offsets[node] = self._exact(seconds, self._value(seconds))
+        return self._offsets[node]
+
+
+def _nodes(law: LengthLaw) -> FloatArray:
+    """The grid of the law, and lengths between: more where pmfs are mixed, which bends faster."""
+    nodes = [float(law.lengths[0])]
+    for left, (low, high) in enumerate(pairwise(law.lengths.tolist())):
+        mixed = law.degenerate[left : left + 2].any()
+        dense = _NODES_PER_OCTAVE_MIXED if mixed else _NODES_PER_OCTAVE
+        count = int(np.ceil(np.log2(high / low) * dense))
+        nodes += np.geomspace(low, high, count + 1)[1:].tolist()
+    return np.array(nodes)
+
+
+# --------------------------------------------------------------------------------------- judgement
+# What an attacker concludes from the scores of N templates: posteriors, and bits with limits.
+#
+# One law (`monitor.population.law`) at one template length turns scores into probabilities, and
+# ranks into rank bits; its bootstrap replicates give the limits.
+#
+# Source: docs/method.md section 5.
+
+_MOST_RANKS = 1000
+
+
+class Judgement:
+    """One law (of a feature, or of several together) at one template length."""
+
+    def __init__(
+        self,
+        law: RankLaw,
+        seconds: float,
+        speakers: int,
+        additive: BoolArray,
+        ratios: Ratios | None = None,
+    ) -> None:
+        self.features = law.features
+        self.law: LengthLaw = at_template(law, seconds, additive)
+        self._additive, self._enrolled = additive, EnrolledProbability(law, seconds)
+        self.expected = ExpectedBits(self.law, speakers)
+        self.ratios = ratios
+        # beyond the grid the rank law stands still, for hours: the same ranks say the same
+        self._beyond: dict[tuple[int, int], Bits] = {}
+
+    def rank_bits(self, seconds: float, speakers: int, better: int, tied: int) -> Bits:
+        """Rank bits with limits, at T speech seconds."""
+        beyond = seconds > self.law.lengths[-1]
+        if beyond and (better, tied) in self._beyond:
+            return self._beyond[better, tied]
+        replicates = self.law.at(seconds).rank_bits(speakers, better, tied)
+        bits = Bits(float(replicates[0]), *limits(replicates[1:]))
+        if beyond and len(self._beyond) < _MOST_RANKS:
+            self._beyond[better, tied] = bits
+        return bits
+
+    def weigh(self, seconds: FloatArray, scores: FloatArray, watched: int | None) -> WeighedScores:
+        """Posteriors, local and gain bits: T, shape (R,), raw scores, shape (R, F, N)."""
+        weights, spread = self.law.weighing(seconds)
+        posterior = score_posterior(weighted_evidence(scores, weights[:, 0]), spread[:, 0])
+        local, drawn = replicate_bits(scores, weights, spread[:, 1:], watched)
+        gain = _with_limits(confidence_bits(posterior), drawn)
+        if watched is None or local is None:
+            return WeighedScores(posterior, [None] * len(seconds), gain)
+        own = local_bits(posterior[:, watched], scores.shape[2])
+        return WeighedScores(posterior, list(_with_limits(own, local)), gain)
+
+    def enrolled(
+        self, seconds: FloatArray, scores: FloatArray, frames: IntArray, posterior: FloatArray
+    ) -> FloatArray:
+        """Probability that the speaker is enrolled, or NaN, shape (R,); frames: shape (R, F)."""
+        best = scores[np.arange(len(scores)), :, posterior.argmax(axis=1)]
+        return self._enrolled.at(seconds, best / np.where(self._additive, np.maximum(frames, 1), 1))
+
+    def stranger_area(self, seconds: FloatArray) -> FloatArray:
+        """How well that probability told strangers in calibration: area under the ROC curve."""
+        return self._enrolled.area(seconds)
+
+
+class WeighedScores(NamedTuple):
+    """The joint, or one feature's, figures of R readings."""
+
+    posterior: FloatArray
+    local: list[Bits | None]
+    gain: list[Bits]
+
+
+def _with_limits(values: FloatArray, replicates: FloatArray) -> list[Bits]:
+    both = limits_of_each(replicates).tolist()
+    return [Bits(value, *pair) for value, pair in zip(values.tolist(), both, strict=True)]
+
+
+# ---------------------------------------------------------------------------------------- choosing
+# Which features a monitor listens for where nobody has chosen them, and which law weighs them.
+
+
+def choose_features(
+    laws: Laws, there: Collection[str] | None = None, *, words: bool = False
+) -> tuple[str, ...]:
+    """The largest set of features that there is a law for and that can be had.
+
+    Of two as large the one without what another feature does better.
+
+    Args:
+        laws: what a rank means.
+        there: what ready-made frames bring; None for audio, of which all is computed here.
+        words: whether timed words lie beside the audio; what is made of them is left out otherwise.
+
+    Raises:
+        StoreError: there is no law, or none for features that are there.
+
+    Example:
+        >>> laws = Population.reference().laws
+        >>> choose_features(laws, ["f0", "phones", "voice", "identity"])
+        ('f0', 'phones', 'identity')
+    """
+    sets = [law.features for law in laws]
+    if not sets and there is None:
+        raise StoreError(
+            "the population has no rank law; learn one with: "
+            "monitor calibrate CORPUS -o POPULATION.npz"
+        )
+
+    def worth(names: Sequence[str]) -> tuple[int, ...]:
+        weak = [name for name in names if superseded(name, names)]
+        return len(names) - len(weak), -len(weak), "voice" not in names
+
+    if there is None:
+        heard = [names for names in sets if words or "words" not in map(takes, names)] or sets
+        return max([names for names in heard if all(map(ready, names))] or heard, key=worth)
+    had = [names for names in sets if set(names) <= set(there)]
+    if not had:
+        raise _no_law(there)
+    return max(had, key=worth)
+
+
+def choose_law(laws: Laws, features: tuple[str, ...], session: str) -> tuple[RankLaw, str, bool]:
+    """The law to use, the session it is of, and whether it flatters the attacker.
+
+    Raises:
+        StoreError: there is none.
+    """
+    law = laws.find(features, session)
+    if law is not None:
+        return law, session, False
+    other = "same" if session == "cross" else "cross"
+    law = laws.find(features, other)
+    if law is not None:
+        return law, other, other == "same"
+    raise _no_law(features)
+
+
+def _no_law(features: Collection[str]) -> StoreError:
+    return StoreError(
+        f"the population has no rank law for {'+'.join(features)}; "
+        "learn one with: monitor calibrate CORPUS -o POPULATION.npz"
+    )
+
+
+def rows_by_features(
+    features: Sequence[str], heard: BoolArray
+) -> Iterator[tuple[frozenset[str], IntArray]]:
+    """Which rows have frames of the same features: by a law of those they are weighed.
+
+    Args:
+        features: F names.
+        heard: whether a row has a frame of each, shape (R, F).
+
+    Yields:
+        some of the features, and the places of the rows that have just these; rows without a
+        frame of any are left out.
+
+    Example:
+        >>> heard = np.array([[True, True], [False, False], [True, False]])
+        >>> [(sorted(names), rows.tolist()) for names, rows in rows_by_features(["a", "b"], heard)]
+        [(['a'], [2]), (['a', 'b'], [0])]
+    """
+    for row in np.unique(heard, axis=0):
+        if names := frozenset(np.array(features)[row].tolist()):
+            yield names, np.flatnonzero((heard == row).all(axis=1))
+
+
+def check_networks(population: Population, law: RankLaw) -> None:
+    """A law is about what one network makes of voices.
+
+    Raises:
+        StoreError: it was learnt from another one's frames than the templates were made of.
+    """
+    for name in law.features:
+        mine, theirs = law.network(name), population.features[name].spec.network
+        if mine != theirs:
+            what = unlike_networks(name, "the law", mine, "the templates", theirs)
+            raise StoreError(f"{what}; enrol and calibrate again with this version")
+
+
+# ---------------------------------------------------------------------------------------- attacker
+# The modelled attacker: from running sketches to ranks, posteriors and bits.
+#
+# Source: docs/method.md section 5.
 
 _NOTHING = CrowdEvidence()
 

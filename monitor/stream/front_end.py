@@ -1,19 +1,34 @@
-"""The front end of a monitor: what makes frames of its features, compared with the templates'."""
+"""The front end of a monitor: what makes frames, beside the words that lie in the stream."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
 
 from monitor.errors import UsageError
+from monitor.features.framing import shift_track
 from monitor.features.registry import followed, make, takes
-from monitor.kinds import FeatureSpec
-from monitor.kinds.following import Sensitivity
-from monitor.network_marks import unlike_networks
+from monitor.kinds import FeatureSpec, Sensitivity, unlike_networks
 from monitor.population.population import Population
 from monitor.protocols import Feature, Source
-from monitor.types import Track
+from monitor.stream.intake import check_frames
+from monitor.transcripts.coverage import Coverage, coverage_of
+from monitor.types import TICKS_PER_SECOND, BoolArray, Frames, IntArray, Track, Tracks, Words
 
-__all__ = ["FrontEnd"]
+__all__ = [
+    "BesideClock",
+    "FrontEnd",
+    "RecordingCoverage",
+    "WordCoverage",
+    "check_words",
+    "worth_telling",
+]
+
+
+# --------------------------------------------------------------------------------------- front end
+# The front end of a monitor: what makes frames of its features, compared with the templates'.
 
 
 class FrontEnd:
@@ -171,3 +186,182 @@ class FrontEnd:
                 f"{what}; enrol and calibrate again with this version (monitor enroll), or leave "
                 f"{spec.name} out (features=)"
             )
+
+
+# ---------------------------------------------------------------------------------------- coverage
+# How the words of each recording of a stream lie in its speech, asked when the stream is over.
+
+KEPT_TICKS = 6 * 3600 * TICKS_PER_SECOND
+"""Of a recording, or of a microphone, the last hours are looked at: 2 MB."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecordingCoverage:
+    """How well words and speech of one recording fit together.
+
+    Attributes:
+        recording: its place in the stream.
+        words: how many came.
+        coverage: how they lie; None where there were none, or nobody spoke.
+    """
+
+    recording: int
+    words: int
+    coverage: Coverage | None
+
+
+def worth_telling(words: Words, speech: BoolArray) -> Coverage | None:
+    """How words lie in speech; None where there is nothing of either.
+
+    Args:
+        words: of one recording.
+        speech: shape (ticks,), the decisions on its audio.
+    """
+    return coverage_of(words, speech) if words.texts and speech.any() else None
+
+
+class WordCoverage:
+    """Keeps when words were said and when somebody spoke, as both come, of the last hours.
+
+    Example:
+        >>> coverage = WordCoverage()
+        >>> coverage.take(Words(("so", "be"), *np.array([[0, 3], [2, 6], [2, 6]])))
+        >>> coverage.hear(0, np.array([1, 1, 1, 1, 1, 0, 0, 0, 0, 0], bool))
+        >>> (found,) = coverage.found()
+        >>> found.words, found.coverage.in_speech, found.coverage.covered
+        (2, 0.8, 0.8)
+    """
+
+    def __init__(self) -> None:
+        self._over: list[RecordingCoverage] = []
+        self._begin(0)
+
+    def _begin(self, recording: int) -> None:
+        self._recording, self._words = recording, 0
+        self._first = self._heard = 0  # ticks before what is kept, and ticks of that
+        self._speech: list[BoolArray] = []
+        self._times: list[IntArray] = []  # begins and ends, shape (2, k)
+
+    def take(self, words: Words) -> None:
+        """Further words; those of another recording end the one before."""
+        self._turn(words.recording)
+        self._words += len(words.texts)
+        self._times.append(np.stack((words.begins, words.ends)))
+
+    def hear(self, recording: int, speech: BoolArray) -> None:
+        """Decisions on the next ticks of a recording."""
+        self._turn(recording)
+        self._speech.append(speech)
+        self._heard += speech.size
+        if self._heard > 2 * KEPT_TICKS:
+            self._let_go(self._heard - KEPT_TICKS)
+
+    def found(self) -> tuple[RecordingCoverage, ...]:
+        """Of each recording, as far as it was heard."""
+        return (*self._over, self._now()) if self._heard or self._words else tuple(self._over)
+
+    def _turn(self, recording: int) -> None:
+        if recording != self._recording:
+            self._over = [*self.found()]
+            self._begin(recording)
+
+    def _let_go(self, ticks: int) -> None:
+        self._speech = [np.concatenate(self._speech)[ticks:].copy()]
+        self._first, self._heard = self._first + ticks, self._heard - ticks
+        times = np.concatenate(self._times, axis=1) if self._times else np.empty((2, 0), np.int64)
+        self._times = [times[:, times[0] >= self._first]]
+
+    def _now(self) -> RecordingCoverage:
+        begins, ends = np.concatenate(self._times or [np.empty((2, 0), np.int64)], axis=1)
+        kept = begins >= self._first
+        begins, ends = begins[kept] - self._first, ends[kept] - self._first
+        words = Words(("",) * begins.size, begins, ends, ends)
+        speech = np.concatenate(self._speech or [np.empty(0, np.bool_)])
+        return RecordingCoverage(self._recording, self._words, worth_telling(words, speech))
+
+
+# ------------------------------------------------------------------------------------------ beside
+# What lies beside the clock of a stream, audio or frames: timed words, and ready-made frames.
+
+
+class BesideClock:
+    """Turns words and ready-made frames into frames at their place on the stream.
+
+    Args:
+        front_end: the features of words, and which ones come ready-made.
+
+    Attributes:
+        begun: whether anything came.
+    """
+
+    def __init__(self, front_end: FrontEnd) -> None:
+        self._front_end = front_end
+        self._recording: int | None = None
+        self._first = 0  # tick of the stream at which it began
+        self.begun = False
+
+    def check(self, item: Words | Tracks) -> None:
+        """Refuse what could not be learnt, before anything of the stream changes.
+
+        Raises:
+            UsageError: it makes no sense, or nobody expects it.
+        """
+        if isinstance(item, Words):
+            check_words(item)
+        else:
+            specs = self._front_end.expected(item.tracks)
+            check_frames(Frames(np.empty(0, np.bool_), item.tracks), specs)
+
+    def turn(self, recording: int, tick: int) -> Frames | None:
+        """The clock has come to a recording, which begins at a tick of the stream.
+
+        Returns:
+            what only the end of the recording before it completes.
+        """
+        if recording == self._recording:
+            return None
+        last = self.flush()
+        self._recording, self._first = recording, tick
+        return last
+
+    def process(self, item: Words | Tracks) -> Frames:
+        """Frames of a stretch of no time, at ticks of the stream."""
+        if not self.begun:  # what makes frames of words may have heard another stream
+            for feature in self._front_end.of_words():
+                feature.reset()
+        self.begun = True
+        if isinstance(item, Tracks):
+            return self._frames(dict(item.tracks))
+        made = {f.spec.name: f.process(item) for f in self._front_end.of_words()}
+        return self._frames(made)
+
+    def flush(self) -> Frames | None:
+        """What only the end of the recording completes; then the next one begins."""
+        features = self._front_end.of_words() if self.begun else []
+        last = {feature.spec.name: feature.flush() for feature in features}
+        for feature in features:
+            feature.reset()
+        return self._frames(last) if any(len(each.ticks) for each in last.values()) else None
+
+    def _frames(self, tracks: dict[str, Track]) -> Frames:
+        moved = {name: shift_track(track, self._first) for name, track in tracks.items()}
+        return Frames(np.empty(0, np.bool_), moved, (), self._recording or 0)
+
+
+def check_words(words: Words) -> None:
+    """Refuse words that were never said.
+
+    Raises:
+        UsageError: shapes, types or ticks do not fit.
+    """
+    times = (words.begins, words.ends, words.known)
+    if any(each.shape != (len(words.texts),) or each.dtype.kind not in "iu" for each in times):
+        raise UsageError("words need as many begins, ends and knowns, in whole ticks")
+    if not all(isinstance(text, str) for text in words.texts):
+        raise UsageError("the texts of words must be strings")
+    wrong = (words.begins < 0) | (words.begins >= words.ends) | (words.ends > words.known)
+    if wrong.any() or np.any(words.known[1:] < words.known[:-1]):
+        raise UsageError(
+            "words must begin before they end and end before they are known, in the order in "
+            "which they are known"
+        )

@@ -1,4 +1,4 @@
-"""Frames on their way into the running sketches."""
+"""Frames on their way into the running sketches, and the sums of what was heard."""
 
 from __future__ import annotations
 
@@ -8,16 +8,102 @@ from typing import Any
 
 import numpy as np
 
-from monitor.errors import StoreError
-from monitor.features.tracks import join_tracks
+from monitor.errors import StoreError, UsageError
+from monitor.features.framing import join_tracks
 from monitor.kinds import FeatureSpec
 from monitor.maths.sketch import AnySketch
-from monitor.stream.assessment import RunningTotals
-from monitor.stream.checking import check_frames
-from monitor.stream.heard import HeardTotals
+from monitor.stream.reading import RunningTotals
 from monitor.types import TICKS_PER_SECOND, AnyArray, BoolArray, Frames, IntArray, Track
 
-__all__ = ["Intake", "Moments"]
+__all__ = ["HeardTotals", "Intake", "Moments", "check_frames"]
+
+
+# ---------------------------------------------------------------------------------------- checking
+# What ready-made frames must be; checked before anything of a stream changes.
+
+
+def check_frames(frames: Frames, features: Mapping[str, FeatureSpec]) -> None:
+    """Refuse frames that could not be learnt.
+
+    Args:
+        frames: a run of a stream.
+        features: those that are learnt of it.
+
+    Raises:
+        UsageError: shapes, kinds, bins or ticks do not fit.
+    """
+    speech = np.asarray(frames.speech)
+    if speech.ndim != 1 or speech.dtype != np.bool_:
+        raise UsageError(
+            f"speech is {speech.dtype} of shape {speech.shape}: give one bool a tick, shape (n,)"
+        )
+    for name, track in frames.tracks.items():
+        if name in features:
+            _check_track(track, features[name])
+
+
+def _check_track(track: Track, spec: FeatureSpec) -> None:
+    name, ticks, values, spans = spec.name, track.ticks, track.values, track.spans
+    if ticks.ndim != 1 or ticks.dtype.kind not in "iu" or np.any(ticks[1:] < ticks[:-1]):
+        raise UsageError(f"the ticks of {name} must be whole numbers that do not decrease")
+    if len(values) != len(ticks):
+        raise UsageError(f"{name} has {len(values)} frames and {len(ticks)} ticks: one a frame")
+    if spans is not None and (spans.shape != (len(ticks), 2) or spans.dtype.kind not in "iu"):
+        raise UsageError(f"the spans of {name} must be pairs of whole numbers, one a frame")
+    spec.kind.check(name, values, len(ticks), spec.size)
+
+
+# ------------------------------------------------------------------------------------------- heard
+# Sums of what was heard of one voice, without audio; those of several streams add up.
+
+
+@dataclass(frozen=True, slots=True)
+class HeardTotals:
+    """All that the bits of a voice are worked out from: sums, never audio; a commutative monoid.
+
+    Attributes:
+        speech: ticks of speech: T.
+        totals: by feature the sketch's total, shape (M,): counts, or a sum of embeddings.
+        frames: by feature, the frames behind it.
+        usable: by feature, the ticks of audio behind these.
+    """
+
+    speech: int
+    totals: Mapping[str, AnyArray]
+    frames: Mapping[str, int]
+    usable: Mapping[str, int]
+
+    @property
+    def speech_seconds(self) -> float:
+        """Seconds of speech."""
+        return self.speech / TICKS_PER_SECOND
+
+    def plain(self) -> dict[str, Any]:
+        """All but the totals, JSON-able: ``HeardTotals(totals=..., **plain)`` is the same again."""
+        return {
+            "speech": self.speech,
+            "frames": dict(self.frames),
+            "usable": dict(self.usable),
+        }
+
+    def __add__(self, other: HeardTotals) -> HeardTotals:
+        return self._with(other, 1)
+
+    def __sub__(self, other: HeardTotals) -> HeardTotals:
+        """What was heard beyond ``other``, which is part of this."""
+        return self._with(other, -1)
+
+    def _with(self, other: HeardTotals, sign: int) -> HeardTotals:
+        return HeardTotals(
+            self.speech + sign * other.speech,
+            {name: total + sign * other.totals[name] for name, total in self.totals.items()},
+            {name: count + sign * other.frames[name] for name, count in self.frames.items()},
+            {name: ticks + sign * other.usable[name] for name, ticks in self.usable.items()},
+        )
+
+
+# ------------------------------------------------------------------------------------------ intake
+# Frames on their way into the running sketches.
 
 _NOTHING = Track(np.empty(0, np.intp), np.empty(0, np.intp))
 

@@ -1,31 +1,359 @@
-"""Makes the readings of a stream: the attacker's figures, the headline, its peak and its guides.
-
-Source: docs/method.md sections 5 and 6.
-"""
+"""Makes the readings of a stream: the attacker's figures, the headline, its peak and its guides."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
-from typing import NamedTuple
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from monitor.jobs import one_thread
 from monitor.maths.composition import guides
+from monitor.maths.condition import ROW, Condition, condition_of, mismatch, poor
+from monitor.phrases import mismatch_in_words, poor_in_words
 from monitor.records.keys import with_limits
-from monitor.stream.assessment import Assessment, RunningTotals
 from monitor.stream.attacker import Attacker
-from monitor.stream.bystanders import Bystander, Bystanders
-from monitor.stream.change import Open
-from monitor.stream.conditions import StreamConditions
-from monitor.stream.heard import HeardTotals
-from monitor.stream.intake import Moments
-from monitor.stream.reading import Reading
-from monitor.stream.stretches import Part, VoiceStretches, as_moments
-from monitor.threads import one_thread
-from monitor.types import TICKS_PER_SECOND
+from monitor.stream.intake import HeardTotals, Moments
+from monitor.stream.reading import Assessment, Bystander, Bystanders, Open, Reading, RunningTotals
+from monitor.types import TICKS_PER_SECOND, AnyArray, BoolArray, IntArray, Notice, Track
 
-__all__ = ["Assessed", "ReadingMaker"]
+__all__ = ["Assessed", "Part", "ReadingMaker", "StreamConditions", "VoiceStretches", "as_moments"]
+
+
+# -------------------------------------------------------------------------------------- conditions
+# What a stream sounds like, second by second, and whether the templates sound so too.
+
+_SLOWLY = 1.05
+"""The longer a stream, the less a second changes: it is estimated anew at 5 % more."""
+_TIMES = 3
+"""Estimates on end that must agree before something is said."""
+
+
+class StreamConditions:
+    """Adds up what the sound of a stream is like, and compares it with the templates'.
+
+    Args:
+        templates: what they sound like; None where nobody knows.
+
+    Attributes:
+        now: of all seconds so far; None until one was described.
+        differs: figures in which the stream is unlike the templates, or bad in itself.
+    """
+
+    def __init__(self, templates: Condition | None) -> None:
+        self.templates = templates
+        self.now: Condition | None = None
+        self.differs: tuple[str, ...] = ()
+        self._waiting: list[tuple[int, AnyArray]] = []
+        self._tick = 0
+        self.begin_afresh()
+        self._noticed: set[str] = set()
+
+    def begin_afresh(self) -> None:
+        """Another voice: what was heard before is not of its sound."""
+        self._total = np.zeros(ROW, np.int64)
+        self._seconds = self._due = 0
+        self._times: dict[str, int] = {}
+        self.now, self.differs = None, ()
+
+    def take(self, track: Track | None) -> None:
+        """Seconds of sound have arrived; those that were counted before a stop are dropped."""
+        if track is not None:
+            rows = zip(track.ticks.tolist(), track.values, strict=True)
+            self._waiting += [(tick, row) for tick, row in rows if tick > self._tick]
+
+    def hear(self, tick: int) -> Iterator[Notice]:
+        """Count the seconds complete by a tick: what they bring up for the first time."""
+        self._tick = tick
+        while self._waiting and self._waiting[0][0] <= tick:
+            self._total += self._waiting.pop(0)[1]
+            self._seconds += 1
+            if self._seconds >= self._due:
+                self._due = max(self._seconds + 1, math.ceil(_SLOWLY * self._seconds))
+                yield from self._estimate()
+
+    def _estimate(self) -> Iterator[Notice]:
+        self.now = condition_of(self._total)
+        unlike = () if self.templates is None else mismatch(self.now, self.templates)
+        bad = tuple(name for name in poor(self.now) if name not in unlike)
+        self._times = {name: self._times.get(name, 0) + 1 for name in (*unlike, *bad)}
+        self.differs = tuple(name for name, times in self._times.items() if times >= _TIMES)
+        fresh = [name for name in self.differs if name not in self._noticed]
+        self._noticed.update(fresh)
+        told = [name for name in fresh if name in unlike]
+        if told and self.templates is not None:
+            text = mismatch_in_words(told, self.now.record(), self.templates.record())
+            both = {"stream": self.now.record(), "templates": self.templates.record()}
+            yield Notice("conditions differ", text, fields={"figures": told, **both})
+        if rest := [name for name in fresh if name in bad]:
+            now = self.now.record()
+            yield Notice("poor sound", poor_in_words(rest, now), fields={"figures": rest, **now})
+
+    def state(self) -> tuple[dict[str, Any], dict[str, AnyArray]]:
+        """What hearing the stream again would not bring back: plain values and arrays."""
+        plain = {
+            "seconds": self._seconds,
+            "due": self._due,
+            "now": None if self.now is None else self.now.record(),
+            "times": self._times,
+            "noticed": sorted(self._noticed),
+        }
+        return plain, {"total": self._total}
+
+    def restore(self, tick: int, plain: Mapping[str, Any], arrays: Mapping[str, AnyArray]) -> None:
+        """Take up a ``state`` that was taken at a tick of the stream.
+
+        Raises:
+            ValueError: it is none.
+        """
+        if arrays["total"].shape != (ROW,):
+            raise ValueError
+        self._total, self._tick = arrays["total"], tick
+        self._seconds, self._due = int(plain["seconds"]), int(plain["due"])
+        self.now = Condition.of(plain["now"])
+        self._times = {str(name): int(times) for name, times in plain["times"].items()}
+        self.differs = tuple(name for name, times in self._times.items() if times >= _TIMES)
+        self._noticed = set(plain["noticed"])
+
+
+# --------------------------------------------------------------------------------------- stretches
+# What is weighed for a watched speaker of a stream in which somebody else may have spoken as well.
+#
+# An attacker who hears that the speaker changes knows where to cut. So the sums of what was heard
+# can be cut where each voice seems to have begun, and what is weighed is the stretch, or the sum of
+# stretches, that says most of the watched speaker: another voice does not lower the figure, whoever
+# spoke first, and neither does a change that was none.
+#
+# Of the stretches that are over the best sum is kept: each that ends is left out, added or takes
+# its place. With it go the stretch that is still open, and all that was heard. Memory is bounded:
+# where a voice began is known afterwards only, so that sums are remembered at marks a second or
+# more apart, the finer the later.
+
+_SPACING = TICKS_PER_SECOND
+"""Ticks between marks, at least."""
+_MOST_MARKS = 48
+_NEWEST = 24
+"""Marks that are never thinned out."""
+LEAST_SPEECH = 5 * TICKS_PER_SECOND
+"""Ticks of speech of a choice that leaves something out: with less, nothing said of anybody would
+count for more than what was heard against it."""
+_GROUPS = ("marks", "kept", "begun")
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """All that was heard up to a tick of the stream, that of earlier streams included."""
+
+    tick: int
+    heard: HeardTotals
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A choice of stretches, at each of R moments.
+
+    Attributes:
+        heard: by feature.
+        speech: shape (R,), ticks of speech in them.
+        enough: shape (R,), whether that is enough for it to be chosen.
+        constant: whether it is the same at all of them.
+    """
+
+    heard: Mapping[str, RunningTotals]
+    speech: IntArray
+    enough: BoolArray
+    constant: bool = False
+
+    @classmethod
+    def whole(cls, moments: Moments) -> Part:
+        """All that was heard."""
+        return cls(moments.heard, moments.speech, np.ones(len(moments.ticks), np.bool_))
+
+
+class VoiceStretches:
+    """Cuts what is heard of a stream where voices change.
+
+    Args:
+        nothing: what is heard of no speech at all, for names and sizes.
+
+    Attributes:
+        before: what earlier streams of the watched voice brought, which is part of every choice.
+        chosen: which of `parts` the last reading was of, 0 for all that was heard.
+    """
+
+    def __init__(self, nothing: HeardTotals) -> None:
+        self._nothing = self.before = nothing
+        self._marks: list[Mark] = []
+        self._kept: Mark | None = None  # the best sum of those that are over
+        self._begun: Mark | None = None  # where the open one began
+        self._whole = True  # whether the kept sum leaves nothing out
+        self.chosen = 0
+
+    @property
+    def cut(self) -> bool:
+        """Whether there has been a change at all."""
+        return self._begun is not None
+
+    def mark(self, tick: int, heard: Callable[[], HeardTotals]) -> None:
+        """Remember what was heard up to a reading."""
+        if self._marks and tick - self._marks[-1].tick < _SPACING:
+            return
+        self._marks.append(Mark(tick, heard()))
+        if len(self._marks) > _MOST_MARKS:
+            self._marks = self._marks[:-_NEWEST:2] + self._marks[-_NEWEST:]
+
+    def parts(self, moments: Moments) -> list[Part]:
+        """What may be weighed at these moments: all, then the kept and the open stretches."""
+        made = [Part.whole(moments)]
+        kept, begun = self._kept, self._begun
+        if kept is None or begun is None:
+            return made
+        if not self._whole:
+            made.append(self._since(moments, begun.heard, kept.heard))
+        made.append(self._since(moments, begun.heard, self.before))
+        heard, speech = as_moments([kept.heard] * len(moments.ticks))
+        made.append(Part(heard, speech, self._enough(speech), constant=True))
+        return made
+
+    def _since(self, moments: Moments, begun: HeardTotals, beside: HeardTotals) -> Part:
+        """What was heard since then, and another sum beside it."""
+        heard = {}
+        for name, running in moments.heard.items():
+            usable = running.usable_seconds + (beside.usable[name] - begun.usable[name]) / (
+                TICKS_PER_SECOND
+            )
+            heard[name] = RunningTotals(
+                running.totals - begun.totals[name] + beside.totals[name],
+                running.frames + (beside.frames[name] - begun.frames[name]),
+                np.maximum(usable, 0.0),  # whose halves of a tick were rounded
+            )
+        speech = moments.speech + (beside.speech - begun.speech)
+        return Part(heard, speech, self._enough(speech))
+
+    def _enough(self, speech: IntArray) -> BoolArray:
+        return np.asarray(speech - self.before.speech >= LEAST_SPEECH)
+
+    def weighed(self, heard: HeardTotals) -> HeardTotals:
+        """The sums behind the last reading, of all that was heard up to it."""
+        kept, begun = self._kept, self._begun
+        if kept is None or begun is None or not self.chosen:
+            return heard
+        open_now = heard - begun.heard
+        choices = [] if self._whole else [kept.heard + open_now]
+        return [*choices, self.before + open_now, kept.heard][self.chosen - 1]
+
+    def change(self, since_ticks: int, best: Callable[[Sequence[HeardTotals]], int]) -> None:
+        """Another voice began: the open stretch is over, and a new one open.
+
+        Args:
+            since_ticks: where it seems to have begun.
+            best: which of several sums says most of the watched speaker.
+        """
+        ends = [mark for mark in self._marks if mark.tick <= since_ticks]
+        end = ends[-1] if ends else Mark(0, self.before)
+        kept, begun = self._kept, self._begun
+        if kept is None or begun is None:
+            self._kept = end
+        else:
+            end = max(begun, end, key=lambda mark: mark.tick)
+            stretch = end.heard - begun.heard
+            both = kept.heard + stretch
+            apart = [kept.heard, self.before + stretch]
+            speech = np.array([each.speech for each in apart])
+            able = [
+                each for each, enough in zip(apart, self._enough(speech), strict=True) if enough
+            ]
+            found = best([both, *able]) if able else 0
+            self._kept = Mark(end.tick, [both, *able][found])
+            self._whole = self._whole and found == 0
+        self._begun = end
+
+    def state(self) -> tuple[dict[str, Any], dict[str, AnyArray]]:
+        """What a checkpoint must keep: plain values, and arrays."""
+        of_marks: tuple[Sequence[Mark | None], ...] = (self._marks, [self._kept], [self._begun])
+        arrays = {
+            f"{group}/{name}": array
+            for group, marks in zip(_GROUPS, of_marks, strict=True)
+            for name, array in self._packed([mark for mark in marks if mark]).items()
+        }
+        return {"whole": self._whole, "chosen": self.chosen}, arrays
+
+    def restore(self, plain: Mapping[str, Any], arrays: Mapping[str, AnyArray]) -> None:
+        """Take up a ``state``.
+
+        Raises:
+            KeyError, ValueError: no stream has been cut so.
+        """
+        marks, kept, begun = (self._unpacked(f"{group}/", arrays) for group in _GROUPS)
+        if len(marks) > _MOST_MARKS or not len(kept) == len(begun) <= 1:
+            raise ValueError
+        self._marks = marks
+        self._kept, self._begun = (each[0] if each else None for each in (kept, begun))
+        self._whole, self.chosen = bool(plain["whole"]), int(plain["chosen"])
+        if not 0 <= self.chosen < (4 - self._whole if self.cut else 1):
+            raise ValueError
+
+    def _packed(self, marks: Sequence[Mark]) -> dict[str, AnyArray]:
+        """One row a mark: its tick and counts, and the total of each feature."""
+        names = list(self._nothing.totals)
+        counts = [
+            [
+                *(mark.tick, mark.heard.speech),
+                *(mark.heard.frames[name] for name in names),
+                *(mark.heard.usable[name] for name in names),
+            ]
+            for mark in marks
+        ]
+        arrays: dict[str, AnyArray] = {
+            "counts": np.array(counts, dtype=np.int64).reshape(-1, 2 + 2 * len(names))
+        }
+        for name, total in self._nothing.totals.items():
+            each = [mark.heard.totals[name] for mark in marks]
+            arrays[f"of {name}"] = np.array(each, dtype=total.dtype).reshape(-1, total.size)
+        return arrays
+
+    def _unpacked(self, start: str, arrays: Mapping[str, AnyArray]) -> list[Mark]:
+        names, counts = list(self._nothing.totals), arrays[f"{start}counts"]
+        totals = {name: arrays[f"{start}of {name}"] for name in names}
+        if counts.shape[1:] != (2 + 2 * len(names),) or counts.min(initial=0) < 0:
+            raise ValueError
+        for name, each in totals.items():
+            if each.shape != (len(counts), self._nothing.totals[name].size):
+                raise ValueError
+        rows: list[list[int]] = counts.tolist()
+        return [
+            Mark(
+                tick,
+                HeardTotals(
+                    speech,
+                    {name: totals[name][r].copy() for name in names},
+                    dict(zip(names, rest[: len(names)], strict=True)),
+                    dict(zip(names, rest[len(names) :], strict=True)),
+                ),
+            )
+            for r, (tick, speech, *rest) in enumerate(rows)
+        ]
+
+
+def as_moments(sums: Sequence[HeardTotals]) -> tuple[dict[str, RunningTotals], IntArray]:
+    """Several sums as the attacker takes moments, and ticks of speech in each."""
+    made = {
+        name: RunningTotals(
+            np.stack([each.totals[name] for each in sums]),
+            np.array([each.frames[name] for each in sums]),
+            np.array([each.usable[name] for each in sums]) / TICKS_PER_SECOND,
+        )
+        for name in sums[0].totals
+    }
+    return made, np.array([each.speech for each in sums])
+
+
+# ------------------------------------------------------------------------------------------ making
+# Makes the readings of a stream: the attacker's figures, the headline, its peak and its guides.
+#
+# Source: docs/method.md sections 5 and 6.
 
 _MOST_READINGS = 32
 _MOST_SCORES = 1 << 16

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import math
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from monitor.errors import StoreError, UsageError
-from monitor.features.condition import CONDITION
+from monitor.features.channel import CONDITION
 from monitor.features.registry import superseded
 from monitor.kinds import FeatureSpec
 from monitor.population.false_alarms import FalseAlarms, false_alarms
@@ -22,34 +23,185 @@ from monitor.records.keys import HEADLINES
 from monitor.sources.provenance import stated_provenance
 from monitor.sources.registry import lacks, open_source
 from monitor.sources.samples import Samples
-from monitor.stream.attacker import Attacker
-from monitor.stream.beside import BesideClock
-from monitor.stream.bystanders import bystanders_of
-from monitor.stream.change import Change
-from monitor.stream.choosing import choose_features
-from monitor.stream.conditions import StreamConditions
-from monitor.stream.copies import CopyFinder
-from monitor.stream.coverage import WordCoverage
-from monitor.stream.front_end import FrontEnd
-from monitor.stream.heard import HeardTotals
-from monitor.stream.intake import Intake, Moments
-from monitor.stream.making import ReadingMaker
-from monitor.stream.notices import log_notices, recording_notices, setup_notices
-from monitor.stream.order import EventOrder, GapEvent, NoticeEvent
-from monitor.stream.overlap import session_of
-from monitor.stream.reading import Reading
-from monitor.stream.recordings import Recordings
-from monitor.stream.repeats import RepeatFinder
-from monitor.stream.same_person import unlike
-from monitor.stream.settings import MonitorSettings
-from monitor.stream.stretches import VoiceStretches
-from monitor.stream.turns import SpeakerTurns, ToldTurns, change_detector
+from monitor.stream.attacker import Attacker, choose_features
+from monitor.stream.copies import CopyFinder, RepeatFinder
+from monitor.stream.front_end import BesideClock, FrontEnd, WordCoverage
+from monitor.stream.intake import HeardTotals, Intake, Moments
+from monitor.stream.making import ReadingMaker, StreamConditions, VoiceStretches
+from monitor.stream.notices import (
+    EventOrder,
+    GapEvent,
+    NoticeEvent,
+    log_notices,
+    recording_notices,
+    session_of,
+    setup_notices,
+)
+from monitor.stream.reading import Change, Reading, bystanders_of
+from monitor.stream.turns import ON_CHANGE, SpeakerTurns, ToldTurns, change_detector, unlike
 from monitor.types import TICKS_PER_SECOND, AnyArray, Block, Frames, Gap, Notice, Tracks, Words
 
 if TYPE_CHECKING:
     from monitor.stream.blocks_to_ticks import BlocksToTicks
 
-__all__ = ["Event", "Monitor"]
+__all__ = ["Event", "Monitor", "MonitorSettings", "Recordings"]
+
+
+# ---------------------------------------------------------------------------------------- settings
+# The settings of a monitor, checked: what is the same at every second of a stream.
+
+
+@dataclass(frozen=True, slots=True)
+class MonitorSettings:
+    """What a `Monitor` was asked for, beside a population, features and a speaker to watch.
+
+    Attributes:
+        step_seconds, channel, on_change, top, among, enrolled_prior, bystanders: as of `Monitor`.
+
+    Raises:
+        UsageError: one of them makes no sense.
+    """
+
+    step_seconds: float = 1.0
+    channel: int | None = None
+    on_change: str = "ignore"
+    top: int = 5
+    among: Sequence[float] | None = None
+    enrolled_prior: float = 0.5
+    bystanders: float | None = None
+
+    def __post_init__(self) -> None:
+        step = self.step_seconds
+        if (
+            not math.isfinite(step * TICKS_PER_SECOND)
+            or self.step_ticks < 1
+            or abs(step * TICKS_PER_SECOND - self.step_ticks) > 1e-6
+        ):
+            raise UsageError(f"step_seconds={step:g} must be a positive multiple of 0.01")
+        if self.channel is not None and self.channel < 1:
+            raise UsageError(
+                f"channel={self.channel} must be 1 or more: channels are counted from 1"
+            )
+        if self.top < 1:
+            raise UsageError(f"top={self.top} must be 1 or more")
+        if self.on_change not in ON_CHANGE:
+            raise UsageError(f"on_change={self.on_change!r} must be one of {', '.join(ON_CHANGE)}")
+
+    @property
+    def step_ticks(self) -> int:
+        """Ticks from one reading to the next."""
+        return round(self.step_seconds * TICKS_PER_SECOND)
+
+    def record(self) -> dict[str, Any]:
+        """As JSON-able values: a run is resumed with the same alone."""
+        return {
+            # a run that was begun before there were these is resumed without them
+            "among": None if self.among is None else list(self.among),
+            "bystanders": self.bystanders,
+            "enrolled_prior": None if self.enrolled_prior == 0.5 else self.enrolled_prior,
+            "step": self.step_seconds,
+            "channel": self.channel,
+            "on_change": self.on_change,
+            "top": self.top,
+        }
+
+
+# -------------------------------------------------------------------------------------- recordings
+# The recordings that a stream is made of: who falls silent in which, and who does not fit.
+
+LEAST_SECONDS = 25.0
+"""Of speech, on both sides: with less, nothing is said of whether two voices are one."""
+
+
+class Recordings:
+    """Follows a stream from recording to recording.
+
+    Args:
+        unlike: whether two voices sound like two people; None where that is not asked.
+
+    Attributes:
+        number: of the recording that is being heard.
+        silent: those before it in which nobody spoke.
+        strange: those before it that sound like another person than all before them.
+    """
+
+    def __init__(self, unlike: Callable[[HeardTotals, HeardTotals], bool] | None) -> None:
+        self._unlike = unlike
+        self.number = 0
+        self.silent: list[int] = []
+        self.strange: list[int] = []
+        self._speech = 0  # ticks of this one
+        self._begun = self._judged = 0
+        self._start: HeardTotals | None = None  # of this one: all that was heard before it
+        self._voice: HeardTotals | None = None  # what the earlier ones brought, but the strange
+
+    def hear(self, speech: int) -> None:
+        """Take note of so many further ticks of speech."""
+        self._speech += speech
+
+    def turn(self, number: int, heard: Callable[[], HeardTotals]) -> None:
+        """The next recording begins, on top of what was heard so far; nothing where it goes on."""
+        if self._begun and number == self.number:
+            return
+        if self._begun:
+            self.silent += self.silent_now
+            if self._begun > self._judged:  # not one that was over when the run was stopped
+                self._judged = self._begun
+                self._add(heard())
+        self.number, self._speech = number, 0
+        self._begun += 1
+
+    @property
+    def silent_now(self) -> list[int]:
+        """The recording that is being heard, if nobody has spoken in it."""
+        return [] if self._speech else [self.number]
+
+    def strange_now(self, heard: HeardTotals) -> list[int]:
+        """It again, if it sounds like somebody else, by all that was heard by now."""
+        if self._unlike is None or self._voice is None:
+            return []
+        mine = self._mine(heard)
+        short = min(mine.speech, self._voice.speech) < LEAST_SECONDS * TICKS_PER_SECOND
+        return [] if short or not self._unlike(self._voice, mine) else [self.number]
+
+    def state(self) -> tuple[dict[str, Any], dict[str, AnyArray]]:
+        """What hearing the stream again would not bring back: plain values and arrays."""
+        plain: dict[str, Any] = {"judged": self._judged, "strange": self.strange}
+        arrays: dict[str, AnyArray] = {}
+        for part, heard in (("start", self._start), ("voice", self._voice)):
+            if heard is not None:
+                plain[part] = heard.plain()
+                arrays |= {f"{part}/{name}": total for name, total in heard.totals.items()}
+        return plain, arrays
+
+    def restore(self, plain: Mapping[str, Any], arrays: Mapping[str, AnyArray]) -> None:
+        """Take up a ``state``, fresh."""
+        self._judged, self.strange = int(plain["judged"]), list(plain["strange"])
+
+        def part(called: str) -> HeardTotals | None:
+            if called not in plain:
+                return None
+            totals = {name: arrays[f"{called}/{name}"] for name in plain[called]["frames"]}
+            return HeardTotals(totals=totals, **plain[called])
+
+        self._start, self._voice = part("start"), part("voice")
+
+    def _add(self, now: HeardTotals) -> None:
+        """The recording is over: it is strange, or more of the voice."""
+        if self._unlike is None:
+            return
+        strange, mine = self.strange_now(now), self._mine(now)
+        self.strange += strange
+        if not strange:
+            self._voice = mine if self._voice is None else self._voice + mine
+        self._start = now
+
+    def _mine(self, now: HeardTotals) -> HeardTotals:
+        return now if self._start is None else now - self._start
+
+
+# ----------------------------------------------------------------------------------------- monitor
+# The streaming monitor: audio or frames in, readings out.
 
 _TWO_CLOCKS = (
     "a stream is of audio or of ready-made frames, not of both, as each keeps the clock: give "

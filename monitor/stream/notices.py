@@ -1,26 +1,160 @@
-"""Notices of a stream: known before it begins, or of whole recordings; and the log for programs.
-
-The log is the standard library's, named ``monitor``: it is silent until a program that uses this
-package sets up logging. The command line shows notices itself.
-"""
+"""Notices of a stream, in the order in which they happen; and the log for programs."""
 
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from monitor.errors import OverlapError
 from monitor.features.registry import caveats, takes
 from monitor.phrases import plural, weaker_together
-from monitor.population.flattering import flattery
+from monitor.population.interpolation import flattery
+from monitor.population.population import Population, SourceNote, Speaker
 from monitor.safe_text import printable
-from monitor.stream.same_person import comparable, judged_by
-from monitor.types import Notice
+from monitor.sources.provenance import Provenance
+from monitor.stream.turns import comparable, judged_by
+from monitor.types import TICKS_PER_SECOND, Gap, Notice
 
 if TYPE_CHECKING:
     from monitor.stream.monitor import Monitor
 
-__all__ = ["law_notices", "log_notices", "recording_notices", "setup_notices"]
+__all__ = [
+    "EventOrder",
+    "GapEvent",
+    "NoticeEvent",
+    "law_notices",
+    "log_notices",
+    "recording_notices",
+    "session_of",
+    "setup_notices",
+]
+
+
+# ------------------------------------------------------------------------------------------- order
+# Orders what happens between the readings of a stream: losses, and notices for people.
+
+MOST_NOTICES = 100
+"""Of a stream; what comes after them is left out, so that a run that ends says all that it said."""
+
+
+@dataclass(frozen=True, slots=True)
+class GapEvent:
+    """A loss, placed on the stream: ``seconds`` is where it was noticed."""
+
+    seconds: float
+    gap: Gap
+
+
+@dataclass(frozen=True, slots=True)
+class NoticeEvent:
+    """A notice, placed on the stream: ``seconds`` is when it could be said."""
+
+    seconds: float
+    notice: Notice
+
+
+class EventOrder:
+    """Gives every loss and notice once, in order, at the same place for any cutting of the stream.
+
+    Attributes:
+        given: how many were given before the stop that the stream is resumed from.
+
+    Example:
+        >>> order = EventOrder()
+        >>> order.add(250, Gap("not finite", 0.01))
+        >>> [len(list(order.due(tick))) for tick in (200, 300, 400)]
+        [0, 1, 0]
+    """
+
+    def __init__(self) -> None:
+        self.given = 0
+        self._passed = self._notices = 0
+        self._waiting: list[tuple[int, Gap | Notice, bool]] = []
+
+    @property
+    def count(self) -> int:
+        """How many were given, those before a stop included, of those that come again."""
+        return max(self._passed, self.given)
+
+    def add(self, tick: int, event: Gap | Notice, *, again: bool = True) -> None:
+        """Take note of one, to be given once so many ticks have been learnt.
+
+        Args:
+            tick: of the stream.
+            event: the loss or notice.
+            again: whether it would come again if the stream were heard again from its start.
+        """
+        if isinstance(event, Notice):
+            self._notices += 1
+            if self._notices > MOST_NOTICES:
+                return
+        self._waiting.append((tick, event, again))
+        self._waiting.sort(key=lambda waiting: waiting[0])
+
+    def due(self, tick: int, *, last: bool = False) -> Iterator[GapEvent | NoticeEvent]:
+        """What to give when so many ticks have been learnt; all that waits at the last tick."""
+        while self._waiting and (last or self._waiting[0][0] <= tick):
+            at, event, again = self._waiting.pop(0)
+            self._passed += again
+            if again and self._passed <= self.given:
+                continue
+            seconds = min(at, tick) / TICKS_PER_SECOND
+            if isinstance(event, Notice):
+                yield NoticeEvent(seconds, replace(event, seconds=seconds))
+            else:
+                yield GapEvent(seconds, event)
+
+
+# ----------------------------------------------------------------------------------------- overlap
+# Refuses to monitor the very audio that was enrolled (docs/method.md section 4).
+
+
+def session_of(
+    population: Population, parts: Iterable[Provenance], *, allow_overlap: bool = False
+) -> str:
+    """Which law a stream of these recordings needs.
+
+    Returns:
+        ``"same"`` where one of them was enrolled too, ``"cross"`` otherwise.
+
+    Raises:
+        OverlapError: audio that is to be heard was enrolled, and that is not allowed.
+    """
+    session = "cross"
+    for part in parts:
+        enrolled = population.overlapping(part.hashes)
+        if enrolled:
+            session = "same"
+        if not allow_overlap:
+            _refuse_overlap(part, enrolled)
+    return session
+
+
+def _refuse_overlap(part: Provenance, enrolled: Iterable[tuple[Speaker, SourceNote]]) -> None:
+    end = math.inf if part.end_seconds is None else part.end_seconds
+    heard = [
+        (speaker, note)
+        for speaker, note in enrolled
+        if note.start_seconds < end and part.start_seconds < note.end_seconds
+    ]
+    if heard:
+        speaker, note = heard[0]
+        after = max(note.end_seconds for _, note in heard)
+        raise OverlapError(
+            f"{part.label}: seconds {note.start_seconds:g} to {note.end_seconds:g} were "
+            f"enrolled as {speaker.name}; start after them (start_seconds={after:g}), or insist "
+            "with allow_overlap=True"
+        )
+
+
+# ----------------------------------------------------------------------------------------- notices
+# Notices of a stream: known before it begins, or of whole recordings; and the log for programs.
+#
+# The log is the standard library's, named ``monitor``: it is silent until a program that uses this
+# package sets up logging. The command line shows notices itself.
 
 LOGGER = logging.getLogger("monitor")
 LOGGER.addHandler(logging.NullHandler())

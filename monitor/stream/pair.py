@@ -13,10 +13,8 @@ from monitor.features.registry import make
 from monitor.population.population import Population
 from monitor.protocols import Feature, Source
 from monitor.stream.blocks_to_ticks import BlocksToTicks
-from monitor.stream.change import Change
 from monitor.stream.monitor import Event, Monitor
-from monitor.stream.protected_reading import ProtectedReading
-from monitor.stream.reading import Reading
+from monitor.stream.reading import Change, ProtectedReading, Reading
 from monitor.types import TICKS_PER_SECOND, AnyArray, Block, Frames, Gap, Tracks, Words
 
 __all__ = ["IGNORANT", "INFORMED", "MonitorPair"]

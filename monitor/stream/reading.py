@@ -2,21 +2,383 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
+from monitor.crowds import people, sizes
+from monitor.crowds import people as in_words
+from monitor.errors import StoreError, UsageError
+from monitor.kinds import FollowedVoice, Kind, Sensitivity
 from monitor.maths.condition import Condition
+from monitor.maths.evidence import bits_among, crowd_bits, posterior_among, total_bits
+from monitor.phrases import one_in
+from monitor.records.keys import HEADLINES
 from monitor.records.reading import READING
-from monitor.stream.bystanders import Bystander
-from monitor.stream.change import Open
-from monitor.types import FloatArray
+from monitor.types import TICKS_PER_SECOND, AnyArray, FloatArray, IntArray
 
 if TYPE_CHECKING:
-    from monitor.stream.among import Among
-    from monitor.stream.protected_reading import ProtectedReading
+    from monitor.stream.attacker import Attacker
 
-__all__ = ["ZERO", "Bits", "FeatureReading", "Reading"]
+__all__ = [
+    "CITY",
+    "ZERO",
+    "Among",
+    "Assessment",
+    "Bits",
+    "Bystander",
+    "Bystanders",
+    "Change",
+    "ChangeDetector",
+    "CrowdEvidence",
+    "FeatureReading",
+    "Followed",
+    "Open",
+    "ProtectedReading",
+    "Reading",
+    "RunningTotals",
+    "among_each",
+    "bystanders_of",
+    "crowds_for",
+]
+
+
+# -------------------------------------------------------------------------------------- bystanders
+# Who else became more probable: everybody enrolled loses when anybody speaks.
+#
+# Source: docs/method.md section 10.
+
+
+@dataclass(frozen=True, slots=True)
+class Bystander:
+    """Somebody enrolled who is not followed, and how probable the voice is theirs.
+
+    Attributes:
+        name: of the template.
+        probability: among ``people``, N of them enrolled, of whom each was as likely before.
+        people: M.
+    """
+
+    name: str
+    probability: float
+    people: int
+
+    def record(self) -> dict[str, Any]:
+        """As JSON-able values."""
+        return {"name": self.name, "probability": self.probability, "people": self.people}
+
+
+class Bystanders:
+    """Those whose probability among M people lies above a level.
+
+    Args:
+        names: the N candidates.
+        watched: who is followed and no bystander; None where nobody is.
+        people: M, at least N.
+        level: a probability, over 1/M.
+
+    Raises:
+        UsageError: the level is no probability, or one that everybody begins with.
+    """
+
+    def __init__(
+        self, names: Sequence[str], watched: str | None, people: int, level: float
+    ) -> None:
+        if not 1.0 / people < level < 1.0:
+            raise UsageError(
+                f"bystanders={level:g} must be a probability under 1 and over 1 in "
+                f"{people:,}, which everybody begins with"
+            )
+        self.people, self.level = people, level
+        self._names = tuple(names)
+        self._watched = None if watched is None else self._names.index(watched)
+
+    def each(self, ratios: Sequence[FloatArray | None]) -> list[tuple[Bystander, ...] | None]:
+        """Those at each of R moments, the most probable first.
+
+        Args:
+            ratios: bits of everybody's likelihood ratio, shape (N,) each; None where nothing was
+                learnt to tell it by.
+        """
+        made: list[tuple[Bystander, ...] | None] = [None] * len(ratios)
+        some = [r for r, row in enumerate(ratios) if row is not None]
+        if not some:
+            return made
+        table = posterior_among(np.stack([ratios[r] for r in some]), self.people)  # type: ignore[misc]
+        if self._watched is not None:
+            table[:, self._watched] = 0.0
+        for r, row, above in zip(some, table, table > self.level, strict=True):
+            places = np.flatnonzero(above)
+            order = places[np.argsort(-row[places], kind="stable")].tolist()
+            made[r] = tuple(Bystander(self._names[j], float(row[j]), self.people) for j in order)
+        return made
+
+    def notice(self, support_bits: float) -> str:
+        """That nobody can come to the level, where calibration supports too little; else empty."""
+        ratio = 2.0**support_bits
+        most = ratio / (ratio + self.people - 1)
+        if most > self.level:
+            return ""
+        enough = ratio * (1.0 / self.level - 1.0)
+        size = 10.0 ** math.floor(math.log10(max(enough, 10.0)))
+        return (
+            f"no bystander can come to a probability of {one_in(self.level)} among "
+            f"{in_words(self.people)}: calibration supports {support_bits:.1f} bits of evidence, "
+            f"{one_in(most)} there; state a smaller crowd (--among {size:g}) or level"
+        )
+
+
+def bystanders_of(attacker: Attacker, watch: str | None, level: float) -> Bystanders:
+    """What names the bystanders of a stream, in the largest crowd of its attacker.
+
+    Raises:
+        UsageError: the level is no probability, or nothing was learnt to tell it by.
+    """
+    if attacker.support_bits is None:
+        why = attacker.withheld or attacker.evidence_lacks
+        raise UsageError(f"bystanders cannot be told: {why}")
+    watched = watch if attacker.watched else None
+    return Bystanders(attacker.names, watched, attacker.among[-1], level)
+
+
+# ------------------------------------------------------------------------------------------ change
+# Notices that another person has taken over, or that the channel has changed.
+#
+# Each feature has a margin (`monitor.maths.margin`): how much better the voice since the last
+# change explains its newest frames than the population does; the levels of the channel are compared
+# with their own past alone. Frames are put together to units, one margin each: neighbouring frames
+# are alike.
+#
+# An embedding's margin says by itself whether one person spoke: what it lies below a level half way
+# between is added up as evidence (`monitor.maths.margin.page_cusum`), and what may be another
+# person is not learnt meanwhile. Of histograms and levels nobody knows how low is low:
+# `river.drift.ADWIN` looks for a moment from which on the margin's mean is lower; one that rises,
+# as it does while a voice becomes known, is no change.
+#
+# ADWIN's bound is for independent numbers in [0, 1]. Margins are neither: `Sensitivity.gain` brings
+# them to a size at which the bound acts on what speech does, and `Sensitivity.delta` is a setting
+# whose price was measured, not a probability of false alarm.
+#
+# Why ADWIN (``benchmarks/change.py --detectors``): it weighs a drop by the margins' variance, so
+# that one setting serves every voice. river's PageHinkley notices changes in f0 a few seconds
+# sooner at as many false alarms, but needs an absolute size of drop fitted to each feature; KSWIN
+# misses twice as many and draws at random. Where ADWIN cuts is no good guess of when it happened:
+# the best split is.
+
+_LARGEST_DELTA = 0.95
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """Somebody else speaks, or through something else.
+
+    Attributes:
+        seconds: when it was noticed, on the clock of the stream.
+        since_seconds: where the new voice seems to have begun.
+        features: those whose margin fell.
+        margin_before: mean margin of the first of them up to there: nats a frame (histograms), a
+            difference of cosines (embeddings) or bels (levels).
+        margin_after: the same since then.
+        back: the voice that was left is the one that speaks again. The margins are then those under
+            it: the level that says so, and since then.
+    """
+
+    seconds: float
+    since_seconds: float
+    features: tuple[str, ...]
+    margin_before: float
+    margin_after: float
+    back: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Open:
+    """A change that was noted and did not begin the evidence afresh: it may be of two people now.
+
+    Attributes:
+        since_seconds: where the new voice seems to have begun.
+        features: those that noticed.
+    """
+
+    since_seconds: float
+    features: tuple[str, ...]
+
+    def record(self) -> dict[str, Any]:
+        """As JSON-able values."""
+        return {"since_seconds": self.since_seconds, "features": list(self.features)}
+
+
+@dataclass(frozen=True, slots=True)
+class Followed:
+    """A feature that is followed for changes.
+
+    Attributes:
+        kind: of its frames.
+        others: the population's templates, shape (N, M): counts, or sums of embeddings. Levels are
+            the stream's own affair: shape (0, M).
+        how: its own settings; there are none that it would have by default.
+    """
+
+    kind: Kind
+    others: AnyArray
+    how: Sensitivity
+
+
+class ChangeDetector:
+    """Follows the features of a stream, on a fixed grid of its clock.
+
+    The first feature that notices reports; then all of them start afresh with the new voice. Where
+    asked for, the voice that was left is remembered, and reported when it is ``back``: when an
+    embedding says so, else all features that had noticed; where those were levels alone, any
+    other feature may say that the voice has stayed the same.
+
+    Where an embedding is followed, which tells voices apart within seconds, histograms are ten
+    thousand times more careful: they notice nothing that it does not, and cry wolf.
+
+    Memory is bounded, and the sketches and templates of others are only read.
+
+    Args:
+        followed: by name; others are not followed.
+        careful: divides every delta: above 1 fewer false alarms, more misses and later reports.
+        returns: remember the first voice, and tell when it is back.
+
+    Raises:
+        UsageError: ``careful`` makes no sense.
+
+    Example:
+        >>> low, high = np.array([9, 1, 0]), np.array([0, 1, 9])
+        >>> from monitor.features.f0 import F0
+        >>> f0 = Followed(F0.spec.kind, np.array([low, high]), F0.follow)
+        >>> detector = ChangeDetector({"f0": f0})
+        >>> rng = np.random.default_rng(0)
+        >>> for second in range(1, 200):
+        ...     voice = low if second <= 100 else high
+        ...     bins = rng.choice(3, 40, p=voice / 10)
+        ...     if change := detector.update({"f0": bins}, 100 * second):
+        ...         print(change.seconds, change.since_seconds, change.features)
+        104.0 100.0 ('f0',)
+    """
+
+    def __init__(
+        self,
+        followed: Mapping[str, Followed],
+        *,
+        careful: float = 1.0,
+        returns: bool = False,
+    ) -> None:
+        if not careful > 0:
+            raise UsageError(f"careful={careful:g} must be positive; 1 is the default")
+        self._returns = returns
+        self._asked: tuple[str, ...] = ()  # whether the voice that was left is back
+        self._one_is_enough = False
+        kinds = {name: followed[name].kind for name in sorted(followed)}
+        self._discerning = tuple(name for name, kind in kinds.items() if kind.discerning)
+        self._of_channel = {name for name, kind in kinds.items() if kind.own_past}
+        self._voices: dict[str, FollowedVoice] = {}
+        for name, kind in kinds.items():
+            how = followed[name].how
+            beside = kind.beside_discerning if self._discerning else 1.0
+            how = replace(how, delta=min(how.delta * beside / careful, _LARGEST_DELTA))
+            self._voices[name] = kind.follow(np.asarray(followed[name].others), how)
+        self._tick = 0
+
+    def update(self, step: Mapping[str, AnyArray], tick: int) -> Change | None:
+        """Hear one step of the stream.
+
+        Args:
+            step: the frames of each feature that came in since the last step, as in `Track`; a
+                feature without any may be left out, one that is not followed is ignored.
+            tick: the end of the step, in ticks of the stream.
+
+        Raises:
+            UsageError: frames of another kind or size.
+        """
+        began = self._tick
+        self._tick = tick
+        noticed = {
+            name: fall
+            for name, voice in self._voices.items()
+            if name in step and (fall := voice.hear(step[name], began)) is not None
+        }
+        if not noticed:
+            return self._back(tick)
+        if self._returns and not self._asked:
+            able = {n for n, voice in self._voices.items() if voice.leave(noticed.get(n))}
+            self._asked = tuple(n for n in self._discerning if n in able) or tuple(noticed)
+            self._one_is_enough = self._of_channel.issuperset(self._asked)
+            if self._one_is_enough:
+                self._asked = tuple(sorted(able))
+        for voice in self._voices.values():
+            voice.reset()
+        first = next(iter(noticed.values()))
+        return Change(
+            seconds=tick / TICKS_PER_SECOND,
+            since_seconds=min(fall.began for fall in noticed.values()) / TICKS_PER_SECOND,
+            features=tuple(noticed),
+            margin_before=first.before,
+            margin_after=first.after,
+        )
+
+    def _back(self, tick: int) -> Change | None:
+        """Whether the voice that was left is back."""
+        found = {name: self._voices[name].back() for name in self._asked}
+        falls = [fall for fall in found.values() if fall is not None]
+        if not falls or (len(falls) < len(found) and not self._one_is_enough):
+            return None
+        change = Change(
+            seconds=tick / TICKS_PER_SECOND,
+            since_seconds=max(fall.began for fall in falls) / TICKS_PER_SECOND,
+            features=tuple(name for name, fall in found.items() if fall is not None),
+            margin_before=falls[0].before,
+            margin_after=falls[0].after,
+            back=True,
+        )
+        for voice in self._voices.values():
+            voice.forget(take_up=True)
+        self._asked = ()
+        return change
+
+    def reset(self) -> None:
+        """Forget the stream."""
+        self._tick, self._asked = 0, ()
+        for voice in self._voices.values():
+            voice.forget(take_up=False)
+            voice.reset()
+
+    def state(self) -> tuple[dict[str, Any], dict[str, AnyArray]]:
+        """Everything needed to go on as if never stopped: plain values and arrays."""
+        arrays = {
+            f"{name}/{key}": value
+            for name, voice in self._voices.items()
+            for key, value in voice.state().items()
+        }
+        asked = {"asked": list(self._asked), "one_is_enough": self._one_is_enough}
+        return {"tick": self._tick, **asked}, arrays
+
+    def restore(self, plain: Mapping[str, Any], arrays: Mapping[str, AnyArray]) -> None:
+        """Take up a ``state`` of a detector made with the same arguments.
+
+        Raises:
+            StoreError: the state is of other features.
+        """
+        if not set(plain["asked"]) <= set(self._voices):
+            raise StoreError("the checkpoint does not fit: it asks for features that are not there")
+        self._tick, self._asked = int(plain["tick"]), tuple(plain["asked"])
+        self._one_is_enough = bool(plain["one_is_enough"])
+        for name, voice in self._voices.items():
+            try:
+                voice.restore({key: arrays[f"{name}/{key}"] for key in voice.KEPT})
+            except (KeyError, ValueError):
+                raise StoreError(
+                    f"the checkpoint does not fit: it has no such {name} to look for changes in"
+                ) from None
+
+
+# ----------------------------------------------------------------------------------------- reading
+# What the monitor says at one moment (docs/method.md section 5).
 
 
 class Bits(NamedTuple):
@@ -193,3 +555,244 @@ class Reading:
     def record(self) -> dict[str, Any]:
         """The reading as a JSON-able record, key by key as `monitor.records.reading` declares."""
         return READING.of(self)
+
+
+# ------------------------------------------------------------------------------- protected reading
+# What a voice discloses through a protector, to each attacker who was tried.
+
+
+@dataclass(frozen=True, slots=True)
+class ProtectedReading:
+    """The protected side of a reading, of the same seconds of the same voice.
+
+    Its figure is that of the strongest attacker who was tried, in the unit of the clear headline.
+    Who that is may change from reading to reading. An anonymiser is worth no more than that: an
+    attacker who does not know of it says little.
+
+    Attributes:
+        attackers: by what the attacker knows of the protector, what this one would read.
+        headline: what the clear side's headline is, ``"evidence"`` or ``"closed-set"``.
+    """
+
+    attackers: Mapping[str, Reading]
+    headline: str
+
+    @property
+    def speech(self) -> float:
+        """Seconds of speech that voice activity hears in the protected audio."""
+        return next(iter(self.attackers.values())).speech
+
+    @property
+    def by(self) -> str | None:
+        """Who reads the most; None where one of those who were tried has no figure."""
+        field = HEADLINES[self.headline]
+        found = {name: getattr(each, field) for name, each in self.attackers.items()}
+        if not found or None in found.values():
+            return None  # the others' might be less than that one's
+        return max(found, key=lambda name: float(found[name] or 0.0))
+
+    @property
+    def bits(self) -> float | None:
+        """The most that anybody reads."""
+        return self._figure("")
+
+    @property
+    def bits_low(self) -> float | None:
+        """Its lower limit."""
+        return self._figure("_low")
+
+    @property
+    def bits_high(self) -> float | None:
+        """Its upper limit."""
+        return self._figure("_high")
+
+    @property
+    def at_least(self) -> bool:
+        """Whether it is evidence, and anybody's was cut to what can be supported."""
+        if self.headline != "evidence":
+            return False
+        return any(bool(each.at_least) for each in self.attackers.values())
+
+    def _figure(self, end: str) -> float | None:
+        if self.by is None:
+            return None
+        value: float | None = getattr(self.attackers[self.by], HEADLINES[self.headline] + end)
+        return value
+
+
+# ------------------------------------------------------------------------------------------- among
+# What the evidence of a moment means among people (docs/method.md section 10).
+
+CITY = 1_000_000
+_MOST = 1e15
+
+
+@dataclass(frozen=True, slots=True)
+class Among:
+    """A voice among so many people, N of them enrolled, of whom each was as likely before.
+
+    Attributes:
+        people: M.
+        bits: ``log2(M p)``, p being the watched speaker's probability among them; where nobody is
+            watched, the relative entropy of everybody's probabilities to even ones.
+        bits_low, bits_high: limits, from those of the watched speaker's evidence; None where nobody
+            is.
+        probability: p, or None.
+        favourite: where nobody is watched, the most probable of the enrolled, with the probability.
+    """
+
+    people: int
+    bits: float
+    bits_low: float | None = None
+    bits_high: float | None = None
+    probability: float | None = None
+    favourite: tuple[str, float] | None = None
+
+    def record(self) -> dict[str, Any]:
+        """As JSON-able values."""
+        one_in = 2.0 ** min(max(self.bits, -1000.0), 1000.0)
+        return {
+            "people": self.people,
+            "bits": self.bits,
+            "bits_low": self.bits_low,
+            "bits_high": self.bits_high,
+            "one_in": min(one_in, _MOST),
+            "fitting": min(self.people / one_in, _MOST),
+            "probability": self.probability,
+            "favourite": None if self.favourite is None else list(self.favourite),
+            "favourite_one_in": self._favourite_one_in(),
+        }
+
+    def _favourite_one_in(self) -> float | None:
+        """A small probability outlives six decimals so."""
+        if self.favourite is None:
+            return None
+        return min(1.0 / max(self.favourite[1], 1.0 / _MOST), _MOST)
+
+
+class CrowdEvidence(NamedTuple):
+    """What the evidence of one moment says in any crowd; None where nothing was learnt to tell it.
+
+    Attributes:
+        evidence: of the watched speaker, with its limits.
+        support_bits, at_least, among: as in a `Reading`.
+        ratios: bits of everybody enrolled, shape (N,).
+    """
+
+    evidence: Bits | None = None
+    support_bits: float | None = None
+    at_least: bool | None = None
+    among: tuple[Among, ...] | None = None
+    ratios: FloatArray | None = None
+
+
+def crowds_for(asked: Sequence[float] | None, speakers: int) -> tuple[int, ...]:
+    """The crowds to speak of, smallest first; unless asked, the N enrolled and a million.
+
+    Raises:
+        UsageError: one is no size of a crowd, or smaller than N.
+
+    Example:
+        >>> crowds_for(None, 50), crowds_for([1e4], 50)
+        ((50, 1000000), (10000,))
+    """
+    if asked is None:
+        return tuple(sorted({speakers, max(speakers, CITY)}))
+    crowds = sizes(asked)
+    if crowds[0] < speakers:
+        raise UsageError(
+            f"among {people(crowds[0])} people there is no room for the {speakers} enrolled; ask "
+            f"for {speakers} or more"
+        )
+    return crowds
+
+
+def among_each(
+    bits: FloatArray,
+    watched: Sequence[Bits | None],
+    place: int | None,
+    crowds: Sequence[int],
+    names: Sequence[str],
+) -> list[tuple[Among, ...]]:
+    """What R moments say among each crowd.
+
+    Args:
+        bits: evidence of every candidate, shape (R, N).
+        watched: that of the watched speaker with its limits, of each moment; None of nobody.
+        place: of the watched speaker, or None.
+        crowds: sizes M.
+        names: of the candidates.
+    """
+    if place is None:
+        each = [_nobody_watched(bits, m, names) for m in crowds]
+        return list(zip(*each, strict=True))
+    # the limits of a figure that is held to the support, about one that keeps everybody's odds
+    own = np.array([[0.0, b.low - b.value, b.high - b.value] for b in watched if b is not None])
+    own += bits[:, place, None]
+    # rows as they lie alone: a sum depends on the order in memory
+    rest = total_bits(np.ascontiguousarray(bits[:, np.arange(len(names)) != place]))
+    found = crowd_bits(own[:, None], rest[:, None, None], len(names), np.array(crowds)[:, None])
+    return [
+        tuple(
+            Among(m, value, low, high, min(2.0**value / m, 1.0))
+            for m, (value, low, high) in zip(crowds, row, strict=True)
+        )
+        for row in found.tolist()
+    ]
+
+
+def _nobody_watched(bits: FloatArray, m: int, names: Sequence[str]) -> list[Among]:
+    posterior = posterior_among(bits, m)
+    best = posterior.argmax(axis=1)
+    favourites = [
+        (names[j], row[j]) for j, row in zip(best.tolist(), posterior.tolist(), strict=True)
+    ]
+    told = bits_among(bits, m, None).tolist()
+    return [Among(m, b, favourite=each) for b, each in zip(told, favourites, strict=True)]
+
+
+# -------------------------------------------------------------------------------------- assessment
+# What goes into the attacker at each moment, and what comes out: totals, and an assessment.
+
+
+@dataclass(frozen=True, slots=True)
+class RunningTotals:
+    """What was heard of one feature by each of R moments of a stream.
+
+    Attributes:
+        totals: shape (R, M), of its sketch.
+        frames: shape (R,), behind them.
+        usable_seconds: shape (R,).
+    """
+
+    totals: AnyArray
+    frames: IntArray
+    usable_seconds: FloatArray
+
+
+@dataclass(frozen=True, slots=True)
+class Assessment:
+    """What the attacker makes of a stream so far.
+
+    Attributes:
+        features: by name.
+        local, gain, expected: of the joint posterior.
+        posterior: shape (N,).
+        top: the most probable speakers, best first; of equals, the first enrolled.
+        told: what the evidence says in any crowd.
+        enrolled: probability that the speaker is one of the N at all; None as long as no feature
+            has a frame, and where those that have cannot tell.
+        enrolled_withheld: why they cannot, or empty.
+        beyond_grid: T is longer than anything calibrated.
+    """
+
+    features: Mapping[str, FeatureReading]
+    local: Bits | None
+    gain: Bits
+    expected: Bits
+    posterior: FloatArray
+    top: Sequence[tuple[str, float]]
+    told: CrowdEvidence
+    enrolled: float | None
+    enrolled_withheld: str
+    beyond_grid: bool

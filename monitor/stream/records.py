@@ -4,23 +4,107 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
 from monitor.population.law import RankLaw
-from monitor.records.start import SCHEMA_VERSION
-from monitor.stream.change import Change
+from monitor.protocols import Source
+from monitor.records.reading import SCHEMA_VERSION
+from monitor.sources.beside import stated_transcripts
+from monitor.stream.front_end import RecordingCoverage
 from monitor.stream.monitor import Event, Monitor
-from monitor.stream.notices import setup_notices
-from monitor.stream.order import GapEvent, NoticeEvent
-from monitor.stream.reading import Reading
+from monitor.stream.notices import GapEvent, NoticeEvent, setup_notices
+from monitor.stream.reading import Change, Reading
 from monitor.types import Notice
 from monitor.version import __version__
 
-__all__ = ["RunTotals", "fingerprint", "gap_record", "notice_record", "record_of", "start_record"]
+__all__ = [
+    "RunTotals",
+    "coverage_notices",
+    "coverage_record",
+    "fingerprint",
+    "gap_record",
+    "notice_record",
+    "record_of",
+    "start_record",
+    "transcripts_record",
+]
 
+
+# ------------------------------------------------------------------------------------- transcripts
+# What the records of a run say of transcripts: before it, and how well they fitted after it.
+
+
+def transcripts_record(source: Source, labels: Sequence[str]) -> dict[str, Any]:
+    """For the ``start`` record: whose words are heard; nothing where no words come.
+
+    Args:
+        source: what is heard.
+        labels: what its recordings are called.
+    """
+    if not source.brings.words:
+        return {}
+    known = [
+        {
+            "recording": _named(labels, place),
+            "transcript": each.label,
+            "words": each.words,
+            "spread": each.spread,
+            "speaker": each.speaker,
+        }
+        for place, each in enumerate(stated_transcripts(source))
+    ]
+    return {"transcripts": known}
+
+
+def coverage_record(
+    found: Sequence[RecordingCoverage], labels: Sequence[str]
+) -> list[dict[str, Any]]:
+    """For the ``end`` record: how well the words of each recording fit its speech."""
+    return [
+        {
+            "recording": _named(labels, each.recording),
+            "words": each.words,
+            "words_in_speech": each.coverage and each.coverage.in_speech,
+            "speech_with_words": each.coverage and each.coverage.covered,
+            "as_well_elsewhere": each.coverage and each.coverage.as_well,
+        }
+        for each in found
+    ]
+
+
+def coverage_notices(
+    found: Sequence[RecordingCoverage],
+    labels: Sequence[str],
+    begun: Sequence[Mapping[str, Any]],
+) -> Iterator[Notice]:
+    """One for each recording: how its words lie in its speech.
+
+    Args:
+        found: of each recording.
+        labels: what the recordings are called.
+        begun: from `transcripts_record`.
+    """
+    for each in found:
+        place = each.recording
+        name = begun[place]["transcript"] if place < len(begun) else _named(labels, place)
+        if each.coverage is not None:
+            said = each.coverage.sentence(name)
+        else:
+            none = "no words came: the average and the plateau are still those of voices with words"
+            why = "nobody speaks in its recording" if each.words else none
+            said = f"{name}: {why}"
+        yield Notice("transcript", said)
+
+
+def _named(labels: Sequence[str], place: int) -> str:
+    return labels[place] if place < len(labels) else ""
+
+
+# ----------------------------------------------------------------------------------------- records
+# The first and the last line of a run, and the losses between (JSON-able records).
 
 _MOST_LOST = 3
 

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from monitor.lazy import lazily
 
 if TYPE_CHECKING:
-    from monitor.training.calibrating import Calibration, calibrate
+    from monitor.population.population import Calibration
+    from monitor.training.calibrating import calibrate
     from monitor.training.enrolling import Enrolment, enrol
     from monitor.training.scoring import CorpusScores, score
     from monitor.training.voices import SpeakerSpeech, collect

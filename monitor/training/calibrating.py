@@ -2,38 +2,367 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
-from itertools import combinations
+from contextlib import closing
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import combinations, compress
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from monitor.errors import CalibrationError, UsageError
+from monitor.alerts.rules import figure
+from monitor.errors import CalibrationError, StoreError, UsageError
+from monitor.jobs import cores, each_in_order
 from monitor.kinds import FeatureSpec, comparable_features
-from monitor.maths.bootstrap import REPLICATES, speaker_weights
-from monitor.maths.fitting import mean_bits_of
-from monitor.maths.quantiles import limits
+from monitor.maths.likelihood_ratios import PriorCoefficients
+from monitor.maths.rank_models import mean_bits_of
 from monitor.maths.scores import Similarity
-from monitor.maths.twoclass import PriorCoefficients
-from monitor.population.calibration import Calibration
-from monitor.population.cohort import Cohort
-from monitor.population.evidence import EvidenceLaw
-from monitor.population.law import Laws, RankLaw
-from monitor.population.normalising import CohortScoring
-from monitor.population.population import Population
+from monitor.maths.statistics import REPLICATES, limits, speaker_weights
+from monitor.phrases import plural, weaker_together
+from monitor.population.cohort import Cohort, CohortScoring
+from monitor.population.interpolation import LengthLaw, at_template, flattery
+from monitor.population.law import HORIZONS, EvidenceLaw, Laws, Maxima, RankLaw, rounded_up
+from monitor.population.population import Calibration, Population
+from monitor.stream.monitor import Monitor
 from monitor.training.cells import Cell, Plan, plans
-from monitor.training.evidence import ROW, FittedEvidence, chosen, fit_evidence
-from monitor.training.false_alarm_streams import with_maxima
-from monitor.training.fitted import FittedCell, fit_cell
-from monitor.training.prior import Prior
-from monitor.training.shrinking import KnownLaw, choose_worth, held_out_nats
-from monitor.training.voices import UNITS_PER_SECOND, SpeakerSpeech, units_of
-from monitor.types import BoolArray, FloatArray
-from monitor.workers import cores
+from monitor.training.fitted import (
+    ROW,
+    FittedCell,
+    FittedEvidence,
+    KnownLaw,
+    choose_worth,
+    chosen,
+    fit_cell,
+    fit_evidence,
+    held_out_nats,
+)
+from monitor.training.voices import UNITS_PER_SECOND, SessionFrames, SpeakerSpeech, units_of
+from monitor.types import TICKS_PER_SECOND, AnyArray, BoolArray, FloatArray, Frames, IntArray, Track
 
-__all__ = ["FEWEST_SPEAKERS", "LENGTHS", "TEMPLATE_LENGTHS", "TRIALS", "Calibration", "calibrate"]
+__all__ = [
+    "FEWEST_SPEAKERS",
+    "FIELDS",
+    "LENGTHS",
+    "MOST_STREAMS",
+    "TEMPLATE_LENGTHS",
+    "TRIALS",
+    "Prior",
+    "advice",
+    "calibrate",
+    "stream_of",
+    "weaker_joints",
+    "with_maxima",
+]
+
+
+# ----------------------------------------------------------------------------------------- streams
+# What a calibration speaker said as one stream, as the monitor would have heard it.
+
+_UNIT_TICKS = TICKS_PER_SECOND // UNITS_PER_SECOND
+
+
+def stream_of(voice: SpeakerSpeech, features: Iterable[str], most_seconds: float) -> Frames:
+    """A stream of a speaker: the session with most speech, then the others.
+
+    Frames come with the tenth of a second of speech in which they were complete.
+
+    Args:
+        voice: with its speech decisions; without them there are no pauses.
+        features: which frames.
+        most_seconds: audio seconds after which it ends.
+    """
+    order = sorted(range(len(voice.sessions)), key=lambda s: (-voice.length(s), s))
+    most = round(most_seconds * TICKS_PER_SECOND)
+    decisions = [_decisions(voice, session) for session in order]
+    starts = np.cumsum([0] + [each.size for each in decisions])
+    tracks = {}
+    for name in features:
+        parts = [voice.sessions[session][name] for session in order]
+        placed = zip(parts, decisions, starts, strict=False)
+        ticks = np.concatenate([_ticks(*each) for each in placed])
+        values = np.concatenate([part.values for part in parts])
+        tracks[name] = Track(ticks[ticks <= most], values[ticks <= most])
+    return Frames(np.concatenate(decisions)[:most], tracks)
+
+
+def _decisions(voice: SpeakerSpeech, session: int) -> BoolArray:
+    if voice.speech:
+        return voice.speech[session]
+    return np.ones(voice.length(session) * _UNIT_TICKS, np.bool_)
+
+
+def _ticks(session: SessionFrames, decisions: BoolArray, start: int) -> IntArray:
+    """When each frame was complete, on the clock of the audio."""
+    spoken = (session.units.astype(np.int64) + 1) * _UNIT_TICKS
+    ticks: AnyArray = np.searchsorted(np.cumsum(decisions), spoken) + 1
+    return ticks + start
+
+
+# ----------------------------------------------------------------------------- false alarm streams
+# How high the figures of a stream rise when somebody else than the watched speaker speaks.
+#
+# Every calibration speaker is heard as a stream that is watched as another one; the maxima of these
+# streams, kept in the laws, say how often a rule raises a false alarm.
+#
+# Source: docs/method.md section 11.
+
+FIELDS = ("closed_set_bits", "gain_bits", "sum_bits", "rank_bits", "evidence_bits")
+"""Of a reading; ``rank_bits`` of the one feature of a law of one."""
+MOST_STREAMS = 100
+"""Speakers of whom a stream is heard: enough for one false alarm in a hundred streams."""
+
+FEWEST_TEMPLATES = 3
+"""Two are left to choose from when the speaker's own is taken out."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Stream:
+    """One speaker's stream, and whom it is watched as.
+
+    Attributes:
+        speaker: whose it is.
+        watch: another one's template.
+        frames: of all features, no longer than the longest horizon.
+    """
+
+    speaker: str
+    watch: str
+    frames: Frames
+
+
+def with_maxima(
+    population: Population,
+    voices: Sequence[SpeakerSpeech],
+    *,
+    trained: Mapping[str, Collection[str]] | None = None,
+    horizons: Sequence[float] = HORIZONS,
+    wanted: Callable[[RankLaw], bool] = lambda _: True,
+    seed: int = 0,
+    jobs: int = 1,
+    progress: Callable[[int, int], None] = lambda _done, _all: None,
+) -> Population:
+    """The same population, whose laws know how high other people's streams get.
+
+    Each calibration speaker is heard as one stream, at a reading a second, watched as somebody else
+    who is drawn from the rest; the speaker's own template is no candidate. That is a stream of
+    somebody whom the attacker does not know. Which law belongs to which kind of session does not
+    show in it: a stranger's stream is of no session that anybody was enrolled from.
+
+    Args:
+        population: with laws; among fewer than three people nothing is worked out.
+        voices: calibration speech, from ``collect``; of more than 100 speakers as many are drawn.
+        trained: by feature, who trained its network: no stream of theirs counts with it.
+        horizons: audio seconds.
+        wanted: which laws shall know it; the others stay as they are.
+        seed: of who is watched.
+        jobs: processes.
+        progress: called with speakers done and in all.
+    """
+    generator = np.random.default_rng(seed)
+    members = population.scoring().members
+    names = [name for name, has in zip(population.names, members, strict=True) if has]
+    if len(names) < FEWEST_TEMPLATES:
+        return population
+    chosen = sorted(generator.permutation(len(voices))[:MOST_STREAMS].tolist())
+    streams = []
+    for voice in (voices[i] for i in chosen):
+        rest = [name for name in names if name != voice.name]
+        kept = [name for name in population.features if name in voice.sessions[0]]
+        watch = rest[int(generator.integers(len(rest)))]
+        streams.append(_Stream(voice.name, watch, stream_of(voice, kept, max(horizons))))
+    _ = population.cohort  # read once, not by every process
+    light = population.with_laws(Laws(map(_light, population.laws)))
+    places = [i for i, law in enumerate(population.laws) if wanted(law)]
+    work = partial(_heard, light, places, tuple(horizons), trained or {})
+    found: list[dict[int, FloatArray]] = []
+    with closing(each_in_order(work, streams, jobs)) as results:
+        for each in results:
+            found.append(each)
+            progress(len(found), len(streams))
+    template_seconds = population.scoring().seconds
+    laws = []
+    for i, law in enumerate(population.laws):
+        mine = [i in each for each in found]
+        if any(mine):
+            values = np.stack([each[i] for each in compress(found, mine)], axis=1)
+            some = np.flatnonzero((~np.isnan(values)).any(axis=(1, 2)))
+            maxima = Maxima(
+                tuple(FIELDS[f] for f in some),
+                np.array(horizons, dtype=np.float64),
+                rounded_up(values[some]),
+                np.array([_seconds(each.frames) for each in compress(streams, mine)]),
+                tuple(each.speaker for each in compress(streams, mine)),
+                template_seconds,
+            )
+            law = replace(law, maxima=maxima)
+        laws.append(law)
+    return population.with_laws(Laws(laws))
+
+
+def _light(law: RankLaw) -> RankLaw:
+    """A law with one resample: nothing here asks for limits, which take most of the time."""
+    names = ("alpha", "beta", "binomial", "weights", "floor")
+    few = {name: getattr(law, name)[:2] for name in names}
+    evidence = law.evidence
+    if evidence is not None:
+        evidence = replace(evidence, intercept=evidence.intercept[:2], slopes=evidence.slopes[:2])
+    return replace(law, **few, evidence=evidence, rows=(), maxima=None)
+
+
+def _heard(
+    population: Population,
+    places: Collection[int],
+    horizons: tuple[float, ...],
+    trained: Mapping[str, Collection[str]],
+    stream: _Stream,
+) -> dict[int, FloatArray]:
+    """By the place of a law, the maxima of a stream: shape (fields, horizons)."""
+    if stream.speaker in population.names:
+        population = population.without(stream.speaker)
+    made = {}
+    for i, law in enumerate(population.laws):
+        knows = any(stream.speaker in trained.get(name, ()) for name in law.features)
+        if i not in places or knows or not set(law.features) <= set(stream.frames.tracks):
+            continue
+        try:
+            monitor = Monitor(population, law.features, stream.watch, session=law.session)
+        except StoreError:  # one of its features has no law of its own
+            continue
+        made[i] = _maxima(_readings(monitor, stream.frames, horizons), law, stream, horizons)
+    return made
+
+
+def _readings(
+    monitor: Monitor, frames: Frames, horizons: Sequence[float]
+) -> Iterator[Mapping[str, Any]]:
+    """Of the stream up to the longest horizon that is at most twice as long."""
+    own = frames.speech.size
+    reach = max((h for h in horizons if h <= 2 * _seconds(frames)), default=0.0)
+    again = max(0, round(reach * TICKS_PER_SECOND) - own)
+    for part in (frames, *([_part(frames, own, again)] if again else [])):
+        for reading in monitor.push(part):
+            yield reading.record()
+
+
+def _part(frames: Frames, start: int, ticks: int) -> Frames:
+    """The first ticks of it once more, after ``start`` ticks of the stream."""
+    tracks = {
+        name: Track(track.ticks[first] + start, track.values[first])
+        for name, track in frames.tracks.items()
+        if (first := track.ticks <= ticks) is not None
+    }
+    return Frames(frames.speech[:ticks], tracks)
+
+
+def _maxima(
+    readings: Iterator[Mapping[str, Any]],
+    law: RankLaw,
+    stream: _Stream,
+    horizons: Sequence[float],
+) -> FloatArray:
+    """Shape (fields, horizons); NaN where there was no figure, or not half of the audio."""
+    wanted = [f"{law.features[0]}.rank_bits" if name == "rank_bits" else name for name in FIELDS]
+    if len(law.features) > 1:
+        wanted[FIELDS.index("rank_bits")] = ""
+    rows = [
+        [r["seconds"], *(figure(name, r) if name else None for name in wanted)] for r in readings
+    ]
+    table = np.array(rows, dtype=np.float64)
+    made = np.full((len(FIELDS), len(horizons)), np.nan)
+    for h, horizon in enumerate(horizons):
+        if horizon <= 2 * _seconds(stream.frames):
+            some = table[table[:, 0] <= horizon + 1e-9, 1:]
+            made[:, h] = np.fmax.reduce(some, axis=0, initial=np.nan)
+    return made
+
+
+def _seconds(frames: Frames) -> float:
+    return frames.speech.size / TICKS_PER_SECOND
+
+
+# ------------------------------------------------------------------------------------------- prior
+# The prior of a calibration: the shipped law, which was learnt on other speakers.
+#
+# Source: docs/method.md section 3.
+
+
+class Prior:
+    """What a population's laws say of the cells of a calibration.
+
+    Args:
+        population: whose laws; the shipped one.
+        specs: of the features that are calibrated.
+        scorers: their similarities.
+        replicates: resamples to give of each cell.
+        cohort: what scores are set against; another one's likelihood ratios say nothing here.
+    """
+
+    def __init__(
+        self,
+        population: Population,
+        specs: Mapping[str, FeatureSpec],
+        scorers: Mapping[str, Similarity],
+        replicates: int,
+        cohort: Cohort | None = None,
+    ) -> None:
+        self._cohort = cohort
+        self._laws, self._scorers, self._replicates = population.laws, scorers, replicates
+        self._alike = comparable_features(specs, population.specs)
+        self._made: dict[tuple[tuple[str, ...], str, float], LengthLaw] = {}
+
+    def has(self, features: Sequence[str], session: str) -> bool:
+        """Whether there is a law of these very features, scored alike."""
+        law = self._laws.find(tuple(features), session)
+        mine = {name: self._scorers[name].name for name in features}
+        return (
+            law is not None
+            and self._alike.issuperset(features)
+            and dict(zip(law.features, law.similarities, strict=True)) == mine
+        )
+
+    def at(
+        self, features: tuple[str, ...], session: str, test: float, template: float, candidates: int
+    ) -> KnownLaw | None:
+        """What it says of one cell, T and D in speech seconds; None where it has no such law."""
+        if not self.has(features, session):
+            return None
+        law = self._laws.find(features, session)
+        assert law is not None
+        place = features, session, template
+        if place not in self._made:
+            additive = np.array([self._scorers[name].additive for name in law.features])
+            self._made[place] = at_template(law, template, additive)
+        point = self._made[place].at(test)
+        resamples = law.alpha.shape[0] - 1
+        rows = np.append(0, 1 + np.arange(self._replicates) % resamples)
+        order = [law.features.index(name) for name in features]
+        return KnownLaw(
+            point.pmf(candidates, rows, floor=False),
+            point.weights[rows][:, order],
+            point.floor[rows],
+            evidence=self._evidence(law, order, test, template),
+        )
+
+    def _evidence(
+        self, law: RankLaw, order: Sequence[int], test: float, template: float
+    ) -> FloatArray | None:
+        """Its likelihood ratios at one cell, features in that order."""
+        known, cohort = law.evidence, self._cohort
+        if known is None or cohort is None:
+            return None
+        marks = {n: cohort.mark(n) for n in law.features if n in cohort.features}
+        if tuple(marks.get(name) for name in law.features) != known.cohort:
+            return None
+        point = known.at_template(template).at(np.array([test]))
+        rows = np.append(0, 1 + np.arange(self._replicates) % (known.intercept.shape[0] - 1))
+        slopes = point.slopes[0][rows][:, list(order)]
+        return np.column_stack([point.intercept[0, rows], slopes])
+
+
+# ------------------------------------------------------------------------------------- calibrating
+# Learn rank laws from a corpus (docs/method.md sections 3 to 5).
 
 LENGTHS = (0.3, 1.0, 2.0, 3.0, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 300.0)
 """Test lengths T, speech seconds."""
@@ -376,7 +705,7 @@ def _assemble(
         arrange(lambda cell: cell.alpha),
         arrange(lambda cell: cell.beta),
         arrange(lambda cell: cell.binomial.astype(float)) == 1.0,
-        _heard(arrange(lambda cell: cell.weights, len(features))),
+        _calibrating_heard(arrange(lambda cell: cell.weights, len(features))),
         arrange(lambda cell: cell.floor),
         arrange(lambda cell: cell.open_set[None], 1 + len(features))[0],
         rows,
@@ -398,7 +727,7 @@ def _bits_among(fitted: FittedCell, candidates: int) -> dict[str, float]:
     }
 
 
-def _heard(weights: FloatArray) -> FloatArray:
+def _calibrating_heard(weights: FloatArray) -> FloatArray:
     """Lambda, shape (1 + B, nT, nD, F), where a feature had no frame yet: the next longer test's.
 
     So that it is right from the first frame on. One that no test was long enough for has no say.
@@ -408,3 +737,88 @@ def _heard(weights: FloatArray) -> FloatArray:
         missing = np.isnan(weights[:, t])
         weights[:, t][missing] = weights[:, t + 1][missing]
     return np.asarray(np.where(reached & np.isnan(weights), 0.0, weights))
+
+
+# ------------------------------------------------------------------------------------------ advice
+# Sentences on what a calibration can say and what it cannot.
+
+_COMFORTABLE = 30
+"""Speakers beside whom a prior of twenty is the smaller part."""
+
+
+def advice(made: Calibration, specs: Mapping[str, FeatureSpec]) -> list[str]:
+    """One line each: the prior's part, the want of a cross-session law, what flatters.
+
+    Args:
+        made: what was learnt.
+        specs: of the features it was learnt of.
+    """
+    learnt = [law for law in made.laws if law.origin == "own"]
+    lines = []
+    shares = [
+        f"{100 * law.prior_share:.0f} % of {'+'.join(law.features)} {law.session}-session "
+        f"({plural(law.speakers, 'speaker')})"
+        for law in learnt
+        if law.prior_speakers
+    ]
+    if shares:
+        lines.append(f"the shipped readers' law is the prior: {', '.join(shares)}")
+    alone = ["+".join(law.features) for law in learnt if not law.prior_speakers]
+    if alone:
+        lines.append(
+            f"no prior for {', '.join(dict.fromkeys(alone))}: these laws rest on your speakers "
+            "alone, and on few of them they can claim far too much"
+        )
+    for out in dict.fromkeys(law.left_out for law in learnt if law.left_out):
+        apart = [law for law in learnt if law.left_out == out]
+        names = dict.fromkeys("+".join(law.features) for law in apart)
+        most = max(law.speakers for law in apart)
+        lines.append(
+            f"{', '.join(names)}: no test of the {len(out)} who trained a network of it; "
+            f"{plural(most, 'speaker')} taught its law"
+        )
+    mute = [law for law in learnt if law.evidence is None]
+    if mute:
+        names = dict.fromkeys("+".join(law.features) for law in mute)
+        lines.append(
+            f"no likelihood ratios of {', '.join(names)}: the cohort has nothing like it, or fewer "
+            f"than {FEWEST_SPEAKERS} people were heard of it; give a cohort with --cohort"
+        )
+    crossed = {law.features for law in made.laws if law.session == "cross"}
+    stand_ins = [law for law in made.laws if law.origin == "shipped"]
+    lacking = [law.features for law in learnt if law.features not in crossed]
+    if stand_ins or lacking:
+        lines.append(
+            f"speakers with two sessions or more: {made.several_sessions}. A cross-session law "
+            f"needs {FEWEST_SPEAKERS}, better {_COMFORTABLE}; until then "
+            + ("the shipped readers' stands in" if stand_ins else "the same-session law stands in")
+        )
+    lines += weaker_joints(made)
+    law = max(learnt, key=lambda law: len(law.features))
+    told = flattery(
+        {name: specs[name] for name in law.features},
+        law.candidates,
+        float(law.template_lengths[-1]),
+    )
+    lines.append(f"a same-session figure flatters an attacker who comes another day, {told}")
+    return lines
+
+
+def weaker_joints(made: Calibration) -> list[str]:
+    """The largest loss by which features together gave less than one of them, by session."""
+    found: dict[str, tuple[float, str]] = {}
+    cells: dict[tuple[str, float, float], dict[str, float]] = {}
+    for row in made.rows:
+        cells.setdefault((row["session"], row["T"], row["D"]), {})[row["feature"]] = float(
+            row["common_bits"]
+        )
+    for (session, test, template), bits in cells.items():
+        for name, together in bits.items():
+            parts = name.split("+")
+            alone = {part: bits[part] for part in parts if part in bits and len(parts) > 1}
+            if told := weaker_together(together, alone, name):
+                loss = max(alone.values()) - together
+                where = f"{told} ({session} session, T={test:g} D={template:g}"
+                before = found.get(session, (0.0, ""))
+                found[session] = max(before, (loss, where))
+    return [f"{where}, where that is largest)" for _, where in found.values()]

@@ -1,7 +1,4 @@
-"""One cell of the calibration grid: trials of T against templates of D speech seconds.
-
-Source: docs/method.md section 4.
-"""
+"""One cell of the calibration grid: trials of T against templates of D speech seconds."""
 
 from __future__ import annotations
 
@@ -12,14 +9,14 @@ import numpy as np
 
 from monitor.maths.ranks import rank_bounds, score_gaps
 from monitor.maths.scores import Similarity
-from monitor.maths.windows import window_starts
-from monitor.population.normalising import CohortScoring, normalised
+from monitor.maths.sketch import window_starts
+from monitor.population.cohort import CohortScoring, normalised
 from monitor.population.population import SLICE_SECONDS
-from monitor.training.session_frames import SessionFrames
-from monitor.training.voices import UNITS_PER_SECOND, SpeakerSpeech, join
+from monitor.training.voices import UNITS_PER_SECOND, SessionFrames, SpeakerSpeech, join
 from monitor.types import BoolArray, FloatArray, IntArray
 
 __all__ = ["MOST_SCORES", "Cell", "CellComparisons", "Plan", "plans"]
+
 
 MOST_SCORES = 4_000_000
 """Raw scores kept for the conditional logit and the null band; ranks use every trial."""

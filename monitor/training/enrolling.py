@@ -1,10 +1,13 @@
-"""Make templates: one pass over the enrolment speech of each speaker."""
+"""Make templates: one pass over the enrolment speech of each speaker, checked."""
 
 from __future__ import annotations
 
+import math
+import os
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
-from dataclasses import dataclass, field
+from contextlib import closing, suppress
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import groupby
 from pathlib import Path
@@ -12,26 +15,179 @@ from pathlib import Path
 import numpy as np
 
 from monitor.corpus.recordings import Corpus, Recording
-from monitor.errors import CorpusError, UsageError
+from monitor.errors import CorpusError, StoreError, UsageError
+from monitor.features.channel import CONDITION
+from monitor.features.extractor import Extractor
+from monitor.features.framing import join_runs
+from monitor.jobs import Jobs
 from monitor.kinds import FeatureSpec
 from monitor.maths.condition import ROW, condition_of
 from monitor.maths.landmarks import FRAMES_PER_SECOND, pack
-from monitor.population.people import sound_of
-from monitor.population.population import (
-    SLICE_SECONDS,
-    FeatureTemplates,
-    Population,
-    SourceNote,
-    Speaker,
-)
+from monitor.population.cohort import FeatureTemplates
+from monitor.population.population import SLICE_SECONDS, Population, SourceNote, Speaker, sound_of
 from monitor.protocols import Feature
 from monitor.safe_text import LONGEST_NAME, file_name
-from monitor.training.hearing import SLICE_TICKS, HearingOutcome, speakers_in_order
-from monitor.training.listening import Listener, SpeechFrames
-from monitor.types import TICKS_PER_SECOND, AnyArray
-from monitor.workers import Jobs
+from monitor.sources.frames import write_frames
+from monitor.stream.attacker import Attacker
+from monitor.stream.reading import RunningTotals
+from monitor.training.listening import (
+    SLICE_TICKS,
+    HearingOutcome,
+    Listener,
+    SpeechFrames,
+    speakers_in_order,
+)
+from monitor.types import TICKS_PER_SECOND, AnyArray, Block, Frames, IntArray
 
-__all__ = ["Enrolment", "enrol", "landmarks_of"]
+__all__ = [
+    "LEAST_SECONDS",
+    "UNLIKE_BITS",
+    "Enrolment",
+    "LiveEnrolment",
+    "Quality",
+    "UnlikeSession",
+    "enrol",
+    "landmarks_of",
+    "unlike_additions",
+    "unlike_sessions",
+]
+
+
+# ----------------------------------------------------------------------------------- session check
+# A check of enrolled sessions: do those of one speaker sound like one person?
+#
+# Each session is heard as a stream whose template is made of the others, among people who are
+# somebody else, and the other way round. Where that leaves an attacker further from the speaker
+# than no evidence would, two people may have been enrolled as one. Pitch and phones can only tell
+# some: docs/measurements.md has the rates.
+
+LEAST_SECONDS = 30.0
+"""Speech of a session, and of the others together, that is worth comparing."""
+UNLIKE_BITS = -1.0
+"""Local bits, the mean of both directions, below which two sessions are of two people."""
+
+
+@dataclass(frozen=True, slots=True)
+class UnlikeSession:
+    """A session that does not sound like the speaker's others.
+
+    Attributes:
+        speaker: whose it is said to be.
+        session: its name.
+        bits: local bits of the speaker, mean of both directions.
+    """
+
+    speaker: str
+    session: str
+    bits: float
+
+
+def unlike_sessions(
+    made: Population, sessions: Mapping[str, Sequence[tuple[str, int]]], others: Population
+) -> list[UnlikeSession]:
+    """Sessions that sound like somebody else than the rest of their speaker.
+
+    Args:
+        made: the speakers, freshly enrolled.
+        sessions: names and slices of each speaker's sessions, in the order of the slices.
+        others: people to compare with, with laws for the features of ``made``. Speakers who are
+            among them are left to `unlike_additions`.
+
+    Returns:
+        those with enough speech to tell; nothing without a law.
+    """
+    found: list[UnlikeSession] = []
+    try:
+        for place, name in enumerate(made.names):
+            rows = slice(made.offsets[place], made.offsets[place + 1])
+            slices = {key: each.slices[rows] for key, each in made.features.items()}
+            if name not in others.names:
+                found += _of_one(name, sessions.get(name, ()), slices, made, others)
+    except (StoreError, UsageError):  # no law, or nobody with so much speech
+        return []
+    return found
+
+
+def unlike_additions(
+    before: Population, after: Population, sessions: Mapping[str, Sequence[tuple[str, int]]]
+) -> list[UnlikeSession]:
+    """Further sessions that sound like somebody else than what was enrolled of their speaker.
+
+    Args:
+        before: the population without them, with laws.
+        after: with them, each behind what was there.
+        sessions: names and slices of the further sessions, by speaker.
+    """
+    found: list[UnlikeSession] = []
+    for name in (name for name in sessions if name in before.names):
+        place, old = after.index(name), before.index(name)
+        rows = slice(after.offsets[place], after.offsets[place + 1])
+        slices = {key: each.slices[rows] for key, each in after.features.items()}
+        parts = (("", int(np.diff(before.offsets)[old])), *sessions[name])
+        with suppress(StoreError, UsageError):  # no law, or nobody with so much speech
+            unlike = _of_one(name, parts, slices, after, before.without(name))
+            found += [each for each in unlike if each.session]
+    return found
+
+
+def _of_one(
+    name: str,
+    parts: Sequence[tuple[str, int]],
+    slices: Mapping[str, AnyArray],
+    made: Population,
+    others: Population,
+) -> list[UnlikeSession]:
+    """The sessions that differ most, one after the other, until the rest is alike."""
+    owner = np.repeat(np.arange(len(parts)), [count for _, count in parts])
+    found: list[UnlikeSession] = []
+    while True:
+        bits = {}
+        for i in np.unique(owner[owner >= 0]).tolist():
+            mine, rest = np.flatnonzero(owner == i), np.flatnonzero((owner >= 0) & (owner != i))
+            if min(mine.size, rest.size) * SLICE_SECONDS >= LEAST_SECONDS:
+                both = [_bits(slices, *pair, made, others) for pair in ((rest, mine), (mine, rest))]
+                bits[i] = float(np.mean(both))
+        worst = min(bits, key=bits.__getitem__, default=None)
+        if worst is None or bits[worst] >= UNLIKE_BITS:
+            return found
+        # of two there is no telling which is whose
+        told = bits if len(bits) == 2 else [worst]
+        found += [UnlikeSession(name, parts[i][0], bits[i]) for i in told]
+        owner[np.isin(owner, list(told))] = -1
+
+
+def _bits(
+    slices: Mapping[str, AnyArray],
+    template: IntArray,
+    test: IntArray,
+    made: Population,
+    others: Population,
+) -> float:
+    """Local bits of a stream of the slices ``test`` under a template of the slices ``template``."""
+    name = "the speaker"
+    while name in others.names:
+        name += "'"
+    alone = Population(
+        [Speaker(name)],
+        np.array([0, template.size]),
+        {key: replace(each, slices=slices[key][template]) for key, each in made.features.items()},
+    )
+    attacker = Attacker(others.joined(alone), tuple(made.features), name)
+    if not attacker.watched:
+        raise UsageError(attacker.withheld)
+    heard = {}
+    for key, each in made.features.items():
+        total = slices[key][test].astype(float).sum(axis=0)[None]
+        frames = np.abs(total).sum(axis=1).round().astype(np.int64)
+        heard[key] = RunningTotals(total, frames, frames * each.spec.frame_seconds)
+    seconds = np.array([test.size * SLICE_SECONDS])
+    local = attacker.assess_each(heard, seconds)[0].local
+    assert local is not None
+    return local.value
+
+
+# --------------------------------------------------------------------------------------- enrolling
+# Make templates: one pass over the enrolment speech of each speaker.
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,3 +376,168 @@ def _slices(heard: list[SpeechFrames], spec: FeatureSpec, count: int) -> list[An
             sketch.learn_many(track.values[bounds[i] : bounds[i + 1]])
         before += each.speech_ticks
     return [sketch.total for sketch in sketches]
+
+
+# ---------------------------------------------------------------------------------- live enrolment
+# Enrolment speech from a live source: frames and levels are kept, never the audio.
+
+RECENT_SECONDS = 5.0
+"""Trouble is looked for in so much of what was heard last."""
+CLIPPED_SHARE = 1e-3
+QUIET_DECIBELS = -45.0
+SPEECH_SHARE = 0.3
+_FULL = 0.999
+_LOUD_SHARE = 0.2  # speech, where there is any
+_NOTHING_DECIBELS = -120.0
+_ROUNDING = 1e-6  # of sums of seconds
+
+
+@dataclass(frozen=True, slots=True)
+class Quality:
+    """How good a stretch of audio is for enrolment.
+
+    Attributes:
+        seconds: of audio.
+        speech_share: of it, by voice activity.
+        level_decibels: of its loudest fifth, relative to full scale.
+        clipped_share: samples at full scale.
+    """
+
+    seconds: float
+    speech_share: float
+    level_decibels: float
+    clipped_share: float
+
+    @property
+    def trouble(self) -> str:
+        """What is wrong with it and how to mend it; empty where nothing is.
+
+        Example:
+            >>> Quality(5.0, 0.8, -20.0, 0.0).trouble, Quality(5.0, 0.8, -3.0, 0.02).trouble
+            ('', 'clipping: turn the input down, or move away from the microphone')
+        """
+        if self.seconds <= 0:
+            return ""
+        if self.clipped_share >= CLIPPED_SHARE:
+            return "clipping: turn the input down, or move away from the microphone"
+        if self.level_decibels < QUIET_DECIBELS:
+            return "too quiet: turn the input up, or move nearer (is it the right input?)"
+        if self.speech_share < SPEECH_SHARE:
+            return "mostly silence: go on speaking"
+        return ""
+
+
+class LiveEnrolment:
+    """The enrolment of one speaker from a live source, in progress.
+
+    Args:
+        features: what templates are to be made of.
+
+    Attributes:
+        speech_seconds: heard so far.
+        noticed: what is to be said of the audio, a line each.
+    """
+
+    def __init__(self, features: Sequence[Feature]) -> None:
+        self._extractor = Extractor(features, conditions=True)
+        self._runs: list[Frames] = []
+        self._recent: deque[_Stretch] = deque()
+        self._recent_seconds = 0.0
+        self._stretches: list[_Stretch] = []
+        self.speech_seconds = 0.0
+        self.noticed: list[str] = []
+
+    def hear(self, block: Block) -> None:
+        """Hear some more."""
+        frames = self._extractor.process(block)
+        self._keep(frames)
+        stretch = _measured(block, frames.speech.sum() / TICKS_PER_SECOND)
+        self._stretches.append(stretch)
+        self._recent.append(stretch)
+        self._recent_seconds += stretch.seconds
+        while self._recent_seconds - self._recent[0].seconds >= RECENT_SECONDS - _ROUNDING:
+            self._recent_seconds -= self._recent.popleft().seconds
+
+    @property
+    def recent(self) -> Quality:
+        """Of the last few seconds; of nothing until there are as many."""
+        if self._recent_seconds < RECENT_SECONDS - _ROUNDING:
+            return Quality(0.0, 0.0, _joined([*self._recent]).level, 0.0)
+        return _joined([*self._recent]).quality
+
+    @property
+    def whole(self) -> Quality:
+        """Of everything."""
+        return _joined(self._stretches).quality
+
+    def write(self, path: str | os.PathLike[str]) -> None:
+        """End the take and write its frames as an ``.npz`` (mode 0600)."""
+        self._keep(self._extractor.flush())
+        frames = join_runs(self._runs)
+        features = self._extractor.features
+        tracks = dict(frames.tracks)
+        sound = tracks.pop(CONDITION, None)
+        total = [] if sound is None else sound.values.sum(axis=0, dtype=np.int64).tolist()
+        write_frames(
+            path,
+            frames.speech,
+            tracks,
+            {each.spec.name: each.spec.size for each in features},
+            {each.spec.name: each.spec.frame_seconds for each in features},
+            networks={each.spec.name: each.spec.network for each in features},
+            heard={"sound": total},
+        )
+
+    def _keep(self, frames: Frames) -> None:
+        self._runs.append(frames)
+        self.noticed += [notice.text for _, notice in frames.notices]
+        self.speech_seconds += float(frames.speech.sum()) / TICKS_PER_SECOND
+
+
+@dataclass(frozen=True, slots=True)
+class _Stretch:
+    """Measures of a stretch of audio that add up; powers by tick."""
+
+    seconds: float
+    speech: float
+    powers: np.ndarray
+    samples: int
+    clipped: int
+
+    @property
+    def level(self) -> float:
+        """Of the loudest fifth, in decibels."""
+        if not self.powers.size:
+            return _NOTHING_DECIBELS
+        most = max(1, round(_LOUD_SHARE * self.powers.size))
+        loud = float(np.mean(np.partition(self.powers, -most)[-most:]))
+        return 10 * math.log10(loud) if loud > 1e-12 else _NOTHING_DECIBELS
+
+    @property
+    def quality(self) -> Quality:
+        """In words' reach."""
+        if not self.samples:
+            return Quality(0.0, 0.0, _NOTHING_DECIBELS, 0.0)
+        share = self.speech / self.seconds
+        return Quality(self.seconds, share, self.level, self.clipped / self.samples)
+
+
+def _measured(block: Block, speech: float) -> _Stretch:
+    samples = np.asarray(block.samples, np.float32).reshape(len(block.samples), -1)
+    samples = np.nan_to_num(samples)
+    tick = max(1, block.rate // TICKS_PER_SECOND)
+    mono = samples.mean(axis=1)
+    whole = mono[: len(mono) // tick * tick].reshape(-1, tick)
+    clipped = int(np.count_nonzero(np.abs(samples) >= _FULL))
+    seconds = len(mono) / block.rate
+    return _Stretch(seconds, speech, np.square(whole).mean(axis=1), samples.size, clipped)
+
+
+def _joined(parts: Sequence[_Stretch]) -> _Stretch:
+    return _Stretch(
+        sum(part.seconds for part in parts),
+        sum(part.speech for part in parts),
+        np.concatenate([np.empty(0), *(part.powers for part in parts)]),
+        sum(part.samples for part in parts),
+        sum(part.clipped for part in parts),
+    )

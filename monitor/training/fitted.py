@@ -1,29 +1,458 @@
-"""Fits one cell of the calibration grid: rank law, posterior, limits, null band.
-
-Source: docs/method.md sections 3 to 5.
-"""
+"""Fits one cell of the calibration grid: rank law, evidence, posterior, limits, null band."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from monitor.maths import logit
+from monitor.maths import likelihood_ratios as calibrated
+from monitor.maths import posterior_fit as logit
 from monitor.maths.disclosure import kl_bits, rank1_match_bits, rank_statistics
-from monitor.maths.fitting import LOSSES, fit, fit_many, mean_bits_of
-from monitor.maths.quantiles import limits
+from monitor.maths.evidence import bits_among, held_to, levelled, posterior_among, total_bits
+from monitor.maths.likelihood_ratios import (
+    OpenSet,
+    PriorCoefficients,
+    TemplateComparisons,
+    cross_fit,
+    fit_each,
+    fit_open_set,
+    pair_count,
+    told_apart,
+)
+from monitor.maths.posterior_fit import Anchor, information
+from monitor.maths.rank_models import LOSSES, fit, fit_many, mean_bits_of, pmf_of
 from monitor.maths.ranks import rank_histogram, rank_histograms
 from monitor.maths.reliability import reliability
-from monitor.training.cells import Cell
-from monitor.training.evidence import FittedEvidence
-from monitor.training.open_set import learn_strangers
-from monitor.training.shrinking import KnownLaw, ranks_of, trials_of
+from monitor.maths.statistics import limits, weighted_quantile
+from monitor.training.cells import Cell, CellComparisons
 from monitor.types import BoolArray, FloatArray, IntArray
 
-__all__ = ["FittedCell", "fit_cell"]
+__all__ = [
+    "ROW",
+    "WORTHS",
+    "ChosenComparisons",
+    "FittedCell",
+    "FittedEvidence",
+    "KnownLaw",
+    "choose_worth",
+    "chosen",
+    "fit_cell",
+    "fit_evidence",
+    "held_out_nats",
+    "learn_strangers",
+    "ranks_of",
+    "trials_of",
+]
+
+
+# --------------------------------------------------------------------------------------- shrinking
+# Shrinkage of a fit on few speakers towards another law (docs/method.md sections 3 and 5).
+#
+# The other law counts as m further speakers, beside S of one's own: m / (S + m), which fades as own
+# speakers grow. Its rank pmf is mixed into the own histogram of ranks in that proportion, and its
+# lambda and e hold those of the fit (see ``monitor.maths.posterior_fit``). How many speakers it is
+# worth is chosen by the likelihood of speakers left out, pooled over cells so that the choice is
+# stable. It is twenty at least: a dozen who are all told apart easily leave nobody out who could
+# speak for others.
+
+WORTHS = (20.0, 50.0, 100.0)
+"""Speakers that another law may be worth."""
+_FOLDS = 20
+_MOST_SCORES = 200_000
+"""Scores behind the information of a trial."""
+
+
+@dataclass(frozen=True, slots=True)
+class KnownLaw:
+    """What another law says of a cell; row 0 the law, rows 1..B its resamples.
+
+    Attributes:
+        pmf: of the ranks at the cell's N, shape (1 + B, N).
+        weights: lambda, shape (1 + B, F).
+        floor: e, shape (1 + B,).
+        worth: m, speakers.
+        evidence: a and b of its likelihood ratios, shape (1 + B, 1 + F); None where it has none
+            against the same cohort.
+    """
+
+    pmf: FloatArray
+    weights: FloatArray
+    floor: FloatArray
+    worth: float = 0.0
+    evidence: FloatArray | None = None
+
+    def share(self, speakers: int) -> float:
+        """What it counts beside S speakers: m / (S + m)."""
+        return self.worth / (speakers + self.worth)
+
+    def mixed(
+        self, histograms: FloatArray, speakers: int, *, resamples: bool = False
+    ) -> FloatArray:
+        """Histograms of ranks of as many trials, a share of them as this law has it.
+
+        Args:
+            histograms: shape (..., N); of B resamples, (B, N).
+            speakers: S behind each.
+            resamples: each with a resample of this law, not with the law.
+        """
+        share, pmf = self.share(speakers), self.pmf[1:] if resamples else self.pmf[0]
+        return np.asarray(
+            (1.0 - share) * histograms + share * histograms.sum(-1, keepdims=True) * pmf
+        )
+
+    def anchor(self, trials: logit.Trials, heard: BoolArray) -> Anchor:
+        """What holds lambda and e of the heard features."""
+        weights = self.weights[:, heard]
+        step = -(-trials.behind.size // _MOST_SCORES)
+        found = information(trials.behind[::step], weights[0], float(self.floor[0]))
+        return Anchor(np.column_stack([weights, np.log(self.floor)]), found).worth(self.worth)
+
+
+def trials_of(cell: Cell, axis: Sequence[int]) -> tuple[logit.Trials, BoolArray] | None:
+    """The trials of some features, speakers counted from 0, and which features were heard.
+
+    None where no score ever differed.
+    """
+    _, place = np.unique(cell.behind_speaker, return_inverse=True)
+    behind = cell.behind[:, list(axis)]
+    heard: BoolArray = np.asarray(behind.any(axis=(0, 2)))
+    return (logit.Trials(behind[:, heard], place), heard) if heard.any() else None
+
+
+def ranks_of(
+    cell: Cell, axis: Sequence[int], evidence: FloatArray
+) -> tuple[IntArray, IntArray, IntArray]:
+    """Speaker, better and tied of each trial: of one feature all, of several those with scores."""
+    if len(axis) == 1:
+        return cell.speaker, cell.better[axis[0]], cell.tied[axis[0]]
+    return cell.behind_speaker, (evidence > 0).sum(axis=1), (evidence == 0).sum(axis=1)
+
+
+def held_out_nats(
+    cell: Cell, axis: Sequence[int], known: KnownLaw, worths: Sequence[float] = WORTHS
+) -> dict[int, FloatArray]:
+    """What each speaker of a cell loses under a fit on the others, by the worth of the other law.
+
+    Args:
+        cell: its trials.
+        axis: which features, as places on the cell's axis F.
+        known: the other law there.
+        worths: m, of each.
+
+    Returns:
+        by voice, shape (M,): nats of its score posterior and of its rank; nothing where no score
+        ever differed.
+    """
+    made = trials_of(cell, axis)
+    if made is None:
+        return {}
+    trials, heard = made
+    voices = np.unique(cell.behind_speaker)
+    cost = logit.prior_of(trials)
+    fold = np.arange(voices.size) % min(voices.size, _FOLDS)
+    kept = (fold != np.arange(fold.max() + 1)[:, None]).astype(float)
+    lowest = logit.smallest_floor(voices.size - 1)
+    losses = np.empty((voices.size, len(worths)))
+    for i, worth in enumerate(worths):
+        told = replace(known, worth=worth)
+        anchor = told.anchor(trials, heard).law
+        found = logit.fit(trials, cost, anchor)
+        weights, floors = logit.fit_replicates(trials, found.weights, kept, cost, lowest, anchor)
+        bits = logit.held_out_bits(trials, weights[fold], floors[fold])
+        evidence = np.einsum("f,nfj->nj", found.weights, trials.behind)
+        speaker, better, tied = ranks_of(cell, axis, evidence)
+        place = np.searchsorted(voices, speaker)
+        rest = rank_histograms(better, tied, cell.candidates, kept[:, place])
+        pmf = pmf_of(*fit_many(told.mixed(rest, voices.size)), cell.candidates)
+        gamma = (1.0 - lowest) * pmf + lowest / cell.candidates  # no rank is impossible
+        # of tied ranks the mean of their logarithms
+        sums = np.cumsum(np.pad(np.log(gamma), ((0, 0), (1, 0))), axis=1)
+        logs = (sums[fold[place], better + tied] - sums[fold[place], better]) / tied
+        ranked = np.bincount(place, logs) / np.bincount(place)
+        losses[:, i] = -np.log(2.0) * bits - ranked
+    return dict(zip(voices.tolist(), losses, strict=True))
+
+
+def choose_worth(
+    losses: Sequence[Mapping[int, FloatArray]], worths: Sequence[float] = WORTHS
+) -> float:
+    """The worth under which speakers who were left out lose least.
+
+    Args:
+        losses: of some cells, from ``held_out_nats``; every speaker counts once.
+        worths: m, of each.
+    """
+    voices = {voice for cell in losses for voice in cell}
+    if not voices:
+        return float(worths[0])
+    each = [np.mean([c[v] for c in losses if v in c], axis=0) for v in sorted(voices)]
+    return float(worths[int(np.mean(each, axis=0).argmin())])
+
+
+# ---------------------------------------------------------------------------------------- open set
+# Calibration trials with the true speaker's template left out, as a stranger would meet them.
+
+
+def learn_strangers(
+    cell: Cell, axis: Sequence[int], evidence: FloatArray, additive: BoolArray
+) -> OpenSet:
+    """Learn from one cell how well the favourite fits, enrolled or not.
+
+    Args:
+        cell: its trials.
+        axis: which features, as places on the cell's axis F.
+        evidence: joint evidence of every candidate in every trial, shape (n, N).
+        additive: shape (F,), which features' scores grow with the evidence and count by the frame.
+    """
+    trials = np.arange(evidence.shape[0])
+    absolute = cell.behind[:, list(axis)] + cell.mated[:, list(axis), None]
+    frames = np.where(additive, np.maximum(cell.frames[:, list(axis)], 1.0), 1.0)
+    absolute /= frames[:, :, None]
+    enrolled = absolute[trials, :, evidence.argmax(axis=1)]
+    others = evidence.copy()
+    others[trials, cell.own] = -np.inf
+    strangers = absolute[trials, :, others.argmax(axis=1)]
+    return fit_open_set(enrolled, strangers, np.unique(cell.behind_speaker, return_inverse=True)[1])
+
+
+# ---------------------------------------------------------------------------------------- evidence
+# Fits and judges the likelihood ratios of one cell of the calibration grid.
+#
+# Source: docs/method.md section 10.
+#
+# The streams are of people who trained none of the networks, and nobody in the cohort is compared,
+# so that what a network does to the scores of a cohort that trained it is part of the fit. All
+# figures are of people whom the fit has not seen: where other people's mean ratio exceeds 1 there,
+# a is lowered until it does not.
+
+ROW = (
+    *("evidence_speakers", "evidence_pairs", "evidence_bits", "evidence_low_tenth"),
+    *("evidence_low_twentieth", "evidence_high_twentieth", "others_high_twentieth"),
+    *("support_bits", "evidence_lowered_bits", "evidence_cllr", "evidence_min_cllr"),
+    *("others_mean_ratio", "others_mean_ratio_low", "others_mean_ratio_high"),
+    *("others_exceeding", "evidence_candidates", "rank1_predicted", "rank1_actual"),
+    *("among_bits_predicted", "among_bits_actual", "enrolled_area"),
+)
+"""What a cell's line in the calibration table says of it, all null without a cohort."""
+
+_FLAT = 1e-6
+"""Bits between the best and the worst that tell nobody from anybody."""
+_MOST = 200_000
+"""Comparisons behind the fit, evenly of all pairs; of more, those left out say the same."""
+_MOST_DRAWN = 6_000
+"""Those behind the resamples, and behind the fits that leave people out."""
+
+
+@dataclass(frozen=True, slots=True)
+class FittedEvidence:
+    """The law of one cell, row 0, and its resamples, rows 1..B.
+
+    Attributes:
+        coefficients: a and b, shape (1 + B, 1 + F).
+        support: bits.
+        area: under the ROC curve of enrolled speakers against strangers.
+        row: what the calibration table says of it.
+    """
+
+    coefficients: FloatArray
+    support: float
+    area: float
+    row: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ChosenComparisons:
+    """The comparisons of a cell that count for one set of features.
+
+    Attributes:
+        comparisons: flat, people counted from 0.
+        people: which voice each of these is, shape (V,).
+        place: stream and template of each comparison, shape (n, 2).
+        streams: shape (n', ), person of each mated stream; -1 of the others.
+        own: position of its own template among the N, shape (n',); -1 of the others.
+        candidates: N.
+    """
+
+    comparisons: TemplateComparisons
+    people: IntArray
+    place: IntArray
+    streams: IntArray
+    own: IntArray
+    candidates: int
+
+    def table(self, values: FloatArray) -> FloatArray:
+        """Of each mated stream, shape (n'', N); NaN where there is no comparison."""
+        made = np.full((self.own.size, self.candidates), np.nan)
+        made[self.place[:, 0], self.place[:, 1]] = values
+        return np.asarray(made[self.own >= 0])
+
+
+def chosen(
+    compared: CellComparisons, axis: Sequence[int], voices: BoolArray
+) -> ChosenComparisons | None:
+    """Streams of those voices alone, where every feature was heard, against all templates.
+
+    Args:
+        compared: of a cell.
+        axis: which features, as places on the axis F.
+        voices: shape (voices,), whose streams count.
+
+    Returns:
+        None where a class of comparisons is empty.
+    """
+    rows = voices[compared.tester] & compared.heard[:, list(axis)].all(axis=1)
+    tester, mated = compared.tester[rows], compared.mated[rows]
+    column = np.arange(compared.owner.size)
+    own = column == mated[:, None]
+    counts = (compared.owner != tester[:, None]) | own
+    place = np.argwhere(counts)
+    who = np.stack([tester[place[:, 0]], compared.owner[place[:, 1]]])
+    if not (who[0] == who[1]).any() or (who[0] == who[1]).all():
+        return None
+    people, of = np.unique(who, return_inverse=True)
+    of = of.reshape(who.shape)
+    z = compared.z[rows][:, list(axis)][place[:, 0], :, place[:, 1]]
+    streams = np.where(mated >= 0, np.searchsorted(people, tester), -1)
+    return ChosenComparisons(
+        TemplateComparisons(z, of[0], of[1]), people, place, streams, mated, column.size
+    )
+
+
+def fit_evidence(
+    found: ChosenComparisons, speaker_weights: FloatArray, told: PriorCoefficients | None = None
+) -> FittedEvidence:
+    """Fit likelihood ratios, judge them on people left out, and bound them.
+
+    Args:
+        found: comparisons, of ten mated speakers or more.
+        speaker_weights: how often each voice is drawn, shape (B, voices).
+        told: another law and its B resamples, shape (1 + B, 1 + F), in the weight that it has.
+    """
+    many = found.comparisons.thinned(_MOST)
+    few = found.comparisons.thinned(_MOST_DRAWN)
+    law = None if told is None else PriorCoefficients(told.coefficients[:1], told.worth)
+    resampled = None if told is None else PriorCoefficients(told.coefficients[1:], told.worth)
+    fit = fit_each(many, told=law)
+    near = fit_each(few, told=law, start=fit[0])
+    replicates = fit_each(few, speaker_weights[:, found.people], resampled, near[0])
+    replicates += fit - near  # what the fewer comparisons alone would move
+    replicates[:, 1:] = np.maximum(replicates[:, 1:], 0.0)
+    by_fold, fold = cross_fit(few, law, near[0])
+    by_fold = by_fold + (fit - near)
+    by_fold[..., 1:] = np.maximum(by_fold[..., 1:], 0.0)
+
+    all_of_them = found.comparisons
+    without = by_fold[fold[all_of_them.tester], fold[all_of_them.owner]]
+    bits = (without[:, 0] + (without[:, 1:] * all_of_them.z).sum(axis=1)) / np.log(2.0)
+    mated = all_of_them.mated
+    weight = all_of_them.weights()
+    own, theirs = weight[mated], weight[~mated]
+    pairs, speakers = pair_count(all_of_them), int(np.unique(all_of_them.tester[mated]).size)
+    most = float(np.log2(1.0 + pairs))
+    ratio = calibrated.mean_ratio(np.minimum(bits[~mated], most), theirs)
+    lowered = max(float(np.log(ratio)), 0.0)
+    coefficients = np.concatenate([fit, replicates])
+    coefficients[:, 0] -= lowered
+    bits -= lowered / np.log(2.0)
+    support = calibrated.upper_bound_bits(bits[mated], bits[~mated], own, theirs, speakers, pairs)
+    held = np.minimum(bits, support)
+    area, among = _among(found, bits, support)
+    row = {
+        "evidence_speakers": speakers,
+        "evidence_pairs": pairs,
+        "evidence_bits": float(own @ held[mated]),
+        "evidence_low_tenth": _quantile(held[mated], own, 0.1),
+        "evidence_low_twentieth": _quantile(held[mated], own, 0.05),
+        "evidence_high_twentieth": _quantile(held[mated], own, 0.95),
+        "others_high_twentieth": _quantile(held[~mated], theirs, 0.95),
+        "support_bits": support,
+        "evidence_lowered_bits": lowered / float(np.log(2.0)),
+        "evidence_cllr": calibrated.cost_bits(held[mated], held[~mated], own, theirs),
+        "evidence_min_cllr": calibrated.least_cost_bits(held[mated], held[~mated], own, theirs),
+        **_others(all_of_them.some(~mated), held[~mated], speaker_weights[:, found.people]),
+        **among,
+        "enrolled_area": area,
+    }
+    return FittedEvidence(coefficients, support, area, row)
+
+
+def _quantile(bits: FloatArray, weight: FloatArray, share: float) -> float:
+    return float(weighted_quantile(bits, weight[None], share)[0])
+
+
+def _others(
+    comparisons: TemplateComparisons, bits: FloatArray, drawn: FloatArray
+) -> dict[str, Any]:
+    """Other people's mean ratio with limits, and how many of them show k bits."""
+    pair, place, counts = np.unique(comparisons.pair, return_inverse=True, return_counts=True)
+    first = np.unique(place, return_index=True)[1]
+    weights = drawn[:, comparisons.tester[first]] * drawn[:, comparisons.owner[first]]
+    each = np.bincount(place, np.exp2(bits)) / counts
+    total = weights.sum(axis=1)
+    means = (weights @ each)[total > 0] / total[total > 0]
+    low, high = limits(means if means.size else each)
+    steps = np.arange(1, int(np.log2(1.0 + pair.size)) + 1)
+    shares = calibrated.exceeding(bits, (1.0 / counts)[place], steps.astype(float))
+    return {
+        "others_mean_ratio": float(each.mean()),
+        "others_mean_ratio_low": low,
+        "others_mean_ratio_high": high,
+        "others_exceeding": [
+            {"bits": int(k), "share": float(share), "allowed": float(0.5**k)}
+            for k, share in zip(steps, shares, strict=True)
+        ],
+    }
+
+
+def _among(
+    found: ChosenComparisons, bits: FloatArray, support: float
+) -> tuple[float, dict[str, Any]]:
+    """Enrolled told from strangers; and rank 1 and bits among the candidates, as told and true."""
+    table = found.table(bits)
+    rows = np.arange(len(table))
+    own = found.own[found.own >= 0]
+    speaker = np.unique(found.streams[found.own >= 0], return_inverse=True)[1]
+    weight = (1.0 / np.bincount(speaker))[speaker]
+    weight /= weight.sum()
+    there = np.where(np.isnan(table), -np.inf, table)
+    away = there.copy()
+    away[rows, own] = -np.inf
+    enrolled, strangers = (held_to(levelled(each), support) for each in (there, away))
+    count = np.isfinite(table).sum(axis=1)
+    # to a billionth of a bit: rounding is not what tells them apart
+    odds = [
+        (total_bits(each) - np.log2(n)).round(9)
+        for each, n in ((enrolled, count), (strangers, count - 1))
+    ]
+    area = min(told_apart(odds[0], odds[1], weight)[2], 1.0)
+    if np.nanmax(table) - np.nanmin(table) < _FLAT:
+        area = 0.5  # where all are alike, only how many there are would tell
+    # candidates who are not to be compared are nobody
+    n = int(count.max())
+    whole = count == n
+    kept = np.argsort(np.isnan(table[whole]), axis=1, kind="stable")[:, :n]
+    ratios = np.take_along_axis(enrolled[whole], kept, axis=1)
+    target = np.argmax(kept == own[whole][:, None], axis=1)
+    posterior = posterior_among(ratios, n)
+    share = weight[whole] / weight[whole].sum()
+    true = posterior[np.arange(len(kept)), target]
+    first = posterior.argmax(axis=1) == target
+    return area, {
+        "evidence_candidates": n,
+        "rank1_predicted": float(share @ posterior.max(axis=1)),
+        "rank1_actual": float(share @ first),
+        "among_bits_predicted": float(share @ bits_among(ratios, n, None)),
+        "among_bits_actual": float(share @ np.log2(n * np.maximum(true, 1e-300))),
+    }
+
+
+# ------------------------------------------------------------------------------------------ fitted
+# Fits one cell of the calibration grid: rank law, posterior, limits, null band.
+#
+# Source: docs/method.md sections 3 to 5.
 
 PERMUTATIONS = 200
 

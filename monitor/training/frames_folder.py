@@ -15,28 +15,23 @@ from typing import Any
 
 import numpy as np
 
-from monitor.atomic import atomic_write, not_written, sweep
 from monitor.corpus.recordings import Corpus
 from monitor.errors import MonitorError, SourceError, UsageError
+from monitor.features.framing import join_runs
 from monitor.features.registry import FEATURES, make, marks_of, takes
-from monitor.features.tracks import join_runs
+from monitor.files import atomic_write, not_written, sweep
+from monitor.jobs import Jobs, absolute, each_in_order
 from monitor.kinds import FeatureSpec
 from monitor.protocols import Feature
 from monitor.safe_text import file_name
 from monitor.sources.file import File
-from monitor.sources.fingerprints import file_hash, recording_hashes
 from monitor.sources.frames import FramesFile, write_frames
+from monitor.sources.provenance import file_hash, recording_hashes
 from monitor.sources.registry import is_frames
-from monitor.training.hearing_runs import (
-    heard_runs,
-    of_words,
-    told_of_words,
-    with_their_words,
-)
-from monitor.transcripts.choice import LIES_BESIDE, TranscriptChoice, words_mark
+from monitor.training.listening import heard_runs, of_words, told_of_words, with_their_words
+from monitor.transcripts.formats import LIES_BESIDE, TranscriptChoice, words_mark
 from monitor.types import TICKS_PER_SECOND, Frames
 from monitor.version import __version__
-from monitor.workers import Jobs, absolute, each_in_order
 
 __all__ = [
     "HearingOptions",
@@ -154,7 +149,7 @@ def write_manifest(
     Args:
         folder: of the frames.
         listed: what lies there.
-        said: of the speakers beside their names, from `monitor.corpus.tables.said_of_speakers`.
+        said: of the speakers beside their names, from `monitor.corpus.finding.said_of_speakers`.
 
     Raises:
         StoreError: it cannot be written.

@@ -1,30 +1,167 @@
-"""Hear one recording to its end (or as far as needed) and keep the frames on the speech clock."""
+"""Hear the recordings of a corpus, each once, and keep the frames on the speech clock."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
+from functools import partial
+from itertools import groupby
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 
+from monitor.corpus.recordings import Recording
 from monitor.errors import MonitorError, SourceError, UsageError
-from monitor.features.condition import CONDITION
-from monitor.features.registry import FEATURES, defaults, make
-from monitor.features.tracks import join_runs
-from monitor.kinds import FeatureSpec
+from monitor.features.channel import CONDITION
+from monitor.features.extractor import Extractor
+from monitor.features.framing import join_runs
+from monitor.features.registry import FEATURES, defaults, make, marks_of, takes
+from monitor.jobs import Jobs, absolute, each_in_order, here
+from monitor.kinds import FeatureSpec, unlike_networks
 from monitor.maths.condition import ROW
 from monitor.maths.landmarks import NAME, frames_of
-from monitor.network_marks import unlike_networks
+from monitor.population.population import SLICE_SECONDS
 from monitor.protocols import Feature, Source
-from monitor.sources.beside import Beside
+from monitor.sources.beside import Beside, with_words
 from monitor.sources.frames import FramesFile
-from monitor.sources.registry import open_source
-from monitor.training.hearing_runs import heard_runs, told_of_words, with_their_words
-from monitor.transcripts.choice import LIES_BESIDE, TranscriptChoice
-from monitor.types import TICKS_PER_SECOND, AnyArray, BoolArray, Frames, IntArray
+from monitor.sources.provenance import recording_hashes
+from monitor.sources.registry import is_frames, open_source
+from monitor.stream.front_end import worth_telling
+from monitor.transcripts.formats import LIES_BESIDE, TranscriptChoice
+from monitor.types import (
+    TICKS_PER_SECOND,
+    AnyArray,
+    Block,
+    BoolArray,
+    Frames,
+    Gap,
+    IntArray,
+    Track,
+    Words,
+)
 
-__all__ = ["Listener", "SpeechFrames", "SpeechTrack"]
+__all__ = [
+    "SLICE_TICKS",
+    "HearingOutcome",
+    "Listener",
+    "SpeechFrames",
+    "SpeechTrack",
+    "frames_of_recording",
+    "hear_in_order",
+    "heard_runs",
+    "of_words",
+    "speakers_in_order",
+    "told_of_words",
+    "with_their_words",
+]
+
+
+# ------------------------------------------------------------------------------------ hearing runs
+# Hears one recording of audio, with the words that lie beside it, run by run.
+
+
+def of_words(features: Sequence[Feature]) -> list[Feature]:
+    """Those of the features that are made of words."""
+    return [each for each in features if each.spec.takes == "words"]
+
+
+def with_their_words(
+    source: Source,
+    path: Path,
+    features: Sequence[Feature],
+    words: TranscriptChoice,
+    speaker: str | None = None,
+    start_seconds: float = 0.0,
+) -> Source:
+    """A recording as these features hear it: with its transcript where one is made of words.
+
+    Args:
+        source: the recording.
+        path: its file.
+        features: what hears it.
+        words: which transcript goes with it.
+        speaker: who is heard.
+        start_seconds: where the source begins in the file.
+
+    Raises:
+        SourceError: there is no transcript, or it cannot be used.
+    """
+    if not of_words(features):
+        return source
+    return with_words(source, path, words, own=speaker, start_seconds=start_seconds)
+
+
+def told_of_words(
+    words: Words, label: str, speech: BoolArray, choice: TranscriptChoice, path: Path
+) -> tuple[str, ...]:
+    """What is to be said of a transcript once its recording was heard: that it may be of another.
+
+    Args:
+        words: of the recording, on its clock.
+        label: of the transcript.
+        speech: shape (ticks,), as far as the recording was heard.
+        choice: which transcript goes with it.
+        path: of the recording.
+    """
+    heard = words.begins < speech.size
+    texts = tuple(text for text, own in zip(words.texts, heard.tolist(), strict=True) if own)
+    some = Words(texts, words.begins[heard], words.ends[heard], words.known[heard])
+    found = worth_telling(some, speech)
+    doubt = found.sentence(label) if found is not None and found.doubtful else ""
+    return tuple(line for line in (doubt, choice.passed_over(path)) if line)
+
+
+def heard_runs(
+    source: Source,
+    features: Sequence[Feature],
+    channel: int | None = None,
+    *,
+    most_speech: float = np.inf,
+    conditions: bool = False,
+) -> Iterator[Frames]:
+    """The frames of a recording of audio; those of words take no time by themselves.
+
+    Args:
+        source: the recording, with its words where a feature is made of them.
+        features: fresh, or of any recording before.
+        channel: to hear, from 0; None for the mean of all.
+        most_speech: ticks of speech; no more is heard once there were more.
+        conditions: describe what it sounds like as well.
+
+    Raises:
+        SourceError: it breaks off.
+    """
+    beside = of_words(features)
+    by_ear = [each for each in features if each not in beside]
+    extractor = Extractor(by_ear, channel, conditions=conditions)
+    for each in beside:
+        each.reset()
+    heard = 0
+    for item in source:
+        if isinstance(item, Gap):
+            raise SourceError(item.detail or f"{source.label}: {item.reason}")
+        if isinstance(item, Words):
+            yield frames_of_recording(beside, [each.process(item) for each in beside])
+        elif isinstance(item, Block):
+            run = extractor.process(item)
+            yield run
+            heard += int(run.speech.sum())
+            if heard > most_speech:  # only then are all frames of the wanted part complete
+                break
+    yield extractor.flush()
+    yield frames_of_recording(beside, [each.flush() for each in beside])
+
+
+def frames_of_recording(features: Sequence[Feature], tracks: Sequence[Track]) -> Frames:
+    """Tracks that features made of words, as a run of no time."""
+    named = {each.spec.name: track for each, track in zip(features, tracks, strict=True)}
+    return Frames(np.empty(0, np.bool_), named)
+
+
+# --------------------------------------------------------------------------------------- listening
+# Hear one recording to its end (or as far as needed) and keep the frames on the speech clock.
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,3 +383,177 @@ def _completed(source: FramesFile, spec: FeatureSpec) -> FeatureSpec:
     own = make((spec.name,))[0].spec
     seconds = source.header.frame_seconds.get(spec.name, own.frame_seconds)
     return replace(spec, size=max(own.size, spec.size), frame_seconds=seconds)
+
+
+# ----------------------------------------------------------------------------------------- hearing
+# Hear the recordings of a corpus, each once, by one process or several.
+
+SLICE_TICKS = round(SLICE_SECONDS * TICKS_PER_SECOND)
+
+_Result = TypeVar("_Result")
+
+
+@dataclass(frozen=True, slots=True)
+class HearingOutcome:
+    """What became of one recording.
+
+    Attributes:
+        recording: which one.
+        heard: its frames; None where it was not needed, or could not be heard.
+        hashes: its fingerprints, where it was heard for a template.
+        problem: a line on what could not be used; empty where there is nothing to tell.
+    """
+
+    recording: Recording
+    heard: SpeechFrames | None = None
+    hashes: tuple[str, ...] = ()
+    problem: str = ""
+
+
+def hear_in_order(
+    recordings: Sequence[Recording], listener: Listener, *, jobs: Jobs = 1
+) -> Generator[HearingOutcome, None, None]:
+    """Every recording, in order, with its frames; what comes out does not depend on ``jobs``.
+
+    Args:
+        recordings: by speaker and session.
+        listener: knows the features; afterwards what their frames look like.
+        jobs: processes, or a cluster. Ready-made frames, and features that are objects, are heard
+            in this one.
+
+    Raises:
+        UsageError: the features cannot be made.
+        MonitorError: a process was ended from outside, or workers elsewhere are lost or unfit.
+    """
+    groups = [(recording,) for recording in recordings]
+    heard = _each(groups, listener, None, _all_of_it, jobs)
+    for (recording,), (outcome,) in zip(groups, heard, strict=True):
+        yield replace(outcome, recording=recording)
+
+
+def speakers_in_order(
+    recordings: Sequence[Recording],
+    listener: Listener,
+    summed: Callable[[Sequence[HearingOutcome], Mapping[str, FeatureSpec]], _Result],
+    *,
+    slices: int | None = None,
+    jobs: Jobs = 1,
+) -> Generator[tuple[tuple[Recording, ...], _Result], None, None]:
+    """Every speaker, in order, with sketches of what was heard: no frame leaves who has heard it.
+
+    Args:
+        recordings: by speaker and session.
+        listener: as of `hear_in_order`.
+        summed: makes the sketches of one speaker's outcomes, which are in the order of the
+            recordings, and of what the frames look like; a function that another process can
+            import. The recordings of the outcomes have absolute paths.
+        slices: for templates: of each speaker only as much is heard as so many slices take, which
+            no two sessions share. None hears everything.
+        jobs: as of `hear_in_order`.
+
+    Raises:
+        UsageError: the features cannot be made.
+        MonitorError: a process was ended from outside, or workers elsewhere are lost or unfit.
+    """
+    groups = [tuple(group) for _, group in groupby(recordings, lambda r: r.speaker)]
+    yield from zip(groups, _each(groups, listener, slices, summed, jobs), strict=True)
+
+
+def _each(
+    groups: Sequence[tuple[Recording, ...]],
+    listener: Listener,
+    slices: int | None,
+    summed: Callable[[Sequence[HearingOutcome], Mapping[str, FeatureSpec]], _Result],
+    jobs: Jobs,
+) -> Generator[_Result, None, None]:
+    """What comes of each group of recordings of one speaker."""
+    tasks = [tuple(map(_absolute, group)) for group in groups]
+    names = listener.names
+    given = any(is_frames(recording.path) for group in groups for recording in group)
+    if names is None or given or here(jobs, tasks):
+        for outcomes in each_in_order(partial(_hear, listener, slices), tasks):
+            yield summed(outcomes, listener.specs)
+        return
+    made = each_in_order(
+        partial(_hear_apart, names, listener.channel, slices, summed),
+        tasks,
+        jobs,
+        reads=partial(_read, "words" in map(takes, names)),
+        alike=partial(marks_of, names),
+    )
+    with closing(made) as results:
+        for specs, result in results:
+            listener.specs = listener.specs or specs
+            yield result
+
+
+def _absolute(recording: Recording) -> Recording:
+    """As it is found from any working folder."""
+    return replace(recording, path=absolute(recording.path), words=recording.words.made_absolute())
+
+
+def _read(words: bool, recordings: Sequence[Recording]) -> list[Path]:
+    """The files that are read of these recordings, and of their words."""
+    files = [each.path for each in recordings]
+    if words:
+        files += [place for each in recordings if (place := each.words.found(each.path))]
+    return files
+
+
+def _all_of_it(
+    outcomes: Sequence[HearingOutcome], _: Mapping[str, FeatureSpec]
+) -> Sequence[HearingOutcome]:
+    return outcomes
+
+
+def _hear_apart(
+    names: tuple[str, ...],
+    channel: int | None,
+    slices: int | None,
+    summed: Callable[[Sequence[HearingOutcome], Mapping[str, FeatureSpec]], _Result],
+    recordings: Sequence[Recording],
+) -> tuple[dict[str, FeatureSpec], _Result]:
+    """As `_hear`, in another process, with what the frames look like."""
+    listener = Listener(names, channel)
+    outcomes = _hear(listener, slices, recordings)
+    return listener.specs, summed(outcomes, listener.specs)
+
+
+def _hear(
+    listener: Listener, slices: int | None, recordings: Sequence[Recording]
+) -> list[HearingOutcome]:
+    """Recordings of one speaker, as far as they are needed."""
+    outcomes = []
+    count = 0
+    for _, session in groupby(recordings, lambda r: r.session):
+        ticks = 0
+        for recording in session:
+            left = None if slices is None else (slices - count) * SLICE_TICKS - ticks
+            outcome = _outcome(listener, recording, left)
+            if outcome.heard is not None:
+                ticks += outcome.heard.speech_ticks
+            outcomes.append(outcome)
+        if slices is not None:
+            count += min(ticks // SLICE_TICKS, slices - count)
+    return outcomes
+
+
+def _outcome(listener: Listener, recording: Recording, left: int | None) -> HearingOutcome:
+    """One recording, heard as far as so many ticks of speech."""
+    if left is not None and left <= 0:
+        return HearingOutcome(recording)
+    try:
+        hashes = () if left is None else recording_hashes(recording.path)
+        seconds = None if left is None else left / TICKS_PER_SECOND
+        heard = listener.hear(
+            recording.path,
+            speech_seconds=seconds,
+            words=recording.words,
+            speaker=recording.speaker,
+            landmarks=left is not None,
+        )
+    except UsageError:  # of the call, not of this file
+        raise
+    except MonitorError as error:
+        return HearingOutcome(recording, problem=str(error))
+    return HearingOutcome(recording, heard, hashes, heard.lost)

@@ -1,24 +1,102 @@
-"""The calibration speech of each speaker, session by session, on the speech clock."""
+"""The calibration speech of each speaker, and a cohort of such."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
+from pathlib import Path
 
 import numpy as np
 
+from monitor.corpus.finding import find
 from monitor.corpus.recordings import Corpus, Recording
 from monitor.errors import UsageError
-from monitor.kinds import FeatureSpec
-from monitor.training.hearing import hear_in_order
-from monitor.training.listening import Listener, SpeechFrames
-from monitor.training.session_frames import SessionFrames
-from monitor.types import BoolArray
-from monitor.workers import Jobs
+from monitor.jobs import Jobs
+from monitor.kinds import FeatureSpec, comparable_features
+from monitor.population.cohort import Cohort, FeatureTemplates, store_kind
+from monitor.population.population import Population
+from monitor.training.listening import (
+    HearingOutcome,
+    Listener,
+    SpeechFrames,
+    hear_in_order,
+    speakers_in_order,
+)
+from monitor.types import TICKS_PER_SECOND, AnyArray, BoolArray, IntArray
 
-__all__ = ["UNITS_PER_SECOND", "SpeakerSpeech", "collect", "join", "session_frames", "units_of"]
+__all__ = [
+    "FEWEST",
+    "UNITS_PER_SECOND",
+    "SessionFrames",
+    "SpeakerSpeech",
+    "cohort_from",
+    "cohort_of",
+    "collect",
+    "join",
+    "session_frames",
+    "units_of",
+]
+
+
+# ---------------------------------------------------------------------------------- session frames
+# The frames of one feature in one calibration session, and what any window of it adds up to.
+
+
+@dataclass(frozen=True, slots=True)
+class SessionFrames:
+    """The usable frames of one feature in one session, placed on the speech clock.
+
+    Attributes:
+        values: shape (k,) bins or (k, d) embeddings, in order.
+        units: shape (k,), the unit of speech in which each frame was complete, non-decreasing.
+        length: units of speech in the session.
+        spec: of the feature.
+        begins: shape (k,), the unit of speech in which each frame's audio begins; None where a
+            frame is heard at once.
+        span: units of speech one frame takes, where that is longer than a unit: whoever hears so
+            many units has at most one frame.
+    """
+
+    values: AnyArray
+    units: IntArray
+    length: int
+    spec: FeatureSpec
+    begins: IntArray | None = None
+    span: int = 0
+
+    def total(self, start: int, length: int) -> AnyArray:
+        """Counts (or sum of unit embeddings) over ``length`` units from ``start``, circular.
+
+        What somebody has who begins to listen at ``start``: frames that were complete in time and
+        had not begun before. Long frames (``span``) lie where the session has them, not where the
+        listener would, so that as many are taken as the listener would have.
+
+        Returns:
+            shape (M,), int64 counts or float64 sums.
+
+        Raises:
+            UsageError: longer than the session.
+        """
+        if length > self.length:
+            raise UsageError(f"a session of {self.length} units has no window of {length}")
+        start %= max(self.length, 1)
+        end = start + length
+        most = length // self.span if self.span else self.units.size
+        chosen = self._frames(start, min(end, self.length))
+        if end > self.length:
+            chosen = np.concatenate([chosen, self._frames(0, end - self.length)])
+        return self.spec.kind.total(self.values[chosen[:most]], self.spec.size)
+
+    def _frames(self, start: int, end: int) -> IntArray:
+        low, high = np.searchsorted(self.units, (start, end))
+        chosen = np.arange(low, high)
+        return chosen if self.begins is None else chosen[self.begins[low:high] >= start]
+
+
+# ------------------------------------------------------------------------------------------ voices
+# The calibration speech of each speaker, session by session, on the speech clock.
 
 UNITS_PER_SECOND = 10
 """Calibration windows begin and end on tenths of a speech second."""
@@ -166,3 +244,123 @@ def join(sessions: Sequence[SessionFrames]) -> SessionFrames:
         np.concatenate(begins) if len(begins) == len(sessions) else None,
         sessions[0].span,
     )
+
+
+# ------------------------------------------------------------------------------------------ cohort
+# A cohort of the people of a corpus: one short sketch of each.
+
+FEWEST = 10
+"""People of a cohort."""
+
+
+def cohort_from(
+    path: Path, specs: Mapping[str, FeatureSpec], known: Collection[str], jobs: Jobs = 1
+) -> tuple[Cohort, tuple[str, ...], tuple[str, ...]]:
+    """A population's cohort, or one made of a corpus.
+
+    Args:
+        path: a population, or a corpus or frames.
+        specs: of the features that are calibrated; all of them must be made alike.
+        known: names of people who are enrolled or calibrate: they are left out. Of a
+            population's cohort nobody is.
+        jobs: processes that listen, or a cluster.
+
+    Returns:
+        the cohort; names of those left out; and one line for each file that was skipped.
+
+    Raises:
+        UsageError: a feature is missing or made by another network, or hardly anybody is left.
+    """
+    left: tuple[str, ...] = ()
+    problems: tuple[str, ...] = ()
+    if path.is_file() and store_kind(path) == "population":
+        found = Population.load(path).cohort
+        if found is None:
+            raise UsageError(f"{path} has no cohort; name a corpus of other people instead")
+    else:
+        corpus = find(path)
+        left = tuple(sorted({each.speaker for each in corpus.recordings}.intersection(known)))
+        others = tuple(each for each in corpus.recordings if each.speaker not in left)
+        if len({each.speaker for each in others}) < FEWEST:
+            raise UsageError(
+                f"--cohort {path}: fewer than {FEWEST} people are neither enrolled nor calibrated; "
+                "name a corpus of others"
+            )
+        corpus = replace(corpus, recordings=others)
+        found, problems = cohort_of(corpus, features=list(specs), jobs=jobs)
+    if lacking := sorted(specs.keys() - comparable_features(specs, found.specs)):
+        raise UsageError(
+            f"--cohort {path}: its {', '.join(lacking)} is missing or not made as that of the "
+            "speakers; hear both with one version, or choose --features"
+        )
+    return found, left, problems
+
+
+def cohort_of(
+    corpus: Corpus, *, features: Sequence[str] | None = None, about: str = "", jobs: Jobs = 1
+) -> tuple[Cohort, tuple[str, ...]]:
+    """All that each speaker of a corpus said in one sketch, in the order of the speakers.
+
+    Args:
+        corpus: people who are nobody's template.
+        features: names; None takes all that are ready for audio, and what a frames file holds.
+        about: whose voices these are.
+        jobs: processes that listen, or a cluster.
+
+    Returns:
+        counts in as few bytes as hold them, and means of embeddings in half precision (a cosine
+        moves by less than 1e-4); and one line for each file that was skipped or has unusable parts.
+
+    Raises:
+        UsageError: there is no such feature.
+        StoreError: nobody could be heard.
+    """
+    listener = Listener(features)
+    problems = list(corpus.problems)
+    seconds, rows, names = [], [], []
+    with closing(speakers_in_order(corpus.recordings, listener, _summed, jobs=jobs)) as results:
+        for recordings, each in results:
+            problems += each.problems
+            if each.ticks is not None:
+                names.append(recordings[0].speaker)
+                seconds.append(each.ticks / TICKS_PER_SECOND)
+                rows.append(each.rows)
+    made = {
+        name: FeatureTemplates(
+            spec, spec.kind.packed_background(np.stack([row[name] for row in rows]))
+        )
+        for name, spec in listener.specs.items()
+    }
+    return Cohort(np.array(seconds), made, about, tuple(names)), tuple(problems)
+
+
+@dataclass(frozen=True, slots=True)
+class _Summed:
+    """What is left of a speaker's speech where it was heard.
+
+    Attributes:
+        rows: by feature, one sketch.
+        ticks: of speech; None where nothing could be heard.
+        problems: a line each.
+    """
+
+    rows: Mapping[str, AnyArray]
+    ticks: int | None
+    problems: tuple[str, ...]
+
+
+def _summed(outcomes: Sequence[HearingOutcome], specs: Mapping[str, FeatureSpec]) -> _Summed:
+    problems = tuple(o.problem for o in outcomes if o.problem)
+    heard = [o.heard for o in outcomes if o.heard is not None]
+    if not heard:
+        return _Summed({}, None, problems)
+    rows = {name: _sketched(heard, spec) for name, spec in specs.items()}
+    return _Summed(rows, sum(each.speech_ticks for each in heard), problems)
+
+
+def _sketched(heard: Sequence[SpeechFrames], spec: FeatureSpec) -> AnyArray:
+    """Counts, or the mean of embeddings."""
+    sketch = spec.sketch()
+    for each in heard:
+        sketch.learn_many(each.tracks[spec.name].values)
+    return spec.kind.background_row(sketch)

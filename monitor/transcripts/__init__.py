@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 from monitor.lazy import lazily
 
 if TYPE_CHECKING:
-    from monitor.transcripts.choice import TranscriptChoice, transcript_beside
     from monitor.transcripts.coverage import Coverage, coverage_of
+    from monitor.transcripts.formats import TranscriptChoice, read_transcript, transcript_beside
     from monitor.transcripts.live import WordPipe, lines_from
-    from monitor.transcripts.reading import read_transcript
     from monitor.transcripts.transcript import SaidWord, Transcript
 
 __all__ = [
@@ -29,12 +28,12 @@ _HOMES = {
     "Coverage": "coverage",
     "SaidWord": "transcript",
     "Transcript": "transcript",
-    "TranscriptChoice": "choice",
+    "TranscriptChoice": "formats",
     "WordPipe": "live",
     "coverage_of": "coverage",
     "lines_from": "live",
-    "read_transcript": "reading",
-    "transcript_beside": "choice",
+    "read_transcript": "formats",
+    "transcript_beside": "formats",
 }
 
 

@@ -13,9 +13,8 @@ from monitor.errors import SourceError
 from monitor.managed import Managed
 from monitor.phrases import plural
 from monitor.safe_text import printable
-from monitor.transcripts.gathering import MOST_WORDS_A_SECOND
-from monitor.transcripts.transcript import SaidWord, Transcript
-from monitor.transcripts.word_lines import parse_line
+from monitor.transcripts.formats import parse_line
+from monitor.transcripts.transcript import MOST_WORDS_A_SECOND, SaidWord, Transcript
 from monitor.types import TICKS_PER_SECOND, Words
 
 __all__ = ["WordPipe", "lines_from"]

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import asyncio
+import base64
+import hashlib
+import re
+import time
+from collections.abc import AsyncIterator, Callable
+from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 from urllib.parse import parse_qs
 
+import orjson
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import FileResponse, PlainTextResponse, Response, StreamingResponse
@@ -13,15 +21,158 @@ from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp
 
-from monitor.web.access import COOKIE, SESSION_SECONDS, Access, Answer
-from monitor.web.event_stream import batches, events, since_of
-from monitor.web.guard import Guard, address_of, too_many_tries
-from monitor.web.hub import Hub
+from monitor.errors import UsageError
+from monitor.web.guard import (
+    COOKIE,
+    SESSION_SECONDS,
+    Access,
+    Answer,
+    Guard,
+    address_of,
+    too_many_tries,
+)
+from monitor.web.hub import Hub, NumberedRecord, Wakeup
 from monitor.web.metrics import CONTENT_TYPE, exposition
-from monitor.web.plotly import plotly_js, styles_of
-from monitor.web.wakeup import Wakeup
 
-__all__ = ["STATIC", "make_app"]
+__all__ = ["STATIC", "batches", "events", "hello", "make_app", "plotly_js", "since_of", "styles_of"]
+
+
+# ------------------------------------------------------------------------------------ event stream
+# A run as server-sent events: every record has an id, and a reader that comes back goes on.
+
+MOST_BEHIND = 256
+PAUSE_SECONDS = 0.05
+HEARTBEAT_SECONDS = 10.0
+RETRY_MILLISECONDS = 1000
+
+
+def since_of(hub: Hub, text: str | None) -> int:
+    """The number in an id (``RUN-NUMBER``, or a number); 0 where it is of another run.
+
+    Example:
+        >>> hub = Hub()
+        >>> since_of(hub, f"{hub.run}-7"), since_of(hub, "00000000-7"), since_of(hub, "7")
+        (7, 0, 7)
+    """
+    run, dash, number = (text or "").rpartition("-")
+    if dash and run != hub.run:
+        return 0
+    return int(number) if number.isascii() and number.isdigit() and len(number) < 16 else 0
+
+
+def hello(hub: Hub, guarded: bool) -> dict[str, Any]:
+    """What a page needs to know before the first record; of a guarded run, that it can be left."""
+    thresholds = [[each["field"], each["threshold"]] for each in hub.state()["forecast"]]
+    return {
+        "run": hub.run,
+        "recorded": hub.recorded,
+        "thresholds": thresholds,
+        "guarded": guarded,
+    }
+
+
+async def events(
+    hub: Hub,
+    wakeup: Wakeup,
+    since: int,
+    clock: Callable[[], float] = time.monotonic,
+    *,
+    guarded: bool = False,
+) -> AsyncIterator[bytes]:
+    """The stream of one client.
+
+    Everything kept that is newer than ``since`` comes first, all of it. From then on a client
+    that takes its records more slowly than they come gets a choice of them that always ends with
+    the newest: nothing is queued for it.
+    """
+    yield f"retry: {RETRY_MILLISECONDS}\n".encode() + _event("hello", hello(hub, guarded))
+    async for part in batches(hub, since, hub.last):
+        yield _records(hub, part)
+        since = part[-1].id
+    said: float | None = None
+    while True:
+        closed = hub.closed
+        if part := hub.batch(since, MOST_BEHIND):
+            yield _records(hub, part)
+            since, said = part[-1].id, None
+            await asyncio.sleep(0)
+        elif said is None:
+            yield _event("state", state_of(hub))
+            said = clock()
+            # the next ones are sent together
+            await asyncio.sleep(0 if closed else PAUSE_SECONDS)
+        elif closed:
+            return
+        elif clock() - said >= HEARTBEAT_SECONDS:
+            said = None
+        else:
+            await wakeup.wait(HEARTBEAT_SECONDS)
+
+
+async def batches(hub: Hub, since: int, last: int) -> AsyncIterator[list[NumberedRecord]]:
+    """The records kept with ids after ``since`` up to ``last``, in order, a little at a time.
+
+    Between two of them nothing is held, however slowly a client takes them.
+    """
+    while since < last and (part := hub.batch(since)):
+        yield [each for each in part if each.id <= last] if part[-1].id > last else part
+        since = part[-1].id
+        await asyncio.sleep(0)
+
+
+def _records(hub: Hub, part: list[NumberedRecord]) -> bytes:
+    return b"".join(
+        b"id: %s-%d\nevent: record\ndata: %s\n\n" % (hub.run.encode(), each.id, each.data)
+        for each in part
+    )
+
+
+def state_of(hub: Hub) -> dict[str, Any]:
+    """What changes without being part of any record."""
+    return {"forecast": hub.state()["forecast"], "last": hub.last}
+
+
+def _event(name: str, data: Any) -> bytes:
+    return b"event: %s\ndata: %s\n\n" % (name.encode(), orjson.dumps(data))
+
+
+# ------------------------------------------------------------------------------------------ plotly
+# The plotly.js that the page draws with, and the style sheets that it brings itself.
+
+_TEXT = re.compile(r"""\.textContent=(?:'([^'\\]*)'|"([^"\\]*)")""")
+
+
+def plotly_js() -> Path:
+    """The plotly.js of the installed plotly, which is not imported for it.
+
+    Raises:
+        UsageError: there is none.
+    """
+    spec = find_spec("plotly")
+    path = Path(spec.origin or "").parent / "package_data" / "plotly.min.js" if spec else None
+    if path is None or not path.is_file():
+        raise UsageError("the page needs plotly: pip install 'speaker-disclosure-monitor[web]'")
+    return path
+
+
+def styles_of(script: str) -> list[str]:
+    """Sources for ``style-src`` that allow the style elements of a script, and no others.
+
+    Its rules for maps are one literal text; another element is empty and takes rules one by one.
+
+    Examples:
+        >>> styles_of("e.textContent='.a{top:0}'")[1]
+        "'sha256-HKUUHr/zGJPt9XqxhVtl8Y2jTDRcFYbbXT8D5+vpwJE='"
+    """
+    texts = {"", *(one or other for one, other in _TEXT.findall(script) if "{" in one + other)}
+    return [
+        f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+        for text in sorted(texts)
+    ]
+
+
+# --------------------------------------------------------------------------------------------- app
+# The server's routes: the page, events, readings, metrics, logging in and out.
 
 STATIC = Path(__file__).parent / "static"
 MOST_FORM_BYTES = 4096

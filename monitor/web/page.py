@@ -14,7 +14,6 @@ from typing import Any
 import uvicorn
 
 from monitor.errors import UsageError
-from monitor.web.access import Access
 from monitor.web.app import make_app
 from monitor.web.connections import (
     BACKLOG,
@@ -22,7 +21,7 @@ from monitor.web.connections import (
     most_connections,
     no_descriptor_left,
 )
-from monitor.web.guard import is_loopback
+from monitor.web.guard import Access, is_loopback
 from monitor.web.hub import Hub
 
 __all__ = ["Page"]

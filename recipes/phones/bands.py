@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy as np
 import scipy.fft
 
-from monitor.atomic import atomic_write
-from monitor.networks.mel import BANDS, frames_of, log_mel
+from monitor.files import atomic_write
+from monitor.networks.layers import BANDS, frames_of, log_mel
 from monitor.types import AnyArray, FloatArray
 from recipes.phones.prepare import Spoken, Utterance
 from recipes.voice.augment import stretched

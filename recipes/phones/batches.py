@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from monitor.errors import CorpusError
-from monitor.networks.mel import BANDS, HOP, RATE
+from monitor.networks.layers import BANDS, HOP, RATE
 from monitor.types import FloatArray, IntArray
 from recipes.phones.bands import SPEEDS, Bands
 from recipes.phones.network import LAYOUTS, heard

@@ -20,12 +20,11 @@ import soundfile
 import torch
 
 from monitor.kinds import HISTOGRAM
-from monitor.maths import logit
-from monitor.networks.mel import RATE
+from monitor.maths import posterior_fit as logit
+from monitor.networks.layers import RATE
 from monitor.training.cells import Cell, Plan, plans
-from monitor.training.session_frames import SessionFrames
-from monitor.training.shrinking import trials_of
-from monitor.training.voices import UNITS_PER_SECOND, SpeakerSpeech
+from monitor.training.fitted import trials_of
+from monitor.training.voices import UNITS_PER_SECOND, SessionFrames, SpeakerSpeech
 from monitor.types import BoolArray, FloatArray, IntArray
 from recipes.phones.codebook import codebook, heard
 from recipes.phones.counting import Books, counted

@@ -8,8 +8,7 @@ import numpy as np
 import torch
 
 from monitor.kinds import HISTOGRAM, FeatureSpec
-from monitor.training.session_frames import SessionFrames
-from monitor.training.voices import UNITS_PER_SECOND
+from monitor.training.voices import UNITS_PER_SECOND, SessionFrames
 from monitor.types import AnyArray, BoolArray, FloatArray, IntArray
 from recipes.phones.codebook import coded, hidden
 from recipes.phones.network import Recogniser

@@ -20,11 +20,10 @@ import numpy as np
 import orjson
 import torch
 
-from monitor.atomic import atomic_write
-from monitor.networks.likeliest import Trigram, likeliest
-from monitor.networks.phones import PHONES, tokens
+from monitor.files import atomic_write
+from monitor.networks.phones import PHONES, Trigram, likeliest, tokens
 from monitor.types import FloatArray
-from monitor.utility.edits import edits
+from monitor.utility import edits
 from recipes.phones.network import Recogniser, listened
 from recipes.phones.prepare import Spoken, Utterance
 from recipes.phones.train import load_recogniser

@@ -20,10 +20,8 @@ import orjson
 import torch
 
 from monitor.errors import StoreError
-from monitor.networks.mel import BANDS, RATE
-from monitor.networks.phones import PHONES, PhoneNetwork
-from monitor.networks.units import UnitNetwork
-from monitor.networks.weights import int8
+from monitor.networks.layers import BANDS, RATE, int8
+from monitor.networks.phones import PHONES, PhoneNetwork, UnitNetwork
 from monitor.types import AnyArray
 from recipes.phones.codebook import codebook, heard
 from recipes.phones.evaluate import RESULTS, USE
@@ -82,7 +80,7 @@ def export(spoken: Spoken, out: Path, target: Path) -> dict[str, Any]:
         "results": orjson.loads(results.read_bytes()),
         "not_for": [
             "Transcribing: it is wrong in as many phones as the results say.",
-            "Telling speakers apart: monitor.networks.units is for that.",
+            "Telling speakers apart: monitor.networks.phones is for that.",
             "Speech in other languages: it knows the phones of English alone.",
         ],
     }

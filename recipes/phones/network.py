@@ -15,9 +15,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from monitor.adapting.folding import norm, separable
-from monitor.networks.centre import Centre
-from monitor.networks.mel import BANDS, FLOOR, RATE, log_mel
+from monitor.adapting.network import norm, separable
+from monitor.networks.layers import BANDS, FLOOR, RATE, Centre, log_mel
 from monitor.types import AnyArray, FloatArray
 
 __all__ = [
@@ -199,7 +198,7 @@ def folded(network: Recogniser) -> dict[str, AnyArray]:
 
 
 def layer(network: Recogniser) -> dict[str, AnyArray]:
-    """The first block and what is before it, as `monitor.networks.units` wants them, float32."""
+    """The first block and what is before it, as `monitor.networks.phones` wants them, float32."""
     found = folded(network)
     made = {name: found[name] for name in ("stem", "stem.bias")}
     made |= {

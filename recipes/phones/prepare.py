@@ -14,9 +14,9 @@ from pathlib import Path
 import numpy as np
 import orjson
 
-from monitor.atomic import atomic_write
 from monitor.errors import CorpusError
-from monitor.networks.mel import RATE
+from monitor.files import atomic_write
+from monitor.networks.layers import RATE
 from monitor.networks.phones import PHONES
 from monitor.types import FloatArray, IntArray
 from recipes.phones.corpus import Line, lines, recordings

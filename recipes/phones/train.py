@@ -17,7 +17,7 @@ from pathlib import Path
 
 import torch
 
-from monitor.adapting.schedule import Length, rate
+from monitor.adapting.adapted import Length, rate
 from recipes.phones.batches import UNKNOWN, Batch, Batches
 from recipes.phones.network import LAYOUTS, Recogniser
 from recipes.phones.prepare import Spoken

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from monitor.errors import CorpusError
-from monitor.networks.mel import BANDS, FLOOR
-from monitor.networks.usc_decoder import BANDS as FINE
+from monitor.networks.layers import BANDS, FLOOR
+from monitor.networks.usc import DECODER_BANDS as FINE
 from monitor.types import FloatArray, IntArray
 from recipes.usc.prepare import Cache, Stretch
 

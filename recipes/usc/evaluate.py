@@ -16,7 +16,7 @@ import numpy as np
 import orjson
 import torch
 
-from monitor.atomic import atomic_write
+from monitor.files import atomic_write
 from recipes.usc.batches import taken
 from recipes.usc.losses import Losses
 from recipes.usc.prepare import Cache, Stretch

@@ -18,11 +18,10 @@ import orjson
 import torch
 
 from monitor.errors import StoreError
-from monitor.networks.mel import BANDS, RATE
+from monitor.networks.layers import BANDS, RATE, int8, restored
 from monitor.networks.phones import SHA256 as TEACHER
+from monitor.networks.usc import DECODER_BANDS as FINE
 from monitor.networks.usc import UscNetwork
-from monitor.networks.usc_decoder import BANDS as FINE
-from monitor.networks.weights import int8, restored
 from monitor.types import AnyArray
 from recipes.shipping import NON_NATIVE, packed, ship
 from recipes.training import trained

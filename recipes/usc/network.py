@@ -10,9 +10,9 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from monitor.adapting.folding import norm, separable
-from monitor.networks.mel import BANDS, FLOOR
-from monitor.networks.usc_decoder import BANDS as FINE
+from monitor.adapting.network import norm, separable
+from monitor.networks.layers import BANDS, FLOOR
+from monitor.networks.usc import DECODER_BANDS as FINE
 from monitor.types import AnyArray, FloatArray
 from recipes.phones.network import Block, conv, padded
 from recipes.usc.quantiser import Books

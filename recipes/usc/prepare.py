@@ -18,11 +18,11 @@ import numpy as np
 import orjson
 import soundfile
 
-from monitor.atomic import atomic_write
 from monitor.errors import CorpusError
-from monitor.networks.mel import BANDS, RATE
-from monitor.networks.phones import shipped
-from monitor.networks.usc_decoder import BANDS as FINE
+from monitor.files import atomic_write
+from monitor.networks.layers import BANDS, RATE
+from monitor.networks.phones import shipped_recogniser
+from monitor.networks.usc import DECODER_BANDS as FINE
 from monitor.types import AnyArray, FloatArray
 from recipes.usc.corpus import recordings
 from recipes.usc.teacher import centred, heard, hidden
@@ -138,7 +138,7 @@ def _decoded(recording: Recording) -> FloatArray:
 
 def _parts(sound: FloatArray) -> dict[str, FloatArray]:
     """By name, a row a latent."""
-    network = shipped()
+    network = shipped_recogniser()
     bands = heard(sound)
     without_mean = centred(bands, network.usual)
     fine = heard(sound, FINE)

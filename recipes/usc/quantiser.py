@@ -1,4 +1,4 @@
-"""Residual codebooks in torch: straight through in training, as `monitor.networks.codebooks` runs.
+"""Residual codebooks in torch: straight through in training, as `monitor.networks.usc` runs.
 
 Codes are directions in few numbers (Yu et al., "Vector-quantized image modeling with improved
 VQGAN", ICLR 2022), kept as running means of what falls to them (van den Oord et al., "Neural

@@ -5,10 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
-from monitor.networks.centre import Centre
-from monitor.networks.mel import BANDS, HOP, WIDTH, log_mel
+from monitor.networks.layers import BANDS, HOP, WIDTH, Centre, Separable, log_mel, relu
 from monitor.networks.phones import PhoneNetwork
-from monitor.networks.separable import Separable, relu
 from monitor.types import FloatArray
 
 __all__ = ["centred", "heard", "hidden"]

@@ -19,9 +19,9 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from monitor.adapting.schedule import Length, rate
-from monitor.networks.phones import shipped
-from monitor.networks.usc_decoder import BANDS as FINE
+from monitor.adapting.adapted import Length, rate
+from monitor.networks.phones import shipped_recogniser
+from monitor.networks.usc import DECODER_BANDS as FINE
 from monitor.types import FloatArray
 from recipes.training import keep, kept, length_given, length_options, log, trained
 from recipes.usc.batches import Batches
@@ -183,7 +183,7 @@ def _beginning(cache: Cache, people: int, without: Collection[str]) -> Losses:
     some = np.sort(np.random.default_rng(0).permutation(len(cache.parts["hidden"]))[:20_000])
     level = cache.parts["fine"][some].astype(np.float32).reshape(-1, FINE).mean(axis=0)
     hidden = torch.from_numpy(cache.parts["hidden"][some].astype(np.float32))
-    codec = Codec(shipped().usual, level)
+    codec = Codec(shipped_recogniser().usual, level)
     mean, deviation = hidden.mean(dim=0), hidden.std(dim=0).clamp_min(1e-3)
     content = Content(mean, deviation, codec.books.ins[0].in_features)
     return Losses(codec, Speakers(people), content, without)

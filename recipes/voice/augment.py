@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 import scipy.fft
 
-from monitor.networks.mel import RATE
+from monitor.networks.layers import RATE
 from monitor.types import AnyArray, FloatArray
 
 __all__ = ["SPEEDS", "add_noise", "changed", "stretched", "telephone"]

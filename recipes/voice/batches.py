@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.fft import next_fast_len
 
-from monitor.adapting.masking import floored, masked
+from monitor.adapting.network import floored, masked
 from monitor.errors import CorpusError
-from monitor.networks.mel import RATE, log_mel
+from monitor.networks.layers import RATE, log_mel
 from monitor.types import FloatArray, IntArray
 from recipes.voice.augment import SPEEDS, add_noise, changed
 from recipes.voice.cache import Cache

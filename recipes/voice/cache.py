@@ -9,9 +9,9 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 
-from monitor.atomic import atomic_write
 from monitor.errors import CorpusError
-from monitor.networks.mel import RATE
+from monitor.files import atomic_write
+from monitor.networks.layers import RATE
 from monitor.types import AnyArray, FloatArray
 
 __all__ = ["PSEUDO_SAMPLES", "Cache", "Piece", "Pseudo"]

@@ -20,12 +20,11 @@ import numpy as np
 import orjson
 
 from monitor.adapting.network import rounded
-from monitor.atomic import atomic_write
 from monitor.evaluation import ScoreMatrix, evaluate
-from monitor.features.ecapa import resolve
-from monitor.features.exported import exported_encoder
+from monitor.features.ecapa import exported_encoder, resolve
+from monitor.files import atomic_write
+from monitor.networks.layers import restored
 from monitor.networks.voice import VoiceNetwork
-from monitor.networks.weights import restored
 from monitor.types import FloatArray
 from recipes.voice.augment import at_snr, telephone
 from recipes.voice.cache import Cache

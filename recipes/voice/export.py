@@ -18,7 +18,7 @@ import orjson
 from monitor.adapting.network import EMBEDDING, rounded
 from monitor.errors import StoreError
 from monitor.features.ecapa import HUB
-from monitor.networks.mel import BANDS, RATE
+from monitor.networks.layers import BANDS, RATE
 from recipes.shipping import NON_NATIVE, packed, ship
 from recipes.voice.augment import SPEEDS
 from recipes.voice.cache import Cache

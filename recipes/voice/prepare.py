@@ -21,9 +21,8 @@ import soundfile
 from numpy.typing import NDArray
 
 from monitor.errors import CorpusError
-from monitor.features.ecapa import resolve
-from monitor.features.exported import exported_encoder
-from monitor.networks.mel import RATE
+from monitor.features.ecapa import exported_encoder, resolve
+from monitor.networks.layers import RATE
 from monitor.types import FloatArray
 from recipes.voice.augment import SPEEDS, stretched
 from recipes.voice.cache import Cache, Piece

@@ -20,9 +20,8 @@ import numpy as np
 import scipy.fft
 from numpy.lib.stride_tricks import sliding_window_view
 
-from monitor.features.ecapa import resolve
-from monitor.features.exported import exported_encoder
-from monitor.networks.mel import RATE
+from monitor.features.ecapa import exported_encoder, resolve
+from monitor.networks.layers import RATE
 from monitor.types import FloatArray
 from recipes.voice.augment import stretched
 from recipes.voice.cache import PSEUDO_SAMPLES, Cache, Piece

@@ -18,9 +18,8 @@ from pathlib import Path
 
 import torch
 
-from monitor.adapting.loss import TeacherLoss
-from monitor.adapting.network import Student
-from monitor.adapting.schedule import Length, rate
+from monitor.adapting.adapted import Length, rate
+from monitor.adapting.network import Student, TeacherLoss
 from recipes.training import keep, kept, length_given, length_options, log, trained
 from recipes.voice.batches import Batches
 from recipes.voice.cache import Cache

@@ -14,7 +14,7 @@ import numpy as np
 
 from monitor.errors import CorpusError
 from monitor.evaluation import ScoreMatrix
-from monitor.networks.mel import RATE
+from monitor.networks.layers import RATE
 from monitor.types import FloatArray
 from recipes.voice.cache import Cache, Piece
 

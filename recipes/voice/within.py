@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 import torch
 
+from monitor.adapting.fine_tuning import turned, within
 from monitor.adapting.network import Student, folded
-from monitor.adapting.within import turned, within
 from monitor.types import FloatArray
 from recipes.voice.batches import Batches
 from recipes.voice.cache import Cache

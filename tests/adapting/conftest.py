@@ -11,7 +11,7 @@ import soxr
 from scipy.signal import lfilter
 
 from monitor.corpus.recordings import Recording
-from monitor.networks.mel import RATE
+from monitor.networks.layers import RATE
 from monitor.protectors.utterance import Utterance
 from monitor.types import FloatArray
 

@@ -9,9 +9,8 @@ pytest.importorskip("torch", reason="needs the extra identity")
 
 import torch
 
+from monitor.adapting.adapted import KeptTraining, Length, ProtectedSpeech, SpeechDraws, draw_speech
 from monitor.adapting.fine_tuning import Batches, FineTuning, fine_tune
-from monitor.adapting.protected_speech import ProtectedSpeech, SpeechDraws, draw_speech
-from monitor.adapting.schedule import KeptTraining, Length
 from monitor.errors import CorpusError
 from monitor.networks.voice import VoiceNetwork, shipped
 from tests.adapting.conftest import TRAINING, played

@@ -14,9 +14,8 @@ import torch
 import monitor.networks
 from monitor.adapting.network import folded, unfolded
 from monitor.errors import StoreError
-from monitor.networks.mel import log_mel
+from monitor.networks.layers import log_mel, read_weights
 from monitor.networks.voice import VoiceNetwork, shipped
-from monitor.networks.weights import read_weights
 
 WEIGHTS = Path(monitor.networks.__file__).with_name("voice.npz")
 
@@ -42,7 +41,7 @@ def test_torch_says_what_numpy_says(weights, seconds):
 
 
 def test_torch_says_what_numpy_says_of_readers(weights, shared):
-    from monitor.adapting.protected_speech import decoded, speech
+    from monitor.adapting.adapted import decoded, speech
 
     for path in sorted((shared / "speech" / "background").glob("*/*.opus"))[:3]:
         sound = speech(*decoded(path))

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 import soundfile
 
-from monitor.adapting.protected_speech import SpeechDraws, decoded, draw_speech, speech
+from monitor.adapting.adapted import SpeechDraws, decoded, draw_speech, speech
 from monitor.corpus.recordings import Recording
 from monitor.errors import SourceError
-from monitor.networks.mel import RATE
+from monitor.networks.layers import RATE
 from monitor.types import FloatArray
 from tests.adapting.conftest import played
 

@@ -13,10 +13,8 @@ import threading
 
 import pytest
 
-from monitor.alerts.actions.bell import Bell
-from monitor.alerts.actions.command import Command
-from monitor.alerts.actions.courier import Courier, DeliveryError
-from monitor.alerts.actions.notify import Notify
+from monitor.alerts.actions.delivery import Courier, DeliveryError
+from monitor.alerts.actions.receivers import Bell, Command, Notify
 from monitor.errors import UsageError
 from tests.alerts.receiver import START, alert, receiving
 from tests.test_programs import gone
@@ -46,8 +44,8 @@ def test_what_a_command_prints_is_not_data(capfd):
 def test_what_a_command_prints_is_read_while_a_microphone_is_open():
     code = """if True:
         import os, threading
-        from monitor.alerts.actions.command import Command
-        from monitor.cli.live import quiet_libraries
+        from monitor.alerts.actions.receivers import Command
+        from monitor.cli.inputs import quiet_libraries
         with quiet_libraries():
             Command("echo loud; echo louder >&2").deliver({}, threading.Event())
             os.write(2, b"ALSA says something")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from monitor.attacks.results import BITS, AttackResults, AttackRow, Settings
-from monitor.evaluation.figure import Figure
+from monitor.evaluation.family import Figure
 
 METHODS = ("none", "mcadams:0.8", "command:/opt/anonymisers/mine --strong")
 

@@ -9,11 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from monitor.attacks.attackers import ATTACKERS, attacker_named
+from monitor.attacks.attackers import ATTACKERS, CLEAR, Bench, Hearing, attacker_named, readers_of
 from monitor.attacks.attacking import attack, worth_trying
-from monitor.attacks.bench import Bench
-from monitor.attacks.hearing import CLEAR, Hearing
-from monitor.attacks.readers import readers_of
 from monitor.attacks.results import BITS
 from monitor.corpus.finding import find
 from monitor.errors import UsageError

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from monitor.attacks.attackers import Amounts
 from monitor.attacks.attributes import attributed
-from monitor.attacks.readers import Amounts
 from monitor.corpus.finding import find
 from monitor.errors import UsageError
 

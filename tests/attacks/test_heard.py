@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from monitor.attacks.heard import HeardPiece, on_clock, pack, unpack
+from monitor.attacks.attackers import HeardPiece, on_clock, pack, unpack
 from monitor.training.listening import SpeechFrames, SpeechTrack
 from monitor.types import Frames, Track
 

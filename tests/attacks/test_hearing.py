@@ -5,15 +5,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from monitor.attacks import measures
-from monitor.attacks.heard import HeardPiece
-from monitor.attacks.hearing import CLEAR, Hearing, hear_protected
-from monitor.attacks.readers import Piece, readers_of
+from monitor.attacks import attackers as measures
+from monitor.attacks.attackers import CLEAR, HeardPiece, Hearing, Piece, hear_protected, readers_of
 from monitor.corpus.finding import find
 from monitor.errors import SourceError
 from monitor.features.extractor import Extractor
+from monitor.features.framing import join_runs
 from monitor.features.registry import make
-from monitor.features.tracks import join_runs
 from monitor.result_cache import ResultCache
 from monitor.sources.file import File
 from monitor.types import Block
@@ -85,7 +83,7 @@ def test_a_protector_of_sound_changes_nothing_of_what_is_said(pieces, tmp_path):
 def test_what_was_heard_is_not_heard_again(pieces, tmp_path, monkeypatch):
     ears = Hearing(ResultCache(tmp_path))
     found = ears.hear(pieces, "noise:0", 1, ["f0"])
-    monkeypatch.setattr("monitor.attacks.hearing.hear_protected", None)
+    monkeypatch.setattr("monitor.attacks.attackers.hear_protected", None)
     again = ears.hear(pieces, "noise:0", 1, ["f0"])
     assert all(same(found[piece], again[piece]) for piece in pieces)
     with pytest.raises(TypeError):  # another seed draws anew

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import soundfile
 
-from monitor.attacks.readers import SEGMENT_SECONDS, Amounts, readers_of
+from monitor.attacks.attackers import SEGMENT_SECONDS, Amounts, readers_of
 from monitor.corpus.finding import find
 from monitor.errors import CorpusError
 from monitor.features.extractor import Extractor

@@ -13,18 +13,24 @@ import pytest
 import soundfile
 
 from monitor.adapting import adapted as adapting
-from monitor.adapting.schedule import Length
+from monitor.adapting.adapted import Length
 from monitor.attacks import semi_informed as module
-from monitor.attacks.attackers import ATTACKERS
+from monitor.attacks.attackers import (
+    ATTACKERS,
+    CLEAR,
+    Amounts,
+    Background,
+    Bench,
+    Hearing,
+    apart,
+    readers_of,
+)
 from monitor.attacks.attacking import worth_trying
-from monitor.attacks.bench import Background, Bench, apart
-from monitor.attacks.hearing import CLEAR, Hearing
-from monitor.attacks.readers import Amounts, readers_of
 from monitor.attacks.semi_informed import check_background, semi_informed
 from monitor.corpus.finding import find
 from monitor.errors import UsageError
-from monitor.features.voice import Voice
-from monitor.networks.mel import RATE
+from monitor.features.embeddings import Voice
+from monitor.networks.layers import RATE
 from monitor.networks.voice import VoiceNetwork, shipped
 from monitor.protectors import register
 from monitor.protectors.registry import PROTECTORS

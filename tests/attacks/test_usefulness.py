@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from monitor.attacks.bench import Bench
-from monitor.attacks.hearing import CLEAR, Hearing
-from monitor.attacks.measures import MEASURES
-from monitor.attacks.readers import readers_of
+from monitor.attacks.attackers import CLEAR, MEASURES, Bench, Hearing, readers_of
 from monitor.corpus.finding import find
 from tests.attacks.conftest import AMOUNTS
 

@@ -4,9 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from monitor.attacks.results import AttackRow
-from monitor.attacks.wording import caveats, headline, method_name
-from monitor.evaluation.figure import Figure
+from monitor.attacks.results import AttackRow, caveats, headline, method_name
+from monitor.evaluation.family import Figure
 from tests.attacks.made import METHODS, results, row
 
 

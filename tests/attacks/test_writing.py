@@ -9,12 +9,21 @@ from dataclasses import asdict
 import numpy as np
 import pytest
 
-from monitor.attacks.page import page
-from monitor.attacks.tables import MAIN_HEAD, enrolment_table, main_table, measured_table
-from monitor.attacks.writing import FILES, check_folder, results_csv, results_json, write_results
-from monitor.attributes.judging import judged
+from monitor.attacks.results import (
+    FILES,
+    MAIN_HEAD,
+    check_folder,
+    enrolment_table,
+    main_table,
+    measured_table,
+    page,
+    results_csv,
+    results_json,
+    write_results,
+)
+from monitor.attributes import judged
 from monitor.errors import UsageError
-from monitor.evaluation.figure import Figure
+from monitor.evaluation.family import Figure
 from tests.attacks.made import METHODS, results, row
 
 

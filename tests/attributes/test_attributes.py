@@ -6,12 +6,9 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from monitor.attributes.attacker import Excerpts, log_odds
-from monitor.attributes.judging import judged
-from monitor.attributes.labels import attribute
-from monitor.attributes.matching import matched
+from monitor.attributes import Excerpts, attribute, judged, log_odds, matched
 from monitor.errors import UsageError
-from monitor.maths.privacyloss import epsilon_lower_nats
+from monitor.maths.composition import epsilon_lower_nats
 
 SIZE = 12
 

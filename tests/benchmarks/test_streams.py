@@ -14,7 +14,7 @@ from benchmarks.anonymity.streams import Stream, features, learnt
 from benchmarks.anonymity.systems import change
 from monitor.errors import UsageError
 from monitor.evaluation import evaluate
-from monitor.networks.mel import RATE
+from monitor.networks.layers import RATE
 from tests.usc_weights import BOOKS, SIZE, usc_weights
 
 READERS, PIECES = 24, 12

@@ -12,10 +12,10 @@ import pytest
 import soundfile
 
 from benchmarks.usc_heard import main
-from monitor.features.said_phones import said_phones
+from monitor.features.phones import said_phones
+from monitor.jobs import one_thread
 from monitor.protectors import protect
-from monitor.threads import one_thread
-from monitor.utility.edits import edits
+from monitor.utility import edits
 from tests.sounds import RATE, synthetic
 
 

@@ -10,7 +10,7 @@ import pytest
 import soundfile
 
 from monitor.adapting import adapted as adapting
-from monitor.networks.mel import RATE
+from monitor.networks.layers import RATE
 from tests.adapting.conftest import voice
 
 TINY = ("--features", "f0,voice", "--seconds", 4, "--template", 6, "--trials", 2,

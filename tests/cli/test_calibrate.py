@@ -7,14 +7,12 @@ import numpy as np
 import pytest
 
 from benchmarks.simulation import Simulation, write_corpus
-from monitor.cli.plan import calibration_minutes
+from monitor.cli.inputs import calibration_minutes
 from monitor.corpus.finding import find
-from monitor.population.calibration import Calibration
 from monitor.population.law import Laws
-from monitor.population.lawfile import load_laws
-from monitor.population.population import Population
+from monitor.population.population import Calibration, Population, load_laws
 from monitor.training import fitted
-from monitor.training.advice import weaker_joints
+from monitor.training.calibrating import weaker_joints
 
 ONE = ("--lengths", "1", "--template-lengths", "10", "--replicates", "20", "--trials", "2")
 QUICK = ("--lengths", "1,5", "--template-lengths", "10", "--replicates", "20", "--trials", "3")

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from monitor.cli.extras import EXTRAS, extra, install
+from monitor.cli.doctor import EXTRAS, extra, install
 
 
 def findings(run):

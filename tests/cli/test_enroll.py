@@ -10,7 +10,7 @@ import pytest
 import soundfile
 
 from benchmarks.simulation import Simulation, write_corpus
-from monitor.cli.plan import plan_of
+from monitor.cli.inputs import plan_of
 from monitor.corpus.finding import find
 from monitor.population.population import Population
 from monitor.sources.frames import write_frames

@@ -15,7 +15,7 @@ from monitor.corpus.finding import find
 from monitor.population.population import Population
 from monitor.records.schema import wrong_in
 from monitor.sources.frames import FramesFile, write_frames
-from monitor.training.false_alarm_streams import with_maxima
+from monitor.training.calibrating import with_maxima
 from monitor.training.voices import collect
 
 RAISED = 3

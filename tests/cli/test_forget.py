@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 from benchmarks.simulation import Simulation, write_corpus
-from monitor.population.lawfile import load_laws
-from monitor.population.population import Population
+from monitor.population.population import Population, load_laws
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from monitor.errors import OverlapError
 from monitor.population.population import Population
 from monitor.sources.file import File
 from monitor.sources.frames import FramesFile
-from monitor.stream.overlap import session_of
+from monitor.stream.notices import session_of
 from tests.sounds import RATE
 
 pytestmark = pytest.mark.slow

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import soundfile
 
-from monitor.population.storing import write_store
+from monitor.population.cohort import write_store
 from monitor.records.schema import read_run
 from monitor.stream.checkpoint import state_path
 from tests.sounds import RATE
@@ -158,7 +158,7 @@ def test_two_runs_do_not_write_to_one_file(run, command, talk, population, tmp_p
 
 
 def test_without_locks_it_is_said_and_goes_on(run, talk, population, tmp_path, monkeypatch):
-    monkeypatch.setattr("monitor.locks.fcntl", None)
+    monkeypatch.setattr("monitor.files.fcntl", None)
     path = tmp_path / "run.jsonl"
     result = run("replay", talk, "-p", population, "--jsonl", path)
     assert result.code == 0

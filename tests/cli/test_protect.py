@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 import soundfile
 
-from monitor.protectors.journal import NAME
+from monitor.protectors.recording import NAME
 from tests.sounds import RATE, synthetic
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import soundfile
 
-from monitor.features.tracks import join_runs
+from monitor.features.framing import join_runs
 from monitor.maths.composition import advanced, optimal
 from monitor.sources.frames import FramesFile, write_frames
 from monitor.types import Track

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 import soundfile
 
-from monitor.features.tokens import Tokens
-from monitor.features.tracks import join_runs
-from monitor.networks.usc import shipped
+from monitor.features.framing import join_runs
+from monitor.features.phones import Tokens
+from monitor.networks.usc import shipped_codec
 from monitor.sources import FramesFile
 from tests.contracts import babble
 from tests.sounds import RATE
@@ -61,7 +61,7 @@ def test_what_is_promised_is_told_and_kept(run, voices, tmp_path):
     assert int(ann["frames"]) == count == 2 * int(bob["frames"])
     assert float(ann["basic_nats"]) == pytest.approx(0.02 * count)
     assert float(ann["most_evidence_bits"]) == pytest.approx(0.02 * count / math.log(2), rel=1e-4)
-    assert float(ann["noise_scale"]) == pytest.approx(100 * shipped().books.clip, rel=1e-4)
+    assert float(ann["noise_scale"]) == pytest.approx(100 * shipped_codec().books.clip, rel=1e-4)
     assert "epsilon 0.02 a token" in done.err
     assert f"all {count} tokens of ann" in done.err
     assert "no attacker has more than" in done.err

@@ -16,10 +16,10 @@ from monitor.errors import StoreError
 from monitor.features.f0 import F0
 from monitor.features.style import Style
 from monitor.phrases import STYLE_CAVEAT
-from monitor.plots.series import run_of
-from monitor.plots.words import caption
+from monitor.plots.curve import caption, run_of
+from monitor.population.cohort import FeatureTemplates
 from monitor.population.law import Laws
-from monitor.population.population import FeatureTemplates, Population, Speaker
+from monitor.population.population import Population, Speaker
 from monitor.records.schema import read_run
 from monitor.run import LogFile, Run
 from monitor.sources import Beside, File

@@ -7,9 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from monitor.corpus.finding import find
-from monitor.corpus.gathering import natural
-from monitor.corpus.tables import said_of_speakers
+from monitor.corpus.finding import find, said_of_speakers
+from monitor.corpus.recordings import natural
 from monitor.errors import CorpusError, UnnamedSpeakerError
 
 

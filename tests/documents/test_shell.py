@@ -4,7 +4,7 @@ import stat
 
 import pytest
 
-from monitor.documents.shell import document, paragraphs, picture, save_document, section, warning
+from monitor.documents import document, paragraphs, picture, save_document, section, warning
 from monitor.errors import StoreError
 
 EVIL = "</title><script>alert(1)</script>"

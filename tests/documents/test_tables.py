@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from monitor.documents.tables import bullet_list, table
+from monitor.documents import bullet_list, table
 
 
 def test_names_stand_left_and_numbers_right():

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from monitor.evaluation.scores.matrix import ScoreMatrix
+from monitor.evaluation.scores.comparisons import ScoreMatrix
 
 
 @pytest.fixture

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from monitor.evaluation.figure import Figure
+from monitor.evaluation.family import Figure
 from monitor.evaluation.report.report import Report
-from monitor.plots.evaluation import Curves, Line
-from monitor.plots.identification import CrowdRates
+from monitor.plots.evaluation import CrowdRates, Curves, Line
 
 EVIL = '<script>alert("x")</script> & $x$ [/bold] :smile:'
 

@@ -7,11 +7,10 @@ from collections.abc import Callable, Iterable
 import numpy as np
 from hypothesis import strategies as st
 
-from monitor.evaluation.figure import Figure
-from monitor.evaluation.limits import limited
-from monitor.evaluation.scores.matrix import ScoreMatrix
-from monitor.evaluation.scores.speaker_bootstrap import Sample, leaving_out, resamples
-from monitor.evaluation.srd.null_band import no_evidence
+from monitor.evaluation.families import limited
+from monitor.evaluation.family import Figure
+from monitor.evaluation.scores.comparisons import Sample, ScoreMatrix, leaving_out, resamples
+from monitor.evaluation.srd import no_evidence
 from monitor.types import AnyArray, FloatArray, IntArray
 
 SEEDS = st.integers(0, 2**32 - 1)

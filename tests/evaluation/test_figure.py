@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from monitor.evaluation.figure import Figure
+from monitor.evaluation.family import Figure
 
 
 def test_limits_are_those_that_were_found():

@@ -10,15 +10,20 @@ from scipy import stats
 from benchmarks.coverage import measured
 from benchmarks.studies import EVIDENCE, Design
 from monitor.evaluation.evaluating import evaluate
-from monitor.evaluation.families import families, rule_of
-from monitor.evaluation.figure import Figure
-from monitor.evaluation.limits import limited
+from monitor.evaluation.families import families, limited, rule_of
+from monitor.evaluation.family import Figure
 from monitor.evaluation.report.page import page
 from monitor.evaluation.report.report import figure_json
-from monitor.evaluation.scores.comparisons import Comparisons, pooled_leaving_out
-from monitor.evaluation.scores.score_list import ScoreList
-from monitor.evaluation.scores.speaker_bootstrap import Sample, leaving_out, resampled, resamples
-from monitor.maths.proportion import clopper_pearson
+from monitor.evaluation.scores.comparisons import (
+    Comparisons,
+    Sample,
+    ScoreList,
+    leaving_out,
+    pooled_leaving_out,
+    resampled,
+    resamples,
+)
+from monitor.maths.composition import clopper_pearson
 from tests.evaluation.matrices import chance, ends, matrices, perfect, separated
 
 pytestmark = pytest.mark.slow

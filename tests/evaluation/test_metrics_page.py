@@ -7,7 +7,7 @@ from pathlib import Path
 
 from monitor.evaluation.families import families
 from monitor.evaluation.family import Family
-from monitor.evaluation.report.catalogue import short_name
+from monitor.evaluation.report.report import short_name
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "metrics.md"
 HEADING = "## Families\n"
@@ -17,7 +17,7 @@ def section() -> str:
     """The section of the families, made from their declarations."""
     rows = "".join(map(_row, families()))
     return (
-        f"{HEADING}\nMade from what each family declares (`monitor/evaluation/FAMILY/family.py`); "
+        f"{HEADING}\nMade from what each family declares (`monitor/evaluation/FAMILY.py`); "
         "`python tests/evaluation/test_metrics_page.py`\nwrites it anew. Shown first are one or "
         "two figures of a family; `--figures FAMILY` shows all of it.\n\n"
         "| family | figures | stands on | shown first | where it misleads |\n"

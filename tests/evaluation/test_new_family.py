@@ -1,4 +1,4 @@
-"""Adding a family of metrics is adding one folder: a toy one, and everything that then shows it."""
+"""Adding a family of metrics is adding one file and its name: a toy, and what then shows it."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from click.testing import CliRunner
 
 import monitor.evaluation
 from monitor.cli import cli
+from monitor.evaluation import families as declared
 from monitor.evaluation.evaluating import evaluate
 from monitor.evaluation.families import families
-from monitor.evaluation.report.catalogue import chosen, short_name
 from monitor.evaluation.report.comparing import compare
 from monitor.evaluation.report.exporting import figures_csv, latex_table
 from monitor.evaluation.report.page import page
-from monitor.evaluation.report.wording import meaning
+from monitor.evaluation.report.report import chosen, meaning, short_name
 from tests.evaluation.matrices import chance, ends, separated
 
 FAMILY = '''"""The declaration of the lead: a toy."""
@@ -27,7 +27,7 @@ FAMILY = '''"""The declaration of the lead: a toy."""
 import numpy as np
 
 from monitor.evaluation.family import Extremes, Family, FamilyResult, FigureEntry, LimitRule
-from monitor.evaluation.figure import Figure
+from monitor.evaluation.family import Figure
 from monitor.plots.evaluation import Drawing, Line
 
 
@@ -76,22 +76,20 @@ FAMILY = Family(
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """Where the toy lies: beside the families of the package, as Python sees it."""
-    (tmp_path / "lead").mkdir()
-    (tmp_path / "lead" / "__init__.py").write_text('"""How far mated scores lead: a toy."""\n')
-    (tmp_path / "lead" / "family.py").write_text(FAMILY)
+    (tmp_path / "lead.py").write_text(FAMILY)
     return tmp_path
 
 
 @pytest.fixture
 def added(folder, monkeypatch):
     monkeypatch.setattr(monitor.evaluation, "__path__", [*monitor.evaluation.__path__, str(folder)])
+    monkeypatch.setattr(declared, "MODULES", (*declared.MODULES, "lead"))
     yield
-    for name in ("monitor.evaluation.lead", "monitor.evaluation.lead.family"):
-        sys.modules.pop(name, None)
+    sys.modules.pop("monitor.evaluation.lead", None)
     vars(monitor.evaluation).pop("lead", None)
 
 
-def test_it_is_not_there_without_its_folder():
+def test_it_is_not_there_without_its_name():
     assert "lead" not in [family.key for family in families()]
     assert short_name("lead.mean") == "lead.mean"
 
@@ -146,6 +144,7 @@ def _printed(*arguments: object) -> str:
 def test_the_tests_of_properties_hold_it_to_its_extremes(folder):
     code = (
         "import sys, pytest, monitor.evaluation; monitor.evaluation.__path__.append(sys.argv[1]); "
+        "from monitor.evaluation import families; families.MODULES += ('lead',); "
         "sys.exit(pytest.main(['-q', '-p', 'no:cacheprovider', '-k', 'lead', sys.argv[2]]))"
     )
     tests = Path(__file__).with_name("test_properties.py")
@@ -156,7 +155,7 @@ def test_the_tests_of_properties_hold_it_to_its_extremes(folder):
     assert int(done.stdout.split(" passed")[0].split()[-1]) > 10
     # declared to stay where scores are rescaled, it is caught
     wrong = FAMILY.replace('scaled=("mean",)', 'monotone=("mean",)')
-    (folder / "lead" / "family.py").write_text(wrong)
+    (folder / "lead.py").write_text(wrong)
     done = subprocess.run([sys.executable, "-c", code, str(folder), str(tests)], cwd=root,
                           capture_output=True, text=True, check=False)  # fmt: skip
     assert done.returncode == 1

@@ -7,11 +7,10 @@ import pytest
 from river import compose, evaluate, metrics, naive_bayes, preprocessing, utils
 
 from monitor.errors import UsageError
-from monitor.evaluation.lid.bits import information_bits, statistics
-from monitor.evaluation.lid.calibration import calibrate
+from monitor.evaluation.lid import calibrate, information_bits, statistics
 from monitor.evaluation.online import OnlineLID, OnlineSRD
-from monitor.evaluation.scores.matrix import ScoreMatrix
-from monitor.evaluation.srd.rank_laws import rank_law
+from monitor.evaluation.scores.comparisons import ScoreMatrix
+from monitor.evaluation.srd import rank_law
 
 CALIBRATION = calibrate(
     ScoreMatrix(

@@ -11,15 +11,11 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
-from monitor.evaluation.context import EvaluationContext
 from monitor.evaluation.families import families
-from monitor.evaluation.family import Family
-from monitor.evaluation.figure import Figure
-from monitor.evaluation.lid.figures import figures as lid_figures
-from monitor.evaluation.scores import matrix as module
-from monitor.evaluation.scores.comparisons import Comparisons
-from monitor.evaluation.scores.matrix import ScoreMatrix
-from monitor.evaluation.scores.speaker_bootstrap import resamples
+from monitor.evaluation.family import EvaluationContext, Family, Figure
+from monitor.evaluation.lid import figures as lid_figures
+from monitor.evaluation.scores import comparisons as module
+from monitor.evaluation.scores.comparisons import Comparisons, ScoreMatrix, resamples
 from monitor.types import FloatArray
 from tests.evaluation.matrices import (
     SEEDS,

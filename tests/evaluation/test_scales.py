@@ -7,19 +7,17 @@ import pytest
 
 from monitor.evaluation.evaluating import evaluate
 from monitor.evaluation.input.embeddings import read_embeddings
-from monitor.evaluation.lid.calibration import calibrate
-from monitor.evaluation.linkage.separation import d_sys
-from monitor.evaluation.longitudinal.longitudinal_curve import longitudinal
-from monitor.evaluation.membership.operating import half_trials, operating_point
+from monitor.evaluation.lid import calibrate
+from monitor.evaluation.linkage import d_sys
+from monitor.evaluation.longitudinal import longitudinal
+from monitor.evaluation.membership import half_trials, operating_point
 from monitor.evaluation.online import OnlineLID
-from monitor.evaluation.report.wording import format_value
-from monitor.evaluation.scores.matrix import ScoreMatrix
-from monitor.evaluation.verification.error_rates import det_curve, eer
-from monitor.evaluation.verification.figures import cllr, min_cllr
-from monitor.evaluation.zebra.ece import ece_profile
-from monitor.evaluation.zebra.figures import d_ece, log10_l
+from monitor.evaluation.report.report import format_value
+from monitor.evaluation.scores.comparisons import ScoreMatrix
+from monitor.evaluation.verification import cllr, det_curve, eer, min_cllr
+from monitor.evaluation.zebra import d_ece, ece_profile, log10_l
 from monitor.maths.lid import normalise_rows
-from monitor.maths.platt import platt
+from monitor.maths.likelihood_ratios import platt
 
 SCALES = [1e300, 1e160, 1e-160, 1e-300]
 each = pytest.mark.parametrize("scale", SCALES)

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from monitor.evaluation.input.score_file import ScoreCell, write_score_file
-from monitor.evaluation.scores.matrix import ScoreMatrix
+from monitor.evaluation.scores.comparisons import ScoreMatrix
 
 Law = tuple[float, float]
 Laws = Mapping[tuple[float, float], Law | None]

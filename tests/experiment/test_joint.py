@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from monitor.evaluation.scores.matrix import ScoreMatrix
-from monitor.experiment.cells.joint import joint_of
+from monitor.evaluation.scores.comparisons import ScoreMatrix
+from monitor.experiment.cells import joint_of
 from monitor.maths.ranks import rank_bounds
 
 SPEAKERS, TRIALS = 16, 6

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from monitor.experiment import ExperimentSettings, experiment
-from monitor.maths.betabinomial import mean_disclosure_bits
+from monitor.maths.rank_models import mean_disclosure_bits
 from tests.experiment.made import NAMES, Law, score_file
 
 pytestmark = pytest.mark.slow

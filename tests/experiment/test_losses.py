@@ -3,10 +3,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from monitor.experiment.cells.losses import loss_rows
-from monitor.maths.betabinomial import mean_disclosure_bits
+from monitor.experiment.cells import loss_rows
 from monitor.maths.disclosure import rank_statistics
-from monitor.maths.fitting import LOSSES, fit
+from monitor.maths.rank_models import LOSSES, fit, mean_disclosure_bits
 from monitor.maths.ranks import rank_histogram
 from tests.experiment.made import matrix
 

@@ -8,10 +8,9 @@ import pytest
 
 from monitor.errors import UsageError
 from monitor.experiment import ExperimentSettings
-from monitor.experiment.cells import making
-from monitor.experiment.cells.making import make_cells, orders_of
-from monitor.experiment.cells.measuring import measure
-from monitor.experiment.material.hearing import scores_at
+from monitor.experiment import cells as making
+from monitor.experiment.cells import make_cells, measure, orders_of
+from monitor.experiment.material import scores_at
 from monitor.experiment.running import panels_of
 from monitor.result_cache import ResultCache
 from tests.experiment.made import score_file

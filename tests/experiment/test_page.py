@@ -8,8 +8,8 @@ from xml.etree import ElementTree
 import pytest
 
 from monitor.experiment import ExperimentSettings, experiment
-from monitor.experiment.figures.frames import frames_figure
-from monitor.plots.files import save_picture
+from monitor.experiment.figures import frames_figure
+from monitor.plots.canvas import save_picture
 from tests.experiment.made import score_file
 
 LAWS = {(t, d): (0.5, 1.5 + t) for t in (1.0, 3.0, 10.0) for d in (3.0, 10.0, 30.0)}

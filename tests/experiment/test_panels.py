@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from monitor.errors import CorpusError
-from monitor.experiment.panels import LENGTHS, TEMPLATE_LENGTHS, choose_panels
+from monitor.experiment.settings import LENGTHS, TEMPLATE_LENGTHS, choose_panels
 
 OFFERED = LENGTHS, TEMPLATE_LENGTHS
 

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from monitor.evaluation.scores.matrix import ScoreMatrix
-from monitor.experiment.cells.rows import among, of_rows, without
+from monitor.evaluation.scores.comparisons import ScoreMatrix
+from monitor.experiment.settings import among, of_rows, without
 
 MADE = ScoreMatrix(
     np.arange(12.0).reshape(4, 3), np.array([0, 1, 2, 1]), ("a", "b", "c"), "x",

@@ -8,9 +8,9 @@ import pytest
 from benchmarks.simulation import Simulation, write_corpus
 from monitor.corpus.finding import find
 from monitor.errors import UsageError
-from monitor.experiment.material import speech as room
-from monitor.experiment.material.speech import Speech
-from monitor.experiment.panels import Panel
+from monitor.experiment import material as room
+from monitor.experiment.material import Speech
+from monitor.experiment.settings import Panel
 
 
 @pytest.fixture(scope="module")

@@ -7,13 +7,19 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from monitor.experiment.cells.making import MeasuredCell
-from monitor.experiment.figures.lengths import lengths_figure
-from monitor.experiment.findings.contrasts import Surface, surfaces
-from monitor.experiment.findings.guides import guides
-from monitor.experiment.findings.trends import bounded_by_template, falls_again, rises, saturates
-from monitor.experiment.panels import Panel
-from monitor.plots.palette import PRINT, styled
+from monitor.experiment.cells import MeasuredCell
+from monitor.experiment.figures import lengths_figure
+from monitor.experiment.findings import (
+    Surface,
+    bounded_by_template,
+    falls_again,
+    guides,
+    rises,
+    saturates,
+    surfaces,
+)
+from monitor.experiment.settings import Panel
+from monitor.plots.canvas import PRINT, styled
 
 LENGTHS, TEMPLATES = (1.0, 2.0, 4.0, 8.0, 16.0), (3.0, 30.0)
 GROWING, FLAT = [0.5, 1.1, 1.7, 2.3, 2.9], [1.0] * 5

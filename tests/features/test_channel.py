@@ -17,7 +17,7 @@ def levels(sound):
 
 @pytest.fixture(scope="module")
 def speech(shared):
-    from monitor.features.resampling import Resampler
+    from monitor.features.extractor import Resampler
     from monitor.sources.file import File
 
     path = shared / "speech/train-clean-5/19/198.opus"

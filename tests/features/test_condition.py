@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from monitor.features.condition import CONDITION, ConditionRows
+from monitor.features.channel import CONDITION, ConditionRows
 from monitor.features.extractor import Extractor
 from monitor.features.f0 import F0
-from monitor.features.tracks import join_frames
+from monitor.features.framing import join_frames
 from monitor.maths.condition import ROW, describe_second
 from monitor.types import Block
 

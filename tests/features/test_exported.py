@@ -14,10 +14,16 @@ import pytest
 import soundfile
 
 from monitor.errors import StoreError
-from monitor.features.ecapa import encoder
-from monitor.features.exported import VERSION, cache_folder, exported_encoder, is_sealed, sealed
-from monitor.features.identity import RATE, Identity
-from monitor.features.network import Network, network_bytes
+from monitor.features.ecapa import (
+    VERSION,
+    Identity,
+    cache_folder,
+    encoder,
+    exported_encoder,
+    is_sealed,
+    sealed,
+)
+from monitor.features.embeddings import RATE, Network, network_bytes
 from monitor.features.registry import ready
 from tests.weights import onnx_extra
 
@@ -116,7 +122,7 @@ sys.meta_path.insert(0, Without())
 for name in ("torch", "torchaudio", "speechbrain", "onnx"):
     sys.modules[name] = None
 import numpy as np
-from monitor.features.identity import Identity
+from monitor.features.ecapa import Identity
 from monitor.features.registry import ready
 
 assert ready("identity")

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from monitor.errors import SourceError, UsageError
 from monitor.features.extractor import Extractor
 from monitor.features.f0 import F0
-from monitor.features.framing import Framer
-from monitor.features.tracks import join_frames
+from monitor.features.framing import Framer, join_frames
 from monitor.features.vad import VoiceActivity
 from monitor.kinds import HISTOGRAM, FeatureSpec
 from monitor.types import Block, Track

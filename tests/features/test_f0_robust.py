@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 import soundfile
 
-from monitor.features.f0 import F0, LOWEST_LAG
-from monitor.features.f0_robust import RobustF0
+from monitor.features.f0 import F0, LOWEST_LAG, RobustF0
 from monitor.features.registry import defaults, make
 from monitor.protectors import McAdams
 

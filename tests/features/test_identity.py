@@ -8,9 +8,9 @@ import pytest
 import soundfile
 import webrtcvad
 
-from monitor.features.ecapa import encoder
+from monitor.features.ecapa import Identity, encoder
+from monitor.features.embeddings import RATE
 from monitor.features.extractor import Extractor
-from monitor.features.identity import RATE, Identity
 from monitor.types import Block
 from tests.contracts import growth
 

@@ -9,9 +9,8 @@ import pytest
 import soundfile
 
 from benchmarks.channels import NOT_TO_BE_MIXED, ORDINARY, RATE, Two, turns
-from monitor.features.extractor import Extractor
+from monitor.features.extractor import Extractor, Mixer
 from monitor.features.f0 import F0
-from monitor.features.mixing import Mixer
 from monitor.types import Block
 from tests.sounds import synthetic
 

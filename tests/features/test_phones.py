@@ -20,10 +20,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from monitor.features.extractor import Extractor
+from monitor.features.framing import join_tracks
 from monitor.features.phones import Phones
-from monitor.features.tracks import join_tracks
 from monitor.features.vad import VoiceActivity
-from monitor.networks.units import SHA256, UnitStream, shipped
+from monitor.networks.phones import UNITS_SHA256, UnitStream, shipped_units
 from monitor.types import Block, Track
 from tests.contracts import babble, voice
 
@@ -86,7 +86,7 @@ def test_real_speech_in_any_cutting(speech, whole):
 
 def test_the_frames_are_those_of_the_network_in_speech(speech, whole):
     """All of them and no others, whoever asks: neither shifted nor doubled at any border."""
-    stream = shipped().stream()
+    stream = shipped_units().stream()
     units = np.concatenate([stream.push(speech), stream.flush()])
     frames = whole.spans[:, 0] // 2
     assert np.array_equal(whole.values, units[frames])
@@ -216,7 +216,7 @@ assert "monitor.networks.phones" not in sys.modules
 
 
 def test_the_network_is_marked():
-    assert Phones().spec.network == shipped().mark == SHA256
+    assert Phones().spec.network == shipped_units().mark == UNITS_SHA256
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ from monitor.errors import UsageError
 from monitor.features.f0 import F0
 from monitor.features.registry import FEATURES, followed, make, takes
 from monitor.features.speaker_model import SpeakerModel
-from monitor.kinds.following import Sensitivity
+from monitor.kinds import Sensitivity
 from monitor.protocols import Feature
 
 

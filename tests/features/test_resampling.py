@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from monitor.errors import UsageError
-from monitor.features.resampling import Resampler
+from monitor.features.extractor import Resampler
 
 RATES = [8000, 11025, 16000, 44100, 48000]
 

@@ -11,7 +11,7 @@ import soundfile
 import soxr
 
 from monitor.errors import UsageError
-from monitor.features.said_phones import said_phones
+from monitor.features.phones import said_phones
 from monitor.networks.phones import PHONES
 
 RATE = 16_000

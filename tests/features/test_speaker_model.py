@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 from monitor.errors import StoreError
-from monitor.features.kaldi import Kaldi
-from monitor.features.network import Network
+from monitor.features.embeddings import Kaldi, Network
 from monitor.features.registry import FEATURES, make, ready
 from monitor.features.speaker_model import SpeakerModel, offered_model
 from tests.contracts import voice
@@ -88,13 +87,13 @@ def test_what_a_network_of_sound_is_given():
 
 @pytest.mark.parametrize("only_long", [False, True])
 def test_a_loop_that_never_ends_is_ended(monkeypatch, only_long):
-    monkeypatch.setattr("monitor.features.network.RUN_SECONDS", 0.5)
+    monkeypatch.setattr("monitor.features.embeddings.RUN_SECONDS", 0.5)
     said = refused(endless(only_long))
     assert "was ended after 0 s with 3 s of sound: a loop in it may never end" in said
 
 
 def test_a_loop_that_ends_is_none(monkeypatch):
-    monkeypatch.setattr("monitor.features.network.RUN_SECONDS", 0.5)
+    monkeypatch.setattr("monitor.features.embeddings.RUN_SECONDS", 0.5)
     assert Network(of_sound(), "net").embed(np.ones((3, 48_000), np.float32)).shape == (3, SIZE)
 
 

@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from monitor.features.registry import defaults, make
-from monitor.features.style import Style
-from monitor.features.style_words import StyleWords, english
+from monitor.features.style import Style, StyleWords, english
 from monitor.maths.scores import OF_COUNTS
 from monitor.types import IntArray, Track, Words
 from tests.contracts import pieces, talk

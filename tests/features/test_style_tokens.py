@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from monitor.features.style_tokens import StyleTokens
+from monitor.features.style import StyleTokens
 
 
 def tokens(*words: str) -> list[str]:

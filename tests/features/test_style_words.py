@@ -10,9 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from monitor.errors import UsageError
-from monitor.features.style import Style
-from monitor.features.style_tokens import StyleTokens
-from monitor.features.style_words import StyleWords, english, read_style_words
+from monitor.features.style import Style, StyleTokens, StyleWords, english, read_style_words
 
 
 def bins(words: StyleWords, *texts: str) -> list[str | None]:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from monitor.features.tokens import Tokens
+from monitor.features.phones import Tokens
 from monitor.features.vad import VoiceActivity
-from monitor.networks.usc import UscNetwork
-from monitor.networks.usc_tokens import TokenStream
+from monitor.networks.usc import TokenStream, UscNetwork
 from monitor.types import Track
 from tests.contracts import babble
 from tests.usc_weights import usc_weights

@@ -17,13 +17,12 @@ import pytest
 import soundfile
 
 from monitor.errors import StoreError, UsageError
-from monitor.features.embedding_windows import RATE
+from monitor.features.embeddings import RATE, Voice
 from monitor.features.registry import defaults, make, superseded
-from monitor.features.voice import Voice
 from monitor.networks import voice as network
+from monitor.networks.layers import read_weights
 from monitor.networks.voice import SHA256, VoiceNetwork, shipped
-from monitor.networks.weights import read_weights
-from monitor.stream.shedding import Timed
+from monitor.stream.blocks_to_ticks import Timed
 from monitor.types import FloatArray, Track
 from tests.sounds import synthetic
 
@@ -124,7 +123,7 @@ def test_the_stronger_network_takes_its_place(monkeypatch):
 @pytest.mark.slow
 def test_it_needs_no_torch():
     code = (
-        "import sys; from monitor.features.voice import Voice; Voice();"
+        "import sys; from monitor.features.embeddings import Voice; Voice();"
         "print([name for name in ('torch', 'onnxruntime', 'scipy.stats') if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

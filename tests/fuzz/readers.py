@@ -24,25 +24,25 @@ from monitor.corpus.finding import find
 from monitor.corpus.trials import trial_lists
 from monitor.errors import UsageError
 from monitor.evaluation.evaluating import evaluate
-from monitor.evaluation.input.attributes import Attribute, read_attribute
 from monitor.evaluation.input.embeddings import read_embeddings
+from monitor.evaluation.input.files import Attribute, read_attribute
 from monitor.evaluation.input.labels import read_labels
 from monitor.evaluation.input.score_file import ScoreCell, ScoreFile, write_score_file
 from monitor.evaluation.input.scores import read_scores
-from monitor.evaluation.scores.matrix import ScoreMatrix
+from monitor.evaluation.scores.comparisons import ScoreMatrix
 from monitor.ledger import Ledger, LedgerSession
-from monitor.population.lawfile import load_laws, save_laws
+from monitor.population.population import load_laws, save_laws
 from monitor.records.schema import read_run
 from monitor.safe_text import printable
 from monitor.sinks.jsonl import JsonLines
 from monitor.sources.file import File
 from monitor.sources.frames import FramesFile, write_frames
 from monitor.sources.pipe import Pipe
-from monitor.stream.beside import check_words
 from monitor.stream.checkpoint import Checkpoint
+from monitor.stream.front_end import check_words
 from monitor.stream.records import RunTotals, start_record
 from monitor.training import enrol
-from monitor.transcripts.reading import SUFFIXES, read_transcript
+from monitor.transcripts.formats import SUFFIXES, read_transcript
 from tests.fuzz.mutations import bytes_of, json_of, npz_of, sqlite_of, text_of
 from tests.ledger.test_ledger import listen
 from tests.sounds import RATE, synthetic
@@ -384,16 +384,15 @@ def _use_rules(path: Path) -> None:
 
 
 def _use_addresses(path: Path) -> None:
-    from monitor.alerts.actions.webhook import Webhook
-    from monitor.cli.alerting import addresses
+    from monitor.alerts.actions.receivers import Webhook
+    from monitor.cli.monitor_options import addresses
 
     for url in addresses("--webhook", (f"@{path}",)):
         Webhook(url)
 
 
 def _use_head(path: Path) -> None:
-    from monitor.web.access import Access
-    from monitor.web.guard import may_ask_for
+    from monitor.web.guard import Access, may_ask_for
 
     header = path.read_bytes().decode("latin-1")
     entry = Access("correct horse battery")

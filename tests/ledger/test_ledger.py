@@ -18,7 +18,7 @@ from monitor.ledger import Ledger, LedgerSession
 from monitor.ledger.database import MIGRATIONS, open_database
 from monitor.run import Run
 from monitor.run.status import status_of
-from monitor.sinks.run_buffer import RunBuffer
+from monitor.sinks.console import RunBuffer
 from monitor.sources.provenance import Provenance
 from monitor.stream.records import start_record
 from tests.stream.streams import Listed, run_through, two_features

@@ -19,7 +19,7 @@ from monitor.alerts import Threshold
 from monitor.errors import StoreError
 from monitor.ledger import Ledger, LedgerSession
 from monitor.run import LedgerFile, LogFile
-from monitor.sinks.run_buffer import RunBuffer
+from monitor.sinks.console import RunBuffer
 from monitor.sources.provenance import Provenance
 from monitor.stream.checkpoint import state_path
 from monitor.stream.records import start_record

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from monitor.errors import UsageError
-from monitor.maths.allranks import all_rank_bounds
-from monitor.maths.ranks import rank_bounds
+from monitor.maths.ranks import all_rank_bounds, rank_bounds
 
 
 @pytest.mark.parametrize("values", [3, 50, 10**6])

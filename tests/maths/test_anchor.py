@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from monitor.maths.anchor import Anchor, information
-from monitor.maths.bootstrap import speaker_weights
-from monitor.maths.logit import Trials, fit, fit_replicates, held_out
+from monitor.maths.posterior_fit import Anchor, Trials, fit, fit_replicates, held_out, information
+from monitor.maths.statistics import speaker_weights
 
 
 @pytest.fixture

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 from monitor.errors import UsageError
-from monitor.maths import quadrature
-from monitor.maths.betabinomial import (
+from monitor.maths import rank_models as quadrature
+from monitor.maths.rank_models import (
     binomial_log_pmf,
     binomial_log_pmf_at,
     binomial_mean_disclosure_bits,

@@ -4,10 +4,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from monitor.maths.betabinomial import binomial_mean_disclosure_bits, mean_disclosure_bits
-from monitor.maths.bootstrap import REPLICATES, speaker_weights
-from monitor.maths.fitting import fit_many
-from monitor.maths.quantiles import limits
+from monitor.maths.rank_models import binomial_mean_disclosure_bits, fit_many, mean_disclosure_bits
+from monitor.maths.statistics import REPLICATES, limits, speaker_weights
 
 
 def test_limits_of_two_hundred_replicates():

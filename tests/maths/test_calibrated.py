@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from monitor.evaluation.verification.figures import cllr, min_cllr
-from monitor.maths.calibrated import (
+from monitor.evaluation.verification import cllr, min_cllr
+from monitor.maths.likelihood_ratios import (
     cost_bits,
     exceeding,
     least_cost_bits,

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from monitor.alerts import Threshold
 from monitor.errors import UsageError
-from monitor.maths.crossing import (
+from monitor.maths.statistics import (
     Crossing,
     FirstCrossing,
     mean_seconds,

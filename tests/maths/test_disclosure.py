@@ -9,7 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from monitor.errors import UsageError
-from monitor.maths.betabinomial import log_pmf, mean_disclosure_bits
 from monitor.maths.disclosure import (
     RankStatistics,
     ceiling_bits,
@@ -18,6 +17,7 @@ from monitor.maths.disclosure import (
     rank1_match_bits,
     rank_statistics,
 )
+from monitor.maths.rank_models import log_pmf, mean_disclosure_bits
 from monitor.maths.ranks import rank_bounds, rank_histogram
 
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from monitor.maths.estimate import Estimate, difference_reach
-from monitor.maths.proportion import clopper_pearson
+from monitor.maths.composition import clopper_pearson
+from monitor.maths.statistics import Estimate, difference_reach
 
 
 def mean_of(speakers, trials_each=8, replicates=4000):

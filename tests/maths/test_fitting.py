@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 from monitor.errors import CalibrationError, UsageError
-from monitor.maths.betabinomial import log_pmf
 from monitor.maths.disclosure import kl_bits, rank1_match_bits, rank_statistics
-from monitor.maths.fitting import LOSSES, RankFit, fit, fit_many
+from monitor.maths.rank_models import LOSSES, RankFit, fit, fit_many, log_pmf
 
 
 @pytest.fixture(scope="module")

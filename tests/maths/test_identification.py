@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from scipy import integrate, stats
 
 from monitor.errors import UsageError
-from monitor.maths.betabinomial import log_pmf
 from monitor.maths.identification import FORMS, fit_rates, pitman_yor
+from monitor.maths.rank_models import log_pmf
 
 SIZES = np.array([1.0, 2, 3, 10, 50, 1e4, 1e6, 1e10])
 NAMES = sorted(FORMS)

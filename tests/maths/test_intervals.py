@@ -7,13 +7,8 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from monitor.errors import UsageError
-from monitor.maths.intervals import (
-    freedom,
-    quantile_limits,
-    share_limits,
-    t_limits,
-)
-from monitor.maths.proportion import clopper_pearson
+from monitor.maths.composition import clopper_pearson
+from monitor.maths.statistics import freedom, quantile_limits, share_limits, t_limits
 
 SHARES = st.integers(0, 1000).map(lambda thousandths: thousandths / 1000)
 

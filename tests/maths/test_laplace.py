@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy import stats
 
-from monitor.maths.laplace import clipped, laplace, noise_scale
+from monitor.maths.composition import clipped, laplace, noise_scale
 
 SIZE = 5
 numbers = st.floats(-1e3, 1e3)

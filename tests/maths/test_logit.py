@@ -4,10 +4,17 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from monitor.maths import logit
-from monitor.maths.bootstrap import speaker_weights
-from monitor.maths.logit import Trials, fit, fit_replicates, held_out, prior_of, smallest_floor
-from monitor.maths.logit import held_out_bits as bits_of
+from monitor.maths import posterior_fit as logit
+from monitor.maths.posterior_fit import (
+    Trials,
+    fit,
+    fit_replicates,
+    held_out,
+    prior_of,
+    smallest_floor,
+)
+from monitor.maths.posterior_fit import held_out_bits as bits_of
+from monitor.maths.statistics import speaker_weights
 
 LN2 = np.log(2)
 

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
-from monitor.maths.openset import fit_open_set, told_apart
+from monitor.maths.likelihood_ratios import fit_open_set, told_apart
 
 
 def simulated(gap: float, trials: int = 4000, features: int = 2):

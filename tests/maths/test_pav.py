@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 from scipy.optimize import isotonic_regression
 
-from monitor.maths import pav
-from monitor.maths.pav import pool
+from monitor.maths import roc as pav
+from monitor.maths.roc import pool
 
 CELLS = st.lists(st.tuples(st.integers(0, 6), st.integers(0, 9)), min_size=1, max_size=40).filter(
     lambda cells: any(a + b for a, b in cells)

@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose
 from scipy.optimize import minimize
 
 from monitor.errors import CalibrationError
-from monitor.maths.platt import Platt, platt
+from monitor.maths.likelihood_ratios import Platt, platt
 
 
 @settings(max_examples=30, deadline=None)

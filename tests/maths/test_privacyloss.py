@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
 from monitor.errors import UsageError
-from monitor.maths.privacyloss import epsilon_lower_nats, epsilon_nats, finite_epsilon_nats
+from monitor.maths.composition import epsilon_lower_nats, epsilon_nats, finite_epsilon_nats
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from monitor.errors import UsageError
-from monitor.maths.quantiles import (
+from monitor.maths.statistics import (
     interpolated_quantile,
     limits,
     limits_of_each,

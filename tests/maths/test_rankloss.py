@@ -4,10 +4,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from monitor.maths.betabinomial import log_pmf
-from monitor.maths.descent import descend
-from monitor.maths.fitting import LOSSES, fit
-from monitor.maths.rankloss import RankLoss
+from monitor.maths.newton import descend
+from monitor.maths.rank_models import LOSSES, RankLoss, fit, log_pmf
 
 
 @pytest.mark.parametrize("loss", LOSSES[1:])

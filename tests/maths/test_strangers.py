@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from monitor.maths.betabinomial import mean_disclosure_bits
-from monitor.maths.strangers import beta_mass, mean_bits, probit_mass
+from monitor.maths.identification import beta_mass, mean_bits, probit_mass
+from monitor.maths.rank_models import mean_disclosure_bits
 
 
 @pytest.mark.parametrize("people", [2, 10, 50, 128, 513, 11_696, 200_000])

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
 from monitor.errors import UsageError
-from monitor.maths.proportion import clopper_pearson
-from monitor.maths.tail import Highest, RunningWeights
+from monitor.maths.composition import clopper_pearson
+from monitor.maths.roc import Highest, RunningWeights
 
 SEEDS = st.integers(0, 2**32 - 1)
 

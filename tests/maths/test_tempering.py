@@ -5,11 +5,7 @@ import pytest
 
 from monitor.errors import UsageError
 from monitor.maths.lid import local_information_bits
-from monitor.maths.tempering import (
-    fit_growing_temperature,
-    fit_temperature,
-    tempered_bits,
-)
+from monitor.maths.likelihood_ratios import fit_growing_temperature, fit_temperature, tempered_bits
 
 
 def drawn(temperature, seed=0, trials=4000, count=12):

@@ -9,15 +9,15 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from scipy.optimize import minimize
 
-from monitor.maths import twoclass
-from monitor.maths.bootstrap import speaker_weights
-from monitor.maths.twoclass import (
+from monitor.maths import likelihood_ratios as twoclass
+from monitor.maths.likelihood_ratios import (
     PriorCoefficients,
     TemplateComparisons,
     cross_fit,
     fit_each,
     pair_count,
 )
+from monitor.maths.statistics import speaker_weights
 
 
 def gaussian(speakers: int, lead: float, trials: int = 4, seed: int = 0, features: int = 1):

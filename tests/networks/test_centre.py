@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from monitor.networks.centre import Centre
+from monitor.networks.layers import Centre
 
 BANDS = np.random.default_rng(0).normal(-8, 3, (900, 40)).astype(np.float32)
 USUAL = np.full(40, -8.0)

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from monitor.errors import UsageError
-from monitor.maths.laplace import laplace, noise_scale
-from monitor.networks.codebooks import Codebooks
+from monitor.maths.composition import laplace, noise_scale
+from monitor.networks.usc import Codebooks
 from tests.usc_weights import SIZE, usc_weights
 
 BOOKS = Codebooks(usc_weights())

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from monitor.networks.likeliest import Trigram, likeliest
+from monitor.networks.phones import Trigram, likeliest
 
 
 def begun(way: Sequence[int]) -> list[tuple[int, int]]:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from monitor.errors import UsageError
-from monitor.networks.mel import HOP, RATE, WIDTH, filters, frames_of, log_mel
+from monitor.networks.layers import HOP, RATE, WIDTH, filters, frames_of, log_mel
 
 NOISE = np.random.default_rng(0).standard_normal(RATE).astype(np.float32) / 10
 

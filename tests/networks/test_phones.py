@@ -14,9 +14,15 @@ from hypothesis import strategies as st
 import monitor.networks
 from monitor.errors import StoreError, UsageError
 from monitor.networks import phones
-from monitor.networks.mel import RATE
-from monitor.networks.phones import PHONES, SHA256, PhoneNetwork, PhoneStream, shipped, tokens
-from monitor.networks.weights import read_weights
+from monitor.networks.layers import RATE, read_weights
+from monitor.networks.phones import (
+    PHONES,
+    SHA256,
+    PhoneNetwork,
+    PhoneStream,
+    shipped_recogniser,
+    tokens,
+)
 
 WEIGHTS = Path(monitor.networks.__file__).with_name("phones.npz")
 FRAME = 320
@@ -148,10 +154,10 @@ def test_the_card_is_that_of_the_weights(network, monkeypatch):
     assert card["phones"] == list(PHONES)
     assert card["look_ahead_seconds"] == network.look_ahead
     assert (network.trigram.weight, network.trigram.bonus) == tuple(card["trigram"].values())
-    assert shipped().sha256 == SHA256
+    assert shipped_recogniser().sha256 == SHA256
     monkeypatch.setattr(phones, "SHA256", "0" * 64)
     with pytest.raises(StoreError, match="install again"):
-        shipped.__wrapped__()
+        shipped_recogniser.__wrapped__()
 
 
 def test_another_file_is_said(tmp_path):

@@ -14,9 +14,15 @@ from hypothesis import strategies as st
 
 import monitor.networks
 from monitor.errors import StoreError, UsageError
-from monitor.networks import units
-from monitor.networks.mel import FLOOR, RATE, log_mel
-from monitor.networks.units import BLOCK, SHA256, UnitNetwork, UnitStream, shipped
+from monitor.networks import phones as units
+from monitor.networks.layers import FLOOR, RATE, log_mel
+from monitor.networks.phones import (
+    UNITS_BLOCK,
+    UNITS_SHA256,
+    UnitNetwork,
+    UnitStream,
+    shipped_units,
+)
 from tests.sounds import synthetic
 
 WEIGHTS = Path(monitor.networks.__file__).with_name("units.npz")
@@ -66,7 +72,7 @@ def rows(network, monkeypatch) -> Callable[[np.ndarray, list[int]], np.ndarray]:
 
 
 def test_a_block_alone_has_the_very_bits_of_a_block_among_many(rows):
-    alone = rows(SOUND, list(range(BLOCK, len(SOUND), BLOCK)))
+    alone = rows(SOUND, list(range(UNITS_BLOCK, len(SOUND), UNITS_BLOCK)))
     whole = rows(SOUND, [])[: SECONDS * 50]
     assert np.array_equal(alone[: len(whole)], whole)
 
@@ -124,11 +130,11 @@ def test_a_stream_begins_anew_after_its_end(network, whole):
 def test_what_was_long_ago_changes_nothing(network):
     """A stream that begins later, with a block, is the same after its memory and before nothing."""
     ago = network.memory
-    assert ago % BLOCK == 0
+    assert ago % UNITS_BLOCK == 0
     whole, late = network.stream(), network.stream()
-    whole.push(SOUND[: ago + BLOCK])
-    late.push(SOUND[BLOCK : ago + BLOCK])
-    expected, found = (stream.push(SOUND[ago + BLOCK :]) for stream in (whole, late))
+    whole.push(SOUND[: ago + UNITS_BLOCK])
+    late.push(SOUND[UNITS_BLOCK : ago + UNITS_BLOCK])
+    expected, found = (stream.push(SOUND[ago + UNITS_BLOCK :]) for stream in (whole, late))
     assert len(found) > 50
     assert np.array_equal(found, expected)
 
@@ -152,14 +158,14 @@ def test_samples_of_two_channels_are_said(network):
 def test_the_card_is_that_of_the_weights(network, monkeypatch):
     card = json.loads(WEIGHTS.with_suffix(".json").read_text())
     held = WEIGHTS.read_bytes()
-    assert SHA256 == network.mark == card["sha256"] == hashlib.sha256(held).hexdigest()
-    assert shipped().mark == SHA256
+    assert UNITS_SHA256 == network.mark == card["sha256"] == hashlib.sha256(held).hexdigest()
+    assert shipped_units().mark == UNITS_SHA256
     assert card["bytes"] == len(held) < 300_000
     assert card["units"] == network.size == 256
     assert card["look_ahead_seconds"] == network.look_ahead
-    monkeypatch.setattr(units, "SHA256", "0" * 64)
+    monkeypatch.setattr(units, "UNITS_SHA256", "0" * 64)
     with pytest.raises(StoreError, match="install again"):
-        shipped.__wrapped__()
+        shipped_units.__wrapped__()
 
 
 def test_another_file_is_said(tmp_path):

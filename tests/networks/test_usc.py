@@ -13,10 +13,8 @@ from hypothesis import strategies as st
 
 from monitor.errors import StoreError, UsageError
 from monitor.networks import usc
-from monitor.networks.mel import RATE, log_mel
-from monitor.networks.usc import SHA256, UscNetwork, shipped
-from monitor.networks.usc_encoder import FRAME
-from monitor.networks.weights import int8, restored
+from monitor.networks.layers import RATE, int8, log_mel, restored
+from monitor.networks.usc import FRAME, SHA256, UscNetwork, shipped_codec
 from tests.sounds import synthetic
 from tests.usc_weights import usc_weights
 
@@ -124,7 +122,7 @@ def test_the_card_is_that_of_the_weights(monkeypatch):
     card, held, network = (
         json.loads(WEIGHTS.with_suffix(".json").read_text()),
         WEIGHTS.read_bytes(),
-        shipped(),
+        shipped_codec(),
     )
     assert SHA256 == network.sha256 == card["sha256"] == hashlib.sha256(held).hexdigest()
     assert card["bytes"] == len(held) < 1_200_000
@@ -133,11 +131,11 @@ def test_the_card_is_that_of_the_weights(monkeypatch):
     assert card["clip"] == round(network.books.clip, 4)
     monkeypatch.setattr(usc, "SHA256", "0" * 64)
     with pytest.raises(StoreError, match="install again"):
-        shipped.__wrapped__()
+        shipped_codec.__wrapped__()
 
 
 def test_more_books_say_a_spectrum_better():
-    network = shipped()
+    network = shipped_codec()
     latents = through(network.encoder.stream(), SOUND, [])
     codes = network.books.codes(latents)
     asked = log_mel(np.pad(SOUND, (0, 240)), 80)

@@ -7,9 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from monitor.networks.usc import UscNetwork
-from monitor.networks.usc_encoder import FRAME
-from monitor.networks.usc_tokens import TokenStream
+from monitor.networks.usc import FRAME, TokenStream, UscNetwork
 from tests.sounds import synthetic
 from tests.usc_weights import usc_weights
 

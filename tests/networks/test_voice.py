@@ -11,9 +11,8 @@ import pytest
 
 import monitor.networks
 from monitor.errors import StoreError, UsageError
-from monitor.networks.mel import log_mel
+from monitor.networks.layers import log_mel, read_weights
 from monitor.networks.voice import VoiceNetwork
-from monitor.networks.weights import read_weights
 
 WEIGHTS = Path(monitor.networks.__file__).with_name("voice.npz")
 WINDOWS = np.random.default_rng(1).standard_normal((3, 48_000)).astype(np.float32) / 10

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from monitor.errors import StoreError
-from monitor.networks.weights import int8, read_weights
+from monitor.networks.layers import int8, read_weights
 
 
 def kept(path: Path, weights: Mapping[str, Any]) -> dict[str, Any]:

@@ -16,9 +16,7 @@ from monitor.errors import StoreError, UsageError
 from monitor.plots.calibration import plot_laws
 from monitor.plots.canvas import BLUE, spread_apart
 from monitor.plots.crowds import bits_in, plot_crowds
-from monitor.plots.curve import plot_run
-from monitor.plots.series import curve_points, run_of
-from monitor.plots.words import caption, heading, summary
+from monitor.plots.curve import caption, curve_points, heading, plot_run, run_of, summary
 
 CEILING = math.log2(50)
 

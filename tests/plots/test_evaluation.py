@@ -9,8 +9,8 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from monitor.evaluation.families import families
+from monitor.plots.canvas import COLOURS
 from monitor.plots.evaluation import Curves, Line
-from monitor.plots.inline import COLOURS
 from tests.evaluation.made import crowd, curves
 
 

@@ -7,8 +7,8 @@ import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from monitor.plots.identification import paint_crowd
-from monitor.plots.inline import COLOURS
+from monitor.plots.canvas import COLOURS
+from monitor.plots.evaluation import paint_crowd
 from tests.evaluation.made import crowd, curves
 
 

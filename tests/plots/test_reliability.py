@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from monitor.errors import UsageError
-from monitor.plots.reliability import plot_reliability
+from monitor.plots.calibration import plot_reliability
 
 
 def row(feature: str, session: str, length: float, template: float = 100.0) -> dict[str, Any]:

@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 
 from monitor.kinds import HISTOGRAM, FeatureSpec
-from monitor.population.cohort import Cohort
-from monitor.population.evidence import EvidenceLaw
-from monitor.population.law import Laws, RankLaw
-from monitor.population.population import FeatureTemplates, Population, SourceNote, Speaker
+from monitor.population.cohort import Cohort, FeatureTemplates
+from monitor.population.law import EvidenceLaw, Laws, RankLaw
+from monitor.population.population import Population, SourceNote, Speaker
 
 LENGTHS = (0.5, 2.0, 10.0, 60.0)
 NAMES = {"histogram": "log-likelihood", "embedding": "embedding-cosine"}

@@ -10,10 +10,9 @@ import pytest
 from monitor import Population
 from monitor.errors import StoreError
 from monitor.kinds import EMBEDDING, HISTOGRAM, FeatureSpec
-from monitor.population.checking import is_name
-from monitor.population.lawfile import load_laws, save_laws
-from monitor.population.population import FeatureTemplates, SourceNote, Speaker
-from monitor.population.storing import read_store, write_store
+from monitor.population.cohort import FeatureTemplates, read_store, write_store
+from monitor.population.population import SourceNote, Speaker, load_laws, save_laws
+from monitor.safe_text import is_name
 
 RNG = np.random.default_rng(0)
 COUNTS = RNG.integers(1, 50, (4, 6)).astype(np.uint16)

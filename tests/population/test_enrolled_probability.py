@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from monitor.population.enrolled_probability import GOOD_AREA, EnrolledProbability
+from monitor.population.interpolation import GOOD_AREA, EnrolledProbability
 from monitor.population.population import Population
 from tests.population.laws import LENGTHS, rank_law
 

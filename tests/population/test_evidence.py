@@ -11,10 +11,8 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from monitor.errors import StoreError
-from monitor.population.evidence import EvidenceLaw
-from monitor.population.law import Laws
-from monitor.population.lawfile import load_laws, save_laws
-from monitor.population.population import Population
+from monitor.population.law import EvidenceLaw, Laws
+from monitor.population.population import Population, load_laws, save_laws
 from tests.population.laws import evidence_law, rank_law
 
 

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from monitor.errors import UsageError
 from monitor.population.false_alarms import false_alarms
-from monitor.population.law import Laws
-from monitor.population.maxima import Maxima
+from monitor.population.law import Laws, Maxima
 from tests.population.laws import rank_law
 
 SPEAKERS = tuple(f"s{i:02}" for i in range(25))

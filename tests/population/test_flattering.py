@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from monitor.kinds import HISTOGRAM, FeatureSpec, comparable_features
-from monitor.population.flattering import flattery, flattery_bits
+from monitor.population.interpolation import flattery, flattery_bits
 from monitor.population.population import Population
 
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import betabinom, binom
 
-from monitor.maths.betabinomial import mean_disclosure_bits
+from monitor.maths.rank_models import mean_disclosure_bits
 from monitor.population.interpolation import LengthLaw, at_template
 from tests.population.laws import LENGTHS, rank_law
 

@@ -7,9 +7,9 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from monitor.errors import StoreError
+from monitor.population.cohort import write_store
 from monitor.population.law import Laws
-from monitor.population.lawfile import load_laws, save_laws
-from monitor.population.storing import write_store
+from monitor.population.population import load_laws, save_laws
 from tests.population.laws import rank_law
 
 

@@ -10,11 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from monitor.errors import StoreError
-from monitor.population.law import Laws
-from monitor.population.lawfile import load_laws, save_laws
-from monitor.population.maxima import Maxima, rounded_up
-from monitor.population.population import Population
-from monitor.population.storing import read_store, write_store
+from monitor.population.cohort import read_store, write_store
+from monitor.population.law import Laws, Maxima, rounded_up
+from monitor.population.population import Population, load_laws, save_laws
 from tests.population.laws import population, rank_law
 
 NAN = np.nan

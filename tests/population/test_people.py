@@ -12,7 +12,8 @@ from numpy.testing import assert_array_equal
 from monitor.errors import StoreError, UsageError
 from monitor.population.forgetting import named_in
 from monitor.population.law import Laws
-from monitor.population.people import (
+from monitor.population.population import (
+    Population,
     SourceNote,
     Speaker,
     extended,
@@ -21,7 +22,6 @@ from monitor.population.people import (
     stored_as,
     unpack_people,
 )
-from monitor.population.population import Population
 from tests.population.laws import population, rank_law
 
 

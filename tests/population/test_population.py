@@ -10,11 +10,11 @@ from numpy.testing import assert_array_equal
 from monitor.errors import SchemaError, StoreError, UsageError
 from monitor.kinds import EMBEDDING, HISTOGRAM, FeatureSpec
 from monitor.maths.scores import OF_COUNTS, OF_VECTORS
+from monitor.population import cohort as storing
 from monitor.population import population as module
-from monitor.population import storing
+from monitor.population.cohort import FeatureTemplates, read_store, write_store
 from monitor.population.law import Laws
-from monitor.population.population import FeatureTemplates, Population, SourceNote, Speaker
-from monitor.population.storing import read_store, write_store
+from monitor.population.population import Population, SourceNote, Speaker
 from tests.population.laws import population, rank_law
 
 

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from monitor.population.interpolation import EvidenceSpread
 from monitor.population.population import Population
-from monitor.population.spread import EvidenceSpread
 
 
 def row(t: float, d: float, **other: Any) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from monitor.errors import UsageError
 from monitor.maths.composition import basic, optimal
-from monitor.protectors.declared import Declared
+from monitor.protectors.blocks import Declared
 
 TOKEN = Declared("usc:15", 15.0, 0.04, ahead_seconds=0.3)
 

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from monitor.errors import UsageError
-from monitor.networks.mel import FFT, FLOOR, HOP, RATE, WIDTH, filters, log_mel
-from monitor.protectors.griffin_lim import AHEAD, BLOCK, GriffinLim, magnitudes
+from monitor.networks.layers import FFT, FLOOR, HOP, RATE, WIDTH, filters, log_mel
+from monitor.protectors.usc import AHEAD, SOUND_BLOCK, GriffinLim, magnitudes
 from tests.sounds import synthetic
 
 BANDS = 80
@@ -41,7 +41,7 @@ def test_sound_is_as_late_as_stated_at_most():
     for i, frame in enumerate(SAID):
         came += stream.push(frame[None]).size
         latest = max(latest, (i + 1) * HOP - came)
-    assert latest == (AHEAD + BLOCK - 1) * HOP
+    assert latest == (AHEAD + SOUND_BLOCK - 1) * HOP
 
 
 def error(sound: np.ndarray, said: np.ndarray) -> float:

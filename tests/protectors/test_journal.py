@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from monitor.errors import StoreError, UsageError
-from monitor.protectors.journal import NAME, Journal, note
+from monitor.protectors.recording import NAME, Journal, note
 
 WHAT = ("mcadams:speaker", None)
 

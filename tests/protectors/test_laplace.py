@@ -9,11 +9,11 @@ import pytest
 from scipy import stats
 
 from monitor.errors import UsageError
-from monitor.evaluation.accounting.account import account
+from monitor.evaluation.accounting import account
 from monitor.kinds import EMBEDDING, HISTOGRAM, FeatureSpec
-from monitor.maths.laplace import clipped, noise_scale
+from monitor.maths.composition import clipped, noise_scale
 from monitor.protectors import Laplace, Utterance, make
-from monitor.protectors.promise import EVERYBODY_BITS, empty_after, promises
+from monitor.protectors.blocks import EVERYBODY_BITS, empty_after, promises
 from monitor.types import Frames, Track
 
 SPECS = {

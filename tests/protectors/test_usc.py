@@ -8,8 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from monitor.errors import UsageError
-from monitor.networks.usc import UscNetwork
-from monitor.networks.usc_tokens import TokenStream
+from monitor.networks.usc import TokenStream, UscNetwork
 from monitor.protectors.usc import Usc
 from monitor.protectors.utterance import Utterance
 from tests.sounds import RATE, synthetic

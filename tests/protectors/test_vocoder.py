@@ -11,7 +11,8 @@ import pytest
 import soxr
 
 from monitor.errors import UsageError
-from monitor.protectors import Utterance, Vocoder, make, world
+from monitor.protectors import Utterance, Vocoder, make
+from monitor.protectors import vocoder as world
 from monitor.protectors.vocoder import DRAWN_RATIOS, DRAWN_SEMITONES
 from monitor.sources import File
 from monitor.types import Block

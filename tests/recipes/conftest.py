@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from monitor.networks.mel import RATE
+from monitor.networks.layers import RATE
 
 SECONDS = 6
 TIMES = 6  # over again

@@ -15,15 +15,13 @@ pytest.importorskip("torch", reason="needs the extra recipes")
 import soundfile
 import torch
 
-from monitor.adapting.schedule import Length
+from monitor.adapting.adapted import Length
 from monitor.errors import CorpusError, StoreError
 from monitor.kinds import HISTOGRAM, FeatureSpec
-from monitor.networks.mel import RATE, log_mel
-from monitor.networks.phones import PHONES, PhoneNetwork, tokens
-from monitor.networks.units import UnitNetwork
-from monitor.training.session_frames import SessionFrames
-from monitor.training.voices import SpeakerSpeech
-from monitor.utility.edits import edits
+from monitor.networks.layers import RATE, log_mel
+from monitor.networks.phones import PHONES, PhoneNetwork, UnitNetwork, tokens
+from monitor.training.voices import SessionFrames, SpeakerSpeech
+from monitor.utility import edits
 from recipes.phones.batches import UNKNOWN, Batches
 from recipes.phones.bits import bits
 from recipes.phones.codebook import codebook, coded, hidden

@@ -9,7 +9,7 @@ import pytest
 import soundfile
 
 from monitor.errors import CorpusError
-from monitor.networks.mel import RATE
+from monitor.networks.layers import RATE
 from recipes.voice.corpus import Recording
 from recipes.voice.prepare import hear, spread
 

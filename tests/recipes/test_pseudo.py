@@ -9,7 +9,7 @@ import pytest
 
 pytest.importorskip("torch", reason="needs the extra recipes")
 
-from monitor.networks.mel import RATE
+from monitor.networks.layers import RATE
 from monitor.networks.voice import shipped
 from recipes.voice.batches import Batches
 from recipes.voice.cache import Cache

@@ -14,11 +14,10 @@ pytest.importorskip("torch", reason="needs the extra recipes")
 import soundfile
 import torch
 
-from monitor.adapting.schedule import Length
+from monitor.adapting.adapted import Length
 from monitor.errors import CorpusError, StoreError
-from monitor.networks.mel import RATE, log_mel
-from monitor.networks.phones import shipped
-from monitor.networks.tape import Tapes
+from monitor.networks.layers import RATE, Tapes, log_mel
+from monitor.networks.phones import shipped_recogniser
 from monitor.networks.usc import UscNetwork
 from recipes.training import trained
 from recipes.usc.batches import LATENTS, Batches, taken
@@ -75,7 +74,7 @@ def test_what_is_heard_is_kept_latent_by_latent(cache):
 
 
 def test_the_teacher_is_the_recogniser_that_ships(monkeypatch):
-    network, sound = shipped(), synthetic(3.0)
+    network, sound = shipped_recogniser(), synthetic(3.0)
     layer = hidden(network, centred(heard(sound), network.usual))
     stream, found = network.stream(), []
     middle, through = stream._middle, Tapes.__call__

@@ -12,13 +12,11 @@ pytest.importorskip("torch", reason="needs the extra recipes")
 
 import torch
 
-from monitor.adapting.loss import TeacherLoss
-from monitor.adapting.network import Student, folded, rounded
-from monitor.adapting.schedule import Length
+from monitor.adapting.adapted import Length
+from monitor.adapting.network import Student, TeacherLoss, folded, rounded
 from monitor.errors import CorpusError, StoreError, UsageError
-from monitor.networks.mel import log_mel
+from monitor.networks.layers import log_mel, restored
 from monitor.networks.voice import VoiceNetwork
-from monitor.networks.weights import restored
 from recipes.training import CHECKPOINT
 from recipes.voice.augment import SPEEDS
 from recipes.voice.batches import Batches

@@ -9,9 +9,9 @@ pytest.importorskip("torch", reason="needs the extra recipes")
 
 import torch
 
+from monitor.adapting.fine_tuning import within
 from monitor.adapting.network import Student
-from monitor.adapting.within import within
-from monitor.networks.mel import log_mel
+from monitor.networks.layers import log_mel
 from monitor.networks.voice import VoiceNetwork
 from recipes.voice.batches import Batches
 from recipes.voice.cache import Cache

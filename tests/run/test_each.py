@@ -22,10 +22,19 @@ import soundfile
 from monitor import Monitor, Run
 from monitor.alerts import Threshold
 from monitor.errors import StoreError, UsageError
-from monitor.run.each import hear_each, known_already, name_of, recordings_of
+from monitor.run.each import (
+    COLUMNS,
+    Opened,
+    RecordingOutcome,
+    SummaryFile,
+    hear_each,
+    hear_one,
+    known_already,
+    name_of,
+    recordings_of,
+    row_of,
+)
 from monitor.run.files import Unfinished
-from monitor.run.outcome import Opened, RecordingOutcome, hear_one
-from monitor.run.summary_file import COLUMNS, SummaryFile, row_of
 from tests.sounds import RATE, synthetic
 from tests.stream.streams import reference
 

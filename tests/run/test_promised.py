@@ -11,16 +11,16 @@ import pytest
 import soundfile
 
 from monitor import Monitor, Population
-from monitor.networks.usc import shipped
+from monitor.networks.usc import shipped_codec
 from monitor.protectors import Usc, Utterance
+from monitor.protectors.blocks import promises
 from monitor.protectors.laplace import Laplace
-from monitor.protectors.promise import promises
 from monitor.protocols import Source
 from monitor.run import Protection, Run
-from monitor.sinks.run_buffer import RunBuffer
+from monitor.sinks.console import RunBuffer
 from monitor.sources import AudioQueue, Chain, File, FramesFile
 from monitor.sources.frames import write_frames
-from monitor.tables.flat import columns_of, flat
+from monitor.tables import columns_of, flat
 from monitor.types import Track
 from tests.run.test_run import VALIDATOR
 from tests.stream.streams import RATE, sounds
@@ -109,7 +109,7 @@ def test_of_a_protected_voice_every_token_of_every_channel_counts(tmp_path):
     source = Chain([File(tmp_path / name) for name in ("a.wav", "b.wav")])
     found = told(source, Protection("usc:0.01", seed=1))
     assert found[0]["declared"]["mechanism"] == "usc:0.01"
-    declared = Usc(0.01, Utterance(RATE), shipped()).declares
+    declared = Usc(0.01, Utterance(RATE), shipped_codec()).declares
     assert declared is not None
     readings = [record for record in found if record["type"] == "reading"]
     assert len(readings) == 9

@@ -27,10 +27,10 @@ from monitor.population.population import Speaker
 from monitor.protectors.recording import protect
 from monitor.records.schema import read_run
 from monitor.run import LogFile, Protection, Run
-from monitor.sinks.run_buffer import RunBuffer
+from monitor.sinks.console import RunBuffer
 from monitor.sources import AudioQueue, Beside, Chain, File
 from monitor.stream.checkpoint import state_path
-from monitor.stream.protected_reading import ProtectedReading
+from monitor.stream.reading import ProtectedReading
 from monitor.types import Block
 from tests.contracts import voice
 from tests.run.test_run import VALIDATOR, Dying, KilledError, fresh, items, lines, listed, ticking

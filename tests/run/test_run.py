@@ -19,8 +19,8 @@ from monitor.alerts import Threshold
 from monitor.protocols import Source
 from monitor.records.schema import SCHEMA, read_run
 from monitor.run import LogFile, Run
+from monitor.sinks.console import RunBuffer
 from monitor.sinks.jsonl import JsonLines
-from monitor.sinks.run_buffer import RunBuffer
 from monitor.sources import Chain, File, FramesFile
 from monitor.sources.frames import write_frames
 from monitor.sources.provenance import Provenance

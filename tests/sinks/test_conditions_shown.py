@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from monitor.condition_words import CAVEAT
-from monitor.plots.series import run_of
-from monitor.plots.words import heading
-from monitor.run.outcome import RecordingOutcome
-from monitor.run.summary_file import COLUMNS
-from monitor.sinks.in_words import bits_now
+from monitor.phrases import CAVEAT
+from monitor.plots.curve import heading, run_of
+from monitor.run.each import COLUMNS, RecordingOutcome
+from monitor.sinks.summary import bits_now
 from monitor.tables import Readings
 
 TELEPHONE = {

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from monitor.alerts import Forecast
-from monitor.protectors.declared import Declared
-from monitor.records.declared import declared_record
+from monitor.protectors.blocks import Declared
+from monitor.records.reading import declared_record
 from monitor.sinks.live import LiveView
 from tests.sinks.test_terminal import Screen, reading
 

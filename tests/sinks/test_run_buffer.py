@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 
-from monitor.sinks.run_buffer import RunBuffer
+from monitor.sinks.console import RunBuffer
 
 
 def test_kept_keeps_the_shape_of_a_long_run():

@@ -9,14 +9,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from monitor.protectors.declared import Declared
+from monitor.protectors.blocks import Declared
 from monitor.protocols import Sink
-from monitor.records.declared import declared_record
+from monitor.records.reading import declared_record
 from monitor.sinks.live import LiveView
 from monitor.sinks.summary import print_summary
-from monitor.sinks.terminal import LiveCurve, ReplayProgress
-from monitor.sinks.terminal_sink import TerminalSink
-from monitor.sinks.textcurve import CEILING, THRESHOLD, TextCurve, draw_curve, row_of
+from monitor.sinks.terminal import (
+    CEILING,
+    THRESHOLD,
+    LiveCurve,
+    ReplayProgress,
+    TerminalSink,
+    TextCurve,
+    draw_curve,
+    row_of,
+)
 
 CLEAR = "\x1b[2K"  # rich erases each line of the old view before it draws the next
 

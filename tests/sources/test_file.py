@@ -146,7 +146,7 @@ def test_mp3s_that_are_read_at_once_leave_standard_error_as_it_was(recordings):
         import os, sys
         from concurrent.futures import ThreadPoolExecutor
         from pathlib import Path
-        from monitor.sources.decoder import Decoder
+        from monitor.sources.file import Decoder
 
         def hear(path):
             for _ in range(20):

@@ -12,8 +12,8 @@ from monitor import Monitor
 from monitor.protocols import LiveSource
 from monitor.run import Run
 from monitor.sources import AudioQueue
-from monitor.sources.live_words import LiveWords
-from monitor.stream.beside import check_words
+from monitor.sources.beside import LiveWords
+from monitor.stream.front_end import check_words
 from monitor.transcripts.live import WordPipe
 from monitor.types import Block, Gap, Words
 from tests.contracts import RATE, voice

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from monitor.errors import SourceError, UsageError
-from monitor.sources import Microphone, microphone, portaudio
-from monitor.sources.portaudio import Device, choose
-from monitor.sources.soundclock import SoundClock
+from monitor.sources import Microphone, microphone
+from monitor.sources import microphone as portaudio
+from monitor.sources.microphone import Device, SoundClock, choose
 from monitor.types import Block, Gap
 from tests.tapes import LOST, Tape
 

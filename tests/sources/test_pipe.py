@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from monitor.errors import SourceError, UsageError
 from monitor.sources import File, Pipe
-from monitor.sources.wav import read_header
+from monitor.sources.pipe import read_header
 from monitor.types import Block
 
 RATE = 16_000

@@ -8,9 +8,8 @@ import numpy as np
 import soundfile
 
 from monitor.sources import AudioQueue, Chain, File, FramesFile, Paced, Pipe
-from monitor.sources.fingerprints import recording_hashes
 from monitor.sources.frames import write_frames
-from monitor.sources.provenance import Provenance
+from monitor.sources.provenance import Provenance, recording_hashes
 from monitor.types import Track
 from tests.sounds import RATE, synthetic
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from monitor.sources import Microphone
-from monitor.sources.portaudio import devices
+from monitor.sources.microphone import devices
 from monitor.types import Block, Gap
 from tests.virtual_microphone import DEVICE, virtual_microphone
 

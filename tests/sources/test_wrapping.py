@@ -17,14 +17,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from monitor import sources
-from monitor.corpus.folders import recordings_below
+from monitor.corpus.finding import recordings_below
 from monitor.errors import SourceError, UsageError
 from monitor.kinds import HISTOGRAM, FeatureSpec
 from monitor.protocols import Source
 from monitor.sources import Chain, File, FramesFile, Microphone, Paced, Pipe, registry
-from monitor.sources.cutting import cut_frames
-from monitor.sources.fingerprints import recording_hashes
+from monitor.sources.chain import cut_frames
 from monitor.sources.frames import write_frames
+from monitor.sources.provenance import recording_hashes
 from monitor.sources.registry import open_source
 from monitor.types import Block, Frames, Gap, Track
 

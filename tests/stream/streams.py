@@ -14,13 +14,12 @@ from hypothesis import strategies as st
 
 from benchmarks.simulation import Simulation
 from monitor import Monitor, Population
-from monitor.brings import Brings
 from monitor.kinds import EMBEDDING, HISTOGRAM, FeatureSpec
 from monitor.managed import Managed
-from monitor.population.cohort import Cohort
+from monitor.population.cohort import Cohort, FeatureTemplates
 from monitor.population.law import Laws, RankLaw
-from monitor.population.population import FeatureTemplates, SourceNote, Speaker
-from monitor.protocols import Source
+from monitor.population.population import SourceNote, Speaker
+from monitor.protocols import Brings, Source
 from monitor.run import Run
 from monitor.sources.provenance import Provenance
 from monitor.stream.monitor import Event

@@ -14,9 +14,9 @@ from monitor.errors import MonitorError
 from monitor.population.population import Population
 from monitor.sources.chain import Chain
 from monitor.sources.file import File
-from monitor.stream.ahead import HeardAhead
+from monitor.stream.blocks_to_ticks import HeardAhead
 from monitor.stream.monitor import Event, Monitor
-from monitor.stream.order import GapEvent
+from monitor.stream.notices import GapEvent
 from monitor.stream.records import record_of
 from tests.sounds import synthetic
 

@@ -18,8 +18,7 @@ from monitor.errors import UsageError
 from monitor.population.law import Laws
 from monitor.population.population import Population
 from monitor.records.schema import SCHEMA, read_run
-from monitor.stream.among import among_each, crowds_for
-from monitor.stream.reading import Bits
+from monitor.stream.reading import Bits, among_each, crowds_for
 from monitor.stream.records import start_record
 from monitor.types import Frames, Track
 from tests.stream.streams import (

@@ -9,13 +9,13 @@ from scipy.stats import betabinom
 
 from monitor.errors import StoreError, UsageError
 from monitor.kinds import EMBEDDING, FeatureSpec
-from monitor.maths.quantiles import limits
 from monitor.maths.sketch import EmbeddingSum, Histogram
+from monitor.maths.statistics import limits
+from monitor.population.cohort import FeatureTemplates
 from monitor.population.law import Laws
-from monitor.population.population import FeatureTemplates, Population, Speaker
-from monitor.stream.assessment import RunningTotals
+from monitor.population.population import Population, Speaker
 from monitor.stream.attacker import Attacker
-from monitor.stream.reading import ZERO, Bits
+from monitor.stream.reading import ZERO, Bits, RunningTotals
 from tests.population.laws import LENGTHS, population, rank_law
 
 SIZE = 12

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 from monitor.kinds import EMBEDDING, HISTOGRAM, FeatureSpec
-from monitor.population.population import FeatureTemplates, Population, Speaker
-from monitor.stream import background as module
-from monitor.stream.background import FEWEST, background
+from monitor.population.cohort import FeatureTemplates
+from monitor.population.population import Population, Speaker
+from monitor.stream import turns as module
+from monitor.stream.turns import FEWEST, background
 
 MARK = "ab" * 32
 

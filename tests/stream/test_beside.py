@@ -13,17 +13,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from monitor import Monitor
-from monitor.brings import Brings
 from monitor.errors import UsageError
 from monitor.features import registry
 from monitor.features.f0 import F0
 from monitor.features.registry import register
 from monitor.kinds import HISTOGRAM, FeatureSpec
+from monitor.population.cohort import FeatureTemplates
 from monitor.population.law import Laws
-from monitor.population.population import FeatureTemplates, Population, Speaker
+from monitor.population.population import Population, Speaker
+from monitor.protocols import Brings
 from monitor.sources import Beside, Chain, File, FramesFile, write_frames
-from monitor.stream.beside import check_words
 from monitor.stream.checkpoint import Checkpoint
+from monitor.stream.front_end import check_words
 from monitor.stream.records import RunTotals, start_record
 from monitor.types import Block, Track, Tracks, Words
 from tests.contracts import voice

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from monitor import Monitor
 from monitor.errors import UsageError
 from monitor.records.schema import SCHEMA
-from monitor.stream.bystanders import Bystanders
+from monitor.stream.reading import Bystanders
 from monitor.stream.records import RunTotals, record_of, start_record
 from tests.stream.streams import Listed, heard_by_both, telling, two_features, with_evidence
 

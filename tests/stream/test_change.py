@@ -9,20 +9,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from monitor import kinds as module
 from monitor.errors import StoreError, UsageError
 from monitor.features.channel import Channel
+from monitor.features.ecapa import Identity
+from monitor.features.embeddings import Voice
 from monitor.features.f0 import F0
-from monitor.features.identity import Identity
+from monitor.features.framing import join_tracks, shift_track
 from monitor.features.phones import Phones
-from monitor.features.tracks import join_tracks, shift_track
-from monitor.features.voice import Voice
-from monitor.kinds import EMBEDDING, HISTOGRAM, LEVELS, Kind
-from monitor.kinds import following as module
-from monitor.kinds.following import Sensitivity
+from monitor.kinds import EMBEDDING, HISTOGRAM, LEVELS, Kind, Sensitivity
 from monitor.population.population import Population
 from monitor.sources.frames import read_frames
-from monitor.stream.background import background
-from monitor.stream.change import ChangeDetector, Followed
+from monitor.stream.reading import ChangeDetector, Followed
+from monitor.stream.turns import background
 from tests.contracts import KILOBYTE, growth
 
 BINS, DIMENSIONS = 30, 192

@@ -10,7 +10,7 @@ import pytest
 from scipy.signal import butter, sosfilt
 
 from monitor import Monitor, Population
-from monitor.brings import Brings
+from monitor.protocols import Brings
 from monitor.sources.file import File
 from monitor.stream.records import record_of
 from monitor.types import AnyArray, Block

@@ -13,8 +13,8 @@ from benchmarks.conditions import RATE, babble, clipped, cut, in_room, noisy, te
 from monitor import Monitor, Population
 from monitor.maths.condition import Condition
 from monitor.population import demo_frames
-from monitor.population.people import extended, sound_of
-from monitor.stream.order import NoticeEvent
+from monitor.population.population import extended, sound_of
+from monitor.stream.notices import NoticeEvent
 from monitor.stream.reading import Reading
 from monitor.types import Block
 

@@ -15,9 +15,9 @@ from monitor.corpus.finding import find
 from monitor.errors import StoreError
 from monitor.features.landmarks import Landmarks
 from monitor.maths.landmarks import PITCHES, pack, unpack
-from monitor.population.people import Speaker
+from monitor.population.population import Speaker
 from monitor.sources.file import File
-from monitor.stream.order import NoticeEvent
+from monitor.stream.notices import NoticeEvent
 from monitor.training.enrolling import enrol
 from monitor.types import Block
 from tests.stream.streams import Listed, audio, told

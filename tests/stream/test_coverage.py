@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from monitor.stream import coverage
-from monitor.stream.coverage import WordCoverage, worth_telling
-from monitor.stream.transcripts import coverage_notices, coverage_record
+from monitor.stream import front_end as coverage
+from monitor.stream.front_end import WordCoverage, worth_telling
+from monitor.stream.records import coverage_notices, coverage_record
 from monitor.transcripts.coverage import coverage_of
 from monitor.types import Words
 

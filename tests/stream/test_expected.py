@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from monitor.maths.betabinomial import mean_disclosure_bits
-from monitor.maths.quantiles import limits
+from monitor.maths.rank_models import mean_disclosure_bits
+from monitor.maths.statistics import limits
 from monitor.population.interpolation import at_template
-from monitor.stream.expected import ExpectedBits
+from monitor.stream.attacker import ExpectedBits
 from monitor.stream.reading import ZERO
 from tests.population.laws import LENGTHS, rank_law
 

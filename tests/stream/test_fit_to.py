@@ -11,7 +11,7 @@ from monitor import Monitor, Population
 from monitor.errors import OverlapError, UsageError
 from monitor.population.population import SourceNote
 from monitor.sources import Beside, Chain, File
-from monitor.sources.fingerprints import recording_hashes
+from monitor.sources.provenance import recording_hashes
 from monitor.types import Block, Words
 from tests.stream.streams import Listed, reference, simulated, voice_file, with_speakers
 

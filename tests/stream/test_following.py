@@ -11,13 +11,12 @@ import pytest
 
 from monitor.alerts.rules import Threshold
 from monitor.errors import UsageError
-from monitor.kinds.following import adwin
+from monitor.kinds import adwin
 from monitor.records.schema import SCHEMA
-from monitor.sinks.run_buffer import RunBuffer
+from monitor.sinks.console import RunBuffer
 from monitor.sources import Chain, FramesFile, write_frames
-from monitor.stream.change import Change
 from monitor.stream.monitor import Monitor
-from monitor.stream.reading import Reading
+from monitor.stream.reading import Change, Reading
 from monitor.stream.records import record_of, start_record
 from monitor.types import Frames, Track
 from tests.stream.streams import Listed, reference, run_through

@@ -13,14 +13,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from monitor import Monitor, Population
-from monitor.brings import Brings
 from monitor.errors import SourceError, StoreError, UsageError
 from monitor.features import registry
 from monitor.features.framing import Framer
 from monitor.kinds import EMBEDDING, HISTOGRAM, FeatureSpec
+from monitor.population.cohort import FeatureTemplates
 from monitor.population.law import Laws
-from monitor.population.population import FeatureTemplates
 from monitor.population.reference import DEMO_SPEAKER, demo_frames
+from monitor.protocols import Brings
 from monitor.sources import FramesFile
 from monitor.types import Block, Frames, Gap, Track
 from tests.contracts import KILOBYTE, growth
@@ -681,7 +681,7 @@ def test_readings_name_as_many_speakers_as_asked(most):
 def test_what_is_heard_where_nobody_chose(monkeypatch):
     """Of voice and a stronger network the stronger one, where it is there and has a law."""
     ready = {"f0", "voice", "identity"}
-    for module in ("monitor.features.registry", "monitor.stream.choosing"):
+    for module in ("monitor.features.registry", "monitor.stream.attacker"):
         monkeypatch.setattr(f"{module}.ready", lambda name: name in ready)
     names = ("f0", "voice", "identity")
     sets = [("f0",), ("voice",), ("identity",), ("f0", "voice"), ("f0", "identity"), names]

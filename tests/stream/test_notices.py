@@ -19,16 +19,14 @@ from rich.console import Console
 
 import monitor
 from monitor import Monitor
-from monitor.plots.series import run_of
-from monitor.plots.words import caption
+from monitor.plots.curve import caption, run_of
 from monitor.population.reference import demo_frames
 from monitor.records.schema import SCHEMA, read_run
 from monitor.run import LogFile, Run
-from monitor.sinks.run_buffer import RunBuffer
+from monitor.sinks.console import RunBuffer
 from monitor.sinks.summary import print_summary
 from monitor.sinks.terminal import ReplayProgress
-from monitor.sources.chain import Chain
-from monitor.sources.cutting import cut_frames
+from monitor.sources.chain import Chain, cut_frames
 from monitor.sources.provenance import Provenance
 from monitor.types import NOTICE_KINDS, Frames, Notice
 from tests.stream.streams import WATCHED, Listed, frames, reference, simulated

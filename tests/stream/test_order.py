@@ -9,7 +9,7 @@ import pytest
 
 from monitor import Monitor, Run
 from monitor.records.schema import SCHEMA, read_run
-from monitor.stream.order import MOST_NOTICES, EventOrder
+from monitor.stream.notices import MOST_NOTICES, EventOrder
 from monitor.types import Gap, Notice
 from tests.stream.streams import Listed, frames, hear, reference, simulated, told
 

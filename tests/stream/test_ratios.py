@@ -9,14 +9,13 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from monitor.kinds import HISTOGRAM, FeatureSpec
-from monitor.population.cohort import Cohort
+from monitor.population.cohort import Cohort, FeatureTemplates
 from monitor.population.law import Laws
-from monitor.population.population import FeatureTemplates, Population
-from monitor.stream.assessment import RunningTotals
-from monitor.stream.attacker import Attacker
+from monitor.population.population import Population
+from monitor.stream.attacker import Attacker, Ratios, ratios_lack
 from monitor.stream.monitor import Monitor
 from monitor.stream.notices import law_notices
-from monitor.stream.ratios import Ratios, ratios_lack
+from monitor.stream.reading import RunningTotals
 from monitor.stream.records import fingerprint
 from tests.population.laws import evidence_law, population, rank_law
 

@@ -13,13 +13,12 @@ from monitor import Monitor
 from monitor.alerts import Threshold
 from monitor.kinds import HISTOGRAM
 from monitor.run import LogFile, Run
-from monitor.sinks.run_buffer import RunBuffer
+from monitor.sinks.console import RunBuffer
 from monitor.sources import Chain, File
 from monitor.sources.frames import write_frames
 from monitor.sources.provenance import Provenance
-from monitor.stream.background import cohort
-from monitor.stream.heard import HeardTotals
-from monitor.stream.same_person import alike, judged_by, unlike
+from monitor.stream.intake import HeardTotals
+from monitor.stream.turns import alike, cohort, judged_by, unlike
 from monitor.types import Block, Frames, Track
 from tests.stream.streams import (
     RATE,

@@ -8,10 +8,11 @@ import jsonschema
 import numpy as np
 
 from monitor import Monitor, Population
+from monitor.population.cohort import FeatureTemplates
 from monitor.population.law import Laws, RankLaw
-from monitor.population.population import FeatureTemplates
-from monitor.records.schema import RECORDS, SCHEMA, SCHEMA_VERSION
-from monitor.stream.order import GapEvent
+from monitor.records.reading import SCHEMA_VERSION
+from monitor.records.schema import RECORDS, SCHEMA
+from monitor.stream.notices import GapEvent
 from monitor.stream.reading import Reading
 from monitor.stream.records import RunTotals, gap_record, record_of, start_record
 from monitor.types import Frames, Gap

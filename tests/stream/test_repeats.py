@@ -8,7 +8,7 @@ import soundfile
 
 from monitor import Monitor, Run
 from monitor.maths.landmarks import PITCHES, OwnLandmarks
-from monitor.stream.order import NoticeEvent
+from monitor.stream.notices import NoticeEvent
 from monitor.stream.reading import Reading
 from monitor.types import Block
 from tests.stream.streams import Listed, audio, reference, told

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from monitor import Monitor
-from monitor.brings import Brings
 from monitor.errors import UsageError
 from monitor.features.f0 import F0
 from monitor.features.phones import Phones
 from monitor.managed import Managed
-from monitor.stream.shedding import LATE_SECONDS, LoadShedding, OnBothSides, Timed, timed
+from monitor.protocols import Brings
+from monitor.stream.blocks_to_ticks import LATE_SECONDS, LoadShedding, OnBothSides, Timed, timed
 from monitor.types import Block, Gap, Track
 from tests.contracts import babble, heard, voice
 from tests.stream.streams import reference, told

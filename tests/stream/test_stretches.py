@@ -8,12 +8,10 @@ from functools import partial
 import numpy as np
 import pytest
 
-from monitor.stream.change import Change
-from monitor.stream.heard import HeardTotals
-from monitor.stream.intake import Moments
+from monitor.stream.intake import HeardTotals, Moments
+from monitor.stream.making import VoiceStretches, as_moments
 from monitor.stream.monitor import Monitor
-from monitor.stream.reading import Reading
-from monitor.stream.stretches import VoiceStretches, as_moments
+from monitor.stream.reading import Change, Reading
 from monitor.types import TICKS_PER_SECOND
 from tests.stream.streams import reference
 from tests.stream.test_following import FIRST, SECOND, TURN, cut

@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 
 from monitor import Monitor
 from monitor.features.style import Style
+from monitor.population.cohort import FeatureTemplates
 from monitor.population.law import Laws
-from monitor.population.population import FeatureTemplates, Population, Speaker
+from monitor.population.population import Population, Speaker
 from monitor.sources import Beside, Chain
 from monitor.stream.checkpoint import Checkpoint
 from monitor.stream.records import RunTotals

@@ -20,8 +20,7 @@ from monitor import Monitor, Population, Readings, Run
 from monitor.errors import UsageError
 from monitor.records.keys import FIGURE, MAYBE_SECONDS, SECONDS
 from monitor.records.reading import READING
-from monitor.tables.columns import unit_of
-from monitor.tables.flat import columns_of, crowd, flat
+from monitor.tables import columns_of, crowd, flat, unit_of
 from tests.pages import fenced
 from tests.sounds import RATE, synthetic
 from tests.stream.streams import reference
@@ -158,7 +157,7 @@ def test_units_are_those_of_the_declared_keys():
 
 
 def test_crowds_are_called_as_in_alerts():
-    from monitor.alerts.fields import among, figure
+    from monitor.alerts.rules import among, figure
 
     for people in (2, 50, 999, 12_500, 10_000, 1_000_000, 2_500_000, 8_000_000_000):
         field = f"among.{crowd(people)}.bits"

@@ -12,8 +12,7 @@ from benchmarks.simulation import SIZE, Simulation
 from monitor.kinds import HISTOGRAM, FeatureSpec
 from monitor.sources.frames import write_frames
 from monitor.training import fitted
-from monitor.training.session_frames import SessionFrames
-from monitor.training.voices import SpeakerSpeech
+from monitor.training.voices import SessionFrames, SpeakerSpeech
 from monitor.types import Frames, Track
 from tests.sounds import RATE, synthetic
 

@@ -7,14 +7,12 @@ import pytest
 
 from monitor.errors import CalibrationError, UsageError
 from monitor.kinds import EMBEDDING, HISTOGRAM, FeatureSpec
-from monitor.maths.betabinomial import mean_disclosure_bits
-from monitor.population.lawfile import load_laws, save_laws
+from monitor.maths.rank_models import mean_disclosure_bits
+from monitor.population.population import load_laws, save_laws
 from monitor.training import calibrating
 from monitor.training.calibrating import calibrate
-from monitor.training.evidence import ROW
-from monitor.training.session_frames import SessionFrames
-from monitor.training.shrinking import held_out_nats
-from monitor.training.voices import SpeakerSpeech
+from monitor.training.fitted import ROW, held_out_nats
+from monitor.training.voices import SessionFrames, SpeakerSpeech
 from tests.population.laws import population
 
 F0 = {"f0": FeatureSpec("f0", HISTOGRAM, 104, 0.01)}

@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 from monitor.kinds import EMBEDDING, HISTOGRAM, FeatureSpec
 from monitor.training import cells
 from monitor.training.cells import plans
-from monitor.training.session_frames import SessionFrames
-from monitor.training.voices import SpeakerSpeech
+from monitor.training.voices import SessionFrames, SpeakerSpeech
 
 
 def marked(lengths: list[list[int]]) -> list[SpeakerSpeech]:

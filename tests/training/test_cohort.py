@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from monitor.corpus.finding import find
 from monitor.sources.frames import write_frames
-from monitor.training.cohort import cohort_of
+from monitor.training.voices import cohort_of
 from monitor.types import Track
 
 MARK = "ab" * 32

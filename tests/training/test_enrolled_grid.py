@@ -7,7 +7,7 @@ import pytest
 
 from monitor.errors import CorpusError
 from monitor.training import collect, score
-from monitor.training.enrolled_grid import EnrolledGrid
+from monitor.training.scoring import EnrolledGrid
 from tests.training.test_scoring import SPEAKERS, enrolled, written
 
 __all__ = ["enrolled"]

@@ -12,15 +12,14 @@ import numpy as np
 import pytest
 
 from monitor.kinds import HISTOGRAM, FeatureSpec
-from monitor.maths.bootstrap import speaker_weights
-from monitor.maths.calibrated import exceeding, mean_ratio
-from monitor.maths.twoclass import PriorCoefficients
-from monitor.population.cohort import Cohort
-from monitor.population.population import FeatureTemplates, Population
-from monitor.stream.ratios import ratios_lack
-from monitor.training.calibrating import Calibration, calibrate
+from monitor.maths.likelihood_ratios import PriorCoefficients, exceeding, mean_ratio
+from monitor.maths.statistics import speaker_weights
+from monitor.population.cohort import Cohort, FeatureTemplates
+from monitor.population.population import Calibration, Population
+from monitor.stream.attacker import ratios_lack
+from monitor.training.calibrating import calibrate
 from monitor.training.cells import CellComparisons
-from monitor.training.evidence import chosen, fit_evidence
+from monitor.training.fitted import chosen, fit_evidence
 
 F0 = {"f0": FeatureSpec("f0", HISTOGRAM, 104, 0.01)}
 

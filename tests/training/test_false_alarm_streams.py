@@ -12,11 +12,10 @@ from monitor import Monitor
 from monitor.corpus.finding import find
 from monitor.errors import UsageError
 from monitor.population.population import Population
-from monitor.training import false_alarm_streams, fitted
-from monitor.training.calibrating import calibrate
+from monitor.training import calibrating as false_alarm_streams
+from monitor.training import fitted
+from monitor.training.calibrating import calibrate, stream_of, with_maxima
 from monitor.training.enrolling import enrol
-from monitor.training.false_alarm_streams import with_maxima
-from monitor.training.streams import stream_of
 from monitor.training.voices import collect
 
 SPEAKERS, SECONDS = 11, 40.0

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from monitor.kinds import HISTOGRAM
-from monitor.maths.bootstrap import speaker_weights
 from monitor.maths.disclosure import rank_statistics
-from monitor.maths.fitting import LOSSES
+from monitor.maths.rank_models import LOSSES
+from monitor.maths.statistics import speaker_weights
 from monitor.training import fitted
 from monitor.training.cells import Cell, plans
 from monitor.training.fitted import FittedCell, fit_cell

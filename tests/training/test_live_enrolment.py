@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from monitor.features.condition import ConditionRows
+from monitor.features.channel import ConditionRows
 from monitor.features.extractor import Extractor
 from monitor.features.f0 import F0
 from monitor.sources import FramesFile
+from monitor.training.enrolling import LiveEnrolment
 from monitor.training.listening import Listener
-from monitor.training.live_enrolment import LiveEnrolment
 from monitor.types import Block
 from tests.contracts import voice
 

@@ -13,7 +13,7 @@ from monitor.population.law import Laws
 from monitor.sources import FramesFile
 from monitor.stream.monitor import Monitor
 from monitor.training import calibrate, collect, enrol
-from monitor.training.score_grid import ScoreGrid, check_size
+from monitor.training.scoring import ScoreGrid, check_size
 from tests.training.test_scoring import SPEAKERS, places, written
 
 

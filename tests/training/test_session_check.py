@@ -6,8 +6,13 @@ from benchmarks.simulation import Simulation
 from monitor.corpus.recordings import Corpus, Recording
 from monitor.population.population import Population, Speaker
 from monitor.sources.frames import write_frames
-from monitor.training.enrolling import Enrolment, enrol
-from monitor.training.session_check import UNLIKE_BITS, unlike_additions, unlike_sessions
+from monitor.training.enrolling import (
+    UNLIKE_BITS,
+    Enrolment,
+    enrol,
+    unlike_additions,
+    unlike_sessions,
+)
 
 SIMULATION = Simulation(8)
 

@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from monitor.errors import UsageError
 from monitor.kinds import EMBEDDING, HISTOGRAM, FeatureSpec
 from monitor.maths.sketch import EmbeddingSum, Histogram
-from monitor.training.session_frames import SessionFrames
+from monitor.training.voices import SessionFrames
 
 
 def bins(size):

@@ -7,15 +7,19 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from monitor.maths import logit
-from monitor.maths.betabinomial import log_pmf
-from monitor.maths.bootstrap import speaker_weights
-from monitor.maths.fitting import mean_bits_of
+from monitor.maths import posterior_fit as logit
 from monitor.maths.posterior import confidence_bits, local_bits
-from monitor.maths.quantiles import limits
+from monitor.maths.rank_models import log_pmf, mean_bits_of
+from monitor.maths.statistics import limits, speaker_weights
 from monitor.training.cells import Cell
-from monitor.training.fitted import FittedCell, fit_cell
-from monitor.training.shrinking import WORTHS, KnownLaw, choose_worth, held_out_nats
+from monitor.training.fitted import (
+    WORTHS,
+    FittedCell,
+    KnownLaw,
+    choose_worth,
+    fit_cell,
+    held_out_nats,
+)
 from tests.training.scored import cell_of
 
 ADDITIVE = np.ones(1, dtype=bool)

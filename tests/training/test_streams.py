@@ -7,9 +7,8 @@ from benchmarks.simulation import Simulation, write_corpus
 from monitor.corpus.finding import find
 from monitor.kinds import HISTOGRAM, FeatureSpec
 from monitor.sources.frames import FramesFile
-from monitor.training.session_frames import SessionFrames
-from monitor.training.streams import stream_of
-from monitor.training.voices import SpeakerSpeech, collect
+from monitor.training.calibrating import stream_of
+from monitor.training.voices import SessionFrames, SpeakerSpeech, collect
 
 
 @pytest.fixture(scope="module")

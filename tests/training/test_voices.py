@@ -10,8 +10,7 @@ from monitor.corpus.finding import find
 from monitor.corpus.recordings import Corpus
 from monitor.errors import UsageError
 from monitor.kinds import HISTOGRAM, FeatureSpec
-from monitor.training.session_frames import SessionFrames
-from monitor.training.voices import SpeakerSpeech, collect, join
+from monitor.training.voices import SessionFrames, SpeakerSpeech, collect, join
 
 
 def test_frames_lie_in_tenths_of_a_speech_second(tmp_path, frames_file):

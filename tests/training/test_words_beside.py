@@ -9,8 +9,7 @@ import pytest
 import soundfile
 
 from monitor.corpus.finding import find
-from monitor.features.style import Style
-from monitor.features.style_words import read_style_words
+from monitor.features.style import Style, read_style_words
 from monitor.sources.frames import FramesFile, read_frames
 from monitor.training.enrolling import enrol
 from monitor.training.frames_folder import (
@@ -21,7 +20,7 @@ from monitor.training.frames_folder import (
     write_manifest,
 )
 from monitor.training.voices import collect
-from monitor.transcripts.choice import TranscriptChoice
+from monitor.transcripts.formats import TranscriptChoice
 from tests.contracts import RATE, voice
 
 SAID = "well i do not know so it was the end of that and then we went"

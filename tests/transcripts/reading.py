@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from monitor.errors import SourceError
-from monitor.stream.beside import check_words
+from monitor.stream.front_end import check_words
 from monitor.transcripts import Transcript
 
 __all__ = ["check_read_or_refused"]

@@ -18,7 +18,7 @@ MOST_MB = 100
 
 READ = f"""
 import resource, sys
-import numpy, webvtt, monitor.transcripts.captions
+import numpy, webvtt, monitor.transcripts.formats
 from monitor.errors import SourceError
 from monitor.transcripts import read_transcript
 

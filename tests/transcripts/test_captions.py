@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from monitor.errors import SourceError
 from monitor.transcripts import Transcript
-from monitor.transcripts.captions import read_captions
+from monitor.transcripts.formats import read_captions
 from tests.transcripts.reading import check_read_or_refused
 
 YOUTUBE = """\

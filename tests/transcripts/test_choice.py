@@ -8,13 +8,14 @@ import pytest
 
 from monitor.corpus.recordings import Corpus, Recording
 from monitor.errors import SourceError, UsageError
-from monitor.transcripts.choice import (
+from monitor.transcripts.formats import (
     LIES_BESIDE,
+    SUFFIXES,
     TranscriptChoice,
+    read_transcript,
     transcript_beside,
     words_mark,
 )
-from monitor.transcripts.reading import SUFFIXES, read_transcript
 
 TWO = "start\tend\ttext\tspeaker\n0\t1\tso be it\tann\n1\t2\tno no\tbob\n"
 

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from monitor.errors import SourceError
-from monitor.stream.beside import check_words
+from monitor.stream.front_end import check_words
 from monitor.transcripts import WordPipe, lines_from
-from monitor.transcripts.word_lines import parse_line, read_word_lines
+from monitor.transcripts.formats import parse_line, read_word_lines
 
 
 def line(word: str, begin: float, **more: object) -> str:

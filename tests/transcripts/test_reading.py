@@ -12,10 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from monitor.errors import SourceError
-from monitor.stream.beside import check_words
+from monitor.stream.front_end import check_words
 from monitor.transcripts import Transcript, read_transcript
-from monitor.transcripts.reading import SUFFIXES
-from monitor.transcripts.tables import read_table
+from monitor.transcripts.formats import SUFFIXES, read_table
 from tests.transcripts.formats import SAID, written
 from tests.transcripts.reading import check_read_or_refused
 

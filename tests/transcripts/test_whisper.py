@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from monitor.errors import SourceError
 from monitor.transcripts import Transcript, read_transcript
-from monitor.transcripts.whisper import read_whisper
+from monitor.transcripts.formats import read_whisper
 from tests.transcripts.reading import check_read_or_refused
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from monitor.utility.edits import edits
+from monitor.utility import edits
 
 WORDS = st.text("abc", max_size=8)
 

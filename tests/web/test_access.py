@@ -5,8 +5,8 @@ import asyncio
 import pytest
 
 from monitor.errors import UsageError
-from monitor.web import access as module
-from monitor.web.access import (
+from monitor.web import guard as module
+from monitor.web.guard import (
     ALL_TRIES,
     COOKIE,
     MOST_ADDRESSES,

@@ -17,7 +17,7 @@ import httpx
 import psutil
 import pytest
 
-from monitor.web.access import TRIES
+from monitor.web.guard import TRIES
 from monitor.web.page import Page
 from tests.alerts.receiver import receiving
 from tests.web import records
@@ -198,10 +198,10 @@ import json, resource, sys, time
 from pathlib import Path
 resource.setrlimit(resource.RLIMIT_NOFILE, (256, 256))
 from monitor.alerts import Threshold
-from monitor.alerts.actions.command import Command
-from monitor.alerts.actions.courier import Courier
-from monitor.alerts.actions.webhook import Webhook
-from monitor.web.access import TRIES
+from monitor.alerts.actions.receivers import Command
+from monitor.alerts.actions.delivery import Courier
+from monitor.alerts.actions.receivers import Webhook
+from monitor.web.guard import TRIES
 from monitor.web.page import Page
 folder, url = Path(sys.argv[1]), sys.argv[2]
 couriers = [Courier(Command(f"cat >> {folder}/alerts")), Courier(Webhook(url))]

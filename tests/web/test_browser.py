@@ -10,14 +10,20 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from monitor.alerts.forecast import Forecast
-from monitor.condition_words import CAVEAT
+from monitor.alerts.rules import Forecast
 from monitor.crowds import best_match, found_among, left_of, narrowed_sentence, people, rounded
-from monitor.declared_words import composed_in_words, promise_now
-from monitor.phrases import odds, verdict
-from monitor.protected_words import attacker_of, fewer_in_words, level_in_words
-from monitor.protectors.declared import Declared
-from monitor.records.declared import declared_record
+from monitor.phrases import (
+    CAVEAT,
+    attacker_of,
+    composed_in_words,
+    fewer_in_words,
+    level_in_words,
+    odds,
+    promise_now,
+    verdict,
+)
+from monitor.protectors.blocks import Declared
+from monitor.records.reading import declared_record
 from monitor.web.page import Page
 from tests.web import records
 

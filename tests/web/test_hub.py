@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from monitor.alerts.forecast import Forecast
+from monitor.alerts.rules import Forecast
 from monitor.web import hub as hub_module
-from monitor.web.event_stream import since_of
+from monitor.web.app import since_of
 from monitor.web.hub import (
     MOST,
     MOST_BYTES,

@@ -11,21 +11,18 @@ from typing import TYPE_CHECKING
 from monitor.lazy import lazily
 
 if TYPE_CHECKING:
-    from monitor.alerts.actions.bell import Bell
-    from monitor.alerts.actions.command import Command
-    from monitor.alerts.actions.courier import Courier, DeliveryError
-    from monitor.alerts.actions.notify import Notify
-    from monitor.alerts.actions.webhook import Webhook
+    from monitor.alerts.actions.delivery import Courier, DeliveryError
+    from monitor.alerts.actions.receivers import Bell, Command, Notify, Webhook
 
 __all__ = ["Bell", "Command", "Courier", "DeliveryError", "Notify", "Webhook"]
 
 _HOMES = {
-    "Bell": "bell",
-    "Command": "command",
-    "Courier": "courier",
-    "DeliveryError": "courier",
-    "Notify": "notify",
-    "Webhook": "webhook",
+    "Bell": "receivers",
+    "Command": "receivers",
+    "Courier": "delivery",
+    "DeliveryError": "delivery",
+    "Notify": "receivers",
+    "Webhook": "receivers",
 }
 
 # http and ssl are slow to load

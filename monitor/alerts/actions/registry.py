@@ -47,19 +47,19 @@ class ActionOption:
 
 
 def _command(line: str) -> AlertReceiver:
-    from monitor.alerts.actions.command import Command
+    from monitor.alerts.actions.receivers import Command
 
     return Command(line)
 
 
 def _webhook(url: str) -> AlertReceiver:
-    from monitor.alerts.actions.webhook import Webhook  # brings http and ssl
+    from monitor.alerts.actions.receivers import Webhook  # brings http and ssl
 
     return Webhook(url)
 
 
 def _notify(url: str) -> AlertReceiver:
-    from monitor.alerts.actions.notify import Notify
+    from monitor.alerts.actions.receivers import Notify
 
     return Notify(url)
 

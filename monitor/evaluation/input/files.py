@@ -1,30 +1,85 @@
-"""Reads files by their content: arrays, blocks of text, separators, numbers; errors name lines."""
+"""Reads files by their content: arrays, columns of text, tables; errors name lines."""
 
 from __future__ import annotations
 
 import csv
+import os
 import re
-from collections.abc import Callable, Iterator
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import repeat
 from pathlib import Path
 from typing import TypeAlias
 
 import numpy as np
+from numpy.typing import DTypeLike
 
-from monitor.archives import read_arrays
 from monitor.errors import StoreError, UsageError
-from monitor.types import AnyArray
+from monitor.files import read_arrays
+from monitor.phrases import plural
+from monitor.safe_text import printable
+from monitor.types import AnyArray, FloatArray
 
 __all__ = [
+    "SPEAKER",
+    "TARGET",
+    "TRIAL",
+    "WORDS",
+    "Attribute",
+    "Layout",
     "Progress",
+    "Table",
     "array_at",
     "arrays_at",
     "fields",
     "kind_of",
+    "layout_of",
+    "natural",
+    "read_attribute",
+    "read_table",
+    "role_of",
+    "scratch",
     "separator_of",
     "text_chunks",
     "to_number",
 ]
+
+
+# ----------------------------------------------------------------------------------------- scratch
+# Arrays that may be too large for memory: in memory where small, else in a temporary file.
+
+_MOST = 1 << 28
+"""Bytes that are simply held in memory."""
+
+
+def scratch(shape: tuple[int, ...], dtype: DTypeLike = np.float64) -> AnyArray:
+    """An array of zeros to fill: in memory where small, else a map of a temporary file.
+
+    The file is private (0600) and has no name (POSIX) or goes when the program ends: nothing is
+    left behind, whatever happens.
+
+    Raises:
+        StoreError: there is no room for it.
+    """
+    size = int(np.prod(shape, dtype=np.int64)) * np.dtype(dtype).itemsize
+    if size <= _MOST:
+        return np.zeros(shape, dtype)
+    try:
+        with tempfile.TemporaryFile() as file:
+            if hasattr(os, "posix_fallocate"):  # else a full disk kills the program at some write
+                os.posix_fallocate(file.fileno(), 0, size)
+            return np.memmap(file, dtype, "w+", shape=shape)  # keeps the file open
+    except OSError as error:
+        raise StoreError(
+            f"no room for {size / 1e9:.1f} GB of scores: {error.strerror}; "
+            "free some, or point TMPDIR elsewhere"
+        ) from None
+
+
+# ------------------------------------------------------------------------------------------- files
+# Reads files by their content: arrays, blocks of text, separators, numbers; errors name lines.
 
 Progress: TypeAlias = Callable[[int, int], None]
 """Called with how much is done and how much there is."""
@@ -210,3 +265,395 @@ def fields(line: str, separator: str | None) -> list[str]:
             raise UsageError(f"{line[:40].strip()!r} ... is no line of a table ({error})") from None
         return [field.strip() for field in row]
     return [field.strip() for field in line.split(separator)]
+
+
+# ------------------------------------------------------------------------------------------ layout
+# Finds out from its first two lines what the columns of a text of scores are.
+
+TRIAL = frozenset(
+    {"trial", "trial_id", "test", "test_id", "utterance", "utt", "utt_id", "segment", "segmentid"}
+)
+SPEAKER = frozenset(
+    {"speaker", "speaker_id", "spk", "model", "modelid", "model_id"}
+    | {"enrolment", "enrollment", "enrolled", "enrol", "enroll", "enrol_id", "enroll_id"}
+)
+SCORE = frozenset({"score", "scores", "similarity", "llr"})
+TARGET = frozenset({"target", "label", "labels", "key", "targettype", "true_speaker"})
+_DIGITS = 19
+_NAMELESS = TRIAL | {"", "id", "file", "name", "trials"}
+WORDS = {
+    **dict.fromkeys(("target", "tgt", "true", "1", "mated"), True),
+    **dict.fromkeys(("nontarget", "non-target", "imp", "false", "0", "non-mated"), False),
+}
+"""What a trial list says of a pair."""
+
+
+@dataclass(frozen=True)
+class Layout:
+    """What the columns of a text are.
+
+    Attributes:
+        list: True for a list of pairs, False for a table of trials x speakers.
+        separator: of the columns; None for blanks.
+        header: whether the first line names the columns.
+        width: columns in each line of data.
+        trial: the column of trial names; None where a table has none.
+        speaker: of a list, the column of enrolled speakers.
+        score: of a list, the column of scores; None for a trial list.
+        target: the column that says who really spoke (of a list: whether it is a target).
+        speakers: of a table, the names in its header.
+        certain: of a list, whether trial and speaker are named and not assumed.
+    """
+
+    list: bool
+    separator: str | None
+    header: bool
+    width: int
+    trial: int | None = None
+    speaker: int | None = None
+    score: int | None = None
+    target: int | None = None
+    speakers: tuple[str, ...] = ()
+    certain: bool = True
+
+
+def _number(text: str) -> bool:
+    """Whether this reads as a number."""
+    try:
+        to_number(text)
+    except ValueError:
+        return False
+    return True
+
+
+def natural(name: str) -> tuple[int, int, str]:
+    """A key to sort names by: numbers by their size, then all others.
+
+    Example:
+        >>> sorted(["1272", "84", "ann"], key=natural)
+        ['84', '1272', 'ann']
+    """
+    return (0, int(name), name) if name.isdecimal() and len(name) < _DIGITS else (1, 0, name)
+
+
+def role_of(names: list[str], role: frozenset[str]) -> int | None:
+    """The first column that is called so."""
+    return next((i for i, name in enumerate(names) if name.lower() in role), None)
+
+
+def layout_of(label: str, first: str, second: str) -> Layout:
+    """Tell a table from a list, with or without a header.
+
+    Args:
+        label: how messages call the file.
+        first: its first line.
+        second: its second line, empty if there is none.
+
+    Raises:
+        UsageError: it cannot be told.
+
+    Example:
+        >>> layout_of("a", "1272 1272-0001 0.71", "").list
+        True
+        >>> layout_of("a", "trial,ann,bob", "u1,0.9,0.1").speakers
+        ('ann', 'bob')
+    """
+    separator = separator_of(first)
+    names, values = fields(first, separator), fields(second, separator)
+    roles = [role_of(names, role) for role in (TRIAL, SPEAKER, SCORE, TARGET)]
+    trial, speaker, score, target = roles
+    if trial is not None and speaker is not None and (score is not None or target is not None):
+        return Layout(True, separator, True, len(names), trial, speaker, score, target)
+    if len(names) in (3, 4) and _pair(names):
+        words = 2 if names[2].lower() in WORDS and not _number(names[2]) else None
+        given = 3 if len(names) == 4 else words
+        # Kaldi and ZEBRA write the enrolled speaker first; a table is thought of trial by trial
+        trial, speaker = (1, 0) if separator in (None, "\t") else (0, 1)
+        score = None if words else 2
+        return Layout(
+            True, separator, False, len(names), trial, speaker, score, given, certain=False
+        )
+    if len(names) == 3 and all(map(_whole, names[:2])) and _number(names[2]):
+        if len(values) == 3 and not _whole(values[0]) and _number(values[0]):
+            return _table(separator, names, values)
+        raise UsageError(
+            f"{label}: cannot tell three speakers from speaker, trial and score; "
+            "add a first line that names the columns"
+        )
+    _understood(label, names, values, roles)
+    return _table(separator, names, values)
+
+
+def _understood(label: str, names: list[str], values: list[str], roles: list[int | None]) -> None:
+    """Refuse a list whose header does not say which column is which.
+
+    Raises:
+        UsageError: the message has the names that are understood.
+    """
+    trial, speaker, score, target = roles
+    parts = sum(role is not None for role in (trial, speaker, score))
+    known = {i for i in (trial, target) if i is not None}
+    words = sum(not _number(value) for i, value in enumerate(values) if i not in known)
+    named = len(values) == len(names) and not any(map(_number, names))
+    half = parts > 1 and speaker is not None  # a list, and one of its columns is not found
+    if not named or not (half or words + (trial is not None) > 1):
+        return
+    raise UsageError(
+        f"{label}: its header {', '.join(names[:6])} does not say which column is which. A list "
+        f"has a trial ({_any_of(TRIAL)}), a speaker ({_any_of(SPEAKER)}) and a score "
+        f"({_any_of(SCORE)}), or a target ({_any_of(TARGET)}); a table has a column for each "
+        "speaker, the first may be trial, and target may say who spoke"
+    )
+
+
+def _any_of(role: frozenset[str]) -> str:
+    return ", ".join(sorted(role))
+
+
+def _pair(names: list[str]) -> bool:
+    """Two names, then a score or a word, then perhaps a word."""
+    if any(_number(name) and not _whole(name) for name in names[:2]) or all(
+        map(_number, names[:3])
+    ):
+        return False
+    if len(names) == 4:
+        return _number(names[2]) and names[3].lower() in WORDS
+    return _number(names[2]) or names[2].lower() in WORDS
+
+
+def _whole(text: str) -> bool:
+    return text.removeprefix("-").isdecimal()
+
+
+def _table(separator: str | None, names: list[str], values: list[str]) -> Layout:
+    numbers = all(map(_number, names))
+    # speakers may be called 1272, 1988 ...: whole numbers over fractions are names
+    coded = all(map(_whole, names)) and not all(map(_whole, values)) and len(set(names)) > 1
+    if numbers and not (values and coded):
+        return Layout(False, separator, False, len(names))
+    if len(values) == len(names) + 1:
+        return Layout(False, separator, True, len(values), 0, speakers=tuple(names))
+    trial = None
+    if names[0].lower() in _NAMELESS or (values and not _number(values[0])):
+        trial = 0
+    target = role_of(names, TARGET)
+    target = None if target == trial else target
+    speakers = tuple(name for i, name in enumerate(names) if i not in (trial, target))
+    return Layout(False, separator, True, len(names), trial, target=target, speakers=speakers)
+
+
+# ------------------------------------------------------------------------------------------- table
+# Reads tables of scores: one row a trial, one column a speaker.
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table as it was read.
+
+    Attributes:
+        scores: shape (T, N).
+        trials: the names of its rows, empty where it has none.
+        target: the true speaker in each row, empty where it does not say.
+    """
+
+    scores: AnyArray
+    trials: tuple[str, ...]
+    target: tuple[str, ...]
+
+
+def read_table(path: Path, layout: Layout, progress: Progress | None = None) -> Table:
+    """Read a table row by row: the text is never held whole.
+
+    Raises:
+        UsageError: a row has too few columns, or a score is no number.
+    """
+    apart = [i for i in (layout.trial, layout.target) if i is not None]
+    columns = [i for i in range(layout.width) if i not in apart]
+    if len(columns) < 2:
+        raise UsageError(
+            f"{path.name} has {plural(len(columns), 'column')} of scores; a table has one "
+            f"for each speaker, "
+            "and a comparison needs at least two"
+        )
+    scores = scratch((_count_lines(path), len(columns)))
+    names: list[list[str]] = [[] for _ in apart]
+    done, begin = 0, 0
+    for lines in text_chunks(path, progress):
+        after = begin + len(lines)
+        if begin == 0 and layout.header:
+            begin = 1 + next(i for i, line in enumerate(lines) if line.strip())
+            del lines[:begin]
+        block = _fast(lines, layout, columns)
+        if block is None:
+            rows = list(_rows(lines, layout, path.name, begin))
+            block = _slow(rows, columns, path.name)
+        else:
+            rows = [(0, line.split(layout.separator, max(apart) + 1)) for line in lines if apart]
+        for kept, place in zip(names, apart, strict=True):
+            kept.extend(row[place].strip() for _, row in rows)
+        scores[done : done + len(block)] = block
+        done += len(block)
+        begin = after
+    if not done:
+        raise UsageError(f"{path.name} has no line of data")
+    found = dict(zip(apart, map(tuple, names), strict=True))
+    trials = found.get(layout.trial, ()) if layout.trial is not None else ()
+    target = found.get(layout.target, ()) if layout.target is not None else ()
+    return Table(scores[:done], trials, target)
+
+
+def _fast(lines: list[str], layout: Layout, columns: list[int]) -> FloatArray | None:
+    """Scores by NumPy, three times as fast, where every line is as it should be; else None."""
+    separator, width = layout.separator, layout.width
+    if separator is None:
+        even = len(columns) == width and all(map(str.strip, lines))  # NumPy counts the columns
+    else:
+        even = set(map(str.count, lines, repeat(separator))) == {width - 1}
+    if not lines or not even or any('"' in line for line in lines):
+        return None
+    if separator != "," and any("," in line for line in lines):
+        return None  # decimal commas
+    try:
+        block = np.loadtxt(
+            lines,
+            delimiter=separator,
+            comments=None,
+            usecols=None if len(columns) == width else columns,
+            ndmin=2,
+        )
+    except ValueError:
+        return None
+    return block if block.shape == (len(lines), len(columns)) else None
+
+
+def _rows(
+    lines: list[str], layout: Layout, label: str, begin: int
+) -> Iterator[tuple[int, list[str]]]:
+    """Number and columns of every line that is not blank."""
+    for number, line in enumerate(lines, begin + 1):
+        if line.strip():
+            row = fields(line, layout.separator)
+            if len(row) != layout.width:
+                raise UsageError(
+                    f"{label} line {number}: has {plural(len(row), 'column')} and not "
+                    f"{layout.width}"
+                )
+            yield number, row
+
+
+def _slow(rows: list[tuple[int, list[str]]], columns: list[int], label: str) -> FloatArray:
+    block = np.empty((len(rows), len(columns)))
+    for into, (number, row) in zip(block, rows, strict=True):
+        try:
+            into[:] = [to_number(row[i]) for i in columns]
+        except ValueError as error:
+            raise UsageError(
+                f"{label} line {number}: a score is no number ({error}); a table has one row a "
+                "trial and one score a speaker, a list has trial, speaker and score in each line"
+            ) from None
+    return block
+
+
+def _count_lines(path: Path) -> int:
+    """At least as many as there are rows."""
+    count = 1
+    with path.open("rb") as file:
+        while block := file.read(1 << 24):
+            count += block.count(b"\n") + block.count(b"\r")
+    return count
+
+
+# -------------------------------------------------------------------------------------- attributes
+# Reads a file that gives every speaker an attribute: gender, accent, age group.
+
+_KEYS = SPEAKER | TRIAL | {"id", "name", "reader"}
+_ATTRIBUTES_MOST = 20
+
+
+@dataclass(frozen=True)
+class Attribute:
+    """What is said of speakers.
+
+    Attributes:
+        label: how messages call the file.
+        name: of the attribute, where a header has one.
+        of: by name of the speaker (or of a trial, where nobody names its speaker).
+    """
+
+    label: str
+    name: str
+    of: Mapping[str, str]
+
+    @property
+    def values(self) -> tuple[str, ...]:
+        """The groups, in the order of their names."""
+        return tuple(sorted(set(self.of.values())))
+
+
+def read_attribute(path: Path, column: str | None = None) -> Attribute:
+    r"""Read ``speaker attribute`` lines (Kaldi's spk2gender), or a table with a header.
+
+    Args:
+        path: the file; blanks, commas or tabs between its columns.
+        column: of a table, which one; not needed where there is one beside the speaker's.
+
+    Raises:
+        UsageError: no such column, several to choose from, a speaker with two values, or more
+            than 20 groups.
+        StoreError: it cannot be read.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = Path(folder, "spk2gender")
+        ...     _ = path.write_text("ann f\nbob m\n")
+        ...     found = read_attribute(path)
+        >>> found.of, found.values
+        ({'ann': 'f', 'bob': 'm'}, ('f', 'm'))
+    """
+    if kind_of(path) != "text":
+        raise UsageError(f"{path.name}: groups are text, a speaker and its group a line")
+    lines = [line for chunk in text_chunks(path) for line in chunk if line.strip()]
+    if not lines:
+        raise UsageError(f"{path.name} is empty")
+    separator = separator_of(lines[0])
+    head = fields(lines[0], separator)
+    header = column is not None or len(head) > 2 or head[0].lower() in _KEYS
+    key, value = _columns(path, head, column) if header else (0, 1)
+    found: dict[str, str] = {}
+    for number, line in enumerate(lines[header:], 1 + header):
+        row = fields(line, separator)
+        if len(row) != len(head) or len(row) < 2:
+            raise UsageError(
+                f"{path.name} line {number}: has {plural(len(row), 'column')}, not {len(head)}"
+            )
+        if row[value] and found.setdefault(row[key], row[value]) != row[value]:
+            raise UsageError(
+                f"{path.name}: {row[key]} is {found[row[key]]} on one line and {row[value]} on "
+                "another; keep one"
+            )
+    made = Attribute(path.name, head[value] if header else "", found)
+    if len(made.values) > _ATTRIBUTES_MOST:
+        raise UsageError(
+            f"{path.name} has {len(made.values)} groups, more than {_ATTRIBUTES_MOST}: give ranges "
+            "instead of numbers, or choose another column"
+        )
+    return made
+
+
+def _columns(path: Path, head: list[str], column: str | None) -> tuple[int, int]:
+    """Which column names the speaker, and which is the attribute."""
+    key = role_of(head, frozenset(_KEYS))
+    key = 0 if key is None else key
+    others = [name for i, name in enumerate(head) if i != key]
+    if column is None and len(others) == 1:
+        return key, 1 - key
+    if column is None:
+        raise UsageError(
+            f"{path.name} has {printable(', '.join(others))}: choose one with --group-by"
+        )
+    if column not in others:
+        raise UsageError(
+            f"{path.name} has no column {column!r}, but {printable(', '.join(others))}"
+        )
+    return key, head.index(column)

@@ -13,11 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from monitor.atomic import atomic_write, not_written
 from monitor.errors import StoreError, UsageError
-from monitor.evaluation.input.attributes import Attribute
-from monitor.evaluation.input.files import arrays_at
-from monitor.evaluation.scores.matrix import ScoreMatrix
+from monitor.evaluation.input.files import Attribute, arrays_at
+from monitor.evaluation.scores.comparisons import ScoreMatrix
+from monitor.files import atomic_write, not_written
 from monitor.safe_text import is_name
 from monitor.types import AnyArray, FloatArray
 from monitor.version import __version__

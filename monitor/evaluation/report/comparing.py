@@ -1,18 +1,135 @@
-"""Compares several systems, and finds which differences are more than chance."""
+"""Compares several systems, pairs of them, and groups of speakers."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
 from typing import Any
 
+import numpy as np
+
 from monitor.errors import UsageError
-from monitor.evaluation.figure import Figure
-from monitor.evaluation.report.differences import ERROR, Difference, between, paired
+from monitor.evaluation.families import rule_of
+from monitor.evaluation.family import Figure
 from monitor.evaluation.report.report import Report, figure_json
+from monitor.evaluation.scores.comparisons import Comparisons, within
+from monitor.maths.statistics import Estimate, difference_reach
 from monitor.phrases import plural, weaker_together
 
-__all__ = ["Comparison", "Row", "compare"]
+__all__ = [
+    "AVERAGE",
+    "ERROR",
+    "Comparison",
+    "Difference",
+    "Grouped",
+    "Pair",
+    "Row",
+    "all_pairs",
+    "between",
+    "by_group",
+    "compare",
+    "grouped",
+    "p_text",
+    "p_value",
+    "paired",
+    "said_of",
+]
+
+
+# ------------------------------------------------------------------------------------- differences
+# Differences of two systems, figure by figure, with the limits of each.
+
+ERROR = 0.05
+"""Chance with which the limits of a row of differences may fail."""
+_ROUNDING = 1e-9
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A system less the first one.
+
+    Attributes:
+        value: None where one of the two figures does not exist.
+        low: lower limit; None where either figure has no limits, or too seldom existed.
+        high: upper limit.
+        significant: the limits leave zero out.
+    """
+
+    value: float | None
+    low: float | None = None
+    high: float | None = None
+
+    @property
+    def significant(self) -> bool:
+        """Whether zero lies outside the limits."""
+        return (
+            self.low is not None and self.high is not None and (self.low > 0.0 or self.high < 0.0)
+        )
+
+
+def paired(first: Report, other: Report) -> bool:
+    """Whether two systems were tested on the same speakers and resampled together."""
+    one, two = ((each.tested, each.replicates, each.seed) for each in (first, other))
+    return one == two
+
+
+def between(first: Report, other: Report, key: str, error: float = ERROR) -> Difference:
+    """A figure of one system less that of the first.
+
+    Args:
+        first: what is taken off.
+        other: what it is taken off from.
+        key: of the figure.
+        error: chance with which the limits may fail.
+    """
+    figures = first.figures.get(key), other.figures.get(key)
+    speakers = len(first.tested), len(other.tested)
+    return _difference(*figures, paired(first, other), error, *speakers)
+
+
+def _difference(
+    first: Figure | None, other: Figure | None, paired: bool, error: float, *speakers: int
+) -> Difference:
+    if first is None or other is None or first.value is None or other.value is None:
+        return Difference(None)
+    value = other.value - first.value
+    if np.isnan(value):  # both infinite
+        return Difference(None)
+    a, b = _estimate(first, speakers[0]), _estimate(other, speakers[1])
+    if a is None or b is None:
+        return Difference(value)
+    if paired and a.left_out.shape == b.left_out.shape:
+        gap = replace(
+            b, value=value, replicates=b.replicates - a.replicates, left_out=b.left_out - a.left_out
+        )
+        if not gap.exists:
+            return Difference(value)
+        reach = gap.reach(error / 2)
+    else:
+        reach = difference_reach(a, b, error / 2)
+    if reach > _ROUNDING * max(abs(first.value), abs(other.value)):
+        return Difference(value, value - reach, value + reach)
+    # neither varies, as at the edges of shares: what their own limits allow
+    (low, high), (other_low, other_high) = first.limits, other.limits
+    if low is None or high is None or other_low is None or other_high is None:
+        return Difference(value)
+    return Difference(value, other_low - high, other_high - low)
+
+
+def _estimate(figure: Figure, speakers: int) -> Estimate | None:
+    """None where it has no limits that hold."""
+    if figure.replicates is None or figure.left_out is None or figure.value is None:
+        return None
+    rule = rule_of(figure.key)
+    if None in figure.limits or (rule is not None and rule.few_decide):
+        return None
+    found = Estimate(figure.value, figure.replicates, figure.left_out, speakers, speakers)
+    return found if found.exists else None
+
+
+# --------------------------------------------------------------------------------------- comparing
+# Compares several systems, and finds which differences are more than chance.
 
 _MEAN = "srd.mean_bits_model"
 
@@ -239,3 +356,298 @@ def _numbered(report: Report) -> bool:
     """Whether speakers are no more than numbers of columns."""
     columns = set(map(str, range(report.speakers)))
     return set(report.tested) <= columns
+
+
+# ---------------------------------------------------------------------------------------- pairwise
+# Differences of all pairs of systems, with limits and p-values corrected for their number.
+
+_STEPS = 24
+
+
+@dataclass(frozen=True)
+class Pair:
+    """One system less another.
+
+    Attributes:
+        first: name of what is taken off.
+        other: name of what it is taken off from.
+        paired: whether both were tested on the same speakers, and resampled together.
+        differences: by key; their limits hold for all pairs of a figure together in 95 % of cases.
+        p: by key, times the number of pairs (Bonferroni, as the limits); None where there are none.
+    """
+
+    first: str
+    other: str
+    paired: bool
+    differences: Mapping[str, Difference]
+    p: Mapping[str, float | None]
+
+    def to_json(self) -> dict[str, Any]:
+        """Ready for ``json.dumps(..., allow_nan=False)``."""
+        return {
+            "first": self.first,
+            "other": self.other,
+            "paired": self.paired,
+            "differences": {
+                key: {
+                    "value": _finite(each.value),
+                    "low": _finite(each.low),
+                    "high": _finite(each.high),
+                    "p": self.p[key],
+                    "significant": each.significant,
+                }
+                for key, each in self.differences.items()
+            },
+        }
+
+
+def all_pairs(reports: Sequence[Report], keys: Sequence[str] | None = None) -> tuple[Pair, ...]:
+    """Compare every system with every other.
+
+    Args:
+        reports: two or more, of different names, as `compare`.
+        keys: of the figures, in their order; all by default.
+
+    Returns:
+        pairs in the order of the reports; nothing of fewer than two.
+    """
+    couples = list(combinations(reports, 2))
+    if not couples:
+        return ()
+    have = dict.fromkeys(key for report in reports for key in report.figures)
+    wanted = [key for key in (have if keys is None else keys) if key in have]
+    error = ERROR / len(couples)
+    found = [{key: between(a, b, key, error) for key in wanted} for a, b in couples]
+    return tuple(
+        Pair(
+            a.name,
+            b.name,
+            paired(a, b),
+            differences,
+            {key: _times(len(couples), p_value(a, b, key)) for key in wanted},
+        )
+        for (a, b), differences in zip(couples, found, strict=True)
+    )
+
+
+def _times(count: int, p: float | None) -> float | None:
+    return None if p is None else min(1.0, count * p)
+
+
+def p_value(first: Report, other: Report, key: str) -> float | None:
+    """The smallest error with which the limits of a difference leave zero out.
+
+    Found by halving, so it goes with the limits, however they are made.
+
+    Returns:
+        at least one in the number of resamples: they tell no more; None where there are no limits.
+    """
+    least = 1 / max(min(first.replicates, other.replicates), 1)
+    if between(first, other, key, least).low is None:
+        return None
+    if between(first, other, key, least).significant:
+        return least
+    low, high = least, 1.0
+    for _ in range(_STEPS):
+        middle = (low * high) ** 0.5
+        if between(first, other, key, middle).significant:
+            high = middle
+        else:
+            low = middle
+    return high
+
+
+def p_text(p: float | None, least: float) -> str:
+    """A p-value to read; what resamples cannot tell from less is marked so.
+
+    Args:
+        p: of a pair.
+        least: the smallest that there can be: pairs by resamples.
+
+    Example:
+        >>> p_text(0.0312, 0.015), p_text(0.015, 0.015), p_text(None, 0.015)
+        ('0.031', '≤ 0.015', '')
+    """
+    if p is None:
+        return ""
+    return f"{p:.2g}" if p > least * (1 + 1e-9) else f"\N{LESS-THAN OR EQUAL TO} {p:.2g}"
+
+
+def said_of(pairs: Sequence[Pair], replicates: int) -> tuple[str, ...]:
+    """How differences are to be read, one sentence each."""
+    many = len(pairs)
+    together = (
+        f"limits hold for all {many} pairs of a figure together in 95 % of cases, and p is that "
+        f"of one pair times {many} (Bonferroni)"
+        if many > 1
+        else "limits are 95 %"
+    )
+    said = [
+        f"Differences of pairs (of shares in points of a percent): {together}; figures are not "
+        "corrected for each other."
+    ]
+    if replicates and many / replicates > ERROR:
+        said.append(
+            f"{replicates} resamples cannot tell p below {many / replicates:.2g} of so many pairs: "
+            f"give {int(4 * many / ERROR)} or more replicates."
+        )
+    if not replicates:
+        said.append("Nothing was resampled: there are no limits and no p.")
+    return tuple(said)
+
+
+def _finite(value: float | None) -> float | None:
+    return None if value is None or not np.isfinite(value) else float(value)
+
+
+# ---------------------------------------------------------------------------------------- grouping
+# The figures of each group of speakers by itself, and their average.
+
+AVERAGE = "average"
+"""What the column beside the groups is called."""
+
+
+@dataclass(frozen=True)
+class Grouped:
+    """One system, group by group.
+
+    Attributes:
+        name: of the system.
+        comparison: a report of each group and, last, their average.
+        notes: which comparisons count, one sentence each.
+    """
+
+    name: str
+    comparison: Comparison
+    notes: tuple[str, ...]
+
+    def to_json(self, shown: Sequence[str] | None = None) -> dict[str, Any]:
+        """Everything but replicates and curves, ready for ``json.dumps(..., allow_nan=False)``."""
+        reports = {each.name: each.to_json(shown) for each in self.comparison.reports}
+        for made in reports.values():
+            del made["curves"]
+        return {
+            "notes": list(self.notes),
+            "groups": {name: made for name, made in reports.items() if name != AVERAGE},
+            AVERAGE: reports[AVERAGE]["figures"],
+            "comparison": self.comparison.to_json(shown),
+        }
+
+
+def by_group(
+    every: Comparisons,
+    group_of: Mapping[str, str],
+    measure: Callable[[Comparisons], Report],
+    label: str = "the file of groups",
+) -> Grouped:
+    """Measure each group by itself.
+
+    Args:
+        every: comparisons of all.
+        group_of: by name of the speaker.
+        measure: `evaluate` with the options of the whole.
+        label: how messages call what the groups come from.
+
+    Raises:
+        UsageError: no speaker is in any group, or fewer than two groups can be measured.
+    """
+    unknown = [name for name in every.speakers if name not in group_of]
+    if len(unknown) == len(every.speakers):
+        raise UsageError(f"{label} knows none of the speakers of {every.name}: check the names")
+    said, reports = [], []
+    for group in sorted(set(group_of.values())):
+        try:
+            part = within(every, group_of, group)
+        except UsageError as error:
+            said.append(f"{group} is left out: {error}.")
+            continue
+        reports.append(replace(measure(part), name=group))
+    if len(reports) < 2:
+        raise UsageError(
+            f"{label}: {plural(len(reports), 'group')} of {every.name} can be measured, two are "
+            f"needed. {' '.join(said)}"
+        )
+    return grouped(every, reports, [*_which(every, reports, unknown, label), *said])
+
+
+def _which(
+    every: Comparisons, reports: Sequence[Report], unknown: Sequence[str], label: str
+) -> list[str]:
+    """Which comparisons count."""
+    sizes, used = [], 0
+    for report in reports:
+        usage = report.usage
+        assert usage is not None
+        used += usage.target + usage.nontarget
+        sizes.append(
+            f"{report.name}: {usage.target:,} target and {usage.nontarget:,} non-target "
+            f"comparisons with {plural(report.speakers, 'speaker')}"
+        )
+    left = every.usage.target + every.usage.nontarget - used
+    said = [
+        "Each group by itself: its trials against its own enrolled speakers, as VoicePrivacy "
+        f"reports women and men. {'; '.join(sizes)}. {left:,} other comparisons count in no group."
+    ]
+    if unknown:
+        said.append(
+            f"{len(unknown)} of {plural(len(every.speakers), 'speaker')} are not in {label} "
+            f"(first: {unknown[0]})."
+        )
+    if len({report.speakers for report in reports}) > 1:
+        said.append(
+            "The groups have different numbers of speakers N: bits, ranks and ceilings do not "
+            "compare."
+        )
+    said.append("The average weighs every group alike.")
+    return said
+
+
+def grouped(every: Comparisons, reports: Sequence[Report], notes: Sequence[str]) -> Grouped:
+    """Reports of groups side by side, with their average."""
+    found = compare(reports)
+    keys = [row.key for row in found.rows]
+    average = {
+        key: made for key in keys if (made := _average([r.figures.get(key) for r in reports]))
+    }
+    last = replace(
+        reports[0], name=AVERAGE, trials=sum(r.trials for r in reports), figures=average, notes=(),
+        warnings=(), usage=None,
+    )  # fmt: skip
+    rows = tuple(
+        Row(
+            row.key,
+            (*row.figures, average.get(row.key)),
+            (*row.differences, None),
+            row.most_private,
+        )
+        for row in found.rows
+    )
+    beside = replace(
+        found, reports=(*found.reports, last), paired=(*found.paired, False), rows=rows
+    )
+    return Grouped(every.name, beside, tuple(notes))
+
+
+def _average(figures: Sequence[Figure | None]) -> Figure | None:
+    """Of independent groups: their limits give that of the mean (Zou and Donner, 2008)."""
+    have = [figure for figure in figures if figure is not None]
+    values = [figure.value for figure in have if figure.value is not None]
+    if len(values) < len(figures) or not np.isfinite(values).all():
+        return None
+    mean = float(np.mean(values))
+    ends = [figure.limits for figure in have]
+    low = high = None
+    if all(a is not None and b is not None for a, b in ends):
+        reach = np.array([[v - a, b - v] for v, (a, b) in zip(values, ends, strict=True)])  # type: ignore[operator]
+        below, above = np.sqrt((np.maximum(reach, 0.0) ** 2).sum(axis=0)) / len(values)
+        low, high = mean - float(below), mean + float(above)
+    return Figure(
+        have[0].key, have[0].label, mean, have[0].unit, floor=_same(f.floor for f in have),
+        ties=have[0].ties, low=low, high=high,
+        note=have[0].note if len({each.note for each in have}) == 1 else "",
+    )  # fmt: skip
+
+
+def _same(values: Any) -> float | None:
+    found = set(values)
+    return found.pop() if len(found) == 1 else None

@@ -7,13 +7,16 @@ import io
 import math
 from collections.abc import Iterable, Iterator, Sequence
 
-from monitor.evaluation.figure import Figure
-from monitor.evaluation.report.catalogue import main_keys, short_name
-from monitor.evaluation.report.comparing import Comparison, Row
-from monitor.evaluation.report.grouping import Grouped
-from monitor.evaluation.report.pairwise import Pair
-from monitor.evaluation.report.report import Report
-from monitor.evaluation.report.wording import facts, format_limits, format_value
+from monitor.evaluation.family import Figure
+from monitor.evaluation.report.comparing import Comparison, Grouped, Pair, Row
+from monitor.evaluation.report.report import (
+    Report,
+    facts,
+    format_limits,
+    format_value,
+    main_keys,
+    short_name,
+)
 
 __all__ = ["escaped", "figures_csv", "latex_table", "pairs_csv"]
 

@@ -1,21 +1,171 @@
-"""The report on one system: all figures with their limits, and the curves behind them."""
+"""The report on one system: its figures, their catalogue and their wording."""
 
 from __future__ import annotations
 
+import difflib
 import math
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
 
-from monitor.evaluation.figure import Figure
-from monitor.evaluation.report.catalogue import by_family, needs_ranks, short_name
+from monitor.errors import UsageError
+from monitor.evaluation.families import families, family_of
+from monitor.evaluation.family import Figure, FigureEntry
 from monitor.evaluation.scores.comparisons import Usage
-from monitor.plots.evaluation import Curves, Line
-from monitor.plots.identification import CrowdRates
+from monitor.phrases import plural
+from monitor.plots.evaluation import CrowdRates, Curves, Line
 
-__all__ = ["Report", "figure_json"]
+__all__ = [
+    "Report",
+    "by_family",
+    "chosen",
+    "entries",
+    "fact_list",
+    "facts",
+    "figure_json",
+    "format_limits",
+    "format_value",
+    "main_figures",
+    "main_keys",
+    "meaning",
+    "needs_ranks",
+    "optional_entries",
+    "short_name",
+    "tie_rules",
+    "title_of",
+]
+
+
+# --------------------------------------------------------------------------------------- catalogue
+# The catalogue of figures: short names, what each says, and which to look at first.
+
+
+def entries() -> tuple[FigureEntry, ...]:
+    """Every figure that needs no option with numbers in its key, families together.
+
+    Example:
+        >>> entries()[0].name
+        'meand'
+    """
+    return tuple(entry for family in families() if not family.option for entry in family.figures)
+
+
+def optional_entries() -> tuple[tuple[str, FigureEntry], ...]:
+    """Every other figure, and the option of ``monitor evaluate`` that asks for it.
+
+    Example:
+        >>> [(option, entry.name) for option, entry in optional_entries()][:2]
+        [('--among M', 'among.supported'), ('--among M', 'among.idr_M')]
+    """
+    return tuple((family.option, entry) for family in families() if family.option
+                 for entry in family.figures)  # fmt: skip
+
+
+def main_figures() -> tuple[str, ...]:
+    """Keys of the figures to look at first."""
+    return tuple(key for family in families() if not family.option for key in family.main)
+
+
+def by_family(keys: Iterable[str]) -> dict[str, list[str]]:
+    """Keys by family, both in the order in which they come.
+
+    Example:
+        >>> by_family(["a.x", "b.y", "a.z"])
+        {'a': ['a.x', 'a.z'], 'b': ['b.y']}
+    """
+    grouped: dict[str, list[str]] = {}
+    for key in keys:
+        grouped.setdefault(key.split(".")[0], []).append(key)
+    return grouped
+
+
+def title_of(family: str) -> str:
+    """What a table calls a family; its key where it is not known."""
+    found = family_of(family)
+    return family if found is None else found.title
+
+
+def main_keys(keys: Iterable[str]) -> list[str]:
+    """Those to look at first, and those of what was asked for by an option.
+
+    Example:
+        >>> main_keys(["srd.spread", "among.idr_500", "among.idr_logit_500", "srd.idr"])
+        ['srd.idr', 'among.idr_500']
+    """
+    have = list(keys)
+    return [key for key in main_figures() if key in have] + [key for key in have if _asked(key)]
+
+
+def _asked(key: str) -> bool:
+    family = family_of(key)
+    if family is None or not family.option:
+        return False
+    entry = family.entry(key)
+    return entry is not None and entry.key in family.main
+
+
+def short_name(key: str) -> str:
+    """The short name of a figure; its key where it has none.
+
+    Example:
+        >>> short_name("verification.eer_rocch")
+        'eer'
+    """
+    family = family_of(key)
+    listed = () if family is None else family.figures
+    return next((entry.name for entry in listed if entry.key == key), key)
+
+
+def needs_ranks(key: str) -> bool:
+    """Whether a figure wants trials that were compared with every speaker, not any comparisons.
+
+    Example:
+        >>> needs_ranks("linkage.pi_link_all"), needs_ranks("linkage.d_sys")
+        (True, False)
+    """
+    family = family_of(key)
+    return family is None or not family.pooled(key)
+
+
+def chosen(names: Sequence[str], keys: Iterable[str] = ()) -> tuple[str, ...]:
+    """The keys that names stand for, in the order of the names.
+
+    Args:
+        names: short names, keys, families (``"zebra"``) or ``"main"``; case does not matter.
+        keys: known beside those of the catalogue.
+
+    Raises:
+        UsageError: a name is unknown; the message has those that look like it.
+
+    Example:
+        >>> chosen(["EER", "zebra"])[:2]
+        ('verification.eer_rocch', 'zebra.d_ece_bits')
+        >>> chosen(["dece"])
+        Traceback (most recent call last):
+        ...
+        monitor.errors.UsageError: no figure 'dece': do you mean d_ece? --figures help has them all
+    """
+    known = dict.fromkeys((*(entry.key for entry in entries()), *keys))
+    meant = {
+        **{key: (key,) for key in known},
+        **by_family(known),
+        **{entry.name: (entry.key,) for entry in entries()},
+        "main": main_figures(),
+    }
+    found: dict[str, None] = {}
+    for name in names:
+        if name.lower() not in meant:
+            near = difflib.get_close_matches(name.lower(), list(meant), 4)
+            ask = f"do you mean {' or '.join(near)}? " if near else ""
+            raise UsageError(f"no figure {name!r}: {ask}--figures help has them all")
+        found |= dict.fromkeys(meant[name.lower()])
+    return tuple(found)
+
+
+# ------------------------------------------------------------------------------------------ report
+# The report on one system: all figures with their limits, and the curves behind them.
 
 
 @dataclass(frozen=True)
@@ -137,3 +287,117 @@ def _curve_json(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {key: _curve_json(part) for key, part in value.items()}
     return value
+
+
+# ----------------------------------------------------------------------------------------- wording
+# Formats figures and says in words what a report means.
+
+
+def facts(report: Report) -> str:
+    """What was evaluated, in one line.
+
+    Example:
+        >>> from types import SimpleNamespace as Made
+        >>> made = Made(trials=1, tested="a", speakers=4, ceiling_bits=2, replicates=0, usage=None)
+        >>> facts(made)
+        '1 trial of 1 speaker, N = 4, ceiling 2.00 bits, no limits'
+    """
+    return ", ".join(fact_list(report))
+
+
+def fact_list(report: Report) -> tuple[str, ...]:
+    """`facts`, one by one."""
+    strange = 0 if report.usage is None else report.usage.impostor_trials
+    heard = f"{plural(report.trials - strange, 'trial')} of {plural(len(report.tested), 'speaker')}"
+    return (
+        heard + (f" and {strange:,} without a target" if strange else ""),
+        f"N = {report.speakers:,}",
+        f"ceiling {report.ceiling_bits:.2f} bits",
+        plural(report.replicates, "resample") if report.replicates else "no limits",
+    )
+
+
+_LONG = 1e6
+"""Bits and nats from here on stand as powers of ten: Cllr of scores that are no log-likelihoods."""
+
+
+def format_value(value: float | None, unit: str, text: str = "") -> str:
+    """A number as its unit wants it; ``text`` where there is one.
+
+    Example:
+        >>> [format_value(*each) for each in [(2.3456, "bits"), (0.279, "share"), (28.94, "rank")]]
+        ['2.346', '27.9 %', '28.9']
+        >>> [format_value(value, "nats") for value in (None, float("inf"), 1e9)]
+        ['-', 'inf', '1e+09']
+        >>> [format_value(value, "") for value in (0.671, 0.82, 0)]
+        ['0.671', '0.820', '0']
+        >>> [format_value(value, "share") for value in (0.000557, 2.7e-34)]
+        ['0.056 %', '0.0 %']
+    """
+    if text:
+        return text
+    if value is None or math.isnan(value):
+        return "-"
+    if math.isinf(value):
+        return "inf" if value > 0 else "-inf"
+    if unit == "share":
+        percent = 100 * value
+        return f"{percent:.2g} %" if 5e-4 <= abs(percent) < 0.1 else f"{percent:.1f} %"
+    if unit == "rank":
+        return f"{value:,.1f}"
+    if unit == "count":
+        return f"{value:,.0f}"
+    if unit in ("bits", "nats", "log10") and abs(value) < _LONG:
+        written = f"{value:.3f}"
+        return written.removeprefix("-") if float(written) == 0 else written
+    if unit in ("bits", "nats", "log10"):
+        return f"{value:.0e}"  # short, so that its limits have room
+    return f"{value:#.3g}" if 1e-3 <= abs(value) < 1 else f"{value:.3g}"  # as its limits beside it
+
+
+def format_limits(figure: Figure) -> str:
+    """Its 95 % limits, or nothing.
+
+    Example:
+        >>> format_limits(Figure("a.b", "B", 0.5, "share", low=0.1, high=0.7))
+        '10.0 to 70.0 %'
+    """
+    low, high = (format_value(limit, figure.unit) for limit in figure.limits)
+    if "-" in (low, high):
+        return ""
+    return f"{low.removesuffix(' %') if high.endswith(' %') else low} to {high}"
+
+
+def tie_rules(figures: Sequence[Figure]) -> str:
+    """How equal scores were treated in these figures, in one sentence; empty where they play none.
+
+    Example:
+        >>> tie_rules([Figure("a.b", "B", 1.0, "", ties="mid"), Figure("a.c", "C", 1.0, "")])
+        'Equal scores: mid (B).'
+        >>> tie_rules([Figure("a.b", "B", 1.0, "", ties="mid")])
+        'Equal scores: mid.'
+    """
+    rules: dict[str, list[str]] = {}
+    for figure in figures:
+        if figure.ties:
+            rules.setdefault(figure.ties, []).append(figure.label)
+    if not rules:
+        return ""
+    if len(rules) == 1 and all(figure.ties for figure in figures):
+        return f"Equal scores: {next(iter(rules))}."
+    most = max(rules, key=lambda rule: len(rules[rule]))
+    parts = [
+        f"{rule} ({'; '.join(labels)})" if rule != most or len(rules) == 1 else f"{rule} otherwise"
+        for rule, labels in sorted(rules.items(), key=lambda item: item[0] == most)
+    ]
+    return f"Equal scores: {', '.join(parts)}."
+
+
+def meaning(report: Report) -> tuple[str, ...]:
+    """What the report comes to, for people who know none of the metrics; a paragraph each."""
+    return tuple(
+        paragraph
+        for family in families()
+        if family.meaning is not None
+        for paragraph in family.meaning(report.figures, report.speakers)
+    )

@@ -1,30 +1,458 @@
-"""Comparisons of trials with enrolled speakers, whether every trial met every speaker or not.
-
-Two needs: ranks want trials that were compared with every enrolled speaker, their own among them (a
-`ScoreMatrix`); figures of pooled scores (EER, Cllr, ZEBRA, D_sys, rates at few false positives)
-want any `ScoredComparisons`, which say whether they are of one speaker: a `ScoreMatrix`, or a
-`Comparisons` of a matrix, of a `ScoreList` or of both.
-"""
+"""Comparisons of trials with enrolled speakers: a matrix, or a list of pairs."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
 from monitor.errors import UsageError
-from monitor.evaluation.scores.matrix import ScoreMatrix
-from monitor.evaluation.scores.score_list import ScoreList
-from monitor.evaluation.scores.scratch import scratch
-from monitor.evaluation.scores.speaker_bootstrap import drawn_by_name, leaving_out, resamples
-from monitor.maths.bootstrap import REPLICATES
-from monitor.types import FloatArray, IntArray
+from monitor.evaluation.input.files import natural, scratch
+from monitor.maths.ranks import rank_bounds
+from monitor.maths.statistics import REPLICATES, speaker_weights
+from monitor.phrases import plural
+from monitor.types import AnyArray, BoolArray, FloatArray, IntArray
 
-__all__ = ["Comparisons", "Usage", "pooled_leaving_out", "pooled_resamples"]
+__all__ = [
+    "Comparisons",
+    "Roles",
+    "Sample",
+    "ScoreList",
+    "ScoreMatrix",
+    "Usage",
+    "as_list",
+    "drawn_by_name",
+    "leaving_out",
+    "pooled_leaving_out",
+    "pooled_resamples",
+    "resampled",
+    "resamples",
+    "settled_order",
+    "within",
+]
+
+
+# ------------------------------------------------------------------------------------------- roles
+# Which side of the comparisons was anonymised.
+
+_VOICES = ("anonymised", "original")
+
+
+@dataclass(frozen=True, slots=True)
+class Roles:
+    """Which side of the comparison was anonymised.
+
+    Attributes:
+        query: the trials, rows of the matrix: ``"anonymised"`` or ``"original"``.
+        reference: the enrolled speech, its columns: as `query`.
+
+    Raises:
+        UsageError: another word.
+
+    Example:
+        >>> str(Roles(query="anonymised", reference="original"))
+        'anonymised queries against original references'
+    """
+
+    query: str
+    reference: str
+
+    def __post_init__(self) -> None:
+        for role, voice in (("query", self.query), ("reference", self.reference)):
+            if voice not in _VOICES:
+                raise UsageError(f"a {role} is {' or '.join(_VOICES)}, not {voice!r}")
+
+    def __str__(self) -> str:
+        return f"{self.query} queries against {self.reference} references"
+
+
+# -------------------------------------------------------------------------------------- score list
+# Labelled comparisons one by one: pairs of a trial and an enrolled speaker, complete or not.
+
+
+@dataclass(frozen=True)
+class ScoreList:
+    """A list of labelled comparisons.
+
+    Attributes:
+        scores: shape (n,), finite; higher is more alike.
+        mated: shape (n,), whether trial and enrolled speaker are one person.
+        trial: shape (n,), index into `spoken`.
+        speaker: shape (n,), index into `speakers`.
+        spoken: shape (T,), whose trial each is, index into `people`.
+        speakers: the N enrolled speakers.
+        people: whose trials there are; a trial whose speaker nobody names is its own.
+        trials: names of the T trials, all different; empty where they have none.
+
+    Raises:
+        UsageError: shapes that do not fit, or a score that is not finite.
+    """
+
+    scores: AnyArray
+    mated: BoolArray
+    trial: IntArray
+    speaker: IntArray
+    spoken: IntArray
+    speakers: tuple[str, ...]
+    people: tuple[str, ...]
+    trials: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.scores.shape == self.mated.shape == self.trial.shape == self.speaker.shape:
+            raise UsageError("give a score, a trial, a speaker and a label for each comparison")
+        if not np.isfinite(self.scores).all():
+            raise UsageError("a score is not finite: drop that comparison")
+
+    def chosen(self, which: BoolArray) -> ScoreList:
+        """Some of the comparisons: shape (n,); trials that are left without any are gone."""
+        trials, trial = np.unique(self.trial[which], return_inverse=True)
+        heard, spoken = np.unique(self.spoken[trials], return_inverse=True)
+        return ScoreList(
+            self.scores[which],
+            self.mated[which],
+            trial.ravel(),
+            self.speaker[which],
+            spoken.ravel(),
+            self.speakers,
+            tuple(self.people[i] for i in heard.tolist()),
+            tuple(self.trials[i] for i in trials.tolist()) if self.trials else (),
+        )
+
+    @cached_property
+    def hits(self) -> IntArray:
+        """How many mated comparisons each trial has: shape (T,)."""
+        return np.bincount(self.trial[self.mated], minlength=len(self.spoken))
+
+    @cached_property
+    def complete(self) -> BoolArray:
+        """Which trials met every enrolled speaker, one of them their own: shape (T,)."""
+        met = np.bincount(self.trial, minlength=len(self.spoken))
+        return np.asarray((met == len(self.speakers)) & (self.hits == 1))
+
+
+# ------------------------------------------------------------------------------------------ matrix
+# Trials x speakers: the similarity of every trial with every enrolled speaker.
 
 _BLOCK = 1 << 20
+"""Scores taken at a time: a matrix on disk never enters memory whole."""
+
+
+@dataclass(frozen=True)
+class ScoreMatrix:
+    """Scores of T trials against N speakers, and who really spoke.
+
+    The score of a trial with its own speaker is mated, all others of its row are non-mated. Trials
+    of one speaker belong together in their order: the stream order of longitudinal figures.
+
+    Attributes:
+        scores: shape (T, N), real numbers or a memory map of them; higher is more alike.
+        target: shape (T,), the column of each trial's speaker.
+        speakers: the N names of the columns.
+        name: of the system that gave the scores.
+        trial_names: of the T rows, all different; empty where they have none.
+
+    Raises:
+        UsageError: shapes that do not fit, fewer than two speakers, no trial, a repeated name, or a
+            target outside the columns. That scores are finite is checked as they are read.
+
+    Example:
+        >>> matrix = ScoreMatrix(np.array([[0.9, 0.1], [0.4, 0.6]]), np.array([0, 1]))
+        >>> matrix.mated.tolist(), matrix.better.tolist()
+        ([0.9, 0.6], [0, 0])
+    """
+
+    scores: AnyArray
+    target: IntArray
+    speakers: tuple[str, ...] = ()
+    name: str = "scores"
+    trial_names: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.scores.ndim != 2 or self.scores.dtype.kind not in "fiu":
+            raise UsageError(f"{self.name}: scores are a matrix of numbers, trials x speakers")
+        trials, count = self.scores.shape
+        if count < 2:
+            raise UsageError(
+                f"{self.name}: {plural(count, 'speaker')}; a comparison needs at least two"
+            )
+        if trials == 0:
+            raise UsageError(f"{self.name}: there is no trial in it")
+        target = np.asarray(self.target)
+        if target.shape != (trials,) or target.dtype.kind not in "iu":
+            raise UsageError(f"{self.name}: give one target column for each of {trials} trials")
+        if target.min() < 0 or target.max() >= count:
+            raise UsageError(f"{self.name}: a target lies outside the {plural(count, 'column')}")
+        names = self.speakers or tuple(str(column) for column in range(count))
+        if len(names) != count or len(set(names)) != count:
+            raise UsageError(f"{self.name}: give {count} different names, one for each column")
+        if self.trial_names and len(set(self.trial_names)) != trials:
+            raise UsageError(f"{self.name}: give {trials} different names, one for each trial")
+        object.__setattr__(self, "target", target.astype(np.intp))
+        object.__setattr__(self, "speakers", names)
+
+    @property
+    def trials(self) -> int:
+        """T: how many trials there are, each with one mated score."""
+        return len(self.target)
+
+    @property
+    def population(self) -> int:
+        """N: how many speakers each trial is compared with."""
+        return int(self.scores.shape[1])
+
+    @property
+    def ceiling_bits(self) -> float:
+        """``log2 N``: the most that any trial can disclose."""
+        return float(np.log2(self.population))
+
+    @cached_property
+    def tested(self) -> IntArray:
+        """Columns of the speakers that have at least one trial, ascending: shape (S,)."""
+        return np.unique(self.target)
+
+    @cached_property
+    def owner(self) -> IntArray:
+        """Index of each trial's speaker into `tested`: shape (T,)."""
+        return np.searchsorted(self.tested, self.target)
+
+    @cached_property
+    def by_name(self) -> IntArray:
+        """All columns in the order of their names, numbers by their size: shape (N,)."""
+        names = self.speakers
+        return np.array(sorted(range(len(names)), key=lambda i: natural(names[i])), dtype=np.intp)
+
+    @property
+    def named_trials(self) -> frozenset[tuple[str, str]]:
+        """Speaker and name of each trial; empty where trials have no names."""
+        spoken = (self.speakers[column] for column in self.target.tolist())
+        return frozenset(zip(spoken, self.trial_names, strict=False))
+
+    def blocks(self) -> Iterator[tuple[slice, FloatArray]]:
+        """Rows in order, some megabytes at a time, as float64.
+
+        Raises:
+            UsageError: a score is not finite; its trial is named.
+        """
+        rows = max(1, _BLOCK // self.population)
+        for first in range(0, self.trials, rows):
+            part = slice(first, min(first + rows, self.trials))
+            scores = np.asarray(self.scores[part], dtype=np.float64)
+            if not np.isfinite(scores).all():
+                row, column = np.argwhere(~np.isfinite(scores))[0].tolist()
+                raise UsageError(
+                    f"{self.name}: the score of trial {first + row + 1} with speaker "
+                    f"{self.speakers[column]} is not a finite number: drop that trial"
+                )
+            yield part, scores
+
+    @cached_property
+    def non_mated_counts(self) -> IntArray:
+        """How many non-mated scores each tested speaker's trials have: shape (S,)."""
+        return np.bincount(self.owner) * (self.population - 1)
+
+    def non_mated_blocks(self) -> Iterator[tuple[IntArray, FloatArray]]:
+        """As `blocks`, without the mated score of each row.
+
+        Yields:
+            index into `tested` of each row's speaker, shape (rows,), and scores (rows, N - 1).
+        """
+        for part, scores in self.blocks():
+            others = self.others(part)
+            yield self.owner[part], scores[others].reshape(len(scores), -1)
+
+    def others(self, part: slice) -> BoolArray:
+        """Where the non-mated scores of these rows stand: shape (rows, N)."""
+        target = self.target[part]
+        others = np.ones((len(target), self.population), dtype=bool)
+        others[np.arange(len(target)), target] = False
+        return others
+
+    @cached_property
+    def mated(self) -> FloatArray:
+        """Score of each trial with its own speaker: shape (T,), float64."""
+        return self._first_pass[0]
+
+    @cached_property
+    def better(self) -> IntArray:
+        """How many speakers score strictly higher than the trial's own: shape (T,)."""
+        return self._first_pass[1]
+
+    @cached_property
+    def tied(self) -> IntArray:
+        """How many share its score, itself included: shape (T,)."""
+        return self._first_pass[2]
+
+    @cached_property
+    def _first_pass(self) -> tuple[FloatArray, IntArray, IntArray]:
+        mated = np.empty(self.trials)
+        better, tied = np.empty((2, self.trials), dtype=np.intp)
+        for part, scores in self.blocks():
+            target = self.target[part]
+            mated[part] = scores[np.arange(len(scores)), target]
+            better[part], tied[part] = rank_bounds(scores, target)
+        return mated, better, tied
+
+
+# ----------------------------------------------------------------------------------------- settled
+# A reproducible random order of a score matrix's trials, whatever the order of its rows.
+
+
+def settled_order(matrix: ScoreMatrix) -> IntArray:
+    """Rows speaker by speaker, the trials of each in an order drawn at random.
+
+    What is drawn depends on the name of the speaker and on the names of its trials alone, so that
+    systems go through the same trials; where trials have no names, on their scores.
+
+    Args:
+        matrix: the trials.
+
+    Returns:
+        shape (T,): rows, those of a speaker together, speakers in the order of their names.
+
+    Example:
+        >>> matrix = ScoreMatrix(np.eye(2)[[0, 1, 0, 1]], np.array([0, 1, 0, 1]))
+        >>> matrix.target[settled_order(matrix)].tolist()
+        [0, 0, 1, 1]
+    """
+    place = np.argsort(matrix.by_name)[matrix.target]
+    order = _by_trial_name(matrix, place) if matrix.trial_names else _by_scores(matrix, place)
+    ends = np.flatnonzero(np.diff(place[order], append=-1)) + 1
+    for rows in np.split(order, ends[:-1]):
+        name = matrix.speakers[matrix.target[rows[0]]]
+        np.random.default_rng(zlib.crc32(name.encode())).shuffle(rows)
+    return order
+
+
+def _by_trial_name(matrix: ScoreMatrix, place: IntArray) -> IntArray:
+    names = np.unique(np.array(matrix.trial_names), return_inverse=True)[1]
+    return np.lexsort((names, place))
+
+
+def _by_scores(matrix: ScoreMatrix, place: IntArray) -> IntArray:
+    """By what the order of columns does not change; equal ones by all of their scores."""
+    order = np.lexsort((matrix.tied, matrix.better, matrix.mated, place))
+    keys = np.stack([key[order] for key in (place, matrix.mated, matrix.better, matrix.tied)])
+    apart = (keys[:, 1:] != keys[:, :-1]).any(axis=0)
+    for start, stop in _runs(apart):
+        rows = order[start:stop]
+        scores = np.asarray(matrix.scores[np.sort(rows)])[:, matrix.by_name]
+        order[start:stop] = np.sort(rows)[np.lexsort(scores.T[::-1])]
+    return order
+
+
+def _runs(apart: IntArray) -> list[tuple[int, int]]:
+    """First and one past the last place of every run of equal keys."""
+    edges = np.concatenate([[0], np.flatnonzero(apart) + 1, [apart.size + 1]])
+    long = np.flatnonzero(np.diff(edges) > 1)
+    return [(int(edges[i]), int(edges[i + 1])) for i in long]
+
+
+# ------------------------------------------------------------------------------- speaker bootstrap
+# Bootstrap replicates of speakers: the trials of a speaker count as often as it is drawn.
+
+_GROUPS = 100
+
+
+@dataclass(frozen=True)
+class Sample:
+    """What figures were resampled over.
+
+    Attributes:
+        weights: shape (B + J, S), from `resamples` and `leaving_out`; None where nothing was.
+        units: speakers with a mated score.
+        trials: of theirs.
+        nothing: whether scores are not told from no evidence.
+    """
+
+    weights: FloatArray | None
+    units: int
+    trials: int
+    nothing: bool = False
+
+
+def resamples(matrix: ScoreMatrix, replicates: int = REPLICATES, seed: int = 0) -> FloatArray:
+    """How often each tested speaker counts in each resample.
+
+    Trials of one speaker are alike, so speakers are drawn and not trials; the enrolled speakers,
+    the columns, stay as they are (docs/method.md section 5). They are drawn by name: systems with
+    their columns in another order draw the same people. The weight of a trial is
+    ``weights[:, matrix.owner]``, and a row's non-mated scores weigh as much as its mated one.
+
+    Args:
+        matrix: S of its speakers have trials.
+        replicates: B.
+        seed: equal seeds draw equal speakers, so that systems tested on the same speakers compare
+            pairwise.
+
+    Returns:
+        shape (B, S), whole numbers as float64; each row sums to S.
+
+    Example:
+        >>> matrix = ScoreMatrix(np.eye(3), np.arange(3))
+        >>> resamples(matrix, replicates=2).sum(axis=1).tolist()
+        [3.0, 3.0]
+    """
+    return drawn_by_name([matrix.speakers[i] for i in matrix.tested.tolist()], replicates, seed)
+
+
+def drawn_by_name(names: Sequence[str], replicates: int = REPLICATES, seed: int = 0) -> FloatArray:
+    """`speaker_weights` of named people: the same for everybody in whatever order they are given.
+
+    Example:
+        >>> one, other = drawn_by_name(["ann", "bob"], 4), drawn_by_name(["bob", "ann"], 4)
+        >>> bool((one == other[:, ::-1]).all())
+        True
+    """
+    order = sorted(range(len(names)), key=lambda i: natural(names[i]))
+    weights = np.empty((replicates, len(names)))
+    weights[:, order] = speaker_weights(len(names), replicates, seed)
+    return weights
+
+
+def leaving_out(names: Sequence[str]) -> FloatArray:
+    """Weights that leave out each person in turn; of more than 100, a group of them.
+
+    They tell how unequally people contribute to a figure, see `monitor.maths.statistics.freedom`.
+    Groups go by name, so that the order of the columns does not matter.
+
+    Args:
+        names: S.
+
+    Returns:
+        shape (J, S), 0 or 1; no row of zeros alone, so none for one person.
+
+    Example:
+        >>> leaving_out(["ann", "bob", "cid"]).tolist()
+        [[0.0, 1.0, 1.0], [1.0, 0.0, 1.0], [1.0, 1.0, 0.0]]
+    """
+    group = np.empty(len(names), dtype=np.intp)
+    group[sorted(range(len(names)), key=lambda i: natural(names[i]))] = np.arange(len(names))
+    groups = min(len(names), _GROUPS) if len(names) > 1 else 0
+    return np.asarray(group % _GROUPS != np.arange(groups)[:, None], dtype=np.float64)
+
+
+def resampled(weights: FloatArray) -> BoolArray:
+    """Which rows of weights are resamples: those of `leaving_out` sum to less than S.
+
+    Args:
+        weights: shape (B, S).
+
+    Returns:
+        shape (B,).
+    """
+    return np.asarray(weights.sum(axis=1) == weights.shape[1])
+
+
+# ------------------------------------------------------------------------------------- comparisons
+# Comparisons of trials with enrolled speakers, whether every trial met every speaker or not.
+#
+# Two needs: ranks want trials that were compared with every enrolled speaker, their own among them
+# (a `ScoreMatrix`); figures of pooled scores (EER, Cllr, ZEBRA, D_sys, rates at few false
+# positives) want any `ScoredComparisons`, which say whether they are of one speaker: a
+# `ScoreMatrix`, or a `Comparisons` of a matrix, of a `ScoreList` or of both.
 
 
 @dataclass(frozen=True)
@@ -210,3 +638,103 @@ def pooled_leaving_out(pool: Comparisons | ScoreMatrix) -> FloatArray:
     weights = leaving_out(pool.people)
     mated = np.bincount(pool.owner, minlength=len(pool.people))
     return np.asarray(weights[(weights @ mated > 0) & (weights @ pool.non_mated_counts > 0)])
+
+
+# ------------------------------------------------------------------------------------ within group
+# Takes the comparisons within one group of speakers out of all.
+
+
+def within(every: Comparisons, group_of: Mapping[str, str], group: str) -> Comparisons:
+    """The comparisons of a group's trials with its own enrolled speakers.
+
+    Args:
+        every: of all.
+        group_of: by name of the speaker, enrolled or not. An impostor whom nobody names goes with
+            the enrolled speakers that it was compared with, where they are of one group.
+        group: which.
+
+    Raises:
+        UsageError: fewer than two of its speakers are enrolled, or one kind of comparison is
+            missing.
+
+    Example:
+        >>> scores = np.arange(16.0).reshape(4, 4)
+        >>> matrix = ScoreMatrix(scores, np.arange(4), ("ann", "bob", "cid", "dot"))
+        >>> gender = {"ann": "f", "bob": "m", "cid": "m", "dot": "f"}
+        >>> within(Comparisons.all_of(matrix), gender, "f").matrix.scores.tolist()
+        [[0.0, 3.0], [12.0, 15.0]]
+    """
+    columns = np.flatnonzero([group_of.get(name) == group for name in every.speakers])
+    if columns.size < 2:
+        raise UsageError(f"{plural(columns.size, 'enrolled speaker')}; two are needed")
+    name = f"{every.name} {group}"
+    matrix = None
+    if every.matrix is not None:
+        rows = np.flatnonzero(np.isin(every.matrix.target, columns))
+        matrix = _part(every.matrix, rows, columns, name) if rows.size else None
+    rest = None if every.rest is None else _rest(every.rest, group_of, group, columns)
+    if rest is None:
+        if matrix is None:
+            raise UsageError("no trial is of its speakers")
+        return Comparisons.all_of(matrix)
+    listed = rest if matrix is None else _joined(as_list(matrix), rest)
+    return Comparisons.of(listed, name)
+
+
+def _part(matrix: ScoreMatrix, rows: IntArray, columns: IntArray, name: str) -> ScoreMatrix:
+    scores = scratch((len(rows), len(columns)), matrix.scores.dtype)
+    step = max(1, _BLOCK // matrix.population)
+    for first in range(0, len(rows), step):
+        scores[first : first + step] = matrix.scores[rows[first : first + step]][:, columns]
+    names = tuple(matrix.speakers[column] for column in columns.tolist())
+    trials = tuple(matrix.trial_names[row] for row in rows.tolist()) if matrix.trial_names else ()
+    return ScoreMatrix(scores, np.searchsorted(columns, matrix.target[rows]), names, name, trials)
+
+
+def _rest(
+    rest: ScoreList, group_of: Mapping[str, str], group: str, columns: IntArray
+) -> ScoreList | None:
+    """Those of a list, their enrolled speakers numbered within the group."""
+    met = np.isin(rest.speaker, columns)
+    apart = np.zeros(len(rest.spoken), bool)
+    apart[rest.trial[~met]] = True  # trials that met somebody of another group, or of none
+    said = np.array([group_of.get(name, "") for name in rest.people], dtype=object)[rest.spoken]
+    mine = (said == group) | ((said == "") & ~apart & (rest.hits == 0))
+    which = met & mine[rest.trial]
+    if not which.any():
+        return None
+    kept = rest.chosen(which)
+    names = tuple(rest.speakers[column] for column in columns.tolist())
+    return replace(kept, speaker=np.searchsorted(columns, kept.speaker), speakers=names)
+
+
+def as_list(matrix: ScoreMatrix) -> ScoreList:
+    """Every score of a matrix as a labelled comparison."""
+    trials, count = matrix.scores.shape
+    column = np.tile(np.arange(count), trials)
+    return ScoreList(
+        np.asarray(matrix.scores, np.float64).reshape(-1),
+        column == np.repeat(matrix.target, count),
+        np.repeat(np.arange(trials), count),
+        column,
+        matrix.owner,
+        matrix.speakers,
+        tuple(matrix.speakers[each] for each in matrix.tested.tolist()),
+        matrix.trial_names,
+    )
+
+
+def _joined(one: ScoreList, other: ScoreList) -> ScoreList:
+    people = tuple(dict.fromkeys((*one.people, *other.people)))
+    place = {name: i for i, name in enumerate(people)}
+    moved = np.array([place[name] for name in other.people], dtype=np.intp)
+    return ScoreList(
+        np.concatenate([one.scores, other.scores]),
+        np.concatenate([one.mated, other.mated]),
+        np.concatenate([one.trial, other.trial + len(one.spoken)]),
+        np.concatenate([one.speaker, other.speaker]),
+        np.concatenate([one.spoken, moved[other.spoken]]),
+        one.speakers,
+        people,
+        (*one.trials, *other.trials) if one.trials and other.trials else (),
+    )

@@ -1,4 +1,4 @@
-// A declared epsilon beside what is measured: monitor/declared_words.py says the same words.
+// A declared epsilon beside what is measured: monitor/phrases.py says the same words.
 import { $, text } from "./dom.js";
 import { capital, known } from "./words.js";
 

@@ -1,4 +1,4 @@
-// The same voice through a protector: monitor/protected_words.py says the same words.
+// The same voice through a protector: monitor/phrases.py says the same words.
 import { $, fill, make, text } from "./dom.js";
 import { capital, clock, fixed, known, ofEvidence, upTo } from "./words.js";
 

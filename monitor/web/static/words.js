@@ -106,7 +106,7 @@ export function whoseBits(watch, leftOut) {
   return `these bits may ${watch ? `not be ${watch}'s` : "be of more than one"}`;
 }
 
-// As monitor/condition_words.py says it.
+// As monitor/phrases.py says it.
 export const NO_SAFETY = "Low bits are no safety here.";
 
 export const capital = (words) => words.charAt(0).toUpperCase() + words.slice(1);

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from monitor.errors import UsageError
-from monitor.evaluation.accounting.account import account
+from monitor.evaluation.accounting import account
 from monitor.maths.composition import advanced, basic
 
 

@@ -11,14 +11,11 @@ from scipy.special import log_ndtr
 
 from monitor.crowds import MOST
 from monitor.errors import UsageError
-from monitor.evaluation.among.extrapolation import FAR, FEWEST, NARROW, Extrapolation
-from monitor.evaluation.among.figures import figures, keys
+from monitor.evaluation.among import FAR, FEWEST, NARROW, Extrapolation, figures, keys
 from monitor.evaluation.evaluating import evaluate
 from monitor.evaluation.families import rule_of
-from monitor.evaluation.report.catalogue import main_keys, optional_entries
-from monitor.evaluation.report.wording import meaning
-from monitor.evaluation.scores.matrix import ScoreMatrix
-from monitor.evaluation.scores.speaker_bootstrap import Sample, leaving_out, resamples
+from monitor.evaluation.report.report import main_keys, meaning, optional_entries
+from monitor.evaluation.scores.comparisons import Sample, ScoreMatrix, leaving_out, resamples
 from monitor.maths.identification import FORMS
 from tests.evaluation.matrices import (
     SEEDS,

@@ -5,16 +5,14 @@ import pytest
 from numpy.testing import assert_allclose
 
 from monitor.errors import UsageError
-from monitor.evaluation.anonymity.figures import (
+from monitor.evaluation.anonymity import (
     chance_mean_ranks,
     expected_ranks,
     figures,
     rank_shares,
     speaker_mean_ranks,
 )
-from monitor.evaluation.scores.matrix import ScoreMatrix
-from monitor.evaluation.scores.roles import Roles
-from monitor.evaluation.scores.speaker_bootstrap import resamples
+from monitor.evaluation.scores.comparisons import Roles, ScoreMatrix, resamples
 from tests.evaluation.matrices import ends, with_limits
 
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from monitor.evaluation.input.embeddings import read_vectors
+from monitor.evaluation.input.files import layout_of
 from monitor.evaluation.input.labels import read_labels
-from monitor.evaluation.input.layout import layout_of
-from monitor.evaluation.input.vectors import read_vectors
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "evaluate-input.md"
 SECTIONS = dict(re.findall(r"^## (.*?)\n(.*?)(?=^## |\Z)", PAGE.read_text(), re.M | re.S))

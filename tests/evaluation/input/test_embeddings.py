@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from monitor.errors import MonitorError
+from monitor.evaluation.input import files as room
 from monitor.evaluation.input.embeddings import read_embeddings
-from monitor.evaluation.scores import scratch as room
 
 GENERATOR = np.random.default_rng(3)
 ENROLMENT = GENERATOR.standard_normal((7, 5))

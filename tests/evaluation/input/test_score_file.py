@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from monitor.errors import StoreError, UsageError
-from monitor.evaluation.input.attributes import Attribute
+from monitor.evaluation.input.files import Attribute
 from monitor.evaluation.input.score_file import ScoreCell, ScoreFile, write_score_file
 from monitor.evaluation.input.scores import read_scores
-from monitor.evaluation.scores.matrix import ScoreMatrix
+from monitor.evaluation.scores.comparisons import ScoreMatrix
 from monitor.phrases import STYLE_CAVEAT
 
 SPEAKERS = ("ann", "bob", "cid")

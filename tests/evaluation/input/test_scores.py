@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from monitor.errors import UsageError
 from monitor.evaluation.input.scores import read_scores
-from monitor.evaluation.scores.matrix import ScoreMatrix
+from monitor.evaluation.scores.comparisons import ScoreMatrix
 
 SPEAKERS = ("ann", "bob", "cid")
 TRIALS = ("a-1", "a-2", "b-1", "c-1")

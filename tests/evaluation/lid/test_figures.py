@@ -7,20 +7,20 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 from monitor.errors import UsageError
+from monitor.evaluation import lid
+from monitor.evaluation import lid as lid_calibration
 from monitor.evaluation.evaluating import evaluate
-from monitor.evaluation.lid import calibration as lid_calibration
-from monitor.evaluation.lid import figures as lid
-from monitor.evaluation.lid.bits import information_bits, statistics
-from monitor.evaluation.lid.calibration import (
+from monitor.evaluation.lid import (
     STYLES,
     LidCalibration,
     LidStyle,
     calibrate,
     cross_calibrate,
+    figures,
+    information_bits,
+    statistics,
 )
-from monitor.evaluation.lid.figures import figures
-from monitor.evaluation.scores.matrix import ScoreMatrix
-from monitor.evaluation.scores.speaker_bootstrap import resamples
+from monitor.evaluation.scores.comparisons import ScoreMatrix, resamples
 from tests.evaluation.matrices import with_limits
 
 REGIMES = ("plain", "mid", "weak", "random")

@@ -5,11 +5,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from monitor.evaluation.lid.bits import information_bits
-from monitor.evaluation.lid.calibration import STYLES, calibrate, cross_calibrate
-from monitor.evaluation.lid.replicates import bits_slopes, weight_shifts
-from monitor.evaluation.scores.matrix import ScoreMatrix
-from monitor.evaluation.scores.speaker_bootstrap import resamples
+from monitor.evaluation.lid import (
+    STYLES,
+    bits_slopes,
+    calibrate,
+    cross_calibrate,
+    information_bits,
+    weight_shifts,
+)
+from monitor.evaluation.scores.comparisons import ScoreMatrix, resamples
 
 DRAWS = 30
 

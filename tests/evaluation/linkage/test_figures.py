@@ -8,12 +8,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from monitor.errors import UsageError
-from monitor.evaluation.linkage.figures import figures, pi_link, pi_link_curve
-from monitor.evaluation.linkage.separation import d_sys
-from monitor.evaluation.linkage.singling import CHANCE_SING, isolated, pi_sing
-from monitor.evaluation.scores.matrix import ScoreMatrix
-from monitor.evaluation.scores.settled import settled_order
-from monitor.evaluation.scores.speaker_bootstrap import resamples
+from monitor.evaluation.linkage import (
+    CHANCE_SING,
+    d_sys,
+    figures,
+    isolated,
+    pi_link,
+    pi_link_curve,
+    pi_sing,
+)
+from monitor.evaluation.scores.comparisons import ScoreMatrix, resamples, settled_order
 from tests.evaluation.matrices import ends, with_limits
 
 REGIMES = ["plain", "mid", "weak", "random", "tied"]

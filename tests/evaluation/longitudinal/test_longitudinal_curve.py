@@ -5,13 +5,12 @@ import pytest
 from numpy.testing import assert_allclose
 
 from monitor.errors import UsageError
-from monitor.evaluation.longitudinal import speaker_sums
-from monitor.evaluation.longitudinal.longitudinal_curve import against_trials, longitudinal
-from monitor.evaluation.longitudinal.speaker_sums import Tempering
-from monitor.evaluation.scores.matrix import ScoreMatrix
-from monitor.evaluation.scores.speaker_bootstrap import resamples
+from monitor.evaluation import lid as speaker_sums
+from monitor.evaluation.lid import Tempering
+from monitor.evaluation.longitudinal import against_trials, longitudinal
+from monitor.evaluation.scores.comparisons import ScoreMatrix, resamples
 from monitor.maths.composition import guides
-from monitor.maths.fitting import fit
+from monitor.maths.rank_models import fit
 
 REGIMES = ("plain", "mid", "weak", "random")
 

@@ -6,16 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from monitor.errors import UsageError
-from monitor.evaluation.membership.figures import figures
-from monitor.evaluation.membership.operating import (
-    half_trials,
-    operating_point,
-    operating_points,
-)
-from monitor.evaluation.scores import matrix as module
-from monitor.evaluation.scores.matrix import ScoreMatrix
-from monitor.evaluation.scores.speaker_bootstrap import resamples
-from monitor.maths.privacyloss import epsilon_lower_nats, epsilon_nats
+from monitor.evaluation.membership import figures, half_trials, operating_point, operating_points
+from monitor.evaluation.scores import comparisons as module
+from monitor.evaluation.scores.comparisons import ScoreMatrix, resamples
+from monitor.maths.composition import epsilon_lower_nats, epsilon_nats
 from tests.evaluation.matrices import ends, with_limits
 
 
@@ -137,7 +131,7 @@ def test_replicates_equal_resamples_written_out(seed, levels, rate, spare):
     matrix = ScoreMatrix(scores, target)
     weights = resamples(matrix, replicates=5, seed=seed)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("monitor.evaluation.membership.operating._SPARE", spare)
+        patch.setattr("monitor.evaluation.membership._SPARE", spare)
         patch.setattr(module, "_BLOCK", 50)
         ((_, found, _),) = operating_points(matrix, (rate,), weights)
     assert found
@@ -160,7 +154,7 @@ def test_a_tail_that_is_too_short_for_a_resample_is_read_again(monkeypatch):
         reads.append(self)
         return whole(self)
 
-    monkeypatch.setattr("monitor.evaluation.membership.operating._SPARE", 0)
+    monkeypatch.setattr("monitor.evaluation.membership._SPARE", 0)
     monkeypatch.setattr(ScoreMatrix, "non_mated_blocks", counted)
     ((_, found, _),) = operating_points(matrix, (0.01,), weights)
     assert found

@@ -6,7 +6,7 @@ import pytest
 
 from monitor.errors import UsageError
 from monitor.evaluation.evaluating import evaluate
-from monitor.evaluation.report.catalogue import chosen, entries, main_figures, short_name
+from monitor.evaluation.report.report import chosen, entries, main_figures, short_name
 
 
 def test_names_are_short_and_stand_for_one_figure_each():

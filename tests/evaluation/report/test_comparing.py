@@ -6,12 +6,11 @@ import numpy as np
 import pytest
 
 from monitor.errors import UsageError
-from monitor.evaluation.anonymity import figures as anonymity
-from monitor.evaluation.figure import Figure
-from monitor.evaluation.report.comparing import compare
-from monitor.evaluation.report.differences import Difference
+from monitor.evaluation import anonymity
+from monitor.evaluation.family import Figure
+from monitor.evaluation.report.comparing import Difference, compare
 from monitor.evaluation.report.report import Report
-from monitor.evaluation.scores.matrix import ScoreMatrix
+from monitor.evaluation.scores.comparisons import ScoreMatrix
 from monitor.plots.evaluation import Curves
 from tests.evaluation.matrices import with_limits
 

@@ -9,13 +9,10 @@ import numpy as np
 import pytest
 
 from monitor.evaluation.evaluating import evaluate
-from monitor.evaluation.report.catalogue import main_figures
-from monitor.evaluation.report.comparing import compare
+from monitor.evaluation.report.comparing import all_pairs, by_group, compare
 from monitor.evaluation.report.exporting import escaped, figures_csv, latex_table, pairs_csv
-from monitor.evaluation.report.grouping import by_group
-from monitor.evaluation.report.pairwise import all_pairs
-from monitor.evaluation.scores.comparisons import Comparisons
-from monitor.evaluation.scores.matrix import ScoreMatrix
+from monitor.evaluation.report.report import main_figures
+from monitor.evaluation.scores.comparisons import Comparisons, ScoreMatrix
 from tests.evaluation.made import EVIL
 from tests.evaluation.made import report as made_report
 

@@ -12,15 +12,13 @@ from hypothesis import strategies as st
 
 from monitor.errors import UsageError
 from monitor.evaluation.evaluating import evaluate
-from monitor.evaluation.figure import Figure
-from monitor.evaluation.input.attributes import read_attribute
+from monitor.evaluation.family import Figure
+from monitor.evaluation.input.files import read_attribute
 from monitor.evaluation.input.scores import read_scores
-from monitor.evaluation.report.grouping import AVERAGE, _average, by_group
+from monitor.evaluation.report.comparing import AVERAGE, _average, by_group
 from monitor.evaluation.report.page import page
-from monitor.evaluation.scores.comparisons import Comparisons
-from monitor.evaluation.scores.matrix import ScoreMatrix
-from monitor.evaluation.scores.within_group import as_list, within
-from monitor.evaluation.verification.error_rates import eer
+from monitor.evaluation.scores.comparisons import Comparisons, ScoreMatrix, as_list, within
+from monitor.evaluation.verification import eer
 from tests.evaluation.lists import speechbrain_eer, voice_privacy
 
 NAMES = tuple(f"s{i:02}" for i in range(40))

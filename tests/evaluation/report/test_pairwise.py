@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from monitor.evaluation.evaluating import evaluate
-from monitor.evaluation.report.differences import between
-from monitor.evaluation.report.pairwise import all_pairs, p_value, said_of
-from monitor.evaluation.scores.matrix import ScoreMatrix
+from monitor.evaluation.report.comparing import all_pairs, between, p_value, said_of
+from monitor.evaluation.scores.comparisons import ScoreMatrix
 
 LEADS = {"strong": 3.0, "weak": 1.0, "alike": 1.0}
 KEYS = ("srd.idr", "lid.alid_bits", "verification.eer_rocch", "zebra.tag")

@@ -6,20 +6,12 @@ import numpy as np
 import pytest
 
 from monitor.errors import UsageError
+from monitor.evaluation import lid, linkage, srd, verification, zebra
 from monitor.evaluation.evaluating import evaluate, steps
 from monitor.evaluation.families import families
-from monitor.evaluation.lid import figures as lid
-from monitor.evaluation.linkage import figures as linkage
-from monitor.evaluation.report.catalogue import by_family
 from monitor.evaluation.report.comparing import compare
-from monitor.evaluation.report.report import figure_json
-from monitor.evaluation.report.wording import meaning
-from monitor.evaluation.scores.matrix import ScoreMatrix
-from monitor.evaluation.scores.roles import Roles
-from monitor.evaluation.scores.speaker_bootstrap import leaving_out, resamples
-from monitor.evaluation.srd import figures as srd
-from monitor.evaluation.verification import figures as verification
-from monitor.evaluation.zebra import figures as zebra
+from monitor.evaluation.report.report import by_family, figure_json, meaning
+from monitor.evaluation.scores.comparisons import Roles, ScoreMatrix, leaving_out, resamples
 from tests.evaluation.made import report as made_report
 from tests.evaluation.matrices import chance
 

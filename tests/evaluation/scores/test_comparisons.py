@@ -11,22 +11,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from monitor.errors import UsageError
+from monitor.evaluation import membership, verification, zebra
 from monitor.evaluation.evaluating import evaluate, steps
 from monitor.evaluation.input.embeddings import read_embeddings
 from monitor.evaluation.input.scores import read_scores
-from monitor.evaluation.linkage.separation import d_sys, d_sys_figure
-from monitor.evaluation.membership import figures as membership
-from monitor.evaluation.membership.operating import operating_point
+from monitor.evaluation.linkage import d_sys, d_sys_figure
+from monitor.evaluation.membership import operating_point
 from monitor.evaluation.report.page import page
-from monitor.evaluation.scores.comparisons import Comparisons, pooled_resamples
+from monitor.evaluation.scores.comparisons import (
+    Comparisons,
+    ScoreList,
+    ScoreMatrix,
+    pooled_resamples,
+    resamples,
+)
 from monitor.evaluation.scores.counts import ScoreCounts
-from monitor.evaluation.scores.matrix import ScoreMatrix
-from monitor.evaluation.scores.score_list import ScoreList
-from monitor.evaluation.scores.speaker_bootstrap import resamples
-from monitor.evaluation.verification import figures as verification
-from monitor.evaluation.verification.error_rates import eer
-from monitor.evaluation.zebra import figures as zebra
-from monitor.maths.bootstrap import speaker_weights
+from monitor.evaluation.verification import eer
+from monitor.maths.statistics import speaker_weights
 from tests.evaluation.lists import chosen_lines, speechbrain_eer, voice_privacy
 
 

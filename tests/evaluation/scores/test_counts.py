@@ -5,12 +5,11 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from monitor.errors import UsageError
+from monitor.evaluation.scores import comparisons as matrix_module
 from monitor.evaluation.scores import counts as counts_module
-from monitor.evaluation.scores import matrix as matrix_module
+from monitor.evaluation.scores.comparisons import ScoreMatrix, resamples
 from monitor.evaluation.scores.counts import ScoreCounts, speaker_cells
-from monitor.evaluation.scores.matrix import ScoreMatrix
-from monitor.evaluation.scores.speaker_bootstrap import resamples
-from monitor.evaluation.verification.figures import figures
+from monitor.evaluation.verification import figures
 from monitor.maths.roc import count_scores
 
 

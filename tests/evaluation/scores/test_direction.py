@@ -6,9 +6,9 @@ import pytest
 from monitor.evaluation.evaluating import evaluate
 from monitor.evaluation.report.comparing import compare
 from monitor.evaluation.report.page import page
-from monitor.evaluation.report.wording import meaning
-from monitor.evaluation.scores.direction import points_away, warning
-from monitor.evaluation.scores.matrix import ScoreMatrix
+from monitor.evaluation.report.report import meaning
+from monitor.evaluation.scores.comparisons import ScoreMatrix
+from monitor.evaluation.scores.counts import points_away, warning
 from tests.evaluation.matrices import chance, constant, perfect, rescored
 
 pytestmark = pytest.mark.slow

@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 
 from monitor.errors import UsageError
-from monitor.evaluation.scores import matrix as module
-from monitor.evaluation.scores.matrix import ScoreMatrix
-from monitor.evaluation.scores.speaker_bootstrap import resamples
+from monitor.evaluation.scores import comparisons as module
+from monitor.evaluation.scores.comparisons import ScoreMatrix, resamples
 from monitor.maths.ranks import rank_bounds
 
 

@@ -8,9 +8,7 @@ from monitor.errors import UsageError
 from monitor.evaluation.evaluating import evaluate
 from monitor.evaluation.input.scores import read_scores
 from monitor.evaluation.report.comparing import compare
-from monitor.evaluation.scores.matrix import ScoreMatrix
-from monitor.evaluation.scores.settled import settled_order
-from monitor.evaluation.scores.speaker_bootstrap import resamples
+from monitor.evaluation.scores.comparisons import ScoreMatrix, resamples, settled_order
 from tests.evaluation.matrices import SEEDS, matrices
 
 

@@ -7,16 +7,16 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 from monitor.errors import UsageError
-from monitor.evaluation.scores.matrix import ScoreMatrix
-from monitor.evaluation.scores.speaker_bootstrap import resamples
-from monitor.evaluation.srd.figures import figures
-from monitor.evaluation.srd.rank_laws import loss_fits, rank_law
-from monitor.evaluation.srd.replicates import (
+from monitor.evaluation.scores.comparisons import ScoreMatrix, resamples
+from monitor.evaluation.srd import (
+    figures,
     fit_laws,
+    loss_fits,
     mean_bits_by_speaker,
+    rank_law,
     resampled_histograms,
 )
-from monitor.maths.fitting import LOSSES, fit
+from monitor.maths.rank_models import LOSSES, fit
 from monitor.maths.ranks import TIE_RULES, placed, rank_histogram
 from tests.evaluation.matrices import with_limits
 
@@ -107,7 +107,7 @@ def test_a_resample_weighs_speakers(golden, name, monkeypatch):
     rows = np.repeat(np.arange(1000), weights[2].astype(int)[matrix.owner])
     expected = rank_histogram(matrix.better[rows], matrix.tied[rows], 100)
     assert_allclose(histograms[2], expected, atol=1e-9)
-    monkeypatch.setattr("monitor.evaluation.srd.replicates._CHUNK", 2000)
+    monkeypatch.setattr("monitor.evaluation.srd._CHUNK", 2000)
     assert np.array_equal(resampled_histograms(matrix, weights), histograms)
     made = by_key(figures(matrix, weights, permutations=0))
     one = rank_law(matrix.better[rows], matrix.tied[rows], 100)
@@ -139,7 +139,7 @@ def test_limits_stand_around_the_model(golden):
 
 
 def test_each_speaker_is_fitted_alone(golden, monkeypatch):
-    monkeypatch.setattr("monitor.evaluation.srd.replicates._SPEAKERS", 7)
+    monkeypatch.setattr("monitor.evaluation.srd._SPEAKERS", 7)
     matrix = golden.matrix("mid_eval")
     bits = mean_bits_by_speaker(matrix)
     assert bits.shape == (100,)

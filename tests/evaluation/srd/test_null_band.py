@@ -5,11 +5,9 @@ import pytest
 
 from monitor.errors import UsageError
 from monitor.evaluation.evaluating import evaluate
-from monitor.evaluation.report.wording import meaning
-from monitor.evaluation.scores.matrix import ScoreMatrix
-from monitor.evaluation.srd.figures import figures
-from monitor.evaluation.srd.null_band import null_band
-from monitor.evaluation.srd.rank_laws import rank_law
+from monitor.evaluation.report.report import meaning
+from monitor.evaluation.scores.comparisons import ScoreMatrix
+from monitor.evaluation.srd import figures, null_band, rank_law
 from monitor.maths.disclosure import null_bias_bits
 from tests.evaluation.matrices import perfect
 
@@ -70,7 +68,7 @@ def test_a_permutation_asks_about_another_template(golden):
 
 
 def test_many_trials_take_fewer_permutations(golden, monkeypatch):
-    monkeypatch.setattr("monitor.evaluation.srd.null_band._RANKS", 25_000)
+    monkeypatch.setattr("monitor.evaluation.srd._RANKS", 25_000)
     assert null_band(golden.matrix("mid_eval")).mean_bits.shape == (25,)
     assert (
         "25 permutations" in by_key(figures(golden.matrix("mid_eval")))["srd.null_mean_bits"].note

@@ -6,10 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from monitor.errors import UsageError
+from monitor.evaluation.scores.comparisons import ScoreMatrix
 from monitor.evaluation.scores.counts import ScoreCounts
-from monitor.evaluation.scores.matrix import ScoreMatrix
-from monitor.evaluation.verification.error_rates import det_curve, det_points, eer
-from monitor.evaluation.verification.figures import cllr, figures, min_cllr
+from monitor.evaluation.verification import cllr, det_curve, det_points, eer, figures, min_cllr
 
 REGIMES = ["plain", "mid", "weak", "random", "tied"]
 SCORES = st.lists(st.integers(-8, 8), min_size=1, max_size=30)

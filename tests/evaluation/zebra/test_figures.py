@@ -6,12 +6,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from monitor.errors import UsageError
-from monitor.evaluation.scores.matrix import ScoreMatrix
-from monitor.evaluation.zebra import figures as zebra
-from monitor.evaluation.zebra.ece import ece_profile
-from monitor.evaluation.zebra.figures import (
+from monitor.evaluation import zebra
+from monitor.evaluation.scores.comparisons import ScoreMatrix
+from monitor.evaluation.zebra import (
     CEILING_BITS,
     d_ece,
+    ece_profile,
     figures,
     log10_l,
     log10_l_limits,

@@ -1,0 +1,308 @@
+"""What an alert does: rings, runs a command, posts to an address, notifies."""
+
+from __future__ import annotations
+
+import base64
+import http.client
+import logging
+import os
+import random
+import shlex
+import subprocess
+import sys
+import threading
+import urllib.error
+import urllib.parse
+import urllib.request
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any, TextIO
+
+from monitor.alerts.actions.delivery import DeliveryError
+from monitor.alerts.actions.registry import ACTION_OPTIONS
+from monitor.errors import UsageError
+from monitor.programs import StartedProgram
+from monitor.sinks.jsonl import line_of
+from monitor.sinks.summary import alert_in_words
+from monitor.version import __version__
+
+__all__ = ["Bell", "Command", "Notify", "Webhook"]
+
+
+# -------------------------------------------------------------------------------------------- bell
+# An alert rings the terminal's bell.
+
+
+class Bell:
+    """A sink that rings once for every alert or warning raised, where stderr is a terminal.
+
+    Args:
+        terminal: where to; stderr by default.
+    """
+
+    def __init__(self, terminal: TextIO | None = None) -> None:
+        self._terminal = terminal or sys.stderr
+
+    def write(self, record: Mapping[str, Any]) -> None:
+        """Take one record of the run."""
+        if record["type"] == "alert" and record["state"] == "raised" and self._terminal.isatty():
+            self._terminal.write("\a")
+            self._terminal.flush()
+
+    def settle(self) -> list[str]:
+        """A bell does not fail."""
+        return []
+
+    def close(self) -> None:
+        """Nothing is left to do."""
+
+
+# ----------------------------------------------------------------------------------------- command
+# An alert runs a command.
+
+TIMEOUT_SECONDS = 60.0
+SECRETS = frozenset({"MONITOR_WEB_TOKEN", *(o.environment for o in ACTION_OPTIONS)} - {""})
+"""Of the environment; no business of a command's."""
+
+
+class Command:
+    """Runs a command line for every alert, with the record as one JSON line on standard input.
+
+    The shell runs it, as it would have been typed, without the secrets that the environment may
+    hold for the monitor. What it prints goes to the monitor's stderr: stdout is for the records of
+    the run. It has a session of its own, so that Ctrl-C does not cut it off, and is killed with all
+    that it started when it takes too long (`monitor.programs`).
+
+    Args:
+        command: the command line.
+        timeout_seconds: how long it may take.
+
+    Raises:
+        UsageError: the command line is empty.
+    """
+
+    def __init__(self, command: str, timeout_seconds: float = TIMEOUT_SECONDS) -> None:
+        if not command.strip():
+            raise UsageError("--on-alert needs a command, such as 'notify-send disclosed'")
+        self._command, self._timeout = command, timeout_seconds
+        try:
+            first = shlex.split(command)[0]
+        except (ValueError, IndexError):
+            first = command.split()[0]
+        self.label = f"command {os.path.basename(first)}"  # noqa: PTH119
+
+    def deliver(self, record: Mapping[str, Any], hurry: threading.Event) -> None:  # noqa: ARG002
+        """Run it and wait for its end.
+
+        Raises:
+            DeliveryError: it failed, or took too long.
+        """
+        environment = {name: value for name, value in os.environ.items() if name not in SECRETS}
+        try:
+            program = StartedProgram(
+                self._command, environment, stdout=_stderr(), stderr=subprocess.STDOUT
+            )
+        except OSError as error:
+            raise DeliveryError(f"cannot be started: {error.strerror}") from None
+        with program:
+            process = program.process
+            try:
+                process.communicate(line_of(record), self._timeout)
+            except subprocess.TimeoutExpired:
+                raise DeliveryError(f"took over {self._timeout:g} s and was killed") from None
+        if process.returncode < 0:
+            raise DeliveryError(f"killed by signal {-process.returncode}")
+        if process.returncode:
+            raise DeliveryError(f"exit status {process.returncode}")
+
+
+def _stderr() -> int:
+    """The descriptor people read: while a microphone is open it is not number 2."""
+    try:
+        return sys.stderr.fileno()
+    except (AttributeError, OSError, ValueError):  # none, or no file
+        return 2
+
+
+# ------------------------------------------------------------------------------------------ notify
+# An alert as a notification: desktop, mail, chat and a hundred other services, by apprise.
+
+
+class Notify:
+    """Notifies through one apprise address, such as ``ntfy://topic`` or ``mailto://...``.
+
+    Redirects are not followed, unless the address itself says ``redirect=yes``.
+
+    Args:
+        url: as apprise writes them; it often holds a secret and is never shown.
+
+    Raises:
+        UsageError: the extra is not installed, or apprise does not know the address.
+    """
+
+    def __init__(self, url: str) -> None:
+        try:
+            import apprise
+        except ImportError:
+            raise UsageError(
+                "--notify needs the extra 'notify': "
+                "pip install 'speaker-disclosure-monitor[notify]'"
+            ) from None
+        logging.getLogger("apprise").addHandler(logging.NullHandler())  # it shows addresses
+        scheme, there, _ = url.partition("://")
+        # an alert goes where it was told to go, and nowhere else
+        self._to = apprise.Apprise(asset=apprise.AppriseAsset(http_redirects=False))
+        with warnings.catch_warnings():  # its services load here, some with old libraries
+            warnings.simplefilter("ignore")
+            known = bool(there) and self._to.add(url)
+        if not known:
+            raise UsageError(
+                "--notify needs an address that apprise knows, such as ntfy://topic "
+                "(its list: https://github.com/caronc/apprise/wiki)"
+            )
+        self.label = f"notify {scheme}"
+
+    def deliver(self, record: Mapping[str, Any], hurry: threading.Event) -> None:  # noqa: ARG002
+        """Notify once.
+
+        Raises:
+            DeliveryError: the service did not take it.
+        """
+        who = record.get("watch")
+        title = "Disclosure monitor" if who is None else f"Disclosure of {who}"
+        if not self._to.notify(title=title, body=alert_in_words(record)):
+            raise DeliveryError("the service did not take it")
+
+
+# ----------------------------------------------------------------------------------------- webhook
+# An alert is sent to an address: one POST.
+#
+# The standard library does it: a POST of three hundred bytes needs no extra to install, and waits
+# between attempts that end with the run, no redirect followed, and no secret of the address in a
+# message are things every library would have to be talked into.
+
+WEBHOOK_TIMEOUT_SECONDS = 10.0
+WAITS_SECONDS = (1.0, 2.0, 4.0)
+MOST_WAIT_SECONDS = 30.0
+_SAFE = "/?%:@!$&'()*+,;=-._~"
+"""Everything that an address may hold as it is; the rest is written with percent signs."""
+PASSING = frozenset({408, 425, 429, 500, 502, 503, 504})
+"""Answers that another attempt may change."""
+
+
+class Webhook:
+    """Posts every alert as JSON (``application/json``) to an address.
+
+    Tried up to four times, a second, two and four apart (or what ``Retry-After`` asks for, up to
+    30 s), while the network fails or the answer may be a passing one (408, 425, 429, 5xx). So an
+    alert may arrive twice, when only the answer was lost. Redirects are never followed: an alert
+    goes where it was told to go, and nowhere else. Proxies are taken from the environment.
+
+    Args:
+        url: ``http://`` or ``https://``; ``user:password@`` becomes basic authentication.
+        timeout_seconds: how long the network may stay silent.
+        waits_seconds: before each further attempt.
+
+    Raises:
+        UsageError: no such address.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        timeout_seconds: float = WEBHOOK_TIMEOUT_SECONDS,
+        waits_seconds: Sequence[float] = WAITS_SECONDS,
+    ) -> None:
+        self._headers = {
+            "Content-Type": "application/json",
+            "User-Agent": f"speaker-disclosure-monitor/{__version__}",
+        }
+        self._url, host = self._plain(url)
+        self.label = f"webhook {host}"
+        self._timeout, self._waits = timeout_seconds, tuple(waits_seconds)
+        self._opener = urllib.request.build_opener(_NoRedirect)
+
+    def deliver(self, record: Mapping[str, Any], hurry: threading.Event) -> None:
+        """Post one alert.
+
+        Raises:
+            DeliveryError: not taken, for good or after the last attempt.
+        """
+        body = line_of(record)
+        for wait in (*self._waits, None):
+            asked = 0.0
+            try:
+                self._post(body)
+                return
+            except urllib.error.HTTPError as error:
+                error.close()
+                why = _answer(error)
+                if error.code not in PASSING:
+                    raise DeliveryError(why) from None
+                asked = _retry_after(error)
+            except TimeoutError:
+                why = f"no answer within {self._timeout:g} s"
+            except (OSError, http.client.HTTPException) as error:
+                why = _reason(error, self._timeout)
+            if wait is None:
+                break
+            jitter = random.uniform(1.0, 1.1)  # many monitors, one receiver
+            if hurry.wait(min(max(wait * jitter, asked), MOST_WAIT_SECONDS)):
+                break
+        raise DeliveryError(why)
+
+    def _post(self, body: bytes) -> None:
+        request = urllib.request.Request(self._url, body, self._headers, method="POST")
+        # the status is all that is wanted of the answer
+        self._opener.open(request, timeout=self._timeout).close()
+
+    def _plain(self, url: str) -> tuple[str, str]:
+        """The address without user and password, and its host; nothing else of it is ever shown."""
+        try:
+            parts = urllib.parse.urlsplit(url.strip())
+            port = parts.port
+            host = (parts.hostname or "").encode("idna").decode()
+        except ValueError:  # of the address, or of its name's letters
+            host, port = "", None
+            parts = urllib.parse.urlsplit("")
+        strange = any(c <= " " or c == "\x7f" for c in url.strip())
+        if parts.scheme not in ("http", "https") or not host or strange:
+            raise UsageError("--webhook needs an address such as https://example.org/alerts")
+        if parts.username is not None:
+            user = urllib.parse.unquote(parts.username)
+            pair = f"{user}:{urllib.parse.unquote(parts.password or '')}"
+            coded = base64.b64encode(pair.encode()).decode()
+            self._headers["Authorization"] = f"Basic {coded}"
+        where = f"[{host}]" if ":" in host else host
+        where += "" if port is None else f":{port}"
+        path, query = (urllib.parse.quote(part, safe=_SAFE) for part in (parts.path, parts.query))
+        return urllib.parse.urlunsplit((parts.scheme, where, path, query, "")), where
+
+
+class _NoRedirect(urllib.request.HTTPRedirectHandler):
+    """Leaves a redirect the answer that it is."""
+
+    def redirect_request(self, *_: Any) -> None:
+        return None
+
+
+def _answer(error: urllib.error.HTTPError) -> str:
+    if 300 <= error.code < 400:
+        place = urllib.parse.urlsplit(error.headers.get("Location", ""))
+        to = f" to {place.hostname}" if place.hostname else ""
+        return f"answered {error.code}, a redirect{to}: not followed, give the final address"
+    return f"answered {error.code}"
+
+
+def _retry_after(error: urllib.error.HTTPError) -> float:
+    value = error.headers.get("Retry-After", "")
+    return float(value) if value.isascii() and value.isdigit() else 0.0
+
+
+def _reason(error: Exception, timeout: float) -> str:
+    inner = getattr(error, "reason", error)
+    if isinstance(inner, TimeoutError):
+        return f"no answer within {timeout:g} s"
+    text = getattr(inner, "strerror", None) or (str(inner) if inner is not error else "")
+    return text or f"no proper answer ({type(inner).__name__})"

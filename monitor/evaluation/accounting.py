@@ -1,0 +1,170 @@
+"""What a declared epsilon amounts to over several trials: basic, advanced and optimal bounds.
+
+Measures: nothing. It composes the epsilon that was declared for one trial, in nats.
+
+Source: Dwork, Rothblum and Vadhan (advanced composition); Kairouz, Oh and Viswanath (optimal), see
+`monitor.maths.composition`; USC section 2 for the mechanism that declares it.
+
+Misleads: the account is as good as the declaration. Bits of disclosure are an average and no
+epsilon.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from monitor.errors import UsageError
+from monitor.evaluation.family import EvaluationContext, Family, FamilyResult, Figure, FigureEntry
+from monitor.maths.composition import DELTA, advanced, basic, optimal
+from monitor.phrases import plural
+
+__all__ = ["FAMILY", "Accounting", "Spent", "account"]
+
+
+# ----------------------------------------------------------------------------------------- account
+# Composition of a declared epsilon over many trials: (epsilon, delta) accounting, in nats.
+#
+# For a mechanism that declares itself (epsilon, 0)-private at each trial, such as Laplace noise of
+# scale ``2 C / epsilon`` on features clipped to norm C (USC section 2). Nothing here is measured,
+# and no figure in bits may be put in: bits of disclosure are an average, an epsilon promises
+# something of the worst case.
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """What k trials have spent, each column a valid bound by itself.
+
+    Attributes:
+        trials: k.
+        basic_nats: ``k epsilon``; it holds with delta 0.
+        advanced_nats: Dwork, Rothblum and Vadhan.
+        optimal_nats: Kairouz, Oh and Viswanath, solved exactly: the least of the three.
+    """
+
+    trials: int
+    basic_nats: float
+    advanced_nats: float
+    optimal_nats: float
+
+
+@dataclass(frozen=True, slots=True)
+class Accounting:
+    """The whole account.
+
+    Attributes:
+        epsilon_nats: declared for one trial.
+        delta: with which probability the advanced and the optimal bound may fail, in all.
+        rows: 1, 2, 5, 10, ... trials.
+        advanced_from: the first number of trials at which the advanced bound is below the basic
+            one; None where it never is (epsilon of ln 2 or more).
+    """
+
+    epsilon_nats: float
+    delta: float
+    rows: tuple[Spent, ...]
+    advanced_from: int | None
+
+    @property
+    def note(self) -> str:
+        """What the table means, in plain words."""
+        gain = (
+            "advanced composition never beats the basic one at an epsilon of ln 2 or more"
+            if self.advanced_from is None
+            else f"advanced composition beats the basic one from "
+            f"{plural(self.advanced_from, 'trial')}"
+        )
+        return (
+            "A promise that follows from the declared epsilon if the mechanism keeps it at every "
+            f"trial; {gain}. Bits of disclosure are not an epsilon and cannot be put in."
+        )
+
+
+def account(epsilon: float, delta: float = DELTA, trials: int = 1000) -> Accounting:
+    """Compose a per-trial epsilon over 1, 2, 5, 10, ... trials.
+
+    Args:
+        epsilon: declared for one trial, nats, with delta 0.
+        delta: that may be spent over all trials, in (0, 1).
+        trials: the last row, 1 or more.
+
+    Raises:
+        UsageError: a negative or infinite epsilon, delta outside (0, 1), or no trial.
+
+    Example:
+        >>> found = account(0.1, delta=1e-4, trials=50)
+        >>> [row.trials for row in found.rows], found.advanced_from
+        ([1, 2, 5, 10, 20, 50], 24)
+        >>> round(found.rows[-1].optimal_nats, 3), round(found.rows[-1].basic_nats, 3)
+        (2.479, 5.0)
+    """
+    if trials < 1:
+        raise UsageError("an account has at least one trial: give their number")
+    steps = (digit * 10**power for power in range(len(str(trials))) for digit in (1, 2, 5))
+    counts = sorted({*(step for step in steps if step < trials), trials})
+    rows = tuple(
+        Spent(k, basic(epsilon, k), advanced(epsilon, k, delta), optimal(epsilon, k, delta))
+        for k in counts
+    )
+    return Accounting(epsilon, delta, rows, _advanced_from(epsilon, delta))
+
+
+def _advanced_from(epsilon: float, delta: float) -> int | None:
+    """The first k with ``sqrt(2 k ln(1 / delta)) < k (2 - exp(epsilon))``."""
+    with np.errstate(over="ignore"):
+        room = 1 - float(np.expm1(epsilon))
+    if room <= 0 or epsilon == 0:
+        return None
+    return int(np.floor(-2 * np.log(delta) / room**2)) + 1
+
+
+# ------------------------------------------------------------------------------------------ family
+# The declaration of the accounting for a declared epsilon.
+
+_TRIALS = (1, 10, 100, 1000)
+"""Trials that a declared epsilon is accounted for."""
+_RULES = ("basic", "advanced", "optimal")
+
+
+def _compute(context: EvaluationContext) -> FamilyResult:
+    assert context.epsilon is not None
+    return FamilyResult(tuple(_figures(context.epsilon, context.delta)))
+
+
+def _figures(epsilon: float, delta: float) -> Iterator[Figure]:
+    found = account(epsilon, delta, max(_TRIALS))
+    for row in found.rows:
+        if row.trials not in _TRIALS:
+            continue
+        values = (row.basic_nats, row.advanced_nats, row.optimal_nats)
+        for rule, value in zip(_RULES, values, strict=True):
+            yield Figure(
+                f"accounting.{rule}_nats_{row.trials}",
+                f"{row.trials:,} trial{'s' if row.trials > 1 else ''}: {rule}",
+                value,
+                "nats",
+                floor=0.0,
+                note=found.note,
+            )
+
+
+FAMILY = Family(
+    key="accounting",
+    place=100,
+    title="Accounting for a declared epsilon",
+    caveat="The guides beside the curve are a scale, not a guarantee: bits of MeanD are "
+    "not an epsilon. The accounting holds for the epsilon that was declared, if that is true.",
+    needs=("epsilon",),
+    figures=tuple(
+        FigureEntry(
+            f"{rule}_{count}",
+            f"accounting.{rule}_nats_{count}",
+            f"epsilon left after {count} trial{'s' * (count > 1)}, {rule} composition",
+        )
+        for count in _TRIALS
+        for rule in _RULES
+    ),
+    compute=_compute,
+)

@@ -1,0 +1,301 @@
+"""Ranks as anonymity: mean rank of a speaker over its tests, and share of near ranks.
+
+Measures: percentiles over speakers of the mean rank, the share of trials at rank k or nearer, and
+the nearest rank of all.
+
+Source: Tura-Vecino et al. (USC), section 3.3, equation (2). What USC calls by other names is here
+the mean rank of two roles: anonymised queries against anonymised references; anonymised queries
+against original references (its definition of singling out); original queries against anonymised
+references (its description of that experiment). Cosine is symmetric, the rank is not.
+
+Misleads: a mean rank is not k-anonymity: one first rank hides among a hundred tests. The lowest
+percentile lies far below (N + 1) / 2 by chance alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+
+from monitor.errors import UsageError
+from monitor.evaluation.family import (
+    EvaluationContext,
+    Extremes,
+    Family,
+    FamilyResult,
+    Figure,
+    FigureEntry,
+    LimitRule,
+)
+from monitor.evaluation.scores.comparisons import Roles, ScoreMatrix
+from monitor.maths.statistics import interpolated_quantile, quantile_limits
+from monitor.types import FloatArray, IntArray
+
+__all__ = [
+    "CUTS",
+    "FAMILY",
+    "chance_mean_ranks",
+    "expected_ranks",
+    "figures",
+    "rank_shares",
+    "roles_note",
+    "speaker_mean_ranks",
+]
+
+
+# ----------------------------------------------------------------------------------------- figures
+# The figures of ranks as anonymity: mean ranks of speakers, shares of near ranks.
+
+CUTS = (1, 5, 10, 50, 100)
+"""The k of P(rank <= k); those that reach N are left out."""
+
+_CHANCE = 100
+
+
+def expected_ranks(better: IntArray, tied: IntArray) -> FloatArray:
+    """Expected rank of each trial when ties are broken by chance: the middle of its tied ranks.
+
+    Args:
+        better: shape (T,), from `monitor.maths.ranks.rank_bounds`.
+        tied: shape (T,), likewise.
+
+    Returns:
+        shape (T,), 1 is the most similar.
+
+    Example:
+        >>> expected_ranks(np.array([0, 2]), np.array([1, 2])).tolist()
+        [1.0, 3.5]
+    """
+    return np.asarray(better + (np.asarray(tied, dtype=np.float64) + 1) / 2)
+
+
+def speaker_mean_ranks(ranks: FloatArray, speaker: IntArray) -> FloatArray:
+    """Mean rank of each speaker over its tests: USC eq. (2).
+
+    Args:
+        ranks: shape (T,).
+        speaker: shape (T,), whose trial each is.
+
+    Returns:
+        shape (S,), in ascending order of the speakers that occur.
+
+    Raises:
+        UsageError: shapes differ, or there is no trial.
+
+    Example:
+        >>> speaker_mean_ranks(np.array([1, 3, 7]), np.array([4, 4, 9])).tolist()
+        [2.0, 7.0]
+    """
+    if ranks.ndim != 1 or ranks.shape != speaker.shape or ranks.size == 0:
+        raise UsageError("a mean rank takes one rank and one speaker for each trial")
+    _, owner, tests = np.unique(speaker, return_inverse=True, return_counts=True)
+    return np.asarray(np.bincount(owner.ravel(), ranks) / tests)
+
+
+def rank_shares(better: IntArray, tied: IntArray, k: int) -> FloatArray:
+    """Probability that each trial ranks at most k, ties broken by chance; its mean is P(rank <= k).
+
+    Args:
+        better: shape (T,), from `monitor.maths.ranks.rank_bounds`.
+        tied: shape (T,), likewise.
+        k: 1 or more.
+
+    Returns:
+        shape (T,), 0 to 1.
+
+    Raises:
+        UsageError: k below 1.
+
+    Example:
+        >>> rank_shares(np.array([0, 0, 3]), np.array([1, 4, 1]), 1).tolist()
+        [1.0, 0.25, 0.0]
+    """
+    if k < 1:
+        raise UsageError(f"ranks start at 1: no rank is at most {k}")
+    return np.asarray(np.clip((k - np.asarray(better)) / np.asarray(tied), 0.0, 1.0))
+
+
+def chance_mean_ranks(
+    population: int, tests: IntArray, draws: int = _CHANCE, seed: int = 0
+) -> FloatArray:
+    """Mean ranks of speakers that nothing gives away: what a system is to be compared with.
+
+    Each rank is one of N, all alike. The median of the means is ``(N + 1) / 2``; a low percentile
+    lies below it, the further the fewer the tests (USC's row "Random").
+
+    Args:
+        population: N.
+        tests: shape (S,), L of each speaker.
+        draws: B.
+        seed: equal seeds give equal ranks.
+
+    Returns:
+        shape (B, S).
+
+    Example:
+        >>> chance = chance_mean_ranks(99, np.full(1000, 20), draws=20)
+        >>> low, middle = np.percentile(chance, [1, 50], axis=1).mean(axis=1)
+        >>> bool(30 < low < 40), bool(49 < middle < 51)
+        (True, True)
+    """
+    generator = np.random.default_rng(seed)
+    first = np.concatenate([[0], np.cumsum(tests)[:-1]])
+    means = np.empty((draws, len(tests)))
+    for mean in means:  # a draw at a time: a corpus has a hundred thousand tests
+        ranks = generator.integers(1, population + 1, int(np.sum(tests)))
+        mean[:] = np.add.reduceat(ranks, first) / tests
+    return means
+
+
+def roles_note(roles: Roles | None) -> str:
+    """What was anonymised, as a sentence."""
+    who = f"{roles}." if roles else "What was anonymised, queries or references, was not given."
+    return who[0].upper() + who[1:]
+
+
+def figures(
+    matrix: ScoreMatrix,
+    weights: FloatArray | None = None,
+    *,
+    roles: Roles | None = None,
+    cuts: tuple[int, ...] = CUTS,
+) -> tuple[Figure, ...]:
+    """Percentiles of the mean rank over speakers, P(rank <= k), and the worst trial.
+
+    Args:
+        matrix: the scores.
+        weights: shape (B, S), from `resamples`.
+        roles: what was anonymised. It cannot be seen in the scores: where it is not given, the
+            notes say so.
+        cuts: the k of P(rank <= k).
+
+    Returns:
+        ``anonymity.mean_rank_p50``, ``.mean_rank_p1``, ``.share_rank_at_most_K`` and
+        ``.worst_rank``.
+
+    Example:
+        >>> matrix = ScoreMatrix(np.array([[0.9, 0.1], [0.8, 0.6]]), np.array([0, 1]))
+        >>> found = figures(matrix, roles=Roles(query="anonymised", reference="original"))
+        >>> [(figure.key, figure.value) for figure in found][:2]
+        [('anonymity.mean_rank_p50', 1.5), ('anonymity.mean_rank_p1', 1.01)]
+    """
+    who = roles_note(roles)
+    ranks = expected_ranks(matrix.better, matrix.tied)
+    tests = np.bincount(matrix.owner)
+    return (
+        *_percentiles(matrix, ranks, tests, weights, who),
+        *(_share(matrix, tests, k, weights, who) for k in cuts if k < matrix.population),
+        Figure(
+            "anonymity.worst_rank",
+            "worst rank",
+            float(ranks.min()),
+            "rank",
+            ceiling=float(matrix.population),
+            ties="mid",
+            note=f"{who} Rank 1 is the worst, and more trials can only bring it nearer; a resample "
+            "holds no worse trial than this one, so it has no limits.",
+        ),
+    )
+
+
+def _percentiles(
+    matrix: ScoreMatrix, ranks: FloatArray, tests: IntArray, weights: FloatArray | None, who: str
+) -> tuple[Figure, ...]:
+    means = np.bincount(matrix.owner, ranks) / tests
+    chance = chance_mean_ranks(matrix.population, np.sort(tests))
+    single = np.ones((1, means.size))
+    some = f"{tests.min()}" if tests.min() == tests.max() else f"{tests.min()} to {tests.max()}"
+    base = f"{who} Mean over {some} test{'' if some == '1' else 's'} a speaker"
+    found = []
+    for percent, floor, warning in (
+        (50, (matrix.population + 1) / 2, "one first rank hides in an average, and half of the "
+         "speakers are below."),
+        (1, float(np.percentile(chance, 1, axis=1).mean()), "with fewer than 100 speakers it lies "
+         "between the two lowest." if means.size < 100 else "a mean rank is not k-anonymity: "
+         "single trials rank far better."),
+    ):  # fmt: skip
+        replicates, low, high = None, None, None
+        if weights is not None:
+            replicates = interpolated_quantile(means, weights, percent / 100)
+            low, high = quantile_limits(means, percent / 100, 1.0, float(matrix.population))
+        found.append(
+            Figure(
+                f"anonymity.mean_rank_p{percent}",
+                "mean rank, median speaker" if percent == 50 else "mean rank, most exposed 1 %",
+                float(interpolated_quantile(means, single, percent / 100)[0]),
+                "rank",
+                replicates=replicates,
+                low=low,
+                high=high,
+                ceiling=float(matrix.population),
+                floor=floor,
+                ties="spread",
+                note=f"{base}: {warning}",
+            )
+        )
+    return tuple(found)
+
+
+def _share(
+    matrix: ScoreMatrix, tests: IntArray, k: int, weights: FloatArray | None, who: str
+) -> Figure:
+    shares = np.bincount(matrix.owner, rank_shares(matrix.better, matrix.tied, k))
+    return Figure(
+        f"anonymity.share_rank_at_most_{k}",
+        f"P(rank ≤ {k})",
+        float(shares.sum() / matrix.trials),
+        "share",
+        replicates=None if weights is None else (weights @ shares) / (weights @ tests),
+        ceiling=1.0,
+        floor=k / matrix.population,
+        ties="spread",
+        note=who,
+    )
+
+
+# ------------------------------------------------------------------------------------------ family
+# The declaration of ranks as anonymity.
+
+_AT_MOST = FigureEntry("rank_{k}", "anonymity.share_rank_at_most_{k}",
+                       "share of trials at rank {k} or nearer", LimitRule("share"))  # fmt: skip
+_FIGURES = (
+    FigureEntry("mean_rank", "anonymity.mean_rank_p50", "mean rank of the median speaker",
+                LimitRule("given")),
+    FigureEntry("mean_rank_p1", "anonymity.mean_rank_p1",
+                "mean rank of the most exposed 1 % of speakers",
+                LimitRule("given", few_decide=True)),
+    *(_AT_MOST.at(k=k) for k in CUTS),
+    FigureEntry("worst_rank", "anonymity.worst_rank", "the nearest that any trial comes",
+                LimitRule("none")),
+)  # fmt: skip
+
+
+def _compute(context: EvaluationContext) -> FamilyResult:
+    """What was anonymised is said once, not at each figure."""
+    made = figures(context.ranked, context.weights, roles=context.roles)
+    who = roles_note(context.roles)
+    bare = (replace(each, note=each.note.removeprefix(who).strip()) for each in made)
+    return FamilyResult(tuple(bare), (who,))
+
+
+FAMILY = Family(
+    key="anonymity",
+    place=70,
+    title="Ranks as anonymity (USC)",
+    caveat="A mean rank is not k-anonymity: one speaker at rank 1 hides in an average of "
+    "100. Look at P(rank ≤ k) and at the worst trial.",
+    needs=("matrix",),
+    figures=_FIGURES,
+    compute=_compute,
+    main=("anonymity.mean_rank_p50",),
+    extremes=Extremes(
+        monotone=("",),
+        rowwise=("",),
+        at_ceiling=("share",),
+        at_floor=("share", "mean_rank_p50"),
+        flat_at_floor=("share", "mean_rank_p50"),
+        made=partial(figures, cuts=(1, 2, 5)),
+    ),
+)

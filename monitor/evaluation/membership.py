@@ -1,0 +1,576 @@
+"""Membership inference: true positives at low false positive rates, and their epsilon.
+
+Measures: how often an attacker is right who is almost never wrong (TPR at a false positive rate of
+1e-2, 1e-3 and 1e-4), and which epsilon of differential privacy that rules out, in nats, with a
+Clopper-Pearson lower bound.
+
+Source: "VoxGuard: Evaluating user and attribute privacy in speech via Membership Inference
+Attacks", section 4 and equation (5) (docs/method.md section 8).
+
+Misleads: a rate f needs 1 / f non-mated scores at least, and ties keep the rate that is reached
+below it. epsilon is a lower bound on what the mechanism leaks: a small one proves nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from monitor.errors import UsageError
+from monitor.evaluation.family import (
+    Derived,
+    EvaluationContext,
+    Extremes,
+    Family,
+    FamilyResult,
+    Figure,
+    FigureEntry,
+    LimitRule,
+    finite_value,
+    share_aloud,
+)
+from monitor.maths.composition import DELTA, epsilon_lower_nats, epsilon_nats, finite_epsilon_nats
+from monitor.maths.roc import Highest, RunningWeights, Tail
+from monitor.maths.statistics import REPLICATES
+from monitor.protocols import ScoredComparisons
+from monitor.types import FloatArray, IntArray
+
+__all__ = [
+    "FAMILY",
+    "RATES",
+    "OperatingPoint",
+    "Rates",
+    "allowed_alarms",
+    "figures",
+    "half_trials",
+    "mirrored_points",
+    "operating_point",
+    "operating_points",
+]
+
+
+# --------------------------------------------------------------------------------------- operating
+# Thresholds at low false positive rates: counts and resamples (VoxGuard section 4).
+#
+# What scores strictly higher than the threshold is accepted as the same speaker.
+
+_SPARE = 200
+_ROUNDING = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class OperatingPoint:
+    """What an attacker gets at one threshold.
+
+    Attributes:
+        threshold: accepted is what scores strictly higher.
+        hits: mated scores above it.
+        mated: how many mated scores there are.
+        false_alarms: non-mated scores above it.
+        non_mated: how many non-mated scores there are.
+    """
+
+    threshold: float
+    hits: int
+    mated: int
+    false_alarms: int
+    non_mated: int
+
+    @property
+    def tpr(self) -> float:
+        """True positive rate."""
+        return self.hits / self.mated
+
+    @property
+    def fpr(self) -> float:
+        """The realised false positive rate: at most what was asked for, less where scores tie."""
+        return self.false_alarms / self.non_mated
+
+
+@dataclass(frozen=True, slots=True)
+class Rates:
+    """Both rates on each of B resamples, each with a threshold of its own.
+
+    Attributes:
+        tpr: shape (B,).
+        fpr: shape (B,), realised.
+    """
+
+    tpr: FloatArray
+    fpr: FloatArray
+
+    @property
+    def epsilon_nats(self) -> FloatArray:
+        """VoxGuard eq. (5), at least 0, shape (B,); NaN where it is infinite."""
+        return finite_epsilon_nats(self.tpr, self.fpr)
+
+
+def operating_point(mated: FloatArray, non_mated: FloatArray, fpr: float) -> OperatingPoint:
+    """The threshold that accepts at most a share of the non-mated scores.
+
+    It stands on the ``floor(fpr n) + 1``-th highest non-mated score; only what is strictly higher
+    is accepted.
+
+    Args:
+        mated: scores of equal speakers, any shape.
+        non_mated: scores of different speakers, any shape.
+        fpr: false positive rate asked for, in (0, 1).
+
+    Raises:
+        UsageError: no score on one side, or a rate outside (0, 1).
+
+    Example:
+        >>> point = operating_point(np.array([0.9, 0.6]), np.arange(10) / 10, 0.2)
+        >>> point.threshold, point.tpr, point.fpr
+        (0.7, 0.5, 0.2)
+    """
+    return _point(_descending(mated), _tail_of(non_mated, fpr), fpr)
+
+
+def operating_points(
+    scores: ScoredComparisons, rates: tuple[float, ...], weights: FloatArray | None = None
+) -> tuple[tuple[OperatingPoint, Rates | None, Rates | None], ...]:
+    """One look at all scores for several rates; only its highest non-mated scores are kept.
+
+    Args:
+        scores: a matrix, or comparisons of any kind.
+        rates: false positive rates asked for, in (0, 1).
+        weights: shape (B, S), from `pooled_resamples`.
+
+    Returns:
+        for each rate the point, both rates on each resample of speakers (None without weights), and
+        `half_trials` (None where there is but one score of a kind).
+
+    Raises:
+        UsageError: as `operating_point`, or a resample without any speaker.
+    """
+    total = int(scores.non_mated_counts.sum())
+    keep = 2 * max(allowed_alarms(rate, total) for rate in rates) + _SPARE
+    tail = _tail(scores, keep)
+    found = None if weights is None else _resampled(scores, tail, weights, rates)
+    while weights is not None and found is None:
+        keep = 4 * keep + 1  # some resample has few high scores: look further down
+        tail = _tail(scores, keep)
+        found = _resampled(scores, tail, weights, rates)
+    mated = _descending(scores.mated)
+    halves = min(mated.size, total) >= 2
+    return tuple(
+        (
+            _point(mated, tail, rate),
+            found[place] if found else None,
+            _half(mated, tail, rate, REPLICATES, 0) if halves else None,
+        )
+        for place, rate in enumerate(rates)
+    )
+
+
+def mirrored_points(
+    scores: ScoredComparisons, rates: tuple[float, ...]
+) -> tuple[OperatingPoint, ...]:
+    """Points of the attacker who takes low scores for alike: those of the negated scores.
+
+    Args:
+        scores: a matrix, or comparisons of any kind; read once in blocks.
+        rates: false positive rates asked for, in (0, 1).
+
+    Raises:
+        UsageError: as `operating_point`.
+
+    Example:
+        >>> from monitor.evaluation.scores.comparisons import ScoreMatrix
+        >>> distances = ScoreMatrix(1.0 - np.eye(4), np.arange(4))
+        >>> [(point.tpr, point.fpr) for point in mirrored_points(distances, (0.1,))]
+        [(1.0, 0.0)]
+    """
+    total = int(scores.non_mated_counts.sum())
+    tail = _tail(scores, 2 * max(allowed_alarms(rate, total) for rate in rates) + _SPARE, -1.0)
+    mated = _descending(-scores.mated)
+    return tuple(_point(mated, tail, rate) for rate in rates)
+
+
+def half_trials(
+    mated: FloatArray,
+    non_mated: FloatArray,
+    fpr: float,
+    replicates: int = REPLICATES,
+    seed: int = 0,
+) -> Rates:
+    """Resample half as many mated and half as many non-mated scores, as VoxGuard does.
+
+    With replacement. The scores count as independent trials, which those of one speaker are not:
+    resampling speakers is right. No resample is written out: where its threshold falls and what
+    exceeds it are drawn from their exact distributions.
+
+    Args:
+        mated: any shape.
+        non_mated: any shape.
+        fpr: false positive rate asked for, in (0, 1).
+        replicates: B.
+        seed: equal seeds give equal replicates.
+
+    Raises:
+        UsageError: as `operating_point`, or a single score on one side.
+
+    Example:
+        >>> generator = np.random.default_rng(0)
+        >>> found = half_trials(generator.normal(2, 1, 1000), generator.normal(0, 1, 9000), 0.01)
+        >>> bool(0.3 < found.tpr.mean() < 0.45), bool(0.005 < found.fpr.mean() < 0.015)
+        (True, True)
+    """
+    return _half(_descending(mated), _tail_of(non_mated, fpr), fpr, replicates, seed)
+
+
+def allowed_alarms(fpr: float, total: int) -> int:
+    """``floor(fpr n)``, where a product such as 0.29 x 100 does not fall short by rounding.
+
+    Raises:
+        UsageError: a rate outside (0, 1).
+
+    Example:
+        >>> allowed_alarms(0.29, 100)
+        29
+    """
+    if not 0 < fpr < 1:
+        raise UsageError(f"a false positive rate lies between 0 and 1, not at {fpr:g}")
+    return min(int(np.floor(fpr * total + _ROUNDING)), total - 1)
+
+
+def _resampled(
+    scores: ScoredComparisons, tail: Tail, weights: FloatArray, rates: tuple[float, ...]
+) -> list[Rates] | None:
+    """None where the tail is too short for some resample."""
+    counts = scores.non_mated_counts
+    mated_total = weights @ np.bincount(scores.owner, minlength=counts.size)
+    total = weights @ counts
+    if not ((total > 0) & (mated_total > 0)).all():
+        raise UsageError("a resample holds no trial: give each row of weights a speaker")
+    order = np.argsort(-scores.mated, kind="stable")
+    mated = RunningWeights(scores.owner[order], np.ones(order.size), weights)
+    non_mated = RunningWeights(tail.owner, tail.counts, weights)
+    found = []
+    for rate in rates:
+        allowed = np.minimum(np.floor(rate * total + _ROUNDING), total - 1)
+        place = non_mated.place(allowed)
+        if (place == tail.values.size).any():
+            return None
+        threshold = tail.values[place]
+        hits = mated.before(_above(scores.mated[order], threshold))
+        alarms = non_mated.before(tail.first_of(threshold))
+        found.append(Rates(hits / mated_total, alarms / total))
+    return found
+
+
+def _half(mated: FloatArray, tail: Tail, fpr: float, replicates: int, seed: int) -> Rates:
+    half, few = tail.total // 2, mated.size // 2
+    if half < 1 or few < 1:
+        raise UsageError("half of the trials is none: give at least two scores of each kind")
+    generator = np.random.default_rng(seed)
+    allowed = allowed_alarms(fpr, half)
+    # Of `half` uniform places the threshold is the (allowed + 1)-th, the earlier ones are uniform.
+    upto = generator.beta(allowed + 1, half - allowed, replicates) * tail.total
+    running = _running(tail)
+    place = np.minimum(_place(running, upto), tail.values.size - 1)
+    threshold = tail.values[place]
+    above = running[tail.first_of(threshold)]
+    alarms = generator.binomial(allowed, np.minimum(above / upto, 1.0))
+    hits = generator.binomial(few, _above(mated, threshold) / mated.size)
+    return Rates(hits / few, alarms / half)
+
+
+def _point(mated: FloatArray, tail: Tail, fpr: float) -> OperatingPoint:
+    running = _running(tail)
+    threshold = tail.values[_place(running, np.array([allowed_alarms(fpr, tail.total)]))]
+    hits = int(_above(mated, threshold)[0])
+    alarms = int(running[tail.first_of(threshold)][0])
+    return OperatingPoint(float(threshold[0]), hits, mated.size, alarms, tail.total)
+
+
+def _running(tail: Tail) -> IntArray:
+    """How many scores there are before each entry of the tail, and in all of it: (K + 1,)."""
+    return np.concatenate([[0], np.cumsum(tail.counts)])
+
+
+def _place(running: IntArray, rank: IntArray | FloatArray) -> IntArray:
+    """The entry that holds the score with that many scores before it."""
+    return np.searchsorted(running[1:], rank, side="right")
+
+
+def _above(descending: FloatArray, threshold: FloatArray) -> IntArray:
+    return np.searchsorted(-descending, -threshold, side="left")
+
+
+def _tail(scores: ScoredComparisons, keep: int, sign: float = 1.0) -> Tail:
+    highest = Highest(keep, len(scores.non_mated_counts))
+    for owner, block in scores.non_mated_blocks():
+        highest.add(sign * block, owner)
+    return highest.tail()
+
+
+def _tail_of(non_mated: FloatArray, fpr: float) -> Tail:
+    scores = np.asarray(non_mated).reshape(1, -1)
+    if scores.size == 0 or np.isnan(scores).any():
+        raise UsageError("a false positive rate takes scores of different speakers, all numbers")
+    highest = Highest(2 * allowed_alarms(fpr, scores.size) + _SPARE)
+    highest.add(scores, np.zeros(1, dtype=np.intp))
+    return highest.tail()
+
+
+def _descending(mated: FloatArray) -> FloatArray:
+    if np.size(mated) == 0 or np.isnan(mated).any():
+        raise UsageError("a true positive rate takes scores of equal speakers, all of them numbers")
+    return np.sort(np.asarray(mated, dtype=np.float64), axis=None)[::-1]
+
+
+# ----------------------------------------------------------------------------------------- figures
+# The figures of membership inference: TPR, realised FPR and epsilon at each rate.
+
+RATES = (1e-2, 1e-3, 1e-4)
+"""False positive rates that VoxGuard reports at."""
+
+_BOUND = "It bounds the mechanism's epsilon from below and promises nothing."
+_COUNTED = "Scores count as independent; those of one speaker are not."
+
+
+def figures(
+    scores: ScoredComparisons,
+    weights: FloatArray | None = None,
+    *,
+    rates: tuple[float, ...] = RATES,
+    delta: float = DELTA,
+) -> tuple[Figure, ...]:
+    """TPR at low FPR and the epsilon that it rules out.
+
+    Args:
+        scores: a matrix, or comparisons of any kind.
+        weights: shape (B, S), from `pooled_resamples`. The threshold moves with each resample.
+        rates: false positive rates to report at.
+        delta: of the (epsilon, delta)-privacy in question.
+
+    Returns:
+        for each rate, such as 1e-2: ``membership.tpr_at_1e-2``, ``.realised_fpr_at_1e-2``,
+        ``.epsilon_nats_at_1e-2``, ``.epsilon_lower_nats_at_1e-2``,
+        ``.epsilon_lower_mirrored_nats_at_1e-2``, ``.half_trials_tpr_at_1e-2`` and
+        ``.half_trials_epsilon_nats_at_1e-2``.
+
+    Example:
+        >>> from monitor.evaluation.scores.comparisons import ScoreMatrix
+        >>> scores = np.random.default_rng(0).normal(size=(40, 10))
+        >>> found = figures(ScoreMatrix(scores, np.arange(40) % 10), rates=(1e-2,))
+        >>> found[0].key, found[1].key, round(found[1].value, 4)
+        ('membership.tpr_at_1e-2', 'membership.realised_fpr_at_1e-2', 0.0083)
+    """
+    found: list[Figure] = []
+    points = operating_points(scores, rates, weights)
+    mirrored = mirrored_points(scores, rates)
+    for rate, (point, replicates, half), other in zip(rates, points, mirrored, strict=True):
+        at = _At(rate, point)
+        found += (
+            *_rates(at, rate, point, replicates),
+            *_epsilon(at, point, replicates),
+            *_lower(at, point, other, delta),
+            *_halves(at, half),
+        )
+    return tuple(found)
+
+
+class _At:
+    """Makes the figures of one rate."""
+
+    def __init__(self, rate: float, point: OperatingPoint) -> None:
+        self.rate = np.format_float_scientific(rate, trim="-", exp_digits=1)  # 1e-2
+        self.reach = (
+            ""
+            if allowed_alarms(rate, point.non_mated)
+            else f"{point.non_mated} non-mated scores cannot show a rate of {self.rate}: this is "
+            "where none is accepted by mistake. "
+        )
+
+    def figure(
+        self,
+        key: str,
+        label: str,
+        value: float | None,
+        unit: str,
+        note: str = "",
+        *,
+        replicates: FloatArray | None = None,
+        ceiling: float | None = None,
+        floor: float = 0.0,
+        text: str = "",
+    ) -> Figure:
+        return Figure(
+            f"membership.{key}_at_{self.rate}",
+            f"{label}{' for' if label.startswith('FPR') else ' at FPR'} {self.rate}",
+            value,
+            unit,
+            replicates=replicates,
+            ceiling=ceiling,
+            floor=floor,
+            ties="strict",
+            note=(self.reach + note).strip(),
+            text=text,
+        )
+
+
+def _rates(
+    at: _At, rate: float, point: OperatingPoint, replicates: Rates | None
+) -> tuple[Figure, Figure]:
+    tied = point.false_alarms < allowed_alarms(rate, point.non_mated)
+    note = "Equal scores keep it below the rate asked for." if tied else ""
+    tpr = replicates.tpr if replicates else None
+    return (
+        at.figure("tpr", "TPR", point.tpr, "share", replicates=tpr, ceiling=1.0, floor=point.fpr),
+        at.figure("realised_fpr", "FPR reached", point.fpr, "share", note, ceiling=rate),
+    )
+
+
+def _epsilon(at: _At, point: OperatingPoint, replicates: Rates | None) -> tuple[Figure]:
+    loss = float(epsilon_nats(point.tpr, point.fpr))
+    finite = bool(np.isfinite(loss))
+    endless = "Infinite: nobody was accepted by mistake, or nobody missed. See the lower bound."
+    return (
+        at.figure(
+            "epsilon_nats",
+            "ε̂",
+            max(loss, 0.0) if finite else None,
+            "nats",
+            _BOUND if finite else endless,
+            replicates=replicates.epsilon_nats if replicates else None,
+            text="" if finite else "infinite",
+        ),
+    )
+
+
+def _lower(
+    at: _At, point: OperatingPoint, mirrored: OperatingPoint, delta: float
+) -> tuple[Figure, Figure]:
+    """Of what scores higher than a threshold, and of what scores lower than another."""
+    how = f"Clopper-Pearson, 95 %, δ {delta:g}."
+    most = epsilon_lower_nats(point.mated, point.mated, 0, point.non_mated, delta=delta)
+    bound, other = (
+        epsilon_lower_nats(each.hits, each.mated, each.false_alarms, each.non_mated, delta=delta)
+        for each in (point, mirrored)
+    )
+    return (
+        at.figure(
+            "epsilon_lower_nats",
+            "ε lower bound",
+            bound,
+            "nats",
+            f"{how} {_BOUND} {_COUNTED}",
+            ceiling=most,
+        ),
+        at.figure(
+            "epsilon_lower_mirrored_nats",
+            "mirrored ε bound",
+            other,
+            "nats",
+            "For the attacker who takes low scores for alike, at the same rate: above 0 where "
+            f"mated scores lie lower than chance. {how} {_COUNTED}",
+            ceiling=most,
+        ),
+    )
+
+
+def _halves(at: _At, half: Rates | None) -> tuple[Figure, Figure]:
+    nothing = np.array([np.nan])
+    tpr, fpr, loss = (half.tpr, half.fpr, half.epsilon_nats) if half else (nothing,) * 3
+    note = _COUNTED if half else "Half of the trials is none."
+    mean, spread = _spread(tpr)
+    loss_mean, loss_spread = _spread(loss)
+    return (
+        at.figure(
+            "half_trials_tpr",
+            "TPR, half the trials,",
+            mean,
+            "share",
+            f"{note}{spread}",
+            ceiling=1.0,
+            floor=float(np.nan_to_num(fpr.mean())),
+        ),
+        at.figure(
+            "half_trials_epsilon_nats",
+            "ε̂, half the trials,",
+            loss_mean,
+            "nats",
+            f"{note} Infinite resamples are left out.{loss_spread}",
+        ),
+    )
+
+
+def _spread(replicates: FloatArray) -> tuple[float | None, str]:
+    """Mean over the replicates in which there is a value, and where 95 % of them lie, in words."""
+    seen = replicates[~np.isnan(replicates)]
+    if not seen.size:
+        return None, ""
+    # interpolated, as these words always were: a spread, and no limits (monitor.maths.statistics)
+    low, high = np.percentile(seen, (2.5, 97.5)).tolist()
+    return float(seen.mean()), f" 95 % of the resamples lie between {low:.3g} and {high:.3g}."
+
+
+# ------------------------------------------------------------------------------------------ family
+# The declaration of membership inference.
+
+_RATES = ("1e-2", "1e-3", "1e-4")
+
+
+def _epsilon_end(figure: Figure, tpr: float) -> float:
+    return max(0.0, float(epsilon_nats(tpr, float(figure.key.rpartition("_at_")[2]))))
+
+
+_OF_TPR = Derived(lambda key: key.replace(".epsilon_nats_at_", ".tpr_at_"), _epsilon_end)
+_DEPENDENT = LimitRule("none", why="scores are not independent")
+_AT_A_RATE = (
+    FigureEntry("tpr_{rate}", "membership.tpr_at_{rate}",
+                "share recognised by who allows a false alarm rate of {rate}", LimitRule("share")),
+    FigureEntry("fpr_{rate}", "membership.realised_fpr_at_{rate}",
+                "the rate that was reached for {rate}"),
+    FigureEntry("epsilon_{rate}", "membership.epsilon_nats_at_{rate}",
+                "log-ratio of the two, nats", LimitRule("derived", derived=_OF_TPR)),
+    FigureEntry("epsilon_low_{rate}", "membership.epsilon_lower_nats_at_{rate}",
+                "what the mechanism's epsilon is at least, nats"),
+    FigureEntry("epsilon_mirrored_{rate}", "membership.epsilon_lower_mirrored_nats_at_{rate}",
+                "the same where scores point away"),
+    FigureEntry("tpr_half_{rate}", "membership.half_trials_tpr_at_{rate}",
+                "tpr_{rate} on half of the scores", _DEPENDENT),
+    FigureEntry("epsilon_half_{rate}", "membership.half_trials_epsilon_nats_at_{rate}",
+                "epsilon_{rate} on half of the scores", _DEPENDENT),
+)  # fmt: skip
+
+
+def _compute(context: EvaluationContext) -> FamilyResult:
+    return FamilyResult(figures(context.pool, context.pool_weights, delta=context.delta))
+
+
+def _meaning(found: Mapping[str, Figure], _speakers: int) -> Iterator[str]:
+    sure = finite_value(found.get("membership.tpr_at_1e-3"))
+    if sure is not None:
+        yield (
+            "An attacker who allows one false alarm in a thousand recognises "
+            f"{share_aloud(sure)} of a wanted person's recordings; guessing would recognise 0.1 %."
+        )
+
+
+FAMILY = Family(
+    key="membership",
+    place=90,
+    title="At few false positives (VoxGuard)",
+    caveat="A true positive rate at 1e-4 needs ten thousand non-mated scores at least, and "
+    "with ties the rate that was realised is another. epsilon is a lower bound on what the "
+    "mechanism leaks: a small one proves nothing.",
+    needs=("pool",),
+    figures=tuple(entry.at(rate=rate) for rate in _RATES for entry in _AT_A_RATE),
+    compute=_compute,
+    main=("membership.tpr_at_1e-3", "membership.epsilon_lower_nats_at_1e-3"),
+    meaning=_meaning,
+    extremes=Extremes(
+        monotone=("",),
+        at_ceiling=("tpr", "epsilon_lower_nats", "half_trials_tpr"),
+        at_floor=("tpr", "epsilon_lower"),
+        flat_at_floor=("tpr", "epsilon", "half_trials"),
+        made=partial(figures, rates=(0.01, 0.1, 0.5)),
+    ),
+)

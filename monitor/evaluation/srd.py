@@ -1,0 +1,945 @@
+"""Similarity rank disclosure (SRD): bits that the rank of the true speaker gives away.
+
+Measures: how far the ranks of the true speaker are from uniform. A trial of rank k discloses
+``log2(N p_k)`` bits of the ``log2 N`` that single a speaker out; MeanD is the mean over trials,
+from the histogram of ranks and from the beta-binomial law fitted to it.
+
+Source: Bäckström et al., "Privacy Disclosure of Similarity Rank in Speech and Language Processing",
+sections III and IV, equation (3) as corrected in docs/method.md section 3; the five losses are
+those of its Table II, the speakers' own means its figure 6.
+
+Misleads: MeanD counted from a histogram is above zero where nothing is disclosed, about ``(N - 1) /
+(2 n ln 2)`` bits of n trials: compare it with the null band, or read the law's. A mean hides the
+few speakers who are always found. Ranks say nothing of how sure an attacker is.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from math import perm
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from monitor.errors import UsageError
+from monitor.evaluation.family import (
+    Derived,
+    EvaluationContext,
+    Extremes,
+    Family,
+    FamilyResult,
+    Figure,
+    FigureEntry,
+    LimitRule,
+    finite_value,
+    share_aloud,
+)
+from monitor.evaluation.scores.comparisons import ScoreMatrix, settled_order
+from monitor.maths.disclosure import (
+    RankStatistics,
+    kl_bits,
+    null_bias_bits,
+    rank1_match_bits,
+    rank_statistics,
+)
+from monitor.maths.rank_models import (
+    LOSSES,
+    RankFit,
+    binomial_mean_disclosure_bits,
+    fit,
+    fit_many,
+    mean_disclosure_bits,
+)
+from monitor.maths.ranks import all_rank_bounds, placed, rank_histogram, rank_histograms
+from monitor.maths.statistics import limits, quantile_limits, weighted_quantile
+from monitor.plots.canvas import MUTED, legend_above, numbers, percents
+from monitor.plots.evaluation import POINTS, Drawing, Line, Systems
+from monitor.types import FloatArray, IntArray
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = [
+    "DRAWINGS",
+    "FAMILY",
+    "PERMUTATIONS",
+    "FittedLaws",
+    "FittedRankLaw",
+    "LossFit",
+    "NullBand",
+    "binned_ranks",
+    "figures",
+    "fit_laws",
+    "law_line",
+    "loss_figures",
+    "loss_fits",
+    "mean_bits_by_speaker",
+    "meaning",
+    "no_evidence",
+    "null_band",
+    "rank_law",
+    "repeated",
+    "resampled_histograms",
+]
+
+
+# -------------------------------------------------------------------------------------- replicates
+# MeanD of many rank histograms: of bootstrap replicates, and of single speakers.
+#
+# Source: docs/method.md section 3.
+
+_CHUNK = 1 << 22
+_SPEAKERS = 128
+"""Speakers whose laws are fitted at a time."""
+
+
+@dataclass(frozen=True)
+class FittedLaws:
+    """The LL law of many histograms.
+
+    Attributes:
+        alpha: shape (B,), NaN where the law is binomial.
+        beta: shape (B,), as alpha.
+        mean_bits: shape (B,), MeanD of the law.
+    """
+
+    alpha: FloatArray
+    beta: FloatArray
+    mean_bits: FloatArray
+
+
+def resampled_histograms(
+    matrix: ScoreMatrix, weights: FloatArray, ties: str = "spread"
+) -> FloatArray:
+    """The rank histogram of each resample of speakers.
+
+    Args:
+        matrix: the trials.
+        weights: shape (B, S), from `resamples`.
+        ties: one of `TIE_RULES`.
+
+    Returns:
+        shape (B, N).
+    """
+    first, width = placed(matrix.better, matrix.tied, ties)
+    step = max(_CHUNK // matrix.trials, 1)
+    parts = [
+        rank_histograms(
+            first, width, matrix.population, weights[k : k + step].take(matrix.owner, 1)
+        )
+        for k in range(0, len(weights), step)
+    ]
+    return np.concatenate(parts)
+
+
+def fit_laws(histograms: FloatArray) -> FittedLaws:
+    """Fit the LL law to many histograms: the limits that cover stand on its MeanD.
+
+    Args:
+        histograms: shape (B, N).
+    """
+    speakers = histograms.shape[1]
+    alpha, beta, binomial = fit_many(histograms)
+    bits = np.empty(len(alpha))
+    wide = ~binomial
+    if wide.any():
+        bits[wide] = mean_disclosure_bits(alpha[wide], beta[wide], speakers)
+    if binomial.any():
+        bits[binomial] = binomial_mean_disclosure_bits(alpha[binomial], speakers)
+    return FittedLaws(np.where(wide, alpha, np.nan), np.where(wide, beta, np.nan), bits)
+
+
+def mean_bits_by_speaker(matrix: ScoreMatrix, ties: str = "spread") -> FloatArray:
+    """MeanD of each speaker's own trials (SRD fig. 6), through the law.
+
+    A speaker has few trials: the plug-in MeanD of n trials among N speakers reads up to
+    ``log2(N / n)`` bits without any evidence, so each speaker's histogram is fitted by LL and the
+    law's MeanD is given (docs/method.md section 3).
+
+    Args:
+        matrix: the trials.
+        ties: one of `TIE_RULES`.
+
+    Returns:
+        shape (S,), bits, in the order of `matrix.tested`.
+
+    Example:
+        >>> scores = np.eye(3)[[0, 0, 1, 1, 2, 2]]
+        >>> matrix = ScoreMatrix(scores, np.array([0, 0, 1, 1, 0, 0]))
+        >>> mean_bits_by_speaker(matrix).round(2)
+        array([0.08, 1.58])
+    """
+    first, width = placed(matrix.better, matrix.tied, ties)
+    order = np.argsort(matrix.owner, kind="stable")
+    owner = matrix.owner[order]
+    count = len(matrix.tested)
+    parts = []
+    for start in range(0, count, _SPEAKERS):
+        low, high = np.searchsorted(owner, [start, start + _SPEAKERS])
+        rows, some = order[low:high], np.arange(start, min(start + _SPEAKERS, count))
+        alone = (owner[low:high] == some[:, None]).astype(np.float64)
+        histograms = rank_histograms(first[rows], width[rows], matrix.population, alone)
+        parts.append(fit_laws(histograms).mean_bits)
+    return np.concatenate(parts)
+
+
+# --------------------------------------------------------------------------------------- null band
+# The null band of MeanD: what it reads where trials are dealt to random speakers.
+
+PERMUTATIONS = 200
+_RANKS = 1 << 26
+"""Most permuted ranks held at once: 512 MB."""
+_FEWEST = 20
+_ENOUGH = 20
+"""Arrangements of which the truth is 5 % at most."""
+_WHOLE = "permutations of whole speakers against the templates"
+_ROUNDING = 1e-9
+_Doubles: TypeAlias = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class NullBand:
+    """What no evidence would read.
+
+    Attributes:
+        mean_bits: shape (P,), the plug-in MeanD of each dealing.
+        model_bits: shape (P,), the law's MeanD of each dealing.
+        chance: one-sided p-value of the trials themselves: how often no evidence reads a model
+            MeanD as high while the right speaker comes first as often as by guessing or more.
+        dealt: what was dealt, in words.
+    """
+
+    mean_bits: FloatArray
+    model_bits: FloatArray
+    chance: float
+    dealt: str
+
+    @property
+    def limits(self) -> tuple[float, float]:
+        """2.5 and 97.5 percentiles of the plug-in MeanD."""
+        return limits(self.mean_bits)
+
+    @property
+    def model_limits(self) -> tuple[float, float]:
+        """2.5 and 97.5 percentiles of the law's MeanD."""
+        return limits(self.model_bits)
+
+
+@dataclass(frozen=True)
+class _Dealing:
+    """Which template each trial is asked about: column ``places[p, who[t]]``.
+
+    Attributes:
+        places: shape (P, .).
+        who: shape (T,).
+        complete: every arrangement stands in it once, the truth as well.
+        words: for a note.
+    """
+
+    places: IntArray
+    who: IntArray
+    complete: bool
+    words: str
+
+
+def null_band(
+    matrix: ScoreMatrix,
+    permutations: int = PERMUTATIONS,
+    seed: int = 0,
+    ties: str = "spread",
+) -> NullBand:
+    """Deal the speakers to other templates and read the disclosure that is left.
+
+    The trials of a speaker stay together: they are alike, and the usual formula
+    ``(N - 1) / (2 n ln 2)`` holds for independent trials only. Whole speakers are permuted against
+    the templates, in all ways where those are 200 or less. Fewer than 20 ways are
+    no null: the truth is one of them, and could never be rare. Three speakers then draw a template
+    each, whoever has drawn it as well: 27 ways. Two speakers (of four or fewer) can do neither, so
+    that their trials are permuted: those of one speaker then count as independent, which scores of
+    two speakers cannot disprove.
+
+    Args:
+        matrix: the trials; its rows are sorted once, a block at a time.
+        permutations: P, at most: of more than 335 000 trials fewer than 200 are taken.
+        seed: of the permutations.
+        ties: one of `TIE_RULES`.
+
+    Returns:
+        the readings of every dealing, and how often one reads as much as the truth, which is
+        counted among them.
+
+    Raises:
+        UsageError: no permutation, or an unknown rule.
+
+    Example:
+        >>> perfect = ScoreMatrix(np.eye(3)[[0, 0, 1, 1, 2, 2]], np.array([0, 0, 1, 1, 2, 2]))
+        >>> band = null_band(perfect)
+        >>> round(band.chance, 3), band.dealt
+        (0.037, 'all 27 ways in which each speaker can draw a template')
+    """
+    if permutations < 1:
+        raise UsageError("a null band needs at least one permutation")
+    most = max(_FEWEST, _RANKS // matrix.trials)
+    dealing = _deal(matrix, min(permutations, most), most, np.random.default_rng(seed))
+    first, width = np.empty((2, len(dealing.places) + 1, matrix.trials), dtype=np.int32)
+    first[0], width[0] = placed(matrix.better, matrix.tied, ties)
+    for part, scores in matrix.blocks():
+        better, tied = placed(*all_rank_bounds(scores), ties)
+        column = dealing.places[:, dealing.who[part]]
+        row = np.arange(len(scores))
+        first[1:, part], width[1:, part] = better[row, column], tied[row, column]
+    once = np.ones((1, matrix.trials))
+    histograms = np.concatenate(
+        [
+            rank_histograms(start, wide, matrix.population, once)
+            for start, wide in zip(first, width, strict=True)
+        ]
+    )
+    bits = fit_laws(histograms).mean_bits
+    guessed = histograms[:, 0] * matrix.population >= matrix.trials * (1 - _ROUNDING)
+    signed = np.where(guessed, bits, -bits)
+    among = signed[1:] if dealing.complete else signed
+    return NullBand(
+        _plug_in_bits(histograms[1:]),
+        bits[1:],
+        float((among >= signed[0] - _ROUNDING).mean()),
+        dealing.words,
+    )
+
+
+def _deal(
+    matrix: ScoreMatrix, permutations: int, most: int, generator: np.random.Generator
+) -> _Dealing:
+    speakers, tested = matrix.population, len(matrix.tested)
+    ways = perm(speakers, tested)
+    if ways > min(PERMUTATIONS, most):
+        places = generator.permuted(np.tile(np.arange(speakers), (permutations, 1)), axis=1)
+        named = np.argsort(matrix.by_name)  # the order of the columns does not matter
+        return _Dealing(
+            matrix.by_name[places], named[matrix.target], False, f"{permutations} {_WHOLE}"
+        )
+    if ways >= _ENOUGH:
+        every = np.array(list(itertools.permutations(range(speakers), tested)))
+        return _Dealing(every, matrix.owner, True, f"all {ways} {_WHOLE}")
+    ways = speakers**tested
+    if ways >= _ENOUGH:
+        drawn = np.array(list(itertools.product(range(speakers), repeat=tested)))
+        words = f"all {ways} ways in which each speaker can draw a template"
+        return _Dealing(drawn, matrix.owner, True, words)
+    order = settled_order(matrix)
+    trials = generator.permuted(np.tile(matrix.target[order], (permutations, 1)), axis=1)
+    words = (
+        f"{permutations} permutations of trials: too few speakers ({tested}) to be "
+        "permuted "
+        "themselves, so that trials of one speaker are taken as independent"
+    )
+    return _Dealing(trials, np.argsort(order), False, words)
+
+
+def _plug_in_bits(histograms: _Doubles) -> _Doubles:
+    p = histograms / histograms.sum(axis=1, keepdims=True)
+    bits = np.log2(histograms.shape[1] * np.where(p > 0, p, 1.0))
+    return np.asarray(np.maximum((p * bits).sum(axis=1), 0.0))
+
+
+def no_evidence(figures: Iterable[Figure]) -> bool:
+    """Whether permuted speakers read as much: the law's MeanD lies within its null band.
+
+    Args:
+        figures: of SRD.
+    """
+    found = {figure.key: figure for figure in figures}
+    own, band = found.get("srd.mean_bits_model"), found.get("srd.null_model_bits")
+    if own is None or own.value is None or band is None or band.high is None:
+        return False
+    return own.value <= band.high
+
+
+# --------------------------------------------------------------------------------------- rank laws
+# The beta-binomial law fitted to the ranks of trials, by each of SRD's five losses.
+
+
+@dataclass(frozen=True)
+class FittedRankLaw:
+    """Ranks of some trials, what they disclose and the law that they follow.
+
+    Attributes:
+        histogram: shape (N,), index 0 is rank 1.
+        trials: n.
+        ties: how a shared score was ranked.
+        statistics: of the histogram (plug-in).
+        law: fitted by LL.
+    """
+
+    histogram: FloatArray
+    trials: int
+    ties: str
+    statistics: RankStatistics
+    law: RankFit
+
+    @property
+    def mean_bits(self) -> float:
+        """MeanD of the law."""
+        return self.law.mean_disclosure_bits(self.histogram.size)
+
+    @property
+    def sparse(self) -> bool:
+        """Fewer trials than ranks: the plug-in figures mean little."""
+        return self.trials < self.histogram.size
+
+
+@dataclass(frozen=True, kw_only=True)
+class LossFit(RankFit):
+    """The law by one of the paper's losses, as in SRD's Table II; ``loss`` is what was asked for.
+
+    Attributes:
+        kl_bits: Kullback-Leibler divergence of the law from the histogram.
+        rank1_match_bits: ``|log2(p_1 / gamma_1)|``; infinite where rank 1 was never seen.
+        mean_bits: MeanD of the law.
+    """
+
+    kl_bits: float
+    rank1_match_bits: float
+    mean_bits: float
+
+
+def rank_law(
+    better: IntArray, tied: IntArray, speakers: int, ties: str = "spread"
+) -> FittedRankLaw:
+    """SRD of trials whose ranks are known.
+
+    Args:
+        better: shape (n,), how many speakers score strictly higher than the true one; see
+            `monitor.maths.ranks.rank_bounds` or `ScoreMatrix.better`.
+        tied: shape (n,), how many share its score, itself included.
+        speakers: N.
+        ties: ``"spread"``, ``"optimistic"``, ``"pessimistic"`` or ``"mid"``.
+
+    Returns:
+        histogram, statistics and law.
+
+    Raises:
+        CalibrationError: no trial.
+        UsageError: unknown rule, or ranks that do not fit into N speakers.
+
+    Example:
+        >>> found = rank_law(np.array([0, 0, 0, 1, 0, 2, 0, 1]), np.ones(8, dtype=int), 4)
+        >>> round(found.statistics.mean_bits, 2), found.statistics.identification_rate
+        (0.7, 0.625)
+    """
+    histogram = rank_histogram(better, tied, speakers, ties)
+    law = fit(histogram)
+    trials = len(better)
+    return FittedRankLaw(histogram, trials, ties, rank_statistics(histogram, trials), law)
+
+
+def loss_fits(histogram: FloatArray) -> tuple[LossFit, ...]:
+    """The law by each of the five losses: LL, MS, WMS, RWMS and CLL.
+
+    Args:
+        histogram: shape (N,), index 0 is rank 1.
+
+    Returns:
+        in the order of `monitor.maths.rank_models.LOSSES`.
+
+    Raises:
+        CalibrationError: the histogram is empty.
+        UsageError: fewer than two ranks, or a negative count.
+
+    Example:
+        >>> for row in loss_fits(np.array([40.0, 25, 15, 10, 6, 4]))[:2]:
+        ...     print(row.loss, round(row.mean_bits, 2), round(row.kl_bits, 3))
+        LL 0.38 0.003
+        MS 0.4 0.005
+    """
+    fitted = []
+    for loss in LOSSES:
+        law = fit(histogram, loss)
+        gamma = np.exp(law.log_pmf(len(histogram)))
+        fitted.append(
+            LossFit(
+                loss=loss,
+                alpha=law.alpha,
+                beta=law.beta,
+                binomial=law.binomial,
+                value=law.value,
+                kl_bits=kl_bits(histogram, gamma),
+                rank1_match_bits=rank1_match_bits(histogram, gamma),
+                mean_bits=law.mean_disclosure_bits(len(histogram)),
+                notes=law.notes,
+            )
+        )
+    return tuple(fitted)
+
+
+# ----------------------------------------------------------------------------------------- meaning
+# What ranks come to, in plain words: how far they narrow a crowd down, how often they hit.
+
+_MEAN_BITS = ("srd.mean_bits_model", "srd.mean_bits")
+
+
+def meaning(figures: Mapping[str, Figure], speakers: int) -> Iterator[str]:
+    """A paragraph on MeanD, and one on first ranks and on the most telling trial."""
+    means = (figures.get(key) for key in _MEAN_BITS)
+    bits = next((each for each in means if each is not None and each.value is not None), None)
+    if bits is not None:
+        yield _crowd(figures, bits, speakers)
+    rank1 = finite_value(figures.get("srd.idr"))
+    if rank1 is None:
+        return
+    text = (
+        f"In {share_aloud(rank1)} of the trials the right person came first on the attacker's "
+        f"list; guessing does that in {share_aloud(1 / speakers)}."
+    )
+    worst = finite_value(figures.get("lid.max_bits"))
+    if worst is not None:
+        belief = min(1.0, float(2.0**worst) / speakers)
+        text += (
+            f" The most telling trial gave the attacker {worst:.2f} of at most "
+            f"{np.log2(speakers):.2f} bits: a belief of {share_aloud(belief)} in "
+            "the right one."
+        )
+    yield text
+
+
+def _crowd(figures: Mapping[str, Figure], figure: Figure, people: int) -> str:
+    bits = max(figure.value or 0.0, 0.0)
+    left = people / 2.0**bits
+    most = f"{np.log2(people):.2f}"
+    if _reversed(figures, bits):
+        return (
+            f"Of {people:,} people whom an attacker considers, the right one comes later than by "
+            f"chance: who takes low scores for alike learns {bits:.2f} bits of the {most} that "
+            "single somebody out."
+        )
+    if _nothing(figures, bits, people):
+        return (
+            f"Among {people:,} people, these scores tell an attacker nothing that can be measured "
+            f"about who spoke: {bits:.2f} bits on average, of {most} that single somebody out."
+        )
+    text = (
+        f"Of {people:,} people whom an attacker considers, it is on average as if only "
+        f"{_count(left)} were left: a trial discloses {bits:.2f} bits of the {most} that single "
+        "somebody out"
+    )
+    low, high = figure.limits
+    if low is not None and high is not None:
+        fewest, other = (_count(people / 2.0 ** max(each, 0.0)) for each in (high, low))
+        text += f" (limits: {low:.2f} to {high:.2f} bits, {fewest} to {other} people)"
+    return text + "."
+
+
+def _reversed(figures: Mapping[str, Figure], bits: float) -> bool:
+    """Whether it is ranks behind those of chance that read more than no evidence."""
+    chance = finite_value(figures.get("srd.null_chance"))
+    band = figures.get("srd.null_model_bits")
+    high = None if band is None else band.limits[1]
+    return chance is not None and high is not None and chance > 0.5 and bits > high
+
+
+def _nothing(figures: Mapping[str, Figure], bits: float, people: int) -> bool:
+    """Whether no evidence reads as much in more than one case of twenty."""
+    chance = finite_value(figures.get("srd.null_chance"))
+    return bits <= 0.002 * np.log2(people) if chance is None else chance > 0.05
+
+
+def _count(people: float) -> str:
+    return f"{people:,.0f}" if people >= 9.95 else f"{people:.1f}".removesuffix(".0")
+
+
+# ----------------------------------------------------------------------------------------- figures
+# The figures of SRD, from the ranks of a score matrix.
+
+
+def figures(
+    matrix: ScoreMatrix,
+    weights: FloatArray | None = None,
+    ties: str = "spread",
+    permutations: int = PERMUTATIONS,
+    seed: int = 0,
+    found: FittedRankLaw | None = None,
+    by_speaker: FloatArray | None = None,
+) -> tuple[Figure, ...]:
+    """Every figure of SRD.
+
+    The limits of MeanD stand on the law's, refitted in each resample; percentile limits of the
+    plug-in figure would cover a quarter of the time (docs/method.md section 3), so it carries none.
+
+    Args:
+        matrix: the trials.
+        weights: shape (B, S), from `resamples`; without them nothing is resampled.
+        ties: one of `monitor.maths.ranks.TIE_RULES`.
+        permutations: of the null band; 0 leaves it out.
+        seed: of the permutations.
+        found: `rank_law` of the trials by `ties`, where it was made already.
+        by_speaker: `mean_bits_by_speaker` of them, likewise.
+
+    Returns:
+        MeanD (plug-in, Miller-Madow, the law's), the null band, IdR, rank-1 bits, StDD, MaxD and
+        its rank, Spread, alpha, beta, and the distribution over speakers.
+
+    Raises:
+        UsageError: unknown rule, or a score that is not finite.
+    """
+    if found is None:
+        found = rank_law(matrix.better, matrix.tied, matrix.population, ties)
+    replicates = {} if weights is None else _replicates(resampled_histograms(matrix, weights, ties))
+    values = _values(found)
+    extra: dict[str, dict[str, Any]] = {
+        "mean_bits": {"note": _PLUG_IN, "floor": null_bias_bits(matrix.population, found.trials)},
+        "mean_bits_miller_madow": {"note": _why_no_correction(found), "floor": 0.0},
+        "mean_bits_model": {"note": ", ".join(found.law.notes), "floor": 0.0},
+        "idr": {"ceiling": 1.0, "floor": 1 / matrix.population},
+        "maxd_bits": {"note": _NOISE},
+        "rank1_bits": {"note": "" if found.histogram[0] else "nobody came first"},
+    }
+    if found.law.binomial:
+        extra |= {key: {"note": _NO_OPTIMUM} for key in ("alpha", "beta")}
+    if permutations:
+        band = null_band(matrix, permutations, seed, ties)
+        extra["mean_bits"]["floor"] = float(band.mean_bits.mean())
+        for key, read, (low, high) in (
+            ("null_mean_bits", band.mean_bits, band.limits),
+            ("null_model_bits", band.model_bits, band.model_limits),
+        ):
+            values[key] = float(read.mean())
+            extra[key] = {"low": low, "high": high, "note": band.dealt}
+        values["null_chance"], extra["null_chance"] = band.chance, {"note": band.dealt}
+    if by_speaker is None:
+        by_speaker = mean_bits_by_speaker(matrix, ties)
+    single = not repeated(matrix)
+    for key, share in (("speaker_bits_median", 0.5), ("speaker_bits_95", 0.95)):
+        if single:
+            values[key], extra[key] = None, {"note": _ONE_TRIAL}
+            continue
+        values[key] = float(weighted_quantile(by_speaker, np.ones((1, by_speaker.size)), share)[0])
+        extra[key] = {"note": _BY_SPEAKER}
+        if weights is not None:
+            replicates[key] = weighted_quantile(by_speaker, weights, share)
+            low, high = quantile_limits(by_speaker, share, 0.0, matrix.ceiling_bits)
+            extra[key] |= {"low": low, "high": high}
+    made = []
+    for key, value in values.items():
+        label, unit = _NAMES[key]
+        given = {"ceiling": matrix.ceiling_bits if unit == "bits" else None} | extra.get(key, {})
+        made.append(
+            Figure(
+                f"srd.{key}", label, value, unit, replicates=replicates.get(key), ties=ties, **given
+            )
+        )
+    return tuple(made)
+
+
+_PLUG_IN = "biased up: read it beside its null band"
+_NO_OPTIMUM = "ranks vary less than a beta-binomial can: the law is a binomial"
+_NOISE = "noise where trials are few: look at the rank at which it stands"
+_ONE_TRIAL = "no speaker has a second trial, and one has no mean"
+_BY_SPEAKER = "of the law fitted to each speaker's own trials"
+_NAMES = {
+    "mean_bits": ("MeanD, counted", "bits"),
+    "mean_bits_miller_madow": ("MeanD, counted, bias taken off", "bits"),
+    "mean_bits_model": ("MeanD, fitted law", "bits"),
+    "null_mean_bits": ("MeanD, counted, of no evidence", "bits"),
+    "null_model_bits": ("MeanD, fitted law, of no evidence", "bits"),
+    "null_chance": ("chance that no evidence reads as much", "share"),
+    "idr": ("IdR: the right person first", "share"),
+    "rank1_bits": ("disclosure of rank 1", "bits"),
+    "stdd_bits": ("StDD", "bits"),
+    "maxd_bits": ("MaxD", "bits"),
+    "maxd_rank": ("rank of MaxD", "rank"),
+    "spread": ("Spread", "share"),
+    "alpha": ("alpha of the law", ""),
+    "beta": ("beta of the law", ""),
+    "speaker_bits_median": ("MeanD of the median speaker", "bits"),
+    "speaker_bits_95": ("MeanD that 5 % of speakers exceed", "bits"),
+}
+
+
+def loss_figures(losses: Sequence[LossFit], ties: str = "spread") -> Iterator[Figure]:
+    """How far the law by each loss lies from the ranks seen: SRD's Table II.
+
+    Args:
+        losses: from `loss_fits`.
+        ties: how the ranks treated equal scores.
+
+    Returns:
+        ``srd.kl_LOSS_bits`` and ``srd.rank1_match_LOSS_bits`` of each, without limits.
+    """
+    for each in losses:
+        note = ", ".join(each.notes)
+        name = each.loss.lower()
+        yield Figure(
+            f"srd.kl_{name}_bits", f"law by {each.loss}: misfit (KL)", each.kl_bits, "bits",
+            ties=ties, note=note,
+        )  # fmt: skip
+        yield Figure(
+            f"srd.rank1_match_{name}_bits", f"law by {each.loss}: misfit at rank 1",
+            each.rank1_match_bits, "bits", ties=ties, note=note,
+        )  # fmt: skip
+
+
+def repeated(matrix: ScoreMatrix) -> bool:
+    """Whether any speaker has a second trial: one trial alone has no mean."""
+    return bool(np.bincount(matrix.owner).max() > 1)
+
+
+def _values(found: FittedRankLaw) -> dict[str, float | None]:
+    of, law = found.statistics, found.law
+    return {
+        "mean_bits": of.mean_bits,
+        "mean_bits_miller_madow": None if found.sparse else of.miller_madow_bits,
+        "mean_bits_model": found.mean_bits,
+        "idr": of.identification_rate,
+        "rank1_bits": of.rank1_bits,
+        "stdd_bits": of.std_bits,
+        "maxd_bits": of.max_bits,
+        "maxd_rank": float(of.max_rank),
+        "spread": of.spread,
+        "alpha": None if law.binomial else law.alpha,
+        "beta": None if law.binomial else law.beta,
+    }
+
+
+def _why_no_correction(found: FittedRankLaw) -> str:
+    if found.sparse:
+        return "fewer trials than speakers: no correction holds, compare with the null band"
+    if found.statistics.miller_madow_bits is None:
+        return "needs whole counts: ties are spread over ranks"
+    return ""
+
+
+def _replicates(histograms: FloatArray) -> dict[str, FloatArray]:
+    """Of each resample, (B, N): the law's figures, and the plug-in ones that limits suit."""
+    model = fit_laws(histograms)
+    p = histograms / histograms.sum(axis=1, keepdims=True)
+    speakers = p.shape[1]
+    bits = np.log2(speakers * np.where(p > 0, p, np.nan))
+    return {
+        "mean_bits_model": model.mean_bits,
+        "idr": p[:, 0],
+        "rank1_bits": bits[:, 0],
+        "maxd_bits": np.nanmax(bits, axis=1),
+        "spread": (p * speakers > 1 + 1e-9).mean(axis=1),
+        "alpha": model.alpha,
+    }
+
+
+# ------------------------------------------------------------------------------------------ curves
+# The pictures of SRD: the histogram of ranks, and the laws fitted to it.
+
+_LAW_DASHES = {"LL": "-", "MS": "--", "WMS": "-.", "RWMS": ":", "CLL": (0, (6, 1, 1, 1, 1, 1))}
+_SINGLE = 20
+"""Ranks up to here are drawn one by one, further ones in bins."""
+
+
+def binned_ranks(histogram: FloatArray) -> Line:
+    """Share of the trials by rank; from rank 20 on the mean of widening bins.
+
+    Args:
+        histogram: shape (N,), index 0 is rank 1.
+
+    Example:
+        >>> line = binned_ranks(np.ones(1000))
+        >>> line.x[:3].tolist(), len(line.x) < 80, bool(np.allclose(line.y, 1e-3))
+        ([1.0, 2.0, 3.0], True, True)
+    """
+    count = len(histogram)
+    edges = np.arange(min(_SINGLE, count) + 1.0)
+    if count > _SINGLE:
+        wide = np.unique(np.rint(np.geomspace(_SINGLE, count, 60)))
+        edges = np.concatenate([edges, wide[1:]])
+    first, last = edges[:-1].astype(np.intp), edges[1:]
+    share = np.add.reduceat(histogram, first) / (last - first) / histogram.sum()
+    return Line(np.sqrt((first + 1) * last), share)
+
+
+def law_line(law: RankFit, speakers: int) -> Line:
+    """Probability by rank, at ranks spread evenly over their logarithm."""
+    ranks = np.unique(np.rint(np.geomspace(1, speakers, POINTS)))
+    return Line(ranks, np.exp(law.log_pmf(speakers))[ranks.astype(np.intp) - 1])
+
+
+def _paint_ranks(axes: Axes, systems: Systems) -> None:
+    """Share of the trials at each rank, and the fitted laws."""
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    alone = len(systems) == 1
+    lowest = 1.0
+    for colour, each in systems:
+        assert each.ranks is not None
+        seen = each.ranks.y > 0
+        axes.plot(
+            each.ranks.x[seen], each.ranks.y[seen], "o", color=colour, markersize=3, alpha=0.55,
+            markeredgewidth=0, label="seen" if alone else None,
+        )  # fmt: skip
+        lowest = min(lowest, float(each.ranks.y[seen].min()), 1 / each.speakers)
+        for loss, law in each.laws.items() if alone else list(each.laws.items())[:1]:
+            first, dashes = loss == "LL", _LAW_DASHES.get(loss, "-")
+            axes.plot(
+                law.x, law.y, color=colour if first else MUTED, linestyle=dashes,
+                linewidth=1.6 if first else 0.9, label=f"law, {loss}" if alone else None,
+            )  # fmt: skip
+    count = systems[0][1].speakers
+    axes.axhline(1 / count, color=MUTED, linewidth=0.8, linestyle=(0, (1, 2)), label="chance")
+    axes.set_ylim(lowest / 3, 1.5)
+    numbers(axes.xaxis)
+    percents(axes.yaxis)
+    legend_above(axes)
+    axes.set_xlabel("rank of the speaker")
+    axes.set_ylabel("share of trials")
+
+
+def _paint_speakers(axes: Axes, systems: Systems) -> None:
+    """How many speakers disclose how much."""
+    found = np.concatenate([each.speaker_bits for _, each in systems if _has(each.speaker_bits)])
+    edges = np.linspace(min(0.0, found.min()), max(found.max(), 0.1), 25)
+    for colour, each in systems:
+        bits = each.speaker_bits
+        assert bits is not None
+        share = np.histogram(bits, edges)[0] / bits.size
+        axes.stairs(share, edges, fill=True, color=colour, alpha=0.22)
+        axes.stairs(share, edges, color=colour, linewidth=1.4)
+        axes.axvline(float(bits.mean()), color=colour, linewidth=1, linestyle="--")
+    percents(axes.yaxis)
+    axes.set_xlabel("bits that a speaker discloses on average (dashed: the mean)")
+    axes.set_ylabel("share of speakers")
+
+
+def _has(values: FloatArray | None) -> bool:
+    return values is not None and bool(values.size)
+
+
+DRAWINGS = (
+    Drawing(
+        "ranks",
+        "How far up the attacker's list the speaker stands",
+        "Share of trials at each rank, and the fitted rank law; wide ranks are averaged. Flat at "
+        "chance: nothing is disclosed.",
+        _paint_ranks,
+    ),
+    Drawing(
+        "speaker_bits",
+        "Not everybody discloses the same",
+        "Mean disclosure of each tested speaker.",
+        _paint_speakers,
+    ),
+)
+
+
+# ------------------------------------------------------------------------------------------ family
+# The declaration of SRD.
+
+_LOSSES = ("ll", "ms", "wms", "rwms", "cll")
+_SHARE, _GIVEN = LimitRule("share"), LimitRule("given")
+_MODEL_HOLDS = LimitRule("none", why="those of the model's MeanD hold")
+_MOST_FIRST = LimitRule("none", why="they hold too seldom where most ranks are 1")
+_OF_IDR = Derived(
+    lambda _: "srd.idr",
+    lambda figure, share: float(
+        np.log2(2.0 ** (figure.ceiling or 0.0) * max(share, np.finfo(float).tiny))
+    ),
+)
+
+_FIGURES = (
+    FigureEntry("meand", "srd.mean_bits_model",
+                "bits that a trial discloses on average, by the law of its ranks", _SHARE),
+    FigureEntry("meand_counted", "srd.mean_bits",
+                "the same counted from the ranks: too high on few trials", _MODEL_HOLDS),
+    FigureEntry("meand_corrected", "srd.mean_bits_miller_madow",
+                "that count, its bias taken off", _MODEL_HOLDS),
+    FigureEntry("meand_nothing", "srd.null_model_bits",
+                "what meand reads where nothing is disclosed", _GIVEN),
+    FigureEntry("meand_counted_nothing", "srd.null_mean_bits",
+                "what meand_counted reads there", _GIVEN),
+    FigureEntry("nothing_chance", "srd.null_chance",
+                "how often nothing disclosed reads as much as meand"),
+    FigureEntry("idr", "srd.idr", "share of trials in which the right person comes first", _SHARE),
+    FigureEntry("rank1_bits", "srd.rank1_bits", "bits that a first rank discloses",
+                LimitRule("derived", derived=_OF_IDR)),
+    FigureEntry("stdd", "srd.stdd_bits", "how unequal the ranks are, bits", _MOST_FIRST),
+    FigureEntry("maxd", "srd.maxd_bits", "bits that the most telling rank discloses",
+                LimitRule("share", rest=0.0)),
+    FigureEntry("maxd_rank", "srd.maxd_rank", "which rank that is",
+                LimitRule("none", why="it jumps from one resample to the next")),
+    FigureEntry("spread", "srd.spread", "share of ranks that are likelier than by chance",
+                LimitRule("share", most=1.0,
+                          quiet="without evidence it is chance which ranks are likelier")),
+    FigureEntry("alpha", "srd.alpha", "first parameter of the law",
+                LimitRule("t", rest=1.0, least=0.0)),
+    FigureEntry("beta", "srd.beta", "its second parameter", _MOST_FIRST),
+    FigureEntry("speaker_median", "srd.speaker_bits_median",
+                "bits that the median speaker discloses", _GIVEN),
+    FigureEntry("speaker_95", "srd.speaker_bits_95",
+                "bits that one speaker in twenty exceeds", _GIVEN),
+    *(FigureEntry(f"kl_{loss}", f"srd.kl_{loss}_bits",
+                  f"misfit of the law fitted by {loss.upper()}, bits") for loss in _LOSSES),
+    *(FigureEntry(f"rank1_match_{loss}", f"srd.rank1_match_{loss}_bits",
+                  f"its misfit at rank 1 ({loss.upper()})") for loss in _LOSSES),
+)  # fmt: skip
+
+
+def _compute(context: EvaluationContext) -> FamilyResult:
+    matrix, ties = context.ranked, context.ties
+    ranked = rank_law(matrix.better, matrix.tied, matrix.population, ties)
+    losses = loss_fits(ranked.histogram)
+    by_speaker = mean_bits_by_speaker(matrix, ties)
+    permutations = context.replicates if len(matrix.tested) > 1 else 0
+    made = figures(matrix, context.weights, ties, permutations, context.seed, ranked, by_speaker)
+    return FamilyResult(
+        (*made, *loss_figures(losses, ties)),
+        conclusions=() if repeated(matrix) else (_three_means({f.key: f for f in made}),),
+        curves={
+            "ranks": binned_ranks(ranked.histogram),
+            "laws": {each.loss: law_line(each, matrix.population) for each in losses},
+            "speaker_bits": by_speaker if repeated(matrix) else None,
+        },
+    )
+
+
+def _three_means(found: Mapping[str, Figure]) -> str:
+    """Why figures that are all called a mean differ most where each speaker was heard once."""
+    counted, corrected, model = _family_values(found)
+    return (
+        "One trial a speaker: three figures estimate one mean, MeanD. "
+        f"Counted{counted} it is too high on few trials; with its bias taken off"
+        f"{corrected} and by the fitted law{model} it "
+        "is not. Quote the law's: its limits are the ones that hold. ALID is another attacker's "
+        "mean; single speakers have none, and are left out."
+    )
+
+
+def _family_values(found: Mapping[str, Figure]) -> Iterator[str]:
+    for name in ("mean_bits", "mean_bits_miller_madow", "mean_bits_model"):
+        figure = found.get(f"srd.{name}")
+        yield f" ({figure.value:.2f})" if figure and figure.value is not None else ""
+
+
+FAMILY = Family(
+    key="srd",
+    place=10,
+    title="Similarity rank disclosure (SRD)",
+    caveat="MeanD counted from a histogram is above zero even where nothing is disclosed; trust "
+    "the figure of the model, and compare with the null band. A mean also hides the few speakers "
+    "who are always found: see the figure for rank 1 and the spread over speakers. MaxD of a "
+    "sparse histogram is noise: see the rank at which it stands.",
+    needs=("matrix",),
+    figures=_FIGURES,
+    compute=_compute,
+    main=("srd.mean_bits_model", "srd.idr"),
+    drawings=DRAWINGS,
+    meaning=meaning,
+    no_evidence=no_evidence,
+    extremes=Extremes(
+        monotone=("",),
+        rowwise=("",),
+        at_ceiling=("idr", "mean_bits", "maxd_bits", "rank1_bits"),
+        at_floor=("mean_bits_model", "idr"),
+        flat_at_floor=("mean_bits_model", "idr"),
+        rounding=1e-6,
+        made=partial(figures, permutations=0),
+    ),
+)

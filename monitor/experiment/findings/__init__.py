@@ -1,1 +1,0 @@
-"""What the cells say in words: trends over lengths, guides, losses, each with its limits."""

@@ -1,0 +1,465 @@
+"""Private files: written atomically, locked, checked when they come from others."""
+
+from __future__ import annotations
+
+import errno
+import glob
+import math
+import os
+import re
+import stat
+import tempfile
+import time
+import zipfile
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from functools import cache
+from pathlib import Path
+from typing import IO, BinaryIO
+
+import numpy as np
+
+from monitor.errors import StoreError
+from monitor.safe_text import file_name, printable
+from monitor.types import AnyArray
+
+__all__ = [
+    "alone",
+    "atomic_write",
+    "check_private",
+    "is_ours",
+    "is_still_at",
+    "keep_private",
+    "lock",
+    "not_written",
+    "open_private",
+    "read_arrays",
+    "sweep",
+    "wiped",
+]
+
+
+# ------------------------------------------------------------------------------------------- locks
+# One writer at a time: advisory locks on open files; they end with their process.
+
+try:
+    import fcntl
+except ImportError:  # not on Windows
+    fcntl = None  # type: ignore[assignment]
+
+
+_UNKNOWN = {errno.EBADF, errno.EINVAL, errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP}
+"""EBADF: of a folder over NFS, where a lock needs a file that is open for writing."""
+
+
+def lock(handle: int, *, wait: bool = False) -> bool:
+    """Take the lock of an open file; closing the file, or the end of the process, gives it back.
+
+    Args:
+        handle: its descriptor; of a folder too.
+        wait: for whoever holds it.
+
+    Returns:
+        False where the system or the file system knows no locks.
+
+    Raises:
+        BlockingIOError: another process holds it.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.NamedTemporaryFile() as one, open(one.name) as two:
+        ...     print(lock(one.fileno()))
+        ...     try:
+        ...         lock(two.fileno())
+        ...     except BlockingIOError:
+        ...         print("taken")
+        True
+        taken
+    """
+    if fcntl is None:
+        return False
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+    except BlockingIOError:
+        raise
+    except OSError as error:
+        if error.errno in _UNKNOWN:
+            return False
+        raise
+    return True
+
+
+def is_still_at(handle: int, path: str | os.PathLike[str]) -> bool:
+    """Whether an open file is the one of that name: it may have been removed since, or replaced."""
+    try:
+        return os.path.samestat(os.fstat(handle), os.stat(path))  # noqa: PTH116
+    except FileNotFoundError:
+        return False
+
+
+# ----------------------------------------------------------------------------------- private files
+# Files for one's own eyes that are written as they stand: ours and nobody else's, or refused.
+#
+# A file that grows (a run, a ledger, a journal) cannot be written beside its place and renamed.
+# Where another user has put one there first, whoever may read it would get all that is written to
+# it.
+
+_OTHERS = stat.S_IRWXG | stat.S_IRWXO
+_PRIVATE = stat.S_IRUSR | stat.S_IWUSR
+
+
+def is_ours(found: os.stat_result) -> bool:
+    """Whether a file belongs to the user that this process runs as; root has no more files.
+
+    True on systems whose files have no such owner.
+    """
+    return not hasattr(os, "geteuid") or found.st_uid == os.geteuid()
+
+
+def open_private(path: Path, flags: int) -> int:
+    """A descriptor of a plain file that is ours alone (mode 0600); it is made where there is none.
+
+    Args:
+        path: of the file; a link is not followed.
+        flags: of `os.open`, O_CREAT and all.
+
+    Raises:
+        OSError: it cannot be opened.
+        StoreError: it is another user's, or not only here.
+    """
+    handle = os.open(path, flags | getattr(os, "O_NOFOLLOW", 0), _PRIVATE)
+    try:
+        keep_private(handle, path)
+    except BaseException:
+        os.close(handle)
+        raise
+    return handle
+
+
+def keep_private(handle: int, name: str | os.PathLike[str]) -> None:
+    """See to it that an open file is ours alone; what is no plain file is left as it is.
+
+    One that others could read or write is made private (0600), where the file system can.
+
+    Args:
+        handle: its descriptor.
+        name: what to call it.
+
+    Raises:
+        StoreError: it is another user's, or has a second name elsewhere.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.NamedTemporaryFile() as file:
+        ...     os.fchmod(file.fileno(), 0o666)
+        ...     keep_private(file.fileno(), file.name)
+        ...     oct(os.fstat(file.fileno()).st_mode & 0o777)
+        '0o600'
+    """
+    found = os.fstat(handle)
+    if not stat.S_ISREG(found.st_mode):
+        return
+    _refuse(found, name)
+    if found.st_mode & _OTHERS and hasattr(os, "fchmod"):
+        with suppress(OSError):  # a file system without modes
+            os.fchmod(handle, _PRIVATE)
+
+
+def check_private(path: Path) -> bool:
+    """See to it that a file is ours alone, as `keep_private` does, without opening it.
+
+    SQLite's locks are POSIX's: to open and close its file anywhere in the process gives them back.
+
+    Returns:
+        False where there is no such file.
+
+    Raises:
+        StoreError: it is another user's, has a second name elsewhere, or is no plain file; a link
+            of one's own to a file of one's own is none of these.
+    """
+    try:
+        link, found = path.lstat(), path.stat()
+    except FileNotFoundError:
+        return False
+    if not stat.S_ISREG(found.st_mode):
+        raise StoreError(f"{printable(path)} is no plain file; name another")
+    _refuse(found, path)
+    if stat.S_ISLNK(link.st_mode) and not (is_ours(link) or link.st_uid == 0):
+        raise _of_another(link, path)
+    if found.st_mode & _OTHERS:
+        with suppress(OSError):  # a file system without modes
+            path.chmod(_PRIVATE)
+    return True
+
+
+def _refuse(found: os.stat_result, name: str | os.PathLike[str]) -> None:
+    if not is_ours(found):
+        raise _of_another(found, name)
+    if found.st_nlink > 1:
+        raise StoreError(
+            f"{printable(os.fspath(name))} is a hard link: the same file has another name, and "
+            "would change there too; copy it, or name another file"
+        )
+
+
+def _of_another(found: os.stat_result, name: str | os.PathLike[str]) -> StoreError:
+    return StoreError(
+        f"{printable(os.fspath(name))} belongs to {_user(found.st_uid)} and not to you "
+        f"({_user(os.geteuid())}), so that it would not be private: name another file, in a folder "
+        "of yours on this machine"
+    )
+
+
+def _user(number: int) -> str:
+    """A user by name and number."""
+    with suppress(ImportError, KeyError):
+        import pwd
+
+        return f"{printable(pwd.getpwuid(number).pw_name)}, {number}"
+    return f"user {number}"
+
+
+# ---------------------------------------------------------------------------------------- archives
+# Reads ``.npz`` files that anybody may have made: checked before anything is inflated.
+
+MOST_MEMBERS = 65_536
+MOST_BYTES = 4 << 30
+FREE_BYTES = 128 << 20
+"""So much a file may hold however small it is: a day of voice activity shrinks a thousand times."""
+MOST_RATIO = 50
+"""Beyond that, times the size of the file: histograms of ten thousand speakers shrink 24 times."""
+
+
+def read_arrays(
+    file: BinaryIO, only: str | None = None, *, without: tuple[str, ...] = ()
+) -> dict[str, AnyArray]:
+    """The arrays by name.
+
+    Args:
+        file: open for reading, at its beginning.
+        only: the one array that is wanted, where there is just one.
+        without: what the names of arrays begin with that are not wanted.
+
+    Raises:
+        ValueError: the archive promises more than its size makes believable, a member is no plain
+            array, or of another length than it says; and whatever numpy and zipfile raise on a
+            file that is not theirs.
+
+    Example:
+        >>> import io
+        >>> file = io.BytesIO()
+        >>> np.savez(file, a=np.arange(3))
+        >>> _ = file.seek(0)
+        >>> read_arrays(file)["a"].tolist()
+        [0, 1, 2]
+    """
+    most = min(MOST_BYTES, FREE_BYTES + MOST_RATIO * file.seek(0, os.SEEK_END))
+    with zipfile.ZipFile(file) as archive:
+        members = archive.infolist()
+        names = {member.filename for member in members}
+        if len(members) > MOST_MEMBERS or len(names) < len(members):
+            raise ValueError("too many members")
+        if sum(member.file_size for member in members) > most:
+            raise ValueError("it would take far more memory than its size makes believable")
+        found = {}
+        for member in members:
+            name = member.filename.removesuffix(".npy")
+            if name == member.filename:
+                raise ValueError("a member is no array")
+            if only in (None, name) and not name.startswith(without):
+                found[name] = _array(archive, member)
+    return found
+
+
+def _array(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> AnyArray:
+    """One array, once its header is known to promise what is there."""
+    with archive.open(member) as stream:
+        version = np.lib.format.read_magic(stream)
+        first = version == (1, 0)
+        read = np.lib.format.read_array_header_1_0 if first else np.lib.format.read_array_header_2_0
+        try:
+            shape, _, kind = read(stream)
+        except Exception as error:  # numpy reads it with Python's tokenizer, which has its own
+            raise ValueError("the header of an array makes no sense") from error
+        left = member.file_size - stream.tell()
+    if kind.hasobject:
+        raise ValueError("Object arrays cannot be loaded")
+    if math.prod(shape) * kind.itemsize != left:
+        raise ValueError("an array is of another length than it says")
+    with archive.open(member) as stream:
+        array: AnyArray = np.lib.format.read_array(stream, allow_pickle=False)
+    return array
+
+
+# ------------------------------------------------------------------------------------------ atomic
+# Atomic, private writes of files: written beside the target, mode 0600, renamed at the end.
+#
+# A writer that is killed leaves its part behind, which may be biometric. As long as it lives it
+# holds a lock on it, so that whoever next uses the target, or an hour later its folder, can tell
+# what nobody works on any more.
+
+_SUFFIX = ".unfinished"
+PATIENCE_SECONDS = 60.0
+OLD_SECONDS = 3600.0
+"""Who writes to one file for longer than that without ending is gone."""
+_LOOK_SECONDS = 0.02
+_PART = re.compile(rf"\..+\.[a-z0-9_]{{8}}{re.escape(_SUFFIX)}", re.DOTALL)
+_WIPED_BYTES = 1 << 20
+
+
+@contextmanager
+def atomic_write(path: Path) -> Iterator[IO[bytes]]:
+    """A file, mode 0600, that takes the place of ``path`` when the block has ended well.
+
+    Raises:
+        OSError: it cannot be written; what was there before is untouched.
+
+    Example:
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = Path(folder, "a")
+        ...     with atomic_write(path) as file:
+        ...         _ = file.write(b"all of it")
+        ...     path.read_bytes(), len(list(path.parent.iterdir()))
+        (b'all of it', 1)
+    """
+    if path.exists() and not path.is_file():  # a device is not replaced by a file
+        raise OSError(errno.EINVAL, "it is no plain file")
+    _sweep_folder(path.parent)
+    handle, part = _part(path)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+            part.replace(path)
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise
+
+
+def not_written(path: Path, error: OSError) -> StoreError:
+    """What is said of a file that could not be written."""
+    reason = error.strerror or error
+    return StoreError(f"cannot write {file_name(path)}: {reason}; choose another place")
+
+
+def sweep(path: Path) -> None:
+    """Remove what writers of this file have left behind that were killed.
+
+    Only what is surely that: named as `atomic_write` names it, a plain file of this user's, and
+    locked by nobody. Where the file system knows no locks, nothing is.
+    """
+    _remove(path.parent.glob(f".{glob.escape(path.name)}.????????{_SUFFIX}"))
+
+
+@cache
+def _sweep_folder(folder: Path) -> None:
+    """The same of all files in a folder, once in a process: of those that nobody writes again.
+
+    Only what is old: another machine's lock may be unknown here.
+    """
+    try:
+        found = [Path(entry.path) for entry in os.scandir(folder) if _PART.fullmatch(entry.name)]
+    except OSError:  # what is to be written there says why
+        return
+    _remove(found, older=time.time() - OLD_SECONDS)
+
+
+def _remove(parts: Iterable[Path], older: float = math.inf) -> None:
+    """Those that are surely left over."""
+    me = os.geteuid() if hasattr(os, "geteuid") else None
+    flags = os.O_RDWR | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+    for part in parts:
+        # what cannot be opened or locked is somebody's
+        with suppress(OSError):
+            handle = os.open(part, flags)
+            try:
+                found = os.fstat(handle)
+                ours = stat.S_ISREG(found.st_mode) and found.st_uid == me and found.st_nlink == 1
+                if ours and found.st_mtime < older and lock(handle) and is_still_at(handle, part):
+                    part.unlink()
+            finally:
+                os.close(handle)
+
+
+@contextmanager
+def alone(path: Path) -> Iterator[bool]:
+    """A block in which no other process is between reading a store and writing it.
+
+    The lock is that of the folder: a store is replaced when it is written, and nothing is left
+    behind.
+
+    Yields:
+        False where the system or the file system knows no locks.
+
+    Raises:
+        StoreError: another process has been at it for a minute.
+    """
+    try:
+        handle = os.open(path.parent, os.O_RDONLY)
+    except OSError:  # Windows opens no folders
+        yield False
+        return
+    try:
+        until = time.monotonic() + PATIENCE_SECONDS
+        while True:
+            try:
+                locked = lock(handle)
+                break
+            except BlockingIOError:
+                if time.monotonic() > until:
+                    raise StoreError(
+                        f"{path}: another process is writing in its folder; nothing was changed, "
+                        "try again when that has ended"
+                    ) from None
+                time.sleep(_LOOK_SECONDS)
+        yield locked
+    finally:
+        os.close(handle)
+
+
+@contextmanager
+def wiped(path: Path) -> Iterator[None]:
+    r"""A block that replaces a file, whose old bytes are then overwritten where they lie.
+
+    As far as a program can: a file that has another name too (a hard link) is left as it is, and
+    what a disk or a file system keeps of older versions is not reached.
+
+    Example:
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = Path(folder, "a")
+        ...     _ = path.write_bytes(b"old")
+        ...     with path.open("rb") as old:
+        ...         with wiped(path), atomic_write(path) as file:
+        ...             _ = file.write(b"new")
+        ...         path.read_bytes(), old.read()
+        (b'new', b'\x00\x00\x00')
+    """
+    flags = os.O_RDWR | getattr(os, "O_NOFOLLOW", 0)
+    try:
+        old = os.open(path, flags)
+    except OSError:  # it is not there, or not ours to write: it is replaced all the same
+        yield
+        return
+    try:
+        yield
+        with suppress(OSError):
+            found = os.fstat(old)
+            if stat.S_ISREG(found.st_mode) and found.st_nlink == 0:
+                for start in range(0, found.st_size, _WIPED_BYTES):
+                    os.pwrite(old, bytes(min(_WIPED_BYTES, found.st_size - start)), start)
+                os.fsync(old)
+    finally:
+        os.close(old)
+
+
+def _part(path: Path) -> tuple[int, Path]:
+    """A new file beside ``path``, locked."""
+    while True:
+        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=_SUFFIX, dir=path.parent)
+        # one that was swept away before it was locked is left to its fate
+        with suppress(BlockingIOError):
+            lock(handle)
+            if is_still_at(handle, name):
+                return handle, Path(name)
+        os.close(handle)

@@ -1,0 +1,417 @@
+"""Does the same work on many items with several processes, and gives the results in order."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import pickle
+import signal
+import sys
+import threading
+import time
+from _thread import interrupt_main
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence, Sized
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import AbstractContextManager, contextmanager
+from functools import cache
+from multiprocessing import connection, get_context, parent_process
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any, Generic, TypeAlias, TypeVar
+
+from monitor.errors import MonitorError
+from monitor.managed import Managed
+
+__all__ = [
+    "THREADS",
+    "GeneratorProcesses",
+    "Jobs",
+    "Workers",
+    "absolute",
+    "cores",
+    "each_in_order",
+    "here",
+    "no_interrupt",
+    "one_thread",
+    "one_torch_thread",
+    "worthwhile",
+]
+
+
+# ----------------------------------------------------------------------------------------- threads
+# Holds NumPy's matrix products to one thread.
+
+
+def one_thread() -> AbstractContextManager[Any]:
+    """Within it numpy's matrix products use one thread, as far as its library lets itself be told.
+
+    They are small here. More threads change their last bits, and on a machine that has something
+    else to do they wait for one another twenty times as long as they work.
+
+    Example:
+        >>> import numpy as np
+        >>> with one_thread():
+        ...     product = np.ones((2, 2)) @ np.ones((2, 2))
+    """
+    limited: AbstractContextManager[Any] = _libraries().limit(limits=1)
+    return limited
+
+
+@cache
+def _libraries() -> Any:
+    """Those of linear algebra that are loaded: numpy's is."""
+    import numpy as np  # noqa: F401
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController().select(user_api="blas")
+
+
+# ----------------------------------------------------------------------------------------- workers
+# Does the same work on many items with several processes, and gives the results in order.
+
+ITEMS_AHEAD = 4
+"""Results that may wait for an earlier one, and work that is handed out, for each process."""
+THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+_LOOK_SECONDS = 0.1
+_GRACE_SECONDS = 2.0
+
+
+class Workers(ABC):
+    """Who does the work elsewhere than in this process and its children: `monitor.cluster`."""
+
+    @abstractmethod
+    def each_in_order(
+        self,
+        work: Callable[[_Task], _Result],
+        tasks: Iterable[_Task],
+        reads: Callable[[_Task], Iterable[Path]],
+        alike: Callable[[], object],
+        arrived: Callable[[_Result], None] | None,
+    ) -> Generator[_Result, None, None]:
+        """As `each_in_order`."""
+
+
+Jobs: TypeAlias = int | Workers
+"""Who does the work: so many processes of this machine, or workers elsewhere."""
+
+_busy = _stopping = False
+"""Of a worker: it may be interrupted (between tasks it holds the queues' locks), and shall be."""
+
+
+def cores() -> int:
+    """Processor cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def worthwhile(lengths: Iterable[float], each: float) -> int:
+    """As many processes as there is work enough for, one a core at most.
+
+    Args:
+        lengths: of the tasks, such as seconds of audio; looked at until it is clear.
+        each: how much makes a process worth its start.
+
+    Example:
+        >>> worthwhile([10.0, 20.0], each=60.0)
+        1
+    """
+    most, total = cores(), 0.0
+    for length in lengths:
+        total += length
+        if total >= most * each:
+            return most
+    return max(1, int(total // each))
+
+
+def absolute(path: Path) -> Path:
+    """A path that means the same in another working folder; links stay as they are."""
+    return Path(os.path.abspath(path))  # noqa: PTH100
+
+
+def here(jobs: Jobs, tasks: Sized) -> bool:
+    """Whether this very process would do these tasks.
+
+    Example:
+        >>> here(2, ["one"]), here(2, ["one", "two"])
+        (True, False)
+    """
+    return isinstance(jobs, int) and min(jobs, len(tasks)) <= 1
+
+
+def each_in_order(
+    work: Callable[[_Task], _Result],
+    tasks: Iterable[_Task],
+    jobs: Jobs = 1,
+    *,
+    reads: Callable[[_Task], Iterable[Path]] = lambda _: (),
+    alike: Callable[[], object] = lambda: None,
+    arrived: Callable[[_Result], None] | None = None,
+) -> Generator[_Result, None, None]:
+    """``work(task)`` for every task, in order, each with one thread.
+
+    Results do not depend on ``jobs``. Close the iterator (`contextlib.closing`), or let it end:
+    then no process is left. Work that is interrupted so ends with KeyboardInterrupt.
+
+    Args:
+        work: a function that another process can import; an exception of it is raised here.
+        tasks: taken as they are needed; they and the results must be picklable.
+        jobs: processes; 1 works in this one. Python starts them afresh, so that a script must
+            begin its work under ``if __name__ == "__main__":``. Or a `monitor.cluster.Cluster`.
+        reads: files that a task needs, by absolute paths; a worker elsewhere that cannot read what
+            can be read here is named, and nothing goes on.
+        alike: says what the results depend on beside the task, such as marks of networks; a worker
+            elsewhere that says otherwise is named, and nothing goes on.
+        arrived: called here with each result as soon as it is there, before an earlier one that
+            takes longer: what it writes down is not lost with that.
+
+    Raises:
+        MonitorError: a process was ended from outside, or workers elsewhere are lost or unfit.
+
+    Example:
+        >>> list(each_in_order(len, ["a", "", "bc"]))
+        [1, 0, 2]
+    """
+    if not isinstance(jobs, int):
+        yield from jobs.each_in_order(work, tasks, reads, alike, arrived)
+        return
+    if isinstance(tasks, Sized):
+        jobs = min(jobs, len(tasks))
+    if jobs <= 1:
+        for task in tasks:
+            with one_torch_thread():
+                result = work(task)
+            if arrived is not None:
+                arrived(result)
+            yield result
+        return
+    context = get_context("spawn")  # a fork could inherit a lock that nobody will release
+    stop = context.RawValue(ctypes.c_bool, False)  # no lock: a worker may die at any moment
+    pool = ProcessPoolExecutor(jobs, mp_context=context, initializer=_begin, initargs=(stop,))
+    waiting: deque[Future[_Result]] = deque()
+    told: set[Future[_Result]] = set()
+    try:
+        for task in tasks:
+            with no_interrupt():  # or a process that is just starting would complain of it
+                waiting.append(pool.submit(_do, work, task))
+            if len(waiting) >= ITEMS_AHEAD * jobs:
+                yield _first(waiting, told, arrived)
+        while waiting:
+            yield _first(waiting, told, arrived)
+    except BrokenProcessPool:
+        raise MonitorError(
+            f"one of {jobs} processes has ended in the midst of its work (killed, or out of "
+            "memory?); try again with fewer"
+        ) from None
+    finally:
+        stop.value = True
+        pool.shutdown(cancel_futures=True)
+
+
+def _first(
+    waiting: deque[Future[_Result]],
+    told: set[Future[_Result]],
+    arrived: Callable[[_Result], None] | None,
+) -> _Result:
+    """The result of the first, once it is there; of others that are, ``arrived`` is told too."""
+    while arrived is not None and waiting[0] not in told:
+        done, _ = wait([each for each in waiting if each not in told], None, FIRST_COMPLETED)
+        for future in done:
+            arrived(future.result())
+        told |= done
+    told.discard(waiting[0])
+    return waiting.popleft().result()
+
+
+def _begin(stop: Any) -> None:
+    """The first thing a worker does, before anything that makes threads is imported."""
+    os.environ.update(dict.fromkeys(THREADS, "1"))
+    signal.signal(signal.SIGINT, _interrupted)
+    if hasattr(signal, "pthread_sigmask"):
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+    threading.Thread(target=_watch, args=(stop,), daemon=True).start()
+
+
+def _interrupted(*_: object) -> None:
+    """Ctrl-C is for the process that asked; `_watch` passes on what comes of it."""
+    if _busy and _stopping:
+        raise KeyboardInterrupt
+
+
+def _watch(stop: Any) -> None:
+    """Interrupt the work when nobody wants it any more, and end when nobody is there."""
+    global _stopping
+    parent = parent_process()
+    assert parent is not None
+    alone = False
+    while not (stop.value or alone):
+        alone = bool(connection.wait([parent.sentinel], _LOOK_SECONDS))
+    _stopping = True
+    if hasattr(signal, "pthread_kill"):
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+    else:
+        interrupt_main()
+    while not connection.wait([parent.sentinel], 60.0):
+        pass
+    time.sleep(_GRACE_SECONDS)  # for what clears up after itself
+    os._exit(1)
+
+
+def _do(work: Callable[[_Task], _Result], task: _Task) -> _Result:
+    global _busy
+    _busy = True
+    try:
+        if _stopping:
+            raise KeyboardInterrupt
+        with one_torch_thread():
+            return work(task)
+    finally:
+        _busy = False
+
+
+@contextmanager
+def one_torch_thread() -> Iterator[None]:
+    """The last bits of torch depend on its threads."""
+    torch: Any = sys.modules.get("torch")
+    if torch is None:
+        yield
+        return
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+@contextmanager
+def no_interrupt() -> Iterator[None]:
+    """What is started within does not hear of Ctrl-C; here it comes a moment later."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+# --------------------------------------------------------------------------------------- processes
+# Several processes that run generators, each ahead of the program that takes its results.
+
+AHEAD = 120
+"""Results of one process that may wait to be taken."""
+
+_Task = TypeVar("_Task")
+_Result = TypeVar("_Result")
+
+
+class GeneratorProcesses(Managed, Generic[_Task, _Result]):
+    """``work(task)``, a generator, for every task: the tasks are dealt out to some processes.
+
+    Each process does its tasks one after the other, with one thread, and waits when it is far
+    ahead. Nothing is left of them after ``close``.
+
+    Args:
+        work: a function that another process can import.
+        tasks: they and what the generators yield must be picklable.
+        jobs: processes. Python starts them afresh, so that a script must begin its work under
+            ``if __name__ == "__main__":``.
+
+    Example:
+        >>> with GeneratorProcesses(iter, ["ab", "c"], jobs=2) as processes:
+        ...     [list(processes.of(place)) for place in range(2)]
+        [['a', 'b'], ['c']]
+    """
+
+    def __init__(
+        self, work: Callable[[_Task], Iterator[_Result]], tasks: Sequence[_Task], jobs: int
+    ) -> None:
+        context = get_context("spawn")  # a fork could inherit a lock that nobody will release
+        self._jobs = min(jobs, len(tasks))
+        self._waiting: list[deque[tuple[int, str, Any]]] = [deque() for _ in range(self._jobs)]
+        self._left = [len(tasks[worker :: self._jobs]) for worker in range(self._jobs)]
+        self._ends: list[Connection] = []
+        self._processes: list[Any] = []
+        for worker in range(self._jobs):
+            mine, theirs = context.Pipe(duplex=False)
+            self._ends.append(mine)
+            # as bytes: what they need is imported when there is to be one thread only
+            held = pickle.dumps((work, [*enumerate(tasks)][worker :: self._jobs]))
+            process = context.Process(target=_work, args=(theirs, held), daemon=True)
+            with no_interrupt():  # Ctrl-C is for this process
+                process.start()
+            theirs.close()
+            self._processes.append(process)
+
+    def of(self, place: int) -> Iterator[_Result]:
+        """What the generator of this task yields; tasks are asked for once, and in order.
+
+        Raises:
+            MonitorError: that of the work, or a process was ended from outside.
+        """
+        worker = place % self._jobs
+        while True:
+            at, what, value = self._next(worker)
+            if at < place:  # what was left of an earlier one
+                continue
+            if what == "ended":
+                return
+            if what == "failed":
+                raise value
+            yield value
+
+    def close(self) -> None:
+        """End the processes."""
+        for end in self._ends:
+            end.close()
+        for process in self._processes:
+            process.terminate()
+            process.join()
+
+    def _next(self, worker: int) -> tuple[int, str, Any]:
+        """The next word of one process; what the others say meanwhile is kept."""
+        while not self._waiting[worker]:
+            heard = {
+                end: k
+                for k, end in enumerate(self._ends)
+                if self._left[k] and (k == worker or len(self._waiting[k]) < AHEAD)
+            }
+            for end in connection.wait(list(heard)):
+                k = heard[end]  # type: ignore[index]
+                try:
+                    word = self._ends[k].recv()
+                except (EOFError, OSError):
+                    raise MonitorError(
+                        f"one of {self._jobs} processes has ended in the midst of its work "
+                        "(killed, or out of memory?); try again with fewer"
+                    ) from None
+                self._left[k] -= word[1] != "yielded"
+                self._waiting[k].append(word)
+        return self._waiting[worker].popleft()
+
+
+def _work(end: Connection, held: bytes) -> None:
+    """The whole life of a process."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    os.environ.update(dict.fromkeys(THREADS, "1"))
+
+    def tell(*word: object) -> None:
+        try:
+            end.send(word)
+        except OSError:  # nobody listens any more
+            raise SystemExit from None
+
+    work, tasks = pickle.loads(held)
+    for place, task in tasks:
+        try:
+            for result in work(task):
+                tell(place, "yielded", result)
+        except MonitorError as error:
+            tell(place, "failed", error)
+        else:
+            tell(place, "ended", None)

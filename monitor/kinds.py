@@ -1,0 +1,999 @@
+"""The kinds of feature there are, and all that differs between them.
+
+A kind says how its frames are counted, compared, checked, stored and followed for changes; nothing
+outside this folder asks which kind a feature is of. A `FeatureSpec` is what one feature's frames
+look like.
+"""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from importlib import import_module
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
+
+import numpy as np
+
+from monitor.errors import UsageError
+from monitor.maths.margin import embedding_margin, histogram_margin, level_margin, page_cusum, split
+from monitor.maths.scores import OF_COUNTS, OF_VECTORS, Similarity
+from monitor.maths.sketch import AnySketch, EmbeddingSum, Histogram
+from monitor.types import AnyArray, BoolArray, FloatArray, Track
+
+if TYPE_CHECKING:
+    from river.drift import ADWIN
+
+__all__ = [
+    "EMBEDDING",
+    "HISTOGRAM",
+    "KINDS",
+    "LEVELS",
+    "SIMILARITIES",
+    "FeatureSpec",
+    "Kind",
+    "comparable_features",
+    "kind",
+]
+
+
+# ----------------------------------------------------------------------------------- network marks
+# Marks that tell which network made a feature; what two networks make is never compared.
+#
+# A feature, its frames, templates, laws and sums are marked with the sha256 of the network's
+# weights. No mark: no network, or nobody noted which.
+
+_SHA256 = re.compile("[0-9a-f]{64}")
+_SHOWN = 12
+
+
+def is_mark(value: object) -> bool:
+    """Whether something read from a file is a mark, or none.
+
+    Example:
+        >>> is_mark(None), is_mark("a" * 64), is_mark("A" * 64), is_mark(3)
+        (True, True, False, False)
+    """
+    return value is None or (isinstance(value, str) and _SHA256.fullmatch(value) is not None)
+
+
+def unlike_networks(name: str, one: str, mine: str | None, other: str, theirs: str | None) -> str:
+    r"""What is said where two marks differ.
+
+    Args:
+        name: of the feature.
+        one: whose the first mark is.
+        mine: the mark.
+        other: whose the second one is.
+        theirs: the mark.
+
+    Example:
+        >>> unlike_networks("voice", "a.npz", "ab" * 32, "b.npz", "cd" * 32)[:63]
+        'voice of a.npz is by network abababababab, that of b.npz by net'
+        >>> "\x1b" in unlike_networks("voice", "a", "\x1b[2J", "b", None)  # a file's word
+        False
+    """
+    return (
+        f"{name} of {one} is by {_by(mine)}, that of {other} by {_by(theirs)}: they cannot be "
+        "compared"
+    )
+
+
+def _by(mark: str | None) -> str:
+    if mark is None:
+        return "no network that is noted"
+    return f"network {mark[:_SHOWN]}" if is_mark(mark) else "an unknown network"
+
+
+# --------------------------------------------------------------------------------------- following
+# Notices another voice by one feature: do the newest frames still fit the voice heard so far?
+#
+# What all kinds share: frames are brought together to units, each unit gets a margin, and the
+# margins are shown to ADWIN. Each kind says in its own file what its margin is, and may add margins
+# up in another way.
+
+MOST_TEMPLATES = 64
+"""Of a large population every k-th speaker stands for all."""
+MOST_HELD = 60
+"""Units of an embedding that wait to be learnt, three minutes."""
+MOST_MARGINS = 4000
+"""Of a longer voice (an hour and more) the older half of its margins is let go."""
+
+BACK = 0.7
+"""How far a voice's margin must be on the way from the other voice's to its own, to be back."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sensitivity:
+    """How a feature is followed.
+
+    Attributes:
+        unit_frames: frames behind one margin.
+        warm_frames: frames of a voice before it has margins.
+        gain: what margins are multiplied by, for ADWIN or to give nats of evidence.
+        delta: ADWIN's, or the odds that the evidence has to beat; smaller is more careful.
+        back_units: newest units by which a voice that was left is known to be back.
+        held_units: with ADWIN, the newest units, kept out of the voice's own sketch: another person
+            does not at once become part of it.
+        min_units: with ADWIN, fewest margins before a change, and fewest after it; none is looked
+            for before there are twice as many and two.
+        least_drop: with ADWIN, a lower mean is a change from this difference on: a voice's small
+            ones are significant after a while, and nobody else's.
+        level: of embeddings, the margin that a voice has as seldom as another person has: below it
+            a unit speaks for a change.
+    """
+
+    unit_frames: int
+    warm_frames: int
+    gain: float
+    delta: float
+    back_units: int
+    held_units: int = 0
+    min_units: int = 1
+    least_drop: float = 0.0
+    level: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Fall:
+    """From a tick on the mean margin is lower.
+
+    Attributes:
+        began: that tick.
+        before: mean margin up to there.
+        after: mean margin since then.
+    """
+
+    began: int
+    before: float
+    after: float
+
+
+@dataclass(slots=True)
+class Left:
+    """A voice that another one took over from, to be known when it is back.
+
+    Attributes:
+        own: its sketch, shape (M,).
+        frames: behind it.
+        level: mean margin of the newest units under it from which on it is back.
+        recent: margins of the newest units under it, each with the tick at which the unit began.
+    """
+
+    own: FloatArray
+    frames: int
+    level: float
+    recent: list[tuple[float, int]]
+
+
+@cache
+def adwin() -> type[ADWIN]:
+    """river's, by itself: its package imports scipy.stats and all of scikit-learn for others."""
+    import river
+
+    path = Path(str(river.__file__)).parent / "drift" / "adwin.py"
+    spec = spec_from_file_location("river.drift.adwin", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except FileNotFoundError:  # it has moved
+        module = import_module("river.drift")
+    detector: type[ADWIN] = module.ADWIN
+    return detector
+
+
+class FollowedVoice:
+    """One feature of the voice since the last change.
+
+    Args:
+        size: bins, dimensions or levels.
+        how: its settings.
+
+    Attributes:
+        KEPT: names in a ``state``.
+    """
+
+    LEAST = -np.inf
+    """Of a sum of frames."""
+    KEPT = ("own", "held", "part", "margins", "began", "counters", "left_own", "left", "recent")
+
+    def __init__(self, size: int, how: Sensitivity) -> None:
+        self._size = size
+        self._how = how
+        self._own: FloatArray
+        self._left: Left | None = None
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget the voice; one that was left is remembered still."""
+        self._own = np.zeros(self._size)
+        self._frames = 0  # behind it
+        self._held: list[FloatArray] = []
+        self._part = np.zeros(self._size)  # of a unit
+        self._parts = 0  # frames of it
+        self._part_began = 0
+        self._follow([], [])
+
+    def _frames_of(self, values: AnyArray) -> AnyArray:
+        """The frames that can be used."""
+        raise NotImplementedError
+
+    def _sum(self, values: AnyArray) -> FloatArray:
+        raise NotImplementedError
+
+    def _margin(self, unit: FloatArray, own: FloatArray, frames: int) -> float:
+        """Of a unit under a voice with this sketch of so many frames."""
+        raise NotImplementedError
+
+    def leave(self, fall: Fall | None) -> bool:
+        """Another voice has taken over: remember this one, where it is known.
+
+        Args:
+            fall: how this feature noticed; None where another one did: then its level is what is
+                usual for this voice.
+
+        Returns:
+            whether this feature can tell when it is back.
+        """
+        known = self._frames >= self._how.warm_frames and len(self._margins) > 0
+        if known:
+            level = self._usual(np.array(self._margins))
+            if fall is not None:
+                level = BACK * fall.before + (1 - BACK) * fall.after
+            self._left = Left(self._own.copy(), self._frames, level, [])
+        return known
+
+    def _usual(self, margins: FloatArray) -> float:
+        """What the mean of a voice's newest margins hardly ever falls below."""
+        return float(margins.mean() - margins.std())
+
+    def back(self) -> Fall | None:
+        """Since when the voice that was left is back, as far as the newest units tell."""
+        left = self._left
+        if left is None or len(left.recent) < self._how.back_units:
+            return None
+        margins = np.array([margin for margin, _ in left.recent])
+        if margins.mean() < left.level:
+            return None
+        at = split(margins) if margins.size > 1 else 0
+        if at and margins[:at].mean() >= left.level:  # the other voice is in none of them
+            at = 0
+        return Fall(left.recent[at][1], left.level, float(margins[at:].mean()))
+
+    def forget(self, *, take_up: bool) -> None:
+        """Remember no voice that was left any more; or take it up again as the one that speaks."""
+        left, self._left = self._left, None
+        if take_up and left is not None:
+            self.reset()
+            self._own, self._frames = np.asarray(left.own), left.frames
+
+    def hear(self, values: AnyArray, began: int) -> Fall | None:
+        """What these further frames of a step that began at a tick reveal.
+
+        Those after a change are not heard: the new voice starts with the next step.
+        """
+        values = self._frames_of(np.asarray(values))
+        at = 0
+        while at < len(values):
+            if not self._parts:
+                self._part_began = began
+            end = at + self._how.unit_frames - self._parts
+            self._part = self._part + self._sum(values[at:end])
+            self._parts += len(values[at:end])
+            at = end
+            if self._parts == self._how.unit_frames and (fall := self._complete()) is not None:
+                return fall
+        return None
+
+    def _complete(self) -> Fall | None:
+        """A unit is complete."""
+        unit, self._part, self._parts = self._part, np.zeros(self._size), 0
+        fall = None
+        if self._left is not None:
+            margin = self._margin(unit, self._left.own, self._left.frames)
+            self._left.recent.append((margin, self._part_began))
+            del self._left.recent[: -self._how.back_units]
+        if self._frames >= self._how.warm_frames:
+            self._margins.append(self._margin(unit, self._own, self._frames))
+            self._began.append(self._part_began)
+            fall = self._look()
+            if len(self._margins) >= MOST_MARGINS:
+                half = MOST_MARGINS // 2
+                self._follow(self._margins[-half:], self._began[-half:])
+        self._held.append(unit)
+        for _ in range(len(self._held) - self._most_held()):
+            self._own = self._own + self._held.pop(0)
+            self._frames += self._how.unit_frames
+        return fall
+
+    def _most_held(self) -> int:
+        """So many of the newest units may be another's."""
+        return self._how.held_units
+
+    def _look(self) -> Fall | None:
+        """Whether there was a change for the worse by the newest margin."""
+        return self._fall() if self._notices() else None
+
+    def _fall(self) -> Fall | None:
+        """ADWIN has seen a change: for the worse, and much?"""
+        margins = np.array(self._margins)
+        at = split(margins)
+        before, after = float(margins[:at].mean()), float(margins[at:].mean())
+        if before - after > self._how.least_drop:
+            return Fall(self._began[at], before, after)
+        self._follow(self._margins[at:], self._began[at:])
+        return None
+
+    def _follow(self, margins: list[float], began: list[int]) -> None:
+        """A new ADWIN that will see these: its own state cannot be saved, so this is it."""
+        self._margins, self._began = margins, began
+        self._adwin: ADWIN | None = None
+
+    def _notices(self) -> bool:
+        """Whether ADWIN notices something with the newest margin."""
+        grace = 2 * self._how.min_units + 1
+        if len(self._margins) < grace:  # it could not
+            return False
+        unseen = self._margins[-1:]
+        if self._adwin is None:
+            self._adwin, unseen = self._fresh_adwin(grace), self._margins
+        for margin in unseen:
+            self._adwin.update(margin * self._how.gain)
+        return bool(self._adwin.drift_detected)
+
+    def _fresh_adwin(self, grace: int) -> ADWIN:
+        return adwin()(
+            delta=self._how.delta,
+            clock=1,
+            min_window_length=self._how.min_units,
+            grace_period=grace,
+        )
+
+    def state(self) -> dict[str, AnyArray]:
+        """Everything needed to go on as if never stopped."""
+        left = self._left
+        return {
+            "left_own": np.zeros(0) if left is None else left.own,
+            "left": np.array([] if left is None else [left.frames, left.level], dtype=np.float64),
+            "recent": np.array([] if left is None else left.recent, float).reshape(-1, 2),
+            "own": self._own,
+            "held": np.array(self._held).reshape(-1, self._size),
+            "part": self._part,
+            "margins": np.array(self._margins, dtype=np.float64),
+            "began": np.array(self._began, dtype=np.int64),
+            "counters": np.array([self._frames, self._parts, self._part_began], dtype=np.int64),
+        }
+
+    def restore(self, arrays: Mapping[str, AnyArray]) -> None:
+        """Take up a ``state``.
+
+        Raises:
+            ValueError: of another size, or one that no voice has.
+        """
+        left, kept = arrays["left_own"], [arrays[name] for name in ("own", "part", "held")]
+        if {array.shape[-1:] for array in kept} != {(self._size,)}:
+            raise ValueError
+        if min(array.min(initial=0.0) for array in (*kept, left)) < self.LEAST:
+            raise ValueError
+        if arrays["counters"].shape != (3,) or arrays["recent"].shape[1:] != (2,):
+            raise ValueError
+        if (left.size, arrays["left"].size) not in ((0, 0), (self._size, 2)):
+            raise ValueError
+        parts, known = int(arrays["counters"][1]), len(arrays["margins"])
+        if not 0 <= parts < self._how.unit_frames or arrays["counters"].min() < 0:
+            raise ValueError
+        if known > MOST_MARGINS or known != len(arrays["began"]):
+            raise ValueError
+        self._own, self._part = arrays["own"], arrays["part"]
+        self._held = list(arrays["held"])
+        self._frames, self._parts, self._part_began = arrays["counters"].tolist()
+        self._follow(arrays["margins"].tolist(), arrays["began"].tolist())
+        self._left = None
+        if arrays["left"].size:
+            frames, level = arrays["left"].tolist()
+            recent = [(margin, int(began)) for margin, began in arrays["recent"].tolist()]
+            self._left = Left(arrays["left_own"], int(frames), level, recent)
+
+
+# -------------------------------------------------------------------------------------------- base
+# What the program asks of a kind of feature; each kind answers in a file of its own.
+
+
+class Kind(ABC):
+    """A kind of frames: how they are counted, compared, checked, stored and followed.
+
+    There is one object of each kind; a pickled one comes back as the same object.
+
+    Attributes:
+        name: how it is called in stores, records and messages.
+        enrolled: whether templates are made of it; else it is followed for changes alone.
+        discerning: whether it tells voices apart within seconds, and strangers from enrolled
+            speakers: what else is followed beside it need not notice changes by itself.
+        own_past: whether a change is told from the stream's own past, without other speakers.
+        beside_discerning: what multiplies its chance of a false change beside a discerning one.
+        wants_background: whether other readers may stand in where few are enrolled.
+        open_size: whether frames can be of more bins than were seen of them.
+        counted: whether a frame is one more in a bin.
+        pointed: whether a frame is a vector, so that a line can part people by it.
+        unusable: why a frame was dropped, in a word or two.
+        wide: what its sums are worked out in.
+        stored: what a sketch's total is written as, little-endian whatever the machine.
+        least: no total is below it.
+        similarities: ways to compare it with templates, by name; the first is the default.
+    """
+
+    name: ClassVar[str]
+    enrolled: ClassVar[bool] = True
+    discerning: ClassVar[bool] = False
+    own_past: ClassVar[bool] = False
+    beside_discerning: ClassVar[float] = 1.0
+    wants_background: ClassVar[bool] = False
+    open_size: ClassVar[bool] = False
+    counted: ClassVar[bool] = False
+    pointed: ClassVar[bool] = False
+    unusable: ClassVar[str] = "not finite"
+    wide: ClassVar[type[np.int64 | np.float64]] = np.float64
+    stored: ClassVar[str] = "<f8"
+    least: ClassVar[float] = -np.inf
+    similarities: ClassVar[Mapping[str, Similarity]] = {}
+
+    def __repr__(self) -> str:
+        return self.name
+
+    def __reduce__(self) -> tuple[Any, tuple[str]]:
+
+        return kind, (self.name,)
+
+    def similarity(self, name: str | None = None) -> Similarity:
+        """A similarity by its name; None for the one that is used unless told otherwise.
+
+        Raises:
+            UsageError: there is no such similarity for this kind of feature.
+        """
+        if name is None:
+            return next(iter(self.similarities.values()))
+        if name not in self.similarities:
+            known = ", ".join(self.similarities)
+            raise UsageError(f"similarity {name!r} is not one of {known}")
+        return self.similarities[name]
+
+    # ------------------------------------------------------------------------------ frames
+
+    @abstractmethod
+    def none(self, size: int) -> AnyArray:
+        """The values of no frames at all."""
+
+    @abstractmethod
+    def holds(self, values: AnyArray) -> bool:
+        """Whether an array has the shape and type of frames of this kind."""
+
+    @abstractmethod
+    def size_of(self, values: AnyArray, stated: int | None) -> int:
+        """Bins or dimensions of frames: as stated, else as seen.
+
+        Raises:
+            ValueError: they contradict what is stated, or nothing could hold as many.
+        """
+
+    @abstractmethod
+    def usable(self, values: AnyArray, size: int) -> tuple[AnyArray, BoolArray]:
+        """Frames from a file as they are computed with, and which of them can be used, (k,)."""
+
+    @abstractmethod
+    def check(self, name: str, values: AnyArray, count: int, size: int) -> None:
+        """Refuse frames of a feature that could not be learnt, (count, ...) of them.
+
+        Raises:
+            UsageError: their shape, type or values do not fit.
+        """
+
+    def counting(self, values: AnyArray) -> BoolArray | None:
+        """Which of these frames a sketch counts, shape (k,); None where it is all of them."""
+        return None
+
+    def fits(self, size: int, enrolled: int) -> bool:
+        """Whether frames of one size can be compared with templates of another."""
+        return size == enrolled
+
+    # -------------------------------------------------------------------- sums and templates
+
+    @abstractmethod
+    def sketch(self, size: int) -> AnySketch:
+        """An empty sketch.
+
+        Raises:
+            UsageError: no positive size.
+        """
+
+    @abstractmethod
+    def total(self, values: AnyArray, size: int) -> AnyArray:
+        """What a sketch of these frames would hold, shape (size,), worked out at once."""
+
+    def narrow(self, values: AnyArray, size: int) -> AnyArray:
+        """The same frames in as little memory as holds them."""
+        return values
+
+    def span_seconds(self, frame_seconds: float) -> float:
+        """Seconds that one frame takes to hear; 0 where it stands for a moment."""
+        return 0.0
+
+    @abstractmethod
+    def packed(self, slices: AnyArray) -> AnyArray:
+        """The sketches of template slices, shape (S, M), as a store keeps them."""
+
+    @abstractmethod
+    def wrong_slices(self, slices: AnyArray) -> str:
+        """What slices of a store should be and are not; empty where nothing is wrong."""
+
+    @abstractmethod
+    def background_row(self, sketch: AnySketch) -> AnyArray:
+        """What a cohort keeps of one of its speakers, shape (M,)."""
+
+    @abstractmethod
+    def packed_background(self, rows: AnyArray) -> AnyArray:
+        """The rows of a cohort, shape (C, M), as a store keeps them."""
+
+    def wrong_background(self, rows: AnyArray) -> str:
+        """What rows of a cohort do not hold; empty where nothing is wrong."""
+        return ""
+
+    # --------------------------------------------------------------------------- changes
+
+    @abstractmethod
+    def follow(self, others: AnyArray, how: Sensitivity) -> FollowedVoice:
+        """Something that follows this feature of a stream, to notice when the voice changes.
+
+        Args:
+            others: templates of other speakers, shape (N, M); (0, M) with ``own_past``.
+            how: the feature's settings.
+        """
+
+
+def within(values: AnyArray, least: float, most: float) -> bool:
+    """Whether all are numbers in that range."""
+    if not values.size:
+        return True
+    low, high = float(values.min()), float(values.max())
+    return low >= least and high <= most
+
+
+# -------------------------------------------------------------------------------------------- spec
+# What a feature's frames look like: one value wherever that is said, checked or compared.
+
+TAKES = ("audio", "words", "frames")
+_CLOSE_SECONDS = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class FeatureSpec:
+    """A feature's frames: of what kind and size, how long one is, and which network makes them.
+
+    Two are equal where their frames can be compared; ``rate`` and ``takes`` are of no
+    consequence to that.
+
+    Attributes:
+        name: how the feature is called everywhere.
+        kind: `HISTOGRAM`, `EMBEDDING` or `LEVELS` of `monitor.kinds`.
+        size: bins of its histogram, or dimensions of its embedding.
+        frame_seconds: usable seconds that one frame stands for.
+        rate: the sample rate it is fed at, in Hz; None where it hears no audio.
+        network: sha256 of the weights of the network that makes them; None where none does.
+        takes: what it is made of: ``"audio"``, timed ``"words"``, or nothing here: ``"frames"``
+            come ready-made. Left out, audio where there is a rate, else frames.
+
+    Raises:
+        UsageError: one of them makes no sense.
+
+    Example:
+        >>> from monitor.kinds import HISTOGRAM
+        >>> codes = FeatureSpec("codes", HISTOGRAM, size=1024, frame_seconds=0.02)
+        >>> codes.sketch().total.shape
+        (1024,)
+    """
+
+    name: str
+    kind: Kind
+    size: int
+    frame_seconds: float
+    rate: int | None = field(default=None, compare=False)
+    network: str | None = None
+    takes: str = field(default="", compare=False)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.kind, Kind):
+            raise UsageError(
+                f"kind={self.kind!r} of feature {self.name} must be HISTOGRAM or EMBEDDING of "
+                "monitor.kinds"
+            )
+        if not (self.size >= 1 and 0 < self.frame_seconds < np.inf):
+            raise UsageError(
+                f"feature {self.name} needs a positive size and frame_seconds,"
+                f" not {self.size} and {self.frame_seconds}"
+            )
+
+        takes = self.takes or ("frames" if self.rate is None else "audio")
+        object.__setattr__(self, "takes", takes)
+        if takes not in TAKES or (takes == "audio") != (self.rate is not None):
+            raise UsageError(
+                f"feature {self.name} takes {takes!r} at rate {self.rate}: it must take one of "
+                f"{', '.join(TAKES)}, and has a rate if it takes audio"
+            )
+        if not is_mark(self.network):
+            raise UsageError(f"the network of {self.name} is no sha256 in hexadecimal")
+
+    def sketch(self) -> AnySketch:
+        """An empty sketch of it."""
+        return self.kind.sketch(self.size)
+
+    def no_frames(self) -> Track:
+        """A track without any frame."""
+        return Track(np.empty(0, np.intp), self.kind.none(self.size))
+
+    def like(self, other: FeatureSpec) -> bool:
+        """Whether the frames of both can be compared, but for the network that made them."""
+        return (
+            (self.kind, self.size) == (other.kind, other.size)
+            and abs(self.frame_seconds - other.frame_seconds) < _CLOSE_SECONDS
+        )  # fmt: skip
+
+    def plain(self) -> dict[str, Any]:
+        """All but the name and the rate, JSON-able; no network where there is none."""
+        made = {"kind": self.kind.name, "size": self.size, "frame_seconds": self.frame_seconds}
+        return made if self.network is None else {**made, "network": self.network}
+
+    def __str__(self) -> str:
+        return f"{self.kind.name} of size {self.size}"
+
+
+def comparable_features(
+    mine: Mapping[str, FeatureSpec], theirs: Mapping[str, FeatureSpec]
+) -> set[str]:
+    """Names of the features that both have, with frames that can be compared."""
+    return {
+        name
+        for name, spec in mine.items()
+        if (other := theirs.get(name)) is not None
+        and spec.like(other)
+        and spec.network == other.network
+    }
+
+
+# --------------------------------------------------------------------------------------- embedding
+# Embeddings: features whose frames are directions in space, made by a speaker network.
+
+MOST_LENGTH = 1e6
+"""Of a slice's sum of embeddings, each of length 1."""
+
+
+class _EmbeddingKind(Kind):
+    """Frames are vectors, shape (k, d), of which only the direction counts; a sketch adds them."""
+
+    name = "embedding"
+    discerning = True
+    pointed = True
+    wants_background = True
+    least = -1e15
+    similarities = OF_VECTORS
+
+    def none(self, size: int) -> AnyArray:
+        return np.empty((0, size))
+
+    def holds(self, values: AnyArray) -> bool:
+        return values.ndim == 2 and values.shape[1] > 0 and values.dtype.kind == "f"
+
+    def size_of(self, values: AnyArray, stated: int | None) -> int:
+        if stated not in (None, values.shape[1]):
+            raise ValueError(f"has {values.shape[1]} dimensions, its header says {stated}")
+        return int(values.shape[1])
+
+    def usable(self, values: AnyArray, size: int) -> tuple[AnyArray, BoolArray]:
+        return values, np.logical_and.reduce(np.isfinite(values), axis=1)
+
+    def check(self, name: str, values: AnyArray, count: int, size: int) -> None:
+        if values.dtype.kind != "f" or values.shape != (count, size):
+            raise UsageError(f"the frames of {name} must be floats, shape (k, {size})")
+
+    def counting(self, values: AnyArray) -> BoolArray | None:
+        length = np.hypot.reduce(values, axis=1)  # without one, or a number, no direction
+        counts: BoolArray = (length > 0) & (length < np.inf)
+        return None if counts.all() else counts
+
+    def sketch(self, size: int) -> AnySketch:
+        return EmbeddingSum(size)
+
+    def total(self, values: AnyArray, size: int) -> AnyArray:
+        values = values.astype(np.float64)
+        length = np.hypot.reduce(values, axis=1, keepdims=True)
+        usable = (length > 0) & np.isfinite(length)
+        unit = np.divide(values, length, out=np.zeros_like(values), where=usable)
+        return np.asarray(unit.sum(axis=0))
+
+    def span_seconds(self, frame_seconds: float) -> float:
+        return frame_seconds
+
+    def packed(self, slices: AnyArray) -> AnyArray:
+        return slices.astype(np.float32)
+
+    def wrong_slices(self, slices: AnyArray) -> str:
+        good = slices.dtype.kind == "f" and within(slices, -MOST_LENGTH, MOST_LENGTH)
+        return "" if good else "finite sums of embeddings"
+
+    def background_row(self, sketch: AnySketch) -> AnyArray:
+        return sketch.total / sketch.frames if sketch.frames else sketch.total
+
+    def packed_background(self, rows: AnyArray) -> AnyArray:
+        return rows.astype(np.float16)  # a cosine moves by less than 1e-4
+
+    def wrong_background(self, rows: AnyArray) -> str:
+        return "holds no means of embeddings" if (np.abs(rows) > 1).any() else ""
+
+    def follow(self, others: AnyArray, how: Sensitivity) -> FollowedVoice:
+        return _Followed(others, how)
+
+
+class _Followed(FollowedVoice):
+    """Says by itself whether one person spoke: no ADWIN, margins are added up as Page does."""
+
+    def __init__(self, templates: AnyArray, how: Sensitivity) -> None:
+        some = templates[:: -(-len(templates) // MOST_TEMPLATES)] if len(templates) else templates
+        self._others: FloatArray = _unit(some.astype(np.float64))
+        super().__init__(templates.shape[1], how)
+
+    def reset(self) -> None:
+        super().reset()
+        self._doubted = 0  # newest units that together speak for a change
+
+    def restore(self, arrays: Mapping[str, AnyArray]) -> None:
+        super().restore(arrays)
+        self._doubted = len(self._held)
+
+    def _most_held(self) -> int:
+        """What speaks for a change is not learnt before it is known to be none."""
+        return min(self._doubted, MOST_HELD)
+
+    def _look(self) -> Fall | None:
+        recent = np.array(self._margins[-1 - len(self._held) :])  # there was no evidence before
+        nats, at = page_cusum(self._how.gain * (self._how.level - recent))
+        self._doubted = recent.size - at
+        if nats <= -np.log(self._how.delta):
+            return None
+        at += len(self._margins) - recent.size
+        before = float(np.mean(self._margins[:at])) if at else self._how.level
+        return Fall(self._began[at], before, float(np.mean(self._margins[at:])))
+
+    def _frames_of(self, values: AnyArray) -> AnyArray:
+        if values.ndim != 2 or values.shape[1] != self._size:
+            raise UsageError(f"embeddings must have shape (k, {self._size})")
+        return _unit(values.astype(np.float64))
+
+    def _sum(self, values: AnyArray) -> FloatArray:
+        return np.asarray(values.sum(axis=0))
+
+    def _margin(self, unit: FloatArray, own: FloatArray, frames: int) -> float:
+        return embedding_margin(unit, own, self._others)
+
+    def _usual(self, margins: FloatArray) -> float:
+        return min(self._how.level, float(margins.mean()))
+
+
+def _unit(vectors: FloatArray) -> FloatArray:
+    """Length-normalised rows; those without a direction are left out."""
+    lengths = np.hypot.reduce(vectors, axis=1)
+    good = (lengths > 0) & np.isfinite(lengths)
+    return np.asarray(vectors[good] / lengths[good, None])
+
+
+EMBEDDING: Kind = _EmbeddingKind()
+"""The kind of features whose frames are directions in space."""
+
+
+# --------------------------------------------------------------------------------------- histogram
+# Histograms: features whose frames are bins, counted (pitch, phones, codes, words).
+
+MOST_COUNT = 1e9
+"""Of one bin in one slice: sums over a template stay whole numbers, exact in double precision."""
+_MOST_BINS = 1 << 31
+
+
+class _HistogramKind(Kind):
+    """Frames are whole numbers 0..M-1, shape (k,); a sketch counts them."""
+
+    name = "histogram"
+    # an embedding beside them notices all that they do, and they cry wolf
+    beside_discerning = 1e-4
+    open_size = True
+    counted = True
+    unusable = "not a bin"
+    wide = np.int64
+    stored = "<i8"
+    least = 0.0
+    similarities = OF_COUNTS
+
+    def none(self, size: int) -> AnyArray:
+        return np.empty(0, np.intp)
+
+    def holds(self, values: AnyArray) -> bool:
+        return values.ndim == 1 and values.dtype.kind in "iu"
+
+    def size_of(self, values: AnyArray, stated: int | None) -> int:
+        if stated is not None:
+            return stated
+        seen = int(values.max(initial=1)) + 1
+        if seen >= _MOST_BINS:
+            raise ValueError(f"has bin {seen - 1}; state its size in the header")
+        return seen
+
+    def usable(self, values: AnyArray, size: int) -> tuple[AnyArray, BoolArray]:
+        good: BoolArray = (values >= 0) & (values < size)
+        if values.dtype.kind == "u" and values.dtype.itemsize == 8:
+            values = np.where(good, values, 0)
+        return values.astype(np.int64), good
+
+    def check(self, name: str, values: AnyArray, count: int, size: int) -> None:
+        if values.shape != (count,) or values.dtype.kind not in "iu":
+            raise UsageError(f"the bins of {name} must be whole numbers, shape (k,)")
+        if count and not 0 <= values.min() <= values.max() < size:
+            raise UsageError(f"the bins of {name} must lie in 0..{size - 1}")
+
+    def fits(self, size: int, enrolled: int) -> bool:
+        return size <= enrolled
+
+    def sketch(self, size: int) -> AnySketch:
+        return Histogram(size)
+
+    def total(self, values: AnyArray, size: int) -> AnyArray:
+        return np.bincount(values, minlength=size)
+
+    def narrow(self, values: AnyArray, size: int) -> AnyArray:
+        return values.astype(np.min_scalar_type(max(size - 1, 1)))
+
+    def packed(self, slices: AnyArray) -> AnyArray:
+        return slices.astype(np.uint16 if slices.max(initial=0) < 2**16 else np.uint32)
+
+    def wrong_slices(self, slices: AnyArray) -> str:
+        good = slices.dtype.kind in "iu" and within(slices, 0, MOST_COUNT)
+        return "" if good else f"counts from 0 to {MOST_COUNT:g}"
+
+    def background_row(self, sketch: AnySketch) -> AnyArray:
+        return sketch.total
+
+    def packed_background(self, rows: AnyArray) -> AnyArray:
+        return rows.astype(np.min_scalar_type(int(rows.max(initial=0))))
+
+    def follow(self, others: AnyArray, how: Sensitivity) -> FollowedVoice:
+        return _HistogramFollowed(others, how)
+
+
+class _HistogramFollowed(FollowedVoice):
+    LEAST = 0.0
+
+    def __init__(self, templates: AnyArray, how: Sensitivity) -> None:
+        smoothed = templates[:: -(-len(templates) // MOST_TEMPLATES)] + 0.5
+        shares = smoothed / smoothed.sum(axis=1, keepdims=True)
+        self._others: FloatArray = np.log(shares)
+        self._average: FloatArray = shares.mean(axis=0)
+        super().__init__(templates.shape[1], how)
+
+    def _frames_of(self, values: AnyArray) -> AnyArray:
+        last = self._size - 1
+        whole = values.ndim == 1 and (values.dtype.kind in "iu" or not values.size)
+        if not whole or (values.size and not 0 <= values.min() <= values.max() <= last):
+            raise UsageError(f"bins must be whole numbers in 0..{last}, shape (k,)")
+        return values.astype(np.intp, copy=False)
+
+    def _sum(self, values: AnyArray) -> FloatArray:
+        return np.bincount(values, minlength=self._size).astype(np.float64)
+
+    def _margin(self, unit: FloatArray, own: FloatArray, frames: int) -> float:
+        independent = self._how.unit_frames / 3
+        return histogram_margin(unit, own, self._others, self._average, independent)
+
+
+HISTOGRAM: Kind = _HistogramKind()
+"""The kind of features whose frames are bins."""
+
+
+# ------------------------------------------------------------------------------------------ levels
+# Levels: what a voice comes through. In no template; followed for changes against its own past.
+
+
+class _LevelsKind(Kind):
+    """Frames are levels in bels, shape (k, M)."""
+
+    name = "levels"
+    enrolled = False
+    own_past = True
+
+    def none(self, size: int) -> AnyArray:
+        return np.empty((0, size))
+
+    def holds(self, values: AnyArray) -> bool:
+        return values.ndim == 2 and values.dtype.kind == "f"
+
+    def size_of(self, values: AnyArray, stated: int | None) -> int:
+        return int(values.shape[1])
+
+    def usable(self, values: AnyArray, size: int) -> tuple[AnyArray, BoolArray]:
+        return values, np.logical_and.reduce(np.isfinite(values), axis=1)
+
+    def check(self, name: str, values: AnyArray, count: int, size: int) -> None:
+        if values.dtype.kind != "f" or values.shape != (count, size):
+            raise UsageError(f"the levels of {name} must be floats, shape (k, {size})")
+
+    def sketch(self, size: int) -> AnySketch:
+        return self._refused(size)
+
+    def total(self, values: AnyArray, size: int) -> AnyArray:
+        return self._refused(size)
+
+    def packed(self, slices: AnyArray) -> AnyArray:
+        return self._refused(slices)
+
+    def wrong_slices(self, slices: AnyArray) -> str:
+        return "of another kind: levels make no templates"
+
+    def background_row(self, sketch: AnySketch) -> AnyArray:
+        return self._refused(sketch)
+
+    def packed_background(self, rows: AnyArray) -> AnyArray:
+        return self._refused(rows)
+
+    def follow(self, others: AnyArray, how: Sensitivity) -> FollowedVoice:
+        return _LevelsFollowed(others.shape[1], how)
+
+    @staticmethod
+    def _refused(_: object) -> NoReturn:
+        raise UsageError("levels are followed for changes alone: no template is made of them")
+
+
+class _LevelsFollowed(FollowedVoice):
+    def _frames_of(self, values: AnyArray) -> AnyArray:
+        if values.ndim != 2 or values.shape[1] != self._size:
+            raise UsageError(f"levels must have shape (k, {self._size})")
+        return values
+
+    def _sum(self, values: AnyArray) -> FloatArray:
+        return np.asarray(values.sum(axis=0))
+
+    def _margin(self, unit: FloatArray, own: FloatArray, frames: int) -> float:
+        return level_margin(unit / self._how.unit_frames, own / frames)
+
+
+LEVELS: Kind = _LevelsKind()
+"""The kind of what is followed for changes alone."""
+
+
+# ------------------------------------------------------------------------------------------- kinds
+# The kinds of feature there are, and all that differs between them.
+#
+# A kind says how its frames are counted, compared, checked, stored and followed for changes;
+# nothing outside this folder asks which kind a feature is of. A `FeatureSpec` is what one feature's
+# frames look like.
+
+KINDS: dict[str, Kind] = {each.name: each for each in (HISTOGRAM, EMBEDDING, LEVELS)}
+"""Every kind, by the name that it has in stores."""
+
+SIMILARITIES = {name: how for each in KINDS.values() for name, how in each.similarities.items()}
+"""Every way to compare a stream with templates, by name."""
+
+
+def kind(name: str) -> Kind:
+    """The kind of that name.
+
+    Raises:
+        UsageError: there is none.
+
+    Example:
+        >>> kind("histogram") is HISTOGRAM
+        True
+    """
+    found = KINDS.get(name) if isinstance(name, str) else None
+    if found is None:
+        raise UsageError(f"kind={name!r} must be one of {', '.join(KINDS)}")
+    return found

@@ -1,0 +1,806 @@
+"""Calibration of scores to likelihood ratios, and checks of it on other people."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit, softmax
+
+from monitor.errors import CalibrationError, UsageError
+from monitor.maths.lid import softmax_bits
+from monitor.maths.newton import descend, logistic
+from monitor.maths.roc import pool
+from monitor.types import BoolArray, FloatArray, IntArray
+
+__all__ = [
+    "OpenSet",
+    "Platt",
+    "PriorCoefficients",
+    "TemplateComparisons",
+    "cost_bits",
+    "cross_fit",
+    "exceeding",
+    "fit_each",
+    "fit_growing_temperature",
+    "fit_open_set",
+    "fit_ridge",
+    "fit_temperature",
+    "least_cost_bits",
+    "mean_ratio",
+    "pair_count",
+    "platt",
+    "tempered_bits",
+    "told_apart",
+    "upper_bound_bits",
+]
+
+
+# ------------------------------------------------------------------------------------------- ridge
+# Logistic regression of several numbers, with a ridge, by Newton's method.
+
+_STEPS = 50
+
+
+def fit_ridge(
+    scores: FloatArray, label: BoolArray, weight: FloatArray, ridge: float
+) -> tuple[float, FloatArray]:
+    """Log odds ``bias + scores @ slopes`` of a label.
+
+    Scores are standardised first. Then the mean negative log-likelihood plus half of ``ridge``
+    times the squared slopes is least.
+
+    Args:
+        scores: shape (n, F).
+        label: shape (n,).
+        weight: shape (n,), how much each row counts; only their proportions matter.
+        ridge: above 0.
+
+    Returns:
+        bias, and slopes of shape (F,).
+
+    Example:
+        >>> scores = np.array([[-1.0], [0.0], [0.0], [1.0]])
+        >>> bias, slopes = fit_ridge(scores, np.array([False, False, True, True]), np.ones(4), 0.01)
+        >>> bool(slopes[0] > 1), round(abs(bias), 6)
+        (True, 0.0)
+    """
+    weight = weight / weight.sum()
+    mean = weight @ scores
+    spread = np.sqrt(weight @ (scores - mean) ** 2)
+    spread = np.where(spread > 0, spread, 1.0)
+    x = np.column_stack([np.ones(len(scores)), (scores - mean) / spread])
+    penalty = np.diag([0.0, *np.full(scores.shape[1], ridge)])
+    found = np.zeros(x.shape[1])
+    for _ in range(_STEPS):
+        p = expit(x @ found)
+        slope = x.T @ (weight * (label - p)) - penalty @ found
+        bend = (x * (weight * p * (1.0 - p))[:, None]).T @ x + penalty + 1e-9 * np.eye(len(found))
+        step = np.linalg.solve(bend, slope)
+        found += np.clip(step, -2.0, 2.0)
+        if np.abs(step).max() < 1e-9:
+            break
+    slopes = found[1:] / spread
+    return float(found[0] - slopes @ mean), slopes
+
+
+# ------------------------------------------------------------------------------------------- platt
+# Platt calibration: logistic regression of one score, by Newton's method.
+#
+# The weighting and the penalty are scikit-learn's, so that its results can be had without it:
+# ``sum_i s_i log(1 + exp(-y_i (w z_i + b))) + w^2 / (2 C)``, the bias free.
+
+_Doubles: TypeAlias = NDArray[np.float64]
+_PLATT_STEPS = 100
+_LARGE, _MOST = 100, 300
+"""Powers of two: of scores that are fitted as they are, and by which a penalty is scaled."""
+_ARRIVED = 3e-6
+"""Newton squares its error: after a step this short the next would be rounding."""
+
+
+@dataclass(frozen=True, slots=True)
+class Platt:
+    """A calibration ``w z + b``.
+
+    Attributes:
+        weight: w.
+        bias: b.
+        bounded: the classes separate and no penalty was asked for: w would be infinite, so the
+            penalty of C = 1 was taken.
+    """
+
+    weight: float
+    bias: float
+    bounded: bool = False
+
+
+def platt(
+    mated: FloatArray,
+    non_mated: FloatArray,
+    counts: FloatArray | None = None,
+    balanced: bool = False,
+    strength: float = np.inf,
+    start: Platt | None = None,
+    separable: bool | None = None,
+) -> Platt:
+    """Fit a logistic regression that tells mated from non-mated scores.
+
+    Args:
+        mated: shape (n,).
+        non_mated: shape (m,).
+        counts: shape (m,), how often each non-mated score stands; 1 where not given.
+        balanced: both classes weigh half of all scores (``class_weight="balanced"``).
+        strength: C, the inverse of the L2 penalty on w; infinite means none.
+        start: where to begin.
+        separable: whether one threshold tells the classes apart, where that is known.
+
+    Returns:
+        w to about 1e-10 of itself, and b.
+
+    Raises:
+        CalibrationError: a class is empty.
+
+    Example:
+        >>> found = platt(np.array([1.0, 2.0, 0.0]), np.array([-1.0, 0.5, -2.0, 0.0]))
+        >>> round(found.weight, 4), round(found.bias, 4)
+        (2.3005, -0.8566)
+    """
+    mated, non_mated = np.ravel(mated), np.ravel(non_mated)
+    many = float(non_mated.size if counts is None else counts.sum())
+    if mated.size == 0 or many == 0:
+        raise CalibrationError("a calibration needs mated and non-mated scores: add trials")
+    lows, highs = (mated.min(), non_mated.min()), (mated.max(), non_mated.max())
+    if min(lows) == max(highs):
+        share = 0.0 if balanced else float(np.log(mated.size / many))
+        return Platt(0.0, share)
+    if separable is None:
+        separable = bool(lows[0] >= highs[1] or highs[0] <= lows[1])
+    bounded = separable and not np.isfinite(strength)
+    penalty = 1.0 if bounded else 1.0 / strength
+    power = _power(mated, non_mated)
+    if power:
+        mated, non_mated = np.ldexp(mated, -power), np.ldexp(non_mated, -power)
+    penalty = float(np.ldexp(penalty, max(min(-2 * power, _MOST), -_MOST)))  # of w 2^power
+    total = mated.size + many
+    heavy = (total / (2 * mated.size), total / (2 * many)) if balanced else (1.0, 1.0)
+
+    def lost(point: _Doubles) -> float:
+        own = np.logaddexp(0.0, -(point[0] * mated + point[1])).sum()
+        other = np.logaddexp(0.0, point[0] * non_mated + point[1])
+        other = other.sum() if counts is None else other @ counts
+        return float(heavy[0] * own + heavy[1] * other + penalty * point[0] ** 2 / 2)
+
+    first = 0.0 if balanced else float(np.log(mated.size / many))
+    point = np.array([0.0, first] if start is None else [np.ldexp(start.weight, power), start.bias])
+    for _ in range(_PLATT_STEPS):
+        own, other = _side(-point, mated, None), _side(point, non_mated, counts)
+        slope = heavy[1] * other[0] - heavy[0] * own[0] + [penalty * point[0], 0.0]
+        bend = heavy[0] * own[1] + heavy[1] * other[1] + np.diag([penalty, 0.0])
+        step = -np.linalg.solve(bend + 1e-14 * np.trace(bend) * np.eye(2), slope)
+        if (np.abs(step) <= _ARRIVED * (1.0 + np.abs(point))).all():
+            point = point + step
+            break
+        here = lost(point)
+        while lost(point + step) > here * (1 + 1e-12) and np.abs(step).max() > _ARRIVED:
+            step /= 4
+        point = point + step
+    return Platt(float(np.ldexp(point[0], -power)), float(point[1]), bounded)
+
+
+def _power(mated: FloatArray, non_mated: FloatArray) -> int:
+    """0, or the power of two of scores whose squares would overflow or vanish."""
+    size = max(float(np.abs(each).max()) for each in (mated, non_mated))
+    power = int(np.frexp(size)[1])
+    return power if abs(power) > _LARGE else 0
+
+
+def _side(
+    point: _Doubles, scores: FloatArray, counts: FloatArray | None
+) -> tuple[_Doubles, _Doubles]:
+    """Slope and Hessian of ``sum c log(1 + exp(w z + b))``."""
+    margin = point[0] * scores + point[1]
+    small = np.exp(-np.abs(margin))  # see monitor.maths.newton
+    share = np.where(margin >= 0, 1.0, small) / (1.0 + small)
+    bend = share * (1.0 - share)
+    if counts is not None:
+        share, bend = share * counts, bend * counts
+    bent = bend * scores
+    across = bent.sum()
+    return (
+        np.array([share @ scores, share.sum()]),
+        np.array([[bent @ scores, across], [across, bend.sum()]]),
+    )
+
+
+# ---------------------------------------------------------------------------------------- twoclass
+# Likelihood ratios from normalised scores: two-class logistic regression.
+#
+# Source: docs/method.md section 10.
+#
+# ``log LR = a + sum_f b_f z_f``, every b >= 0: the logit less the logarithm of the weighted class
+# ratio. In each class every speaker, and every pair of speakers, weighs the same, however many
+# comparisons there are of them. Few speakers that separate perfectly would have no finite optimum:
+# a ridge holds the slopes, centred on another law's coefficients where there is one. Such a law
+# counts as m further speakers too, as if their comparisons looked like ours and it said who they
+# are (the catalytic prior of `monitor.maths.posterior_fit`).
+
+OTHERS = 30.0
+"""Weight of all non-mated comparisons for one of the mated: the fit is best where ratios are large,
+since it is other people who show much that a ratio must not have."""
+RIDGE = 1.0
+"""Nats of half a squared unit of slope: of a speaker's loss, a nat or two at the most."""
+_HELD = np.float64(1e-3)
+"""The same of the intercept, so that it is finite whatever the data."""
+_TWOCLASS_STEPS = 40
+_TWOCLASS_ARRIVED = 1e-6
+_FOLDS = 8
+_FAR = 500.0
+
+
+@dataclass(frozen=True, slots=True)
+class TemplateComparisons:
+    """Normalised scores of streams against templates, and whose each of them is.
+
+    Attributes:
+        z: normalised scores, shape (n, F).
+        tester: whose stream, shape (n,), 0..V-1.
+        owner: whose template, shape (n,), 0..V-1.
+    """
+
+    z: FloatArray
+    tester: IntArray
+    owner: IntArray
+
+    @property
+    def mated(self) -> BoolArray:
+        """Which are of one person, shape (n,)."""
+        return np.asarray(self.tester == self.owner)
+
+    @property
+    def pair(self) -> IntArray:
+        """Which two people each is of, whoever is the template, shape (n,)."""
+        low, high = np.minimum(self.tester, self.owner), np.maximum(self.tester, self.owner)
+        return np.asarray(low.astype(np.int64) * (int(high.max(initial=0)) + 1) + high)
+
+    def some(self, chosen: BoolArray | IntArray) -> TemplateComparisons:
+        """Those comparisons alone."""
+        return TemplateComparisons(self.z[chosen], self.tester[chosen], self.owner[chosen])
+
+    def weights(self, speakers: FloatArray | None = None) -> FloatArray:
+        """How much each counts: in each class the shares of speakers and pairs, summing to 1.
+
+        Args:
+            speakers: how often each speaker is drawn, shape (B, V); a pair counts as often as the
+                product of its two. None: everybody once.
+
+        Returns:
+            shape (n,), or (B, n); a replicate without any comparison of a class counts everybody.
+        """
+        _, place, counts = np.unique(self.pair, return_inverse=True, return_counts=True)
+        each = (1.0 / counts)[place]
+        drawn: FloatArray = np.ones((1, each.size))
+        if speakers is not None:
+            drawn = speakers[:, self.tester] * np.where(self.mated, 1.0, speakers[:, self.owner])
+        made: FloatArray = drawn * each
+        for label in (self.mated, ~self.mated):
+            total = made[:, label].sum(axis=1)
+            made[np.ix_(total == 0.0, label)] = each[label]
+            made[:, label] /= np.where(total == 0.0, each[label].sum(), total)[:, None]
+        return made if speakers is not None else made[0]
+
+    def thinned(self, most: int, seed: int = 0) -> TemplateComparisons:
+        """As few of each speaker and pair as make some so many, evenly, by a stated draw."""
+        if self.tester.size <= most:
+            return self
+        order = np.random.default_rng(seed).permutation(self.tester.size)
+        pair = self.pair[order]
+        by_pair = np.argsort(pair, kind="stable")
+        starts = np.flatnonzero(np.diff(pair[by_pair], prepend=-1))
+        turn = np.empty(order.size, dtype=np.int64)
+        turn[by_pair] = np.arange(order.size) - np.repeat(
+            starts, np.diff(np.append(starts, order.size))
+        )
+        # every pair's first one, then every pair's second
+        kept = order[np.argsort(turn, kind="stable")[:most]]
+        own = np.flatnonzero(self.mated)
+        return self.some(np.sort(np.union1d(kept, own[:: -(-own.size // most)])))
+
+
+@dataclass(frozen=True, slots=True)
+class PriorCoefficients:
+    """Another law's coefficients, and how many speakers it counts as.
+
+    Attributes:
+        coefficients: a and b of it, or of each of its resamples, shape (1, 1 + F) or (B, 1 + F).
+        worth: m.
+    """
+
+    coefficients: FloatArray
+    worth: float
+
+
+def pair_count(comparisons: TemplateComparisons) -> int:
+    """Pairs of people behind the non-mated comparisons."""
+    return int(np.unique(comparisons.pair[~comparisons.mated]).size)
+
+
+def fit_each(
+    comparisons: TemplateComparisons,
+    speakers: FloatArray | None = None,
+    told: PriorCoefficients | None = None,
+    start: FloatArray | None = None,
+) -> FloatArray:
+    """Fit the regression in every bootstrap replicate of the speakers.
+
+    Args:
+        comparisons: of both classes, at least one each.
+        speakers: how often each speaker is drawn, shape (B, V); None: the fit itself, B = 1.
+        told: another law.
+        start: where to begin, shape (1 + F,).
+
+    Returns:
+        a and b, shape (B, 1 + F), always finite, b >= 0.
+
+    Example:
+        >>> z = np.array([[4.0], [5.0], [0.0], [1.0], [-1.0], [0.0]])
+        >>> people = np.array([0, 1, 0, 1, 1, 0]), np.array([0, 1, 1, 0, 0, 1])
+        >>> fit_each(TemplateComparisons(z, *people)).round(2)
+        array([[-2.06,  1.54]])
+    """
+    x = np.column_stack([np.ones(len(comparisons.z)), comparisons.z]).astype(np.float64)
+    label = comparisons.mated.astype(np.float64)
+    ratio = np.append(np.log(OTHERS), np.zeros(comparisons.z.shape[1]))
+    people = np.unique(comparisons.tester[comparisons.mated])
+    count = np.full((1, 1), float(people.size))
+    if speakers is not None:
+        count = speakers[:, people].sum(axis=1, keepdims=True)
+        count = np.where(count > 0, count, people.size)
+    weight = comparisons.weights(speakers) * count * np.where(comparisons.mated, 1.0, OTHERS)
+    held = np.append(_HELD, np.full(x.shape[1] - 1, RIDGE))
+    centre = -ratio[None]
+    goal = np.broadcast_to(label, weight.shape)
+    if told is not None:
+        centre = told.coefficients - ratio
+        share = told.worth / (count + told.worth)
+        goal = (1.0 - share) * label + share * logistic(centre @ x.T)
+        weight = weight / (1.0 - share)
+    shape = (len(weight), x.shape[1])
+    found = np.broadcast_to(centre if start is None else start - ratio, shape).copy()
+    centre = np.broadcast_to(centre, shape)
+    return np.asarray(_descend(x, goal, weight, held, centre, found) + ratio)
+
+
+def _descend(
+    x: FloatArray,
+    goal: FloatArray,
+    weight: FloatArray,
+    held: FloatArray,
+    centre: FloatArray,
+    found: FloatArray,
+) -> FloatArray:
+    """Newton's method within slopes >= 0, every row for itself, halved where it overshoots."""
+    size = x.shape[1]
+    products = (x[:, :, None] * x[:, None, :]).reshape(len(x), -1)
+
+    def loss(point: FloatArray, rows: IntArray) -> FloatArray:
+        margin = point @ x.T
+        nats = np.logaddexp(0.0, margin) - goal[rows] * margin
+        return np.asarray(
+            (weight[rows] * nats).sum(axis=1) + 0.5 * ((point - centre[rows]) ** 2 @ held)
+        )
+
+    rows = np.arange(len(found))
+    here = loss(found, rows)
+    for _ in range(_TWOCLASS_STEPS):
+        point = found[rows]
+        share = logistic(point @ x.T)
+        slope = (weight[rows] * (share - goal[rows])) @ x + held * (point - centre[rows])
+        bend = ((weight[rows] * share * (1.0 - share)) @ products).reshape(-1, size, size)
+        bend = bend + np.diag(held)
+        # a slope at 0 that would go below stays there
+        free = np.ones(point.shape, dtype=bool)
+        free[:, 1:] = (point[:, 1:] > 0.0) | (slope[:, 1:] < 0.0)
+        slope = np.where(free, slope, 0.0)
+        bend = np.where(free[:, :, None] & free[:, None, :], bend, np.eye(size))
+        step = -np.linalg.solve(bend, slope[:, :, None])[:, :, 0]
+        scale = np.ones(len(rows))
+        for _ in range(20):
+            tried = _within(point + scale[:, None] * step)
+            new = loss(tried, rows)
+            worse = new > here[rows] + 1e-12
+            if not worse.any():
+                break
+            scale[worse] *= 0.4
+        tried, new = np.where(worse[:, None], point, tried), np.where(worse, here[rows], new)
+        found[rows], here[rows] = tried, new
+        moved = np.abs(tried - point).max(axis=1) > _TWOCLASS_ARRIVED * (
+            1.0 + np.abs(tried).max(axis=1)
+        )
+        rows = rows[moved]
+        if not rows.size:
+            break
+    return found
+
+
+def _within(point: FloatArray) -> FloatArray:
+    point = np.clip(point, -_FAR, _FAR)
+    point[:, 1:] = np.maximum(point[:, 1:], 0.0)
+    return point
+
+
+def cross_fit(
+    comparisons: TemplateComparisons,
+    told: PriorCoefficients | None = None,
+    start: FloatArray | None = None,
+) -> tuple[FloatArray, IntArray]:
+    """Fits that leave out the people of two folds, or of one.
+
+    Args:
+        comparisons: of V people.
+        told: another law; its first row alone.
+        start: where to begin.
+
+    Returns:
+        coefficients, shape (K, K, 1 + F), of fold k and l both left out; and the fold of each
+        person, shape (V,). A comparison of persons i and j is judged by
+        ``coefficients[fold[i], fold[j]]``, which has seen neither.
+    """
+    people = int(max(comparisons.tester.max(), comparisons.owner.max())) + 1
+    own = np.zeros(people, dtype=bool)
+    own[comparisons.tester[comparisons.mated]] = True
+    folds = min(_FOLDS, int(own.sum()))
+    # mated speakers first: every fold has its share of them
+    fold = np.empty(people, dtype=np.int64)
+    fold[np.argsort(~own, kind="stable")] = np.arange(people) % folds
+    one, two = np.triu_indices(folds)
+    kept = ((fold != one[:, None]) & (fold != two[:, None])).astype(np.float64)
+    fits = fit_each(comparisons, kept, told, start)
+    found = np.empty((folds, folds, fits.shape[1]))
+    found[one, two] = found[two, one] = fits
+    return found, fold
+
+
+# --------------------------------------------------------------------------------------- tempering
+# Tempering of log-likelihood ratios that were summed over dependent trials (LID, longitudinal).
+#
+# Trials of one speaker resemble each other, so their plain sum is overconfident. The sum is divided
+# by a temperature: one number, or ``tau (1 + rho g)`` where g grows with the number of trials.
+
+_LOWEST, _HIGHEST = 0.05, 100.0
+_SECTIONS, _TEMPERING_STEPS = 60, 30
+_WIDEST = 20.0
+"""Range of log tau and of the logit of rho."""
+
+
+def tempered_bits(ratios: FloatArray, target: IntArray, temperature: FloatArray) -> _Doubles:
+    """``log2(N p_target)`` under the softmax of ``ratios / temperature``.
+
+    Args:
+        ratios: summed log-likelihood ratios, shape (..., N).
+        target: column of the true speaker, broadcast with shape (...).
+        temperature: broadcast with shape (...).
+
+    Returns:
+        shape (...), bits.
+
+    Example:
+        >>> tempered_bits(np.log([[3.0, 1.0]]), np.array([0]), np.array([1.0])).round(3)
+        array([0.585])
+    """
+    return softmax_bits(ratios / np.asarray(temperature)[..., None], target)
+
+
+def fit_temperature(ratios: FloatArray, target: IntArray, trials: int = 1) -> float:
+    """The temperature under which summed ratios predict their speakers best.
+
+    The loss is convex in ``1 / T``: the one minimum between 0.05 and ``max(100, 4 trials)`` that
+    a fine grid and a golden section would find, by Newton steps held inside a bracket.
+
+    Args:
+        ratios: sums of development speakers, shape (n, N).
+        target: shape (n,).
+        trials: the most that a sum holds.
+
+    Returns:
+        T > 0.
+
+    Raises:
+        UsageError: no sum to fit on.
+
+    Example:
+        >>> ratios = 6 * np.eye(4) + 8 * np.eye(4)[[1, 1, 2, 3]]
+        >>> round(fit_temperature(ratios, np.arange(4)), 2)
+        2.79
+    """
+    if not len(ratios):
+        raise UsageError("a temperature is fitted on sums of development speakers: give some")
+    columns = np.broadcast_to(target, len(ratios))[:, None]
+    behind = ratios - ratios.max(axis=1, keepdims=True)
+    own = float(np.take_along_axis(behind, columns, axis=1).mean())
+
+    def slope(cold: float) -> tuple[float, float]:
+        mass = softmax(behind * cold, axis=1)
+        weighed = mass * behind
+        mean = weighed.sum(axis=1)
+        bend = np.einsum("ij,ij->i", weighed, behind) - mean**2
+        return float(mean.mean()) - own, float(bend.mean())
+
+    low, high = 1.0 / max(_HIGHEST, 4.0 * trials), 1.0 / _LOWEST
+    if slope(high)[0] <= 0:  # sums that are all right have no best temperature
+        return _LOWEST
+    cold = 1.0
+    for _ in range(_SECTIONS):
+        rise, bend = slope(cold)
+        low, high = (low, cold) if rise > 0 else (cold, high)
+        new = cold - rise / bend if bend > 0 else low
+        if not low < new < high:
+            new = float(np.sqrt(low * high))
+        arrived = abs(new - cold) <= 1e-10 * cold
+        cold = new
+        if arrived:
+            break
+    return 1.0 / cold
+
+
+def fit_growing_temperature(
+    ratios: FloatArray, target: IntArray, growth: FloatArray
+) -> tuple[float, float]:
+    """Tau and rho of ``T = tau (1 + rho g)``.
+
+    Args:
+        ratios: sums of development speakers after different numbers of trials, shape (n, N).
+        target: shape (n,).
+        growth: g of each, shape (n,): k - 1 after k trials, or what embeddings say.
+
+    Returns:
+        tau > 0 and rho in [0, 1], at which the mean of ``-log p_target`` is lowest.
+
+    Raises:
+        UsageError: no sum to fit on.
+    """
+    if not len(ratios):
+        raise UsageError("a temperature is fitted on sums of development speakers: give some")
+    columns = np.broadcast_to(target, len(ratios))[:, None]
+    own = np.take_along_axis(ratios, columns, axis=1)[:, 0]
+    behind = ratios - ratios.max(axis=1, keepdims=True)
+
+    def objective(points: _Doubles) -> tuple[_Doubles, _Doubles, _Doubles]:
+        losses, slopes, bends = zip(*(at(float(u), float(v)) for u, v in points), strict=True)
+        return np.array(losses), np.stack(slopes), np.stack(bends)
+
+    def at(u: float, v: float) -> tuple[float, _Doubles, _Doubles]:
+        rho = float(expit(v))
+        turn = rho * (1.0 - rho)
+        q = 1.0 + rho * growth
+        cold = np.exp(-u) / q  # one over the temperature
+        mass = np.exp(behind * cold[:, None])
+        total = mass.sum(axis=1)
+        mean = (mass * behind).sum(axis=1) / total
+        spread = (mass * behind**2).sum(axis=1) / total - mean**2
+        lead = own - ratios.max(axis=1)
+        loss, first = np.log(total) - lead * cold, mean - lead
+        by_rho = -cold * growth / q
+        c_u, c_v = -cold, by_rho * turn
+        c_vv = 2.0 * cold * (growth / q * turn) ** 2 + by_rho * turn * (1.0 - 2.0 * rho)
+        slope = np.array([(first * c_u).mean(), (first * c_v).mean()])
+        across = (spread * c_u * c_v - first * c_v).mean()
+        return (
+            float(loss.mean()),
+            slope,
+            np.array(
+                [
+                    [(spread * c_u**2 + first * cold).mean(), across],
+                    [across, (spread * c_v**2 + first * c_vv).mean()],
+                ]
+            ),
+        )
+
+    # sums that are all right have no best temperature: a few steps towards a sharper one will do
+    found, _ = descend(objective, np.array([[0.0, -1.0]]), -_WIDEST, _WIDEST, _TEMPERING_STEPS)
+    log_tau, logit = found[0]
+    return float(np.exp(log_tau)), float(expit(logit))
+
+
+# ----------------------------------------------------------------------------------------- openset
+# Open-set detection: is the speaker enrolled at all?
+#
+# A posterior over N enrolled speakers cannot say "none of them" (docs/method.md section 5). What
+# can is how well the best candidate fits in absolute terms. Every calibration trial is looked at
+# twice: as it is, and with the true speaker's template taken away, as a stranger would meet it. A
+# logistic regression on the favourite's absolute scores, one number a feature, tells the two apart.
+
+_RIDGE = 1e-3
+_OPENSET_FOLDS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class OpenSet:
+    """What tells enrolled speakers from strangers, and how well on speakers not used for it.
+
+    Attributes:
+        bias: intercept; the log odds of being enrolled, at even odds before, are
+            ``bias + slopes @ favourite``.
+        slopes: shape (F,).
+        enrolled_kept: fraction of enrolled trials taken for enrolled (log odds >= 0).
+        strangers_found: fraction of strangers taken for strangers.
+        area: area under the ROC curve: how often an enrolled trial looks more enrolled than a
+            stranger's. 0.5 is no use, 1 is perfect.
+    """
+
+    bias: float
+    slopes: FloatArray
+    enrolled_kept: float
+    strangers_found: float
+    area: float
+
+
+def fit_open_set(enrolled: FloatArray, strangers: FloatArray, speaker: IntArray) -> OpenSet:
+    """Fit the open-set regression, and judge it on speakers left out of the fit.
+
+    Args:
+        enrolled: absolute scores of the favourite with everybody enrolled, shape (n, F).
+        strangers: the same with the true speaker left out, shape (n, F).
+        speaker: shape (n,), whom each trial is of; every speaker weighs the same.
+    """
+    weight = 1.0 / np.bincount(speaker)[speaker]
+    scores = np.concatenate([enrolled, strangers])
+    label = np.repeat([True, False], len(enrolled))
+    weights = np.tile(weight, 2)
+    # folds of whole speakers
+    fold = np.tile(np.unique(speaker, return_inverse=True)[1] % _OPENSET_FOLDS, 2)
+    odds = np.empty(label.size)
+    for each in np.unique(fold):
+        mine = fold == each
+        if (~mine).any():
+            bias, slopes = fit_ridge(scores[~mine], label[~mine], weights[~mine], _RIDGE)
+            odds[mine] = bias + scores[mine] @ slopes
+    bias, slopes = fit_ridge(scores, label, weights, _RIDGE)
+    kept, found, area = told_apart(odds[label], odds[~label], weight)
+    return OpenSet(bias, slopes, kept, found, area)
+
+
+def told_apart(
+    enrolled: FloatArray, strangers: FloatArray, weight: FloatArray
+) -> tuple[float, float, float]:
+    """Rates at even log odds (enrolled kept, strangers found), and the area under the ROC curve.
+
+    Args:
+        enrolled: log odds of enrolled trials, shape (n,).
+        strangers: of strangers, shape (n,).
+        weight: of each trial, shape (n,).
+
+    Example:
+        >>> told_apart(np.array([2.0, -1.0]), np.array([-3.0, -2.0]), np.ones(2))
+        (0.5, 1.0, 1.0)
+    """
+    total = weight.sum()
+    order = np.argsort(strangers, kind="stable")
+    mass = np.concatenate([[0.0], np.cumsum(weight[order])])
+    below = mass[np.searchsorted(strangers[order], enrolled, side="left")]
+    upto = mass[np.searchsorted(strangers[order], enrolled, side="right")]
+    return (
+        float(weight[enrolled >= 0].sum() / total),
+        float(weight[strangers < 0].sum() / total),
+        float((weight * 0.5 * (below + upto)).sum() / total**2),
+    )
+
+
+# -------------------------------------------------------------------------------------- calibrated
+# Checks of likelihood ratios on speakers not fitted on: are they as large as they claim?
+#
+# All with weights, so that every speaker and every pair of speakers counts the same. If the mean
+# ratio of other people is at most 1, then by Markov's inequality no more than a share 2^-k of them
+# shows k bits, for any k: what a ratio promises.
+
+
+def cost_bits(mated: FloatArray, others: FloatArray, own: FloatArray, theirs: FloatArray) -> float:
+    """Cllr (Brummer and du Preez, 2006): 1 for ratios that say nothing, more where they mislead.
+
+    Args:
+        mated: bits, shape (n,).
+        others: bits, shape (m,).
+        own: weights of the former, shape (n,).
+        theirs: weights of the latter, shape (m,).
+
+    Example:
+        >>> one = np.ones(1)
+        >>> cost_bits(np.zeros(1), np.zeros(1), one, one)
+        1.0
+    """
+    misses = own @ np.logaddexp2(0.0, -mated) / own.sum()
+    alarms = theirs @ np.logaddexp2(0.0, others) / theirs.sum()
+    return float(misses + alarms) / 2
+
+
+def least_cost_bits(
+    mated: FloatArray, others: FloatArray, own: FloatArray, theirs: FloatArray
+) -> float:
+    """Min Cllr: what is left of Cllr after the best monotone calibration on these very ratios.
+
+    Example:
+        >>> least_cost_bits(np.array([5.0]), np.array([1.0]), np.ones(1), np.ones(1))
+        0.0
+    """
+    levels, place = np.unique(np.concatenate([mated, others]), return_inverse=True)
+    hits = np.bincount(place[: mated.size], own / own.sum(), levels.size)
+    misses = np.bincount(place[mated.size :], theirs / theirs.sum(), levels.size)
+    blocks = pool(hits.astype(np.float64), misses.astype(np.float64))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        bits = np.log2(blocks.odds)
+        lost = np.where(blocks.mated > 0, blocks.mated * np.logaddexp2(0.0, -bits), 0.0)
+        lost += np.where(blocks.non_mated > 0, blocks.non_mated * np.logaddexp2(0.0, bits), 0.0)
+    return float(lost.sum()) / 2
+
+
+def mean_ratio(others: FloatArray, theirs: FloatArray) -> float:
+    """Mean likelihood ratio of other people: 1 is the most that is allowed.
+
+    Args:
+        others: bits, shape (m,).
+        theirs: weights, shape (m,).
+    """
+    top = float(others.max())
+    return float(theirs @ np.exp2(others - top) / theirs.sum() * np.exp2(np.minimum(top, 1000.0)))
+
+
+def exceeding(others: FloatArray, theirs: FloatArray, bits: FloatArray) -> FloatArray:
+    """Share of other people who show so many bits or more; 2^-bits is the most that is allowed.
+
+    Args:
+        others: bits, shape (m,).
+        theirs: weights, shape (m,).
+        bits: k, shape (K,).
+
+    Example:
+        >>> exceeding(np.array([0.0, 3.0]), np.ones(2), np.array([1.0, 4.0]))
+        array([0.5, 0. ])
+    """
+    order = np.argsort(others, kind="stable")
+    mass = np.append(0.0, np.cumsum(theirs[order]))
+    below = mass[np.searchsorted(others[order], bits, side="left")] / mass[-1]
+    return np.asarray(np.maximum(1.0 - below, 0.0))
+
+
+def upper_bound_bits(
+    mated: FloatArray,
+    others: FloatArray,
+    own: FloatArray,
+    theirs: FloatArray,
+    speakers: int,
+    pairs: int,
+) -> float:
+    """Empirical upper bound of likelihood ratios: beyond it they are extrapolation.
+
+    Vergeer, van Es, de Jongh, Alberink and Stoel, "Numerical likelihood ratios outputted by LR
+    systems are often based on extrapolation: When to stop extrapolating?", Science & Justice 56
+    (2016). With one misleading ratio added on either side, decisions by the ratios must cost no
+    more than decisions without any, at every threshold up to the bound. Pairs of people are the
+    observations here, not comparisons, which share them.
+
+    Args:
+        mated: bits of people left out of the fit, shape (n,).
+        others: likewise, shape (m,).
+        own: weights, shape (n,).
+        theirs: weights, shape (m,).
+        speakers: people behind the former.
+        pairs: pairs of people behind the latter.
+
+    Returns:
+        bits, between 0 and log2(1 + pairs).
+
+    Example:
+        >>> mated, others, ones = np.full(30, 9.0), np.full(200, -5.0), np.ones(230)
+        >>> round(upper_bound_bits(mated, others, ones[:30], ones[30:], 30, 200), 2)
+        7.6
+    """
+    steps = np.arange(0.0, np.log2(1.0 + pairs), 0.01)
+    missed = 1.0 - exceeding(mated, own, steps)
+    alarmed = exceeding(others, theirs, steps)
+    cost = (speakers * missed + 1.0) / (speakers + 1.0)
+    cost += np.exp2(steps) * (pairs * alarmed + 1.0) / (pairs + 1.0)
+    good = cost <= 1.0
+    if good.all():
+        return float(steps[-1])
+    return float(steps[max(int(np.argmin(good)) - 1, 0)])

@@ -1,0 +1,816 @@
+"""Rank models: SRD's beta-binomial distribution, its losses and its fit to a histogram of ranks.
+
+Source: SRD section IV-B, equation (3) as corrected in docs/method.md section 3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from monitor.errors import CalibrationError, UsageError
+from monitor.maths.newton import descend
+from monitor.types import BoolArray, FloatArray, IntArray
+
+__all__ = [
+    "HIGHEST",
+    "LOSSES",
+    "LOWEST",
+    "RankFit",
+    "RankLoss",
+    "binomial_log_pmf",
+    "binomial_log_pmf_at",
+    "binomial_mean_disclosure_bits",
+    "fit",
+    "fit_many",
+    "gather",
+    "log_pmf",
+    "log_pmf_at",
+    "loss_values",
+    "maximise",
+    "mean_bits_of",
+    "mean_disclosure_bits",
+    "nodes",
+    "pmf_of",
+    "rise",
+    "weights",
+]
+
+
+# -------------------------------------------------------------------------------------- quadrature
+# Sums over thousands of ranks, by quadrature through a few nodes.
+#
+# A sum ``sum_i w_i f(i)`` over thousands of ranks, with f smooth on the scale of i itself (log(a +
+# i) and 1 / (a + i) are, for every a > 0), needs few values of f: the first ones one by one, then
+# blocks that double in width with 16 Chebyshev nodes each. On such a block the error of
+# interpolation falls by 5.8 with every node, so that 16 leave about 1e-12. ``benchmarks/update.py``
+# has what it is for: a reading among tens of thousands.
+
+EXACT = 48
+ORDER = 16
+_Doubles: TypeAlias = NDArray[np.float64]
+
+
+def nodes(count: int) -> _Doubles:
+    """Where f has to be known to sum it over 0, 1, ..., count - 1.
+
+    Example:
+        >>> nodes(4), nodes(11696).size
+        (array([0., 1., 2., 3.]), 176)
+    """
+    exact = np.arange(min(count, EXACT), dtype=np.float64)
+    return np.concatenate([exact, *(places for _, _, places, _ in _blocks(count))])
+
+
+def gather(weights: FloatArray) -> _Doubles:
+    """Move weights from all the ranks to the nodes: ``w @ f(ranks)`` is ``gather(w) @ f(nodes)``.
+
+    Args:
+        weights: shape (..., count).
+
+    Returns:
+        shape (..., len(nodes(count))); some may be negative.
+
+    Example:
+        >>> thinned = gather(np.ones(5000)) @ np.log1p(nodes(5000))
+        >>> abs(float(thinned - np.log1p(np.arange(5000)).sum())) < 1e-7
+        True
+    """
+    weights = np.asarray(weights, dtype=np.float64)
+    parts = [
+        weights[..., start:stop] @ share for start, stop, _, share in _blocks(weights.shape[-1])
+    ]
+    return np.concatenate([weights[..., :EXACT], *parts], axis=-1)
+
+
+@lru_cache(maxsize=8)
+def weights(count: int) -> _Doubles:
+    """The weight of each node in a plain sum over 0, 1, ..., count - 1.
+
+    Example:
+        >>> bool(abs(weights(5000).sum() - 5000) < 1e-6)
+        True
+    """
+    return gather(np.ones(count))
+
+
+@lru_cache(maxsize=8)
+def _blocks(count: int) -> tuple[tuple[int, int, _Doubles, _Doubles], ...]:
+    blocks, start = [], EXACT
+    while start < count:
+        stop = min(2 * start, count)
+        blocks.append((start, stop, *_block(start, stop)))
+        start = stop
+    return tuple(blocks)
+
+
+def _block(start: int, stop: int) -> tuple[_Doubles, _Doubles]:
+    """Nodes of one block, and the share of each node in each of its ranks."""
+    ranks = np.arange(start, stop, dtype=np.float64)
+    if ranks.size <= ORDER:
+        return ranks, np.eye(ranks.size)
+    angles = (np.arange(ORDER) + 0.5) * np.pi / ORDER
+    centre, half = (start + stop - 1) / 2, (stop - 1 - start) / 2
+    order = np.arange(ORDER)
+    series = np.cos(np.outer(order, angles)) * 2 / ORDER  # values at the nodes -> Chebyshev series
+    series[0] /= 2
+    where = np.arccos(np.clip((ranks - centre) / half, -1.0, 1.0))
+    return centre + half * np.cos(angles), np.cos(np.outer(where, order)) @ series
+
+
+# ------------------------------------------------------------------------------------ betabinomial
+# The rank law: SRD's equation (3), corrected.
+#
+# Rank k = 1..N of the true speaker is a beta-binomial count of impostors that beat it, j = k - 1 of
+# n = N - 1: ``gamma_k = C(n, j) B(j + alpha, n - j + beta) / B(alpha, beta)``. The paper prints
+# alpha twice and counts j from 1 to N; neither sums to one (docs/method.md section 3). Where
+# (alpha, beta) run away the law is Binomial(n, p). Everything is natural logarithms but the names
+# that end in ``_bits``.
+
+_FEW = 8
+_LARGE = 1e5
+"""Differences of log-gammas above this lose digits that matter: error 1e-10 here."""
+_SHIFT = 16
+_THIN_FROM = 2048
+_CHUNK = 1 << 19
+"""Most numbers worked on at once, so that memory stays small."""
+
+
+def log_pmf(alpha: ArrayLike, beta: ArrayLike, speakers: int) -> _Doubles:
+    """Log-probability of every rank.
+
+    Args:
+        alpha: first parameter, > 0, shape (...).
+        beta: second parameter, > 0, shape (...); broadcast with alpha.
+        speakers: N >= 2.
+
+    Returns:
+        shape (..., N), index 0 is rank 1.
+
+    Raises:
+        UsageError: a parameter is not a positive number, or N < 2.
+
+    Example:
+        >>> np.exp(log_pmf(1.0, 1.0, 4))
+        array([0.25, 0.25, 0.25, 0.25])
+    """
+    a, b = _parameters(alpha, beta)
+    log = _relative(a, b, _impostors(speakers))
+    log -= np.log(np.exp(log).sum(axis=-1, keepdims=True))
+    return log
+
+
+def log_pmf_at(alpha: ArrayLike, beta: ArrayLike, speakers: int, rank: ArrayLike) -> _Doubles:
+    """Log-probability of single ranks, without going through all N.
+
+    Args:
+        alpha: first parameter, > 0.
+        beta: second parameter, > 0.
+        speakers: N >= 2.
+        rank: 1 to N; broadcast with alpha and beta.
+
+    Returns:
+        the broadcast shape.
+
+    Raises:
+        UsageError: as `log_pmf`, or a rank outside 1..N.
+
+    Example:
+        >>> round(float(np.exp(log_pmf_at(1.0, 2.0, 3, 1))), 12)
+        0.5
+    """
+    a, b = _parameters(alpha, beta)
+    last, j = _impostors(speakers), _beaten_by(rank, speakers)
+    large = max(a.max(), b.max()) + last > _LARGE
+    return _log_at(a, b, last, j) if large else _log_at_small(a, b, last, j)
+
+
+def binomial_log_pmf(p: ArrayLike, speakers: int) -> _Doubles:
+    """Log-probability of every rank where each impostor wins with the same probability.
+
+    Args:
+        p: in [0, 1], shape (...); 0 puts everything on rank 1.
+        speakers: N >= 2.
+
+    Returns:
+        shape (..., N); minus infinity where a rank is impossible.
+
+    Raises:
+        UsageError: p outside [0, 1], or N < 2.
+
+    Example:
+        >>> binomial_log_pmf(0.0, 3)
+        array([  0., -inf, -inf])
+    """
+    rank = np.arange(1, _impostors(speakers) + 2)
+    return binomial_log_pmf_at(np.asarray(p, dtype=np.float64)[..., None], speakers, rank)
+
+
+def binomial_log_pmf_at(p: ArrayLike, speakers: int, rank: ArrayLike) -> _Doubles:
+    """Log-probability of single ranks under the binomial law.
+
+    Args:
+        p: in [0, 1].
+        speakers: N >= 2.
+        rank: 1 to N; broadcast with p.
+
+    Returns:
+        the broadcast shape.
+
+    Raises:
+        UsageError: as `binomial_log_pmf`, or a rank outside 1..N.
+
+    Example:
+        >>> round(float(np.exp(binomial_log_pmf_at(0.5, 3, 2))), 12)
+        0.5
+    """
+    chance = np.asarray(p, dtype=np.float64)
+    if not ((chance >= 0) & (chance <= 1)).all():
+        raise UsageError("p of the binomial law is a probability: give a number from 0 to 1")
+    last, j = _impostors(speakers), _beaten_by(rank, speakers)
+    with np.errstate(divide="ignore"):
+        won, lost = np.log(chance), np.log1p(-chance)
+    return np.asarray(_log_choose(last, j) + _times(j, won) + _times(last - j, lost))
+
+
+def mean_disclosure_bits(alpha: ArrayLike, beta: ArrayLike, speakers: int) -> _Doubles:
+    """MeanD of the law, ``log2 N - H(gamma)``, in [0, log2 N].
+
+    Args:
+        alpha: first parameter, > 0, shape (...).
+        beta: second parameter, > 0; broadcast with alpha.
+        speakers: N >= 2. Above 2048 the sum runs over a few hundred nodes (error below 1e-6 bits).
+
+    Returns:
+        the broadcast shape of the parameters.
+
+    Raises:
+        UsageError: as `log_pmf`.
+
+    Example:
+        >>> round(float(mean_disclosure_bits(0.6248, 1.7375, 11696)), 3)
+        0.59
+    """
+    a, b = _parameters(alpha, beta)
+    last = _impostors(speakers)
+    flat = np.stack([a.ravel(), b.ravel()])
+    entropy = np.full(flat.shape[1], np.nan)
+    if speakers > _THIN_FROM:
+        entropy = _thinned_entropy(flat[0], flat[1], last)
+    left = np.flatnonzero(np.isnan(entropy))
+    step = max(_CHUNK // speakers, 1)
+    for start in range(0, left.size, step):
+        some = left[start : start + step]
+        log = _relative(flat[0, some], flat[1, some], last)
+        mass = np.exp(log)
+        total = mass.sum(axis=1)
+        entropy[some] = np.log(total) - np.einsum("ij,ij->i", mass, log) / total
+    return _in_bits(entropy.reshape(a.shape), speakers)
+
+
+def binomial_mean_disclosure_bits(p: ArrayLike, speakers: int) -> _Doubles:
+    """MeanD of the binomial law.
+
+    Args:
+        p: in [0, 1], shape (...).
+        speakers: N >= 2.
+
+    Returns:
+        shape (...).
+
+    Raises:
+        UsageError: as `binomial_log_pmf`.
+
+    Example:
+        >>> binomial_mean_disclosure_bits(0.0, 8)
+        array(3.)
+    """
+    return _in_bits(_entropy(binomial_log_pmf(p, speakers)), speakers)
+
+
+def _impostors(speakers: int) -> int:
+    if speakers < 2:
+        raise UsageError(f"a rank among {speakers} speakers says nothing: take at least 2")
+    return int(speakers) - 1
+
+
+def _parameters(alpha: ArrayLike, beta: ArrayLike) -> tuple[_Doubles, _Doubles]:
+    a, b = np.broadcast_arrays(np.asarray(alpha, np.float64), np.asarray(beta, np.float64))
+    if not ((a > 0) & (b > 0) & np.isfinite(a) & np.isfinite(b)).all():
+        raise UsageError("alpha and beta of a rank law are positive numbers: refit the law")
+    return a, b
+
+
+def _beaten_by(rank: ArrayLike, speakers: int) -> _Doubles:
+    ranks = np.asarray(rank)
+    if ranks.dtype.kind not in "iu" or not ((ranks >= 1) & (ranks <= speakers)).all():
+        raise UsageError(f"a rank is a whole number from 1 to {speakers}")
+    return ranks.astype(np.float64) - 1.0
+
+
+def _ladder(last: int) -> tuple[_Doubles, _Doubles, _Doubles]:
+    """j, n - 1 - j and (n - j) / (j + 1) for j in 0..n - 1."""
+    j = np.arange(last, dtype=np.float64)
+    return j, last - 1 - j, (last - j) / (j + 1)
+
+
+def _relative(a: _Doubles, b: _Doubles, last: int) -> _Doubles:
+    """Log-probability of every rank against that of the likeliest, shape (..., N)."""
+    j, back, ways = _ladder(last)
+    # Neighbours differ by a simple factor: no special function, and nothing that cancels.
+    steps = (a[..., None] + j) / (b[..., None] + back)
+    steps *= ways
+    np.log(steps, out=steps)
+    log = np.zeros((*steps.shape[:-1], last + 1))
+    np.cumsum(steps, axis=-1, out=log[..., 1:])
+    log -= log.max(axis=-1, keepdims=True)
+    return log
+
+
+def _log_at(a: _Doubles, b: _Doubles, last: int, j: _Doubles) -> _Doubles:
+    # j need not be whole: the thinned sums evaluate the law between two ranks.
+    one = rise(a, j) + rise(b, last - j) - rise(a + b, np.float64(last))
+    return np.asarray(_log_choose(last, j) + one)
+
+
+def _log_at_small(a: _Doubles, b: _Doubles, last: int, j: _Doubles) -> _Doubles:
+    # log-gammas are faster (benchmarks/update.py: this stands in every reading), and exact enough
+    # for small parameters
+    from scipy.special import gammaln
+
+    ways = gammaln(last + 1.0) - gammaln(j + 1.0) - gammaln(last - j + 1.0)
+    won = gammaln(a + j) - gammaln(a) + gammaln(b + (last - j)) - gammaln(b)
+    return np.asarray(ways + won + gammaln(a + b) - gammaln(a + b + last))
+
+
+def _log_choose(last: int, j: _Doubles) -> _Doubles:
+    few = np.minimum(j, last - j)
+    return np.asarray(rise(last - few + 1.0, few) - rise(np.float64(1.0), few))
+
+
+def rise(x: ArrayLike, m: ArrayLike) -> _Doubles:
+    """``log Gamma(x + m) - log Gamma(x)`` without the cancellation of two large log-gammas.
+
+    Stirling's series of the difference; below 16 after ``Gamma(x + 16) = Gamma(x) x ... (x + 15)``.
+
+    Args:
+        x: > 0.
+        m: > -x; broadcast with x.
+
+    Example:
+        >>> round(float(np.exp(rise(3.0, 2.0))), 9)
+        12.0
+    """
+    x, m = np.asarray(x, dtype=np.float64), np.asarray(m, dtype=np.float64)
+    small = x < _SHIFT
+    y = np.where(small, x + _SHIFT, x)
+    risen = (y - 0.5) * np.log1p(m / y) + m * (np.log(y + m) - 1.0) + (_tail(y + m) - _tail(y))
+    if not small.any():
+        return np.asarray(risen)
+    low = np.where(small, x, 1.0)
+    return np.asarray(risen + np.where(small, _log_product(low) - _log_product(low + m), 0.0))
+
+
+def _tail(x: _Doubles) -> _Doubles:
+    square = 1.0 / (x * x)
+    return np.asarray((1 / 12 - square * (1 / 360 - square * (1 / 1260 - square / 1680))) / x)
+
+
+def _log_product(x: _Doubles) -> _Doubles:
+    product = x.copy()
+    for step in range(1, _SHIFT):
+        product *= x + step
+    return np.asarray(np.log(product))
+
+
+def _times(count: _Doubles, log: _Doubles) -> _Doubles:
+    """``count * log`` where nothing times minus infinity is nothing."""
+    return np.asarray(count * np.where((count == 0) & np.isinf(log), 0.0, log))
+
+
+def _entropy(log: _Doubles) -> _Doubles:
+    return np.asarray(-(np.exp(log) * np.where(np.isinf(log), 0.0, log)).sum(axis=-1))
+
+
+def _thinned_entropy(a: _Doubles, b: _Doubles, last: int) -> _Doubles:
+    """Entropies through nodes that are dense at both ends; NaN where a law is too narrow."""
+    lower = (last + 2) // 2
+    upper = last + 1 - lower
+    j = np.concatenate([nodes(lower), last - nodes(upper)])
+    weight = np.concatenate([weights(lower), weights(upper)])
+    entropy = np.empty(a.shape)
+    few = a.size < _FEW and max(a.max(), b.max()) + last < _LARGE
+    at, near = (_log_at_small, 1e-8) if few else (_log_at, 1e-9)
+    step = max(_CHUNK // j.size, 1)
+    for start in range(0, a.size, step):
+        some = slice(start, start + step)
+        log = at(a[some, None], b[some, None], last, j)
+        mass = np.exp(log)
+        # Nodes that give the right mass and the right mean give the right entropy; where a law is
+        # so narrow that it falls between them, the caller sums over every rank.
+        share = a[some] / (a[some] + b[some])
+        mean = mass @ (weight * j) / last
+        seen = (np.abs(mass @ weight - 1.0) < near) & (np.abs(mean / share - 1.0) < near)
+        entropy[some] = np.where(seen, -(mass * log) @ weight, np.nan)
+    return entropy
+
+
+def _in_bits(entropy: _Doubles, speakers: int) -> _Doubles:
+    return np.asarray(np.clip(np.log2(speakers) - entropy / np.log(2.0), 0.0, np.log2(speakers)))
+
+
+# -------------------------------------------------------------------------------------- likelihood
+# Maximum likelihood of many rank laws at once.
+#
+# In the corrected equation (3) log gamma_k is a sum of log(alpha + i) over i < j and of log(beta +
+# i) over i < n - j. A histogram therefore enters the likelihood only through how many of its trials
+# lie above each i and how many below, and those sums thin well (`monitor.maths.rank_models`): 11696
+# ranks cost about what 200 do.
+#
+# Source: docs/method.md section 3.
+
+LOWEST, HIGHEST = 1e-9, 1e12
+"""Where alpha and beta are held; a law that reaches either end has no finite optimum."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Tails:
+    """Shares of the trials with j > i, with n - j > i, and all of them, at the nodes i."""
+
+    above: _Doubles
+    below: _Doubles
+    every: _Doubles
+    at: _Doubles
+
+    def __call__(self, logs: _Doubles) -> tuple[_Doubles, _Doubles, _Doubles]:
+        """Loss (up to a constant), gradient and Hessian at (log alpha, log beta)."""
+        a, b = np.exp(logs).T
+        x, y, z = (value[:, None] + self.at for value in (a, b, a + b))
+        # Each logarithm against that of the uniform law: small numbers, little to cancel.
+        unit = self.at + 1.0
+        loss = (
+            np.log(z / unit) @ self.every
+            - _dot(self.above, np.log(x / unit))
+            - _dot(self.below, np.log(y / unit))
+        )
+        x, y, z = 1.0 / x, 1.0 / y, 1.0 / z
+        both, bend = z @ self.every, (z * z) @ self.every
+        slope_a = a * (both - _dot(self.above, x))
+        slope_b = b * (both - _dot(self.below, y))
+        hessian = np.empty((a.size, 2, 2))
+        hessian[:, 0, 0] = slope_a + a * a * (_dot(self.above, x * x) - bend)
+        hessian[:, 1, 1] = slope_b + b * b * (_dot(self.below, y * y) - bend)
+        hessian[:, 0, 1] = hessian[:, 1, 0] = -a * b * bend
+        return loss, np.stack([slope_a, slope_b], axis=1), hessian
+
+
+def maximise(shares: FloatArray, start: FloatArray) -> FloatArray:
+    """The (alpha, beta) of each histogram, by damped Newton steps in their logarithms.
+
+    Args:
+        shares: histograms that each sum to one, shape (B, N). Each must be over-dispersed: its
+            variance of j above the binomial's, else there is no finite optimum.
+        start: first guesses of (alpha, beta), shape (B, 2).
+
+    Returns:
+        shape (B, 2), within [1e-9, 1e12].
+    """
+    tails = _tails(np.asarray(shares, dtype=np.float64))
+    low, high = float(np.log(LOWEST)), float(np.log(HIGHEST))
+    point, _ = descend(tails, np.log(start), low, high)
+    return np.asarray(np.exp(point))
+
+
+def _tails(shares: _Doubles) -> _Tails:
+    above = np.cumsum(shares[:, :0:-1], axis=1)[:, ::-1]
+    below = np.cumsum(shares[:, :-1], axis=1)[:, ::-1]
+    last = above.shape[1]
+    return _Tails(
+        gather(above),
+        gather(below),
+        gather(np.ones(last)),
+        nodes(last),
+    )
+
+
+def _dot(weights: _Doubles, values: _Doubles) -> _Doubles:
+    return np.asarray(np.einsum("bk,bk->b", weights, values))
+
+
+# ---------------------------------------------------------------------------------------- rankloss
+# SRD's four losses beside the likelihood, with their slopes (SRD section IV-B).
+
+_HELD = 1e5
+"""How hard CLL is held to rank 1 (SRD eq. 7)."""
+
+
+def loss_values(shares: _Doubles, log: _Doubles, loss: str) -> _Doubles:
+    """The loss of each law.
+
+    Args:
+        shares: histogram that sums to one, shape (N,).
+        log: log-probabilities of the laws, shape (..., N).
+        loss: ``"LL"``, ``"MS"``, ``"WMS"``, ``"RWMS"`` or ``"CLL"``.
+
+    Returns:
+        shape (...): nats for LL and CLL, squared probability for the others.
+
+    Example:
+        >>> float(loss_values(np.array([1.0, 0.0]), np.log([0.5, 0.5]), "MS"))
+        0.5
+    """
+    if loss in ("LL", "CLL"):
+        seen = shares > 0
+        value = -(log[..., seen] @ shares[seen])
+        if loss == "CLL":
+            value = value + _HELD * (shares[0] - np.exp(log[..., 0])) ** 2
+        return np.asarray(value)
+    return np.asarray((shares - np.exp(log)) ** 2 @ _weights(shares, loss))
+
+
+def _weights(shares: _Doubles, loss: str) -> _Doubles:
+    if loss == "MS":
+        return np.ones(shares.size)
+    return shares if loss == "WMS" else np.exp(-np.arange(1.0, shares.size + 1.0))
+
+
+@dataclass(frozen=True, slots=True)
+class RankLoss:
+    """A loss at (log alpha, log beta), with slope and Hessian: an objective of `descend`.
+
+    Attributes:
+        shares: histogram that sums to one, shape (N,).
+        loss: ``"MS"``, ``"WMS"``, ``"RWMS"`` or ``"CLL"``.
+        unit: what the loss is divided by.
+    """
+
+    shares: _Doubles
+    loss: str
+    unit: float = 1.0
+
+    def __call__(self, logs: _Doubles) -> tuple[_Doubles, _Doubles, _Doubles]:
+        """At B points, shape (B, 2): loss (B,), slope (B, 2), Hessian (B, 2, 2)."""
+        a, b = np.exp(logs).T
+        log = log_pmf(a, b, self.shares.size)
+        slopes, bends = _derivatives(a[:, None], b[:, None], self.shares.size - 1)
+        gamma, weights = np.exp(log), np.ones(1)
+        behind = gamma - self.shares
+        if self.loss == "CLL":
+            # only rank 1 enters the squared part
+            gamma, behind, weights = gamma[:, :1], behind[:, :1], np.full(1, _HELD)
+        else:
+            weights = _weights(self.shares, self.loss)
+        ranks, outer = gamma.shape[1], slopes[:, :, None] * slopes[:, None]
+        first = gamma[:, None] * slopes[..., :ranks]
+        second = gamma[:, None, None] * (outer + bends)[..., :ranks]
+        slope = 2.0 * (first * behind[:, None]) @ weights
+        hessian = first[:, :, None] * first[:, None] + behind[:, None, None] * second
+        hessian = 2.0 * hessian @ weights
+        if self.loss == "CLL":
+            slope -= slopes @ self.shares
+            hessian -= bends @ self.shares
+        value = loss_values(self.shares, log, self.loss)
+        return value / self.unit, slope / self.unit, hessian / self.unit
+
+
+def _derivatives(a: _Doubles, b: _Doubles, last: int) -> tuple[_Doubles, _Doubles]:
+    """First and second derivatives of log gamma in (log a, log b): (B, 2, N) and (B, 2, 2, N)."""
+    i = np.arange(last, dtype=np.float64)
+    x, y, z = 1.0 / (a + i), 1.0 / (b + i), 1.0 / (a + b + i)
+    every, bend = z.sum(axis=1, keepdims=True), (z * z).sum(axis=1, keepdims=True)
+    slope_a, slope_b = a * (_sums(x) - every), b * (_sums(y)[:, ::-1] - every)
+    across = np.broadcast_to(a * b * bend, slope_a.shape)
+    bend_a = slope_a + a * a * (bend - _sums(x * x))
+    bend_b = slope_b + b * b * (bend - _sums(y * y)[:, ::-1])
+    bends = np.stack([bend_a, across, across, bend_b], axis=1)
+    return np.stack([slope_a, slope_b], axis=1), bends.reshape(len(a), 2, 2, last + 1)
+
+
+def _sums(steps: _Doubles) -> _Doubles:
+    """Running sums from zero: shape (B, n) to (B, n + 1)."""
+    sums = np.zeros((steps.shape[0], steps.shape[1] + 1))
+    np.cumsum(steps, axis=1, out=sums[:, 1:])
+    return sums
+
+
+# ----------------------------------------------------------------------------------------- fitting
+# Fitting the rank law to a histogram of ranks (SRD section IV-B, docs/method.md section 3).
+
+LOSSES = ("LL", "MS", "WMS", "RWMS", "CLL")
+"""Log-likelihood; mean square, plain, weighted by p and by exp(-k); LL held to rank 1."""
+
+_DIPS = 4
+_GRID = np.log(10.0) * np.stack(
+    [axis.ravel() for axis in np.meshgrid(np.linspace(-3, 3, 15), np.linspace(-3, 3, 15))], axis=1
+)
+"""(log alpha, log beta) where a search looks for dips: 15 x 15, from 1e-3 to 1e3."""
+_TRIED = 25
+"""Steps from every dip; the search goes on from the best of them only."""
+
+
+@dataclass(frozen=True, slots=True)
+class RankFit:
+    """A rank law, and how it was found.
+
+    Attributes:
+        alpha: first parameter; where ``binomial``, the chance p that an impostor wins.
+        beta: second parameter; where ``binomial``, 1 - p.
+        binomial: the histogram is no wider than a binomial: (alpha, beta) would run away.
+        loss: the loss that was minimised (``"LL"`` where ``"CLL"`` made no sense).
+        value: its value: nats a trial for LL and CLL, squared probability for the others.
+        notes: words to warn with: ``"perfect"`` (always rank 1), ``"under-dispersed"``,
+            ``"sparse"`` (fewer trials than ranks), ``"reversed"`` (mean rank above (N + 1) / 2),
+            ``"LL instead of CLL"`` (rank 1 never seen, or sparse), ``"at the bound"`` (no finite
+            optimum, held at the end of the range).
+    """
+
+    alpha: float
+    beta: float
+    binomial: bool
+    loss: str
+    value: float
+    notes: tuple[str, ...] = ()
+
+    def log_pmf(self, speakers: int) -> FloatArray:
+        """Log-probability of every rank, shape (N,), at any N, not only the fitted one."""
+        if self.binomial:
+            return binomial_log_pmf(self.alpha, speakers)
+        return log_pmf(self.alpha, self.beta, speakers)
+
+    def mean_disclosure_bits(self, speakers: int) -> float:
+        """MeanD of the law among N speakers."""
+        if self.binomial:
+            return float(binomial_mean_disclosure_bits(self.alpha, speakers))
+        return float(mean_disclosure_bits(self.alpha, self.beta, speakers))
+
+
+def fit(histogram: FloatArray | IntArray, loss: str = "LL") -> RankFit:
+    """Fit the law to one histogram.
+
+    Args:
+        histogram: shape (N,), index 0 is rank 1: counts, weights, or proportions that sum to one
+            (of an unknown number of trials, which are then not called sparse).
+        loss: one of `LOSSES`. The live law is LL.
+
+    Returns:
+        the law; where the histogram has no finite optimum, the binomial one.
+
+    Raises:
+        CalibrationError: the histogram is empty.
+        UsageError: unknown loss, fewer than two ranks, a negative or infinite count.
+
+    Example:
+        >>> law = fit(np.array([40.0, 25, 15, 10, 6, 4]))
+        >>> round(law.mean_disclosure_bits(6), 2), law.notes
+        (0.38, ())
+    """
+    if loss not in LOSSES:
+        raise UsageError(f"no loss {loss!r}: take one of {', '.join(LOSSES)}")
+    counts = _checked(np.asarray(histogram, dtype=np.float64)[None])
+    shares = counts[0] / counts[0].sum()
+    alpha, beta, binomial = fit_many(counts)
+    notes = _notes(counts[0], bool(binomial[0]))
+    if loss == "CLL" and (shares[0] == 0 or "sparse" in notes):
+        loss, notes = "LL", [*notes, "LL instead of CLL"]
+    point = np.array([alpha[0], beta[0]])
+    if binomial[0]:
+        log = binomial_log_pmf(point[0], shares.size)
+    else:
+        if loss != "LL":
+            point = _search(shares, loss, point)
+        if point.min() <= 2 * LOWEST or point.max() >= HIGHEST / 2:
+            notes = [*notes, "at the bound"]
+        log = log_pmf(point[0], point[1], shares.size)
+    value = float(loss_values(shares, log, loss))
+    return RankFit(float(point[0]), float(point[1]), bool(binomial[0]), loss, value, tuple(notes))
+
+
+def fit_many(histograms: FloatArray | IntArray) -> tuple[FloatArray, FloatArray, BoolArray]:
+    """Fit the law to many histograms by log-likelihood, all at once.
+
+    Args:
+        histograms: shape (B, N), as in `fit`.
+
+    Returns:
+        ``alpha`` (B,), ``beta`` (B,) and ``binomial`` (B,): where the last is true alpha is p and
+        beta is 1 - p, as in `RankFit`.
+
+    Raises:
+        CalibrationError: a histogram is empty.
+        UsageError: fewer than two ranks, a negative or infinite count.
+
+    Example:
+        >>> histograms = np.array([[40.0, 25, 15, 10, 6, 4], [9, 0, 0, 0, 0, 0]])
+        >>> alpha, beta, binomial = fit_many(histograms)
+        >>> alpha.round(2), beta.round(2), binomial
+        (array([0.67, 0.  ]), array([1.91, 1.  ]), array([False,  True]))
+    """
+    counts = _checked(np.asarray(histograms, dtype=np.float64))
+    shares = counts / counts.sum(axis=1, keepdims=True)
+    last = shares.shape[1] - 1
+    j = np.arange(last + 1, dtype=np.float64)
+    mean = shares @ j
+    spread = np.maximum(shares @ (j * j) - mean * mean, 0.0)
+    alpha = np.clip(mean / last, 0.0, 1.0)
+    beta = 1.0 - alpha
+    narrowest = last * alpha * beta
+    # At the binomial limit the slope of the likelihood has the sign of (variance - n p q).
+    binomial = spread <= narrowest * (1 + 1e-9)
+    wide = np.flatnonzero(~binomial)
+    if wide.size:
+        extra = spread[wide] - narrowest[wide]
+        total = np.clip((last * narrowest[wide] - spread[wide]) / extra, 1e-2, 1e9)  # moments
+        start = np.stack([alpha[wide] * total, beta[wide] * total], axis=1)
+        alpha[wide], beta[wide] = maximise(shares[wide], start).T
+    return alpha, beta, binomial
+
+
+def pmf_of(alpha: FloatArray, beta: FloatArray, binomial: BoolArray, speakers: int) -> FloatArray:
+    """Probability of every rank under each of ``fit_many``'s laws, shape (B, N), at any N.
+
+    Example:
+        >>> pmf_of(*fit_many(np.array([[1.0, 1, 1], [9, 0, 0]])), 2).round(6)
+        array([[0.5, 0.5],
+               [1. , 0. ]])
+    """
+    pmf = np.empty((alpha.size, speakers))
+    pmf[binomial] = np.exp(binomial_log_pmf(alpha[binomial], speakers))
+    if not binomial.all():
+        pmf[~binomial] = np.exp(log_pmf(alpha[~binomial], beta[~binomial], speakers))
+    return pmf
+
+
+def mean_bits_of(
+    alpha: FloatArray, beta: FloatArray, binomial: BoolArray, speakers: int
+) -> FloatArray:
+    """MeanD of each of ``fit_many``'s laws among N speakers, shape (B,).
+
+    Example:
+        >>> mean_bits_of(*fit_many(np.array([[1.0, 1, 1], [9, 0, 0]])), 2).round(6)
+        array([0., 1.])
+    """
+    bits = np.empty(alpha.shape)
+    if binomial.any():
+        bits[binomial] = binomial_mean_disclosure_bits(alpha[binomial], speakers)
+    if not binomial.all():
+        bits[~binomial] = mean_disclosure_bits(alpha[~binomial], beta[~binomial], speakers)
+    return bits
+
+
+def _checked(counts: _Doubles) -> _Doubles:
+    if counts.ndim != 2 or counts.shape[1] < 2:
+        raise UsageError("a rank histogram has one number for each of at least two ranks")
+    if not ((counts >= 0) & np.isfinite(counts)).all():
+        raise UsageError(
+            "a rank histogram holds a negative or infinite count: count the ranks anew"
+        )
+    if not (counts.sum(axis=1) > 0).all():
+        raise CalibrationError(
+            "no trials to learn a rank law from: add speech of enrolled speakers"
+        )
+    return counts
+
+
+def _notes(counts: _Doubles, binomial: bool) -> list[str]:
+    notes, total, ranks = [], counts.sum(), counts.size
+    if binomial:
+        notes.append("perfect" if counts[0] == total else "under-dispersed")
+    proportions = abs(total - 1.0) < 1e-9 and counts.max() < 1.0 - 1e-9
+    if total < ranks * (1 - 1e-12) and not proportions:  # weights add up but for rounding
+        notes.append("sparse")
+    if counts @ np.arange(ranks) > total * (ranks - 1) / 2 * (1 + 1e-12):
+        notes.append("reversed")
+    return notes
+
+
+def _search(shares: _Doubles, loss: str, likeliest: _Doubles) -> _Doubles:
+    """Minimise a loss that can have several minima: from each dip of a grid."""
+    side = int(np.sqrt(len(_GRID)))
+    values = np.concatenate([loss_values(shares, log, loss) for log in _grid(shares.size)])
+    own = loss_values(shares, log_pmf(likeliest[0], likeliest[1], shares.size), loss)
+    unit = float(min(values.min(), own)) or 1.0  # squared losses are tiny: makes noise relative
+    surface = values.reshape(side, side)
+    around = np.lib.stride_tricks.sliding_window_view(
+        np.pad(surface, 1, constant_values=np.inf), (3, 3)
+    )
+    dips = np.flatnonzero(surface <= around.min(axis=(2, 3)))
+    dips = dips[np.argsort(values[dips], kind="stable")][:_DIPS]
+    starts = np.concatenate([np.log(likeliest)[None], _GRID[dips]])
+    low, high = float(np.log(LOWEST)), float(np.log(HIGHEST))
+    objective = RankLoss(shares, loss, unit)
+    found, value = descend(objective, starts, low, high, _TRIED)
+    best, _ = descend(objective, found[[np.argmin(value)]], low, high)
+    return np.asarray(np.exp(best[0]))
+
+
+def _grid(speakers: int) -> Iterator[_Doubles]:
+    """Log-probabilities of the laws of the grid, some at a time."""
+    step = max(_CHUNK // speakers, 1)
+    for k in range(0, len(_GRID), step):
+        a, b = np.exp(_GRID[k : k + step]).T
+        yield log_pmf(a, b, speakers)

@@ -1,0 +1,718 @@
+"""Bootstrap replicates of speakers, quantiles and confidence intervals."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from monitor.errors import UsageError
+from monitor.types import FloatArray
+
+__all__ = [
+    "HOLD_SECONDS",
+    "REPLICATES",
+    "TAIL",
+    "Crossing",
+    "Estimate",
+    "FirstCrossing",
+    "SecondsBought",
+    "difference_reach",
+    "freedom",
+    "interpolated_quantile",
+    "limits",
+    "limits_of_each",
+    "mean_seconds",
+    "median_seconds",
+    "quantile_limits",
+    "seconds_bought",
+    "share_crossed",
+    "share_limits",
+    "speaker_weights",
+    "t_limits",
+    "weighted_quantile",
+]
+
+
+# --------------------------------------------------------------------------------------- bootstrap
+# Bootstrap replicates of speakers: how often each of them stands in each resample.
+
+REPLICATES = 200
+"""B of docs/method.md section 5."""
+
+
+def speaker_weights(speakers: int, replicates: int = REPLICATES, seed: int = 0) -> FloatArray:
+    """How often each speaker stands in each bootstrap replicate, drawn with replacement.
+
+    Returns:
+        shape (replicates, speakers), whole numbers as float64; every row sums to ``speakers``.
+    """
+    generator = np.random.default_rng(seed)
+    picks = generator.integers(0, speakers, size=(replicates, speakers))
+    weights = np.zeros((replicates, speakers))
+    np.add.at(weights, (np.arange(replicates)[:, None], picks), 1.0)
+    return weights
+
+
+# --------------------------------------------------------------------------------------- quantiles
+# Quantiles: one rule for limits over replicates, one for figures of a weighted sample.
+#
+# Limits are order statistics of the replicates (`limits`): no value is made up between two of them.
+# A figure that is itself a quantile of the sample is the smallest value that reaches a share of the
+# weight (`weighted_quantile`), as a distribution function is inverted. One figure interpolates,
+# since its publication does (`interpolated_quantile`): the lowest percentile of mean ranks, which
+# lies between the two lowest of fewer than a hundred speakers and would otherwise be the lowest
+# itself.
+#
+# Other things by nature, and apart: exact limits of a quantile of independent values
+# (`monitor.maths.statistics.quantile_limits`) and the finite-sample rank of a conformal threshold
+# (`monitor.maths.reliability`). Each takes another order statistic than a percentile would, on
+# purpose.
+
+
+def limits(values: FloatArray) -> tuple[float, float]:
+    """2.5 and 97.5 percentiles of a figure over its replicates, shape (B,).
+
+    The two order statistics nearest to the percentiles, without interpolation: one partition, no
+    sort, since this stands in every reading (``benchmarks/update.py``). The negative of the values
+    has the negative limits.
+
+    Example:
+        >>> limits(np.arange(200.0))
+        (5.0, 194.0)
+    """
+    low, high = limits_of_each(values).tolist()
+    return low, high
+
+
+def limits_of_each(values: FloatArray) -> FloatArray:
+    """``limits`` of many figures: shape (..., B) to shape (..., 2)."""
+    count = values.shape[-1]
+    low = round(0.025 * (count - 1))
+    both = (low, count - 1 - low)
+    return np.asarray(np.partition(values, both, axis=-1)[..., both])
+
+
+def weighted_quantile(values: FloatArray, weights: FloatArray, share: float) -> FloatArray:
+    """The smallest value that, with those below it, holds a share of the weight.
+
+    Exact where weights are whole numbers; of others, where a value holds the share to the last bit,
+    their running sum decides as it was rounded.
+
+    Args:
+        values: shape (S,).
+        weights: shape (B, S), 0 or more.
+        share: 0 to 1.
+
+    Returns:
+        shape (B,), one of the values each.
+
+    Raises:
+        UsageError: as `interpolated_quantile`.
+
+    Example:
+        >>> weighted_quantile(np.array([3.0, 1.0]), np.array([[1, 1], [3, 0]]), 0.5).tolist()
+        [1.0, 3.0]
+    """
+    ordered, running = _running(values, weights, share)
+    enough = running >= share * running[:, -1:]
+    return np.asarray(ordered[enough.argmax(axis=1)])
+
+
+def interpolated_quantile(values: FloatArray, weights: FloatArray, share: float) -> FloatArray:
+    """Quantile of many weightings of one sample, interpolated linearly as NumPy does.
+
+    Nothing is repeated: the two neighbours are found in the running sums of the weights.
+
+    Args:
+        values: shape (S,).
+        weights: shape (B, S), how often each value counts: whole numbers of 0 or more.
+        share: 0 to 1.
+
+    Returns:
+        shape (B,); element b is ``np.quantile(np.repeat(values, weights[b]), share)``.
+
+    Raises:
+        UsageError: shapes that do not fit, a share out of range, or a row without any weight.
+
+    Example:
+        >>> interpolated_quantile(np.array([3.0, 1.0]), np.array([[1, 1], [3, 0]]), 0.5).tolist()
+        [2.0, 3.0]
+    """
+    ordered, running = _running(values, weights, share)
+    place = (running[:, -1] - 1) * share
+    below = np.floor(place)
+    last = ordered.size - 1
+    # a value stands at the places from the running sum before it to just before its own
+    first = np.minimum((running <= below[:, None]).sum(axis=1), last)
+    second = np.minimum((running <= np.ceil(place)[:, None]).sum(axis=1), last)
+    low, high = ordered[first], ordered[second]
+    return np.asarray(low + (place - below) * (high - low))
+
+
+def _running(
+    values: FloatArray, weights: FloatArray, share: float
+) -> tuple[FloatArray, FloatArray]:
+    """Values in order, shape (S,), and the weight of each and those before, shape (B, S)."""
+    if values.ndim != 1 or weights.ndim != 2 or weights.shape[1] != values.size:
+        raise UsageError("a weighted quantile takes values (S,) and weights (B, S)")
+    if not 0 <= share <= 1:
+        raise UsageError(f"a quantile lies between shares of 0 and 1, not at {share:g}")
+    order = np.argsort(values, kind="stable")
+    running = np.cumsum(weights[:, order], axis=1)
+    if values.size == 0 or not (running[:, -1] > 0).all():
+        raise UsageError("a sample has no value in it: give each row of weights at least one")
+    return np.asarray(values, dtype=np.float64)[order], running
+
+
+# --------------------------------------------------------------------------------------- intervals
+# Confidence limits for few speakers: of shares, of means and of quantiles.
+#
+# Percentiles over resampled speakers are too short for thirty of them, and have no width where all
+# agree. Here resampling gives a variance only; how far limits then reach follows from how well that
+# variance is known (docs/method.md section 12). Coverage is measured in docs/coverage.md.
+
+TAIL = 0.025
+"""Error on each side of 95 % limits."""
+
+_UNSEEN = 0.5
+"""Units at the far edge that may not have been drawn: without them limits hold too seldom where
+scores tell nearly everything, and few speakers are missed."""
+
+
+def freedom(left_out: FloatArray) -> float:
+    """Degrees of freedom of a variance over units, from how unequally they contribute to it.
+
+    Satterthwaite's (1946): a variance of n values of kurtosis k varies like a chi-square of
+    ``2 n / (k - (n - 3) / (n - 1))`` degrees: n - 1 for normal values, about 2 where a single one
+    stands out. The values are those that the figure takes with each unit left out (the jackknife),
+    which are linear in the unit's influence.
+
+    Args:
+        left_out: shape (n,), NaN where the figure does not exist.
+
+    Returns:
+        1 to n - 1; n - 1 where no unit changes anything.
+
+    Example:
+        >>> freedom(np.linspace(0.0, 1.0, 30)), round(freedom(np.eye(30)[0]), 1)
+        (29.0, 2.2)
+    """
+    values = left_out[~np.isnan(left_out)]
+    count = values.size
+    if count < 3:
+        return 1.0
+    apart = values - values.mean()
+    most = float(np.abs(apart).max())
+    if most <= 1e-9 * max(1.0, float(np.abs(values).max())):
+        return count - 1.0
+    apart /= most  # squares of any scale
+    square = float(np.mean(apart**2))
+    kurtosis = float(np.mean(apart**4)) / square**2
+    return float(np.clip(2 * count / (kurtosis - (count - 3) / (count - 1)), 1.0, count - 1))
+
+
+def share_limits(
+    share: float, variance: float, units: int, trials: int, degrees: float
+) -> tuple[float, float]:
+    """Limits of a share whose trials come in units: trials of one speaker are alike.
+
+    Clopper and Pearson (1934) with the number of independent trials that have the same variance,
+    ``p (1 - p) / variance``, after Korn and Graubard (1998): at most `trials`, times
+    ``(t_trials-1 / t_degrees)^2`` for how well the variance is known, and at least a trial for each
+    unit, since no mean of numbers in [0, 1] can vary more.
+
+    What is rare may not have been drawn, and resamples cannot know of it. So share and variance
+    that this number is taken from count half a unit more, which stands at the far edge (as the
+    prior of Jeffreys adds half a trial). At 0 and 1 each unit is then just one trial.
+
+    Args:
+        share: 0 to 1; any mean of numbers in [0, 1], or a figure in units of its ceiling.
+        variance: of the share, units drawn anew.
+        units: S, 1 or more.
+        trials: T, S or more.
+        degrees: of freedom behind the variance, see `freedom`.
+
+    Returns:
+        lower and upper limit, 0 to 1, with the share between them.
+
+    Raises:
+        UsageError: a share outside [0, 1], or counts that do not fit.
+
+    Example:
+        >>> [round(limit, 3) for limit in share_limits(0.0, 0.0, 30, 240, 29.0)]
+        [0.0, 0.116]
+        >>> [round(limit, 3) for limit in share_limits(0.5, 0.25 / 240, 30, 240, 29.0)]
+        [0.429, 0.571]
+    """
+    from scipy.special import betaincinv, stdtrit
+
+    if not 0 <= share <= 1 or not 1 <= units <= trials:
+        raise UsageError("limits of a share take a share from 0 to 1, and a trial of each unit")
+    rare, more = min(share, 1 - share), units + _UNSEEN
+    spread = (variance * units**2 + _UNSEEN * (1 - rare) ** 2) / more**2
+    rare = (rare * units + _UNSEEN) / more
+    known = float(stdtrit(max(trials - 1, 1), TAIL) / stdtrit(degrees, TAIL))
+    count = max(min(rare * (1 - rare) / spread, float(trials)) * known**2, float(units))
+    hits = share * count
+    low = betaincinv(hits, count - hits + 1, TAIL) if hits > 0 else 0.0
+    high = betaincinv(hits + 1, count - hits, 1 - TAIL) if share < 1 else 1.0
+    return min(float(low), share), max(float(high), share)
+
+
+def t_limits(
+    value: float,
+    replicates: FloatArray,
+    units: int,
+    degrees: float,
+    tail: float = TAIL,
+) -> tuple[float, float]:
+    """Student's limits with the spread of the resamples.
+
+    Args:
+        value: the figure.
+        replicates: shape (B,), the figure on resamples of units, finite.
+        units: S, 2 or more: a resample spreads less than units drawn anew, by (S - 1) / S.
+        degrees: of freedom, see `freedom`.
+        tail: error on each side.
+
+    Returns:
+        lower and upper limit.
+
+    Example:
+        >>> [round(limit, 2) for limit in t_limits(1.0, np.linspace(0.8, 1.2, 200), 30, 29.0)]
+        [0.76, 1.24]
+    """
+    from scipy.special import stdtrit
+
+    gaps = replicates - value
+    size = float(np.abs(gaps).max()) or 1.0  # squares of any scale
+    spread = size * float((gaps / size).std(ddof=1)) * np.sqrt(units / (units - 1))
+    reach = float(-stdtrit(degrees, tail) * spread)
+    return value - reach, value + reach
+
+
+def quantile_limits(
+    values: FloatArray, share: float, least: float, most: float
+) -> tuple[float, float]:
+    """Limits of a quantile of independent values: order statistics, exact for any distribution.
+
+    The number of values below a quantile is binomial (Thompson, 1936). Where even the lowest or the
+    highest value is too near, the end of the range stands for it.
+
+    Args:
+        values: shape (n,), one of each unit.
+        share: of the quantile, in (0, 1).
+        least: the lowest that a value can be.
+        most: the highest.
+
+    Returns:
+        lower and upper limit.
+
+    Raises:
+        UsageError: no value, or a share outside (0, 1).
+
+    Example:
+        >>> quantile_limits(np.arange(1.0, 31.0), 0.5, 0.0, 99.0)
+        (10.0, 21.0)
+        >>> quantile_limits(np.arange(1.0, 31.0), 0.01, 0.0, 99.0)
+        (0.0, 3.0)
+    """
+    from scipy.special import bdtr
+
+    if not values.size or not 0 < share < 1:
+        raise UsageError("limits of a quantile take values, and a share between 0 and 1")
+    count = values.size
+    ordered = np.concatenate([[least], np.sort(values), [most]])
+    # at most TAIL: that k or fewer, or k or more, of the values lie below the quantile
+    below = bdtr(np.arange(count + 1), count, share)
+    low = int(np.searchsorted(below, TAIL, side="right"))
+    high = int(np.searchsorted(below, 1 - TAIL, side="left")) + 1
+    return float(ordered[low]), float(ordered[min(high, count + 1)])
+
+
+# ---------------------------------------------------------------------------------------- estimate
+# A figure with its bootstrap replicates, and limits made of them (docs/method.md section 12).
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A figure with its bootstrap replicates and its jackknife values.
+
+    Attributes:
+        value: the figure on all units.
+        replicates: shape (B,), on resamples of units; NaN where it does not exist there.
+        left_out: shape (J,), with each unit, or each group of them, left out; or empty.
+        units: S, such as speakers.
+        trials: T, of all units.
+
+    Example:
+        >>> generator = np.random.default_rng(0)
+        >>> speakers = generator.uniform(0.4, 1.0, 30)
+        >>> replicates = generator.choice(speakers, (200, 30)).mean(axis=1)
+        >>> left_out = (speakers.sum() - speakers) / 29
+        >>> found = Estimate(speakers.mean(), replicates, left_out, units=30, trials=240)
+        >>> [round(limit, 2) for limit in found.share_limits(0.0, 1.0)]
+        [0.64, 0.79]
+    """
+
+    value: float
+    replicates: FloatArray
+    left_out: FloatArray
+    units: int
+    trials: int
+
+    @property
+    def exists(self) -> bool:
+        """Whether there is enough to tell its spread: two units, and most of the resamples."""
+        return self.units > 1 and self._seen.size >= max(self.replicates.size / 2, 2)
+
+    @cached_property
+    def degrees(self) -> float:
+        """Of freedom: few where a few units decide the figure; S - 1 where none were left out."""
+        return freedom(self.left_out) if self.left_out.size else self.units - 1.0
+
+    @property
+    def bias(self) -> float:
+        """How much resamples exceed the value, as the value exceeds the truth (Efron, 1979)."""
+        return float(self._seen.mean()) - self.value
+
+    def t_limits(self) -> tuple[float, float]:
+        """Student's."""
+        return t_limits(self.value, self._seen, self.units, self.degrees)
+
+    def reach(self, tail: float) -> float:
+        """How far Student's limits are from the value.
+
+        Args:
+            tail: error on each side.
+        """
+        low, high = t_limits(self.value, self._seen, self.units, self.degrees, tail=tail)
+        return (high - low) / 2
+
+    def share_limits(self, least: float, most: float, fitted: bool = False) -> tuple[float, float]:
+        """As a share of the way from the least to the most that it can be; edges are exact.
+
+        Args:
+            least: the value cannot be lower.
+            most: or higher.
+            fitted: it is fitted to what it judges: its bias is taken off first.
+        """
+        width = most - least
+        value = self.value - (self.bias if fitted else 0.0)
+        variance = float(self._seen.var(ddof=1)) * self.units / (self.units - 1) / width**2
+        share = float(np.clip((value - least) / width, 0.0, 1.0))
+        low, high = share_limits(share, variance, self.units, self.trials, self.degrees)
+        return least + width * low, least + width * high
+
+    def signed_limits(self, most: float) -> tuple[float, float]:
+        """Of a figure with a ceiling that can be negative: Student's, and no less than its share's.
+
+        The latter see nothing below 0, the former nothing at the ceiling.
+        """
+        low, high = t_limits(self.value, self._seen, self.units, self.units - 1.0)
+        if self.value > 0.0:
+            share_low, share_high = self.share_limits(0.0, most)
+            low, high = min(low, share_low), max(high, share_high)
+        return low, min(high, most)
+
+    @cached_property
+    def _seen(self) -> FloatArray:
+        return self.replicates[~np.isnan(self.replicates)]
+
+
+def difference_reach(first: Estimate, other: Estimate, tail: float) -> float:
+    """How far Student's limits of the difference of two independent estimates reach (Welch, 1947).
+
+    Args:
+        first: one.
+        other: the other.
+        tail: error on each side.
+
+    Returns:
+        0 where neither varies.
+    """
+    from scipy.special import stdtrit
+
+    degrees = np.array([first.degrees, other.degrees])
+    reaches = np.array([first.reach(TAIL), other.reach(TAIL)])
+    squares = (reaches / stdtrit(degrees, TAIL)) ** 2
+    if not squares.any():
+        return 0.0
+    known = squares.sum() ** 2 / (squares**2 / degrees).sum()
+    return float(-stdtrit(known, tail) * np.sqrt(squares.sum()))
+
+
+# ---------------------------------------------------------------------------------------- crossing
+# When so many bits are out, and how many seconds a protector buys: times that may be censored.
+#
+# A recording that ends below a level says only that the level was not reached by then. Shares and
+# means over recordings are Kaplan and Meier's (1958), and a mean is of the first
+# ``horizon_seconds`` alone (the restricted mean of Irwin, 1949): beyond what was heard nothing is
+# claimed.
+
+HOLD_SECONDS = 5.0
+"""How long a figure must stay at a level, as of an alert: one noisy reading is no crossing."""
+_SLACK_SECONDS = 1e-6
+
+
+class Crossing(NamedTuple):
+    """When a level was reached for good, or until when it is known that it was not.
+
+    Attributes:
+        seconds: of the stream.
+        crossed: False where that is all that is known (the time is censored).
+    """
+
+    seconds: float
+    crossed: bool
+
+
+class FirstCrossing:
+    """Finds in one stream when a figure first reached a level and stayed there for a while.
+
+    The time is that of the first reading of the stretch. What interrupts an alert interrupts it,
+    too: a figure that is withheld, and whatever is told by ``broken``. A figure that was cut to
+    what calibration can support, below the level, may in truth lie above it: from there on nothing
+    is known, and the time is censored.
+
+    Args:
+        level: bits.
+        hold_seconds: how long the figure must stay; 0 takes a single reading for it.
+
+    Attributes:
+        known: the crossing, or None as long as it may still come.
+
+    Example:
+        >>> crossing = FirstCrossing(2.0, hold_seconds=2.0)
+        >>> for second, bits in enumerate([1.0, 2.1, 1.9, 2.0, 2.5, 2.4], 1):
+        ...     crossing.update(second, bits)
+        >>> crossing.known
+        Crossing(seconds=4, crossed=True)
+    """
+
+    def __init__(self, level: float, hold_seconds: float = HOLD_SECONDS) -> None:
+        self.level, self.hold_seconds = level, hold_seconds
+        self.known: Crossing | None = None
+        self._since: float | None = None
+        self._last = 0.0
+
+    def update(self, seconds: float, value: float | None, *, cut: bool = False) -> None:
+        """The figure at a further reading.
+
+        Args:
+            seconds: of the stream.
+            value: bits; None where it is withheld.
+            cut: whether the figure is at least this.
+        """
+        if self.known is not None:
+            return
+        self._last = seconds
+        if value is None or value < self.level:
+            self._since = None
+            if value is not None and cut:
+                self.known = Crossing(seconds, crossed=False)
+            return
+        self._since = seconds if self._since is None else self._since
+        if seconds - self._since >= self.hold_seconds - _SLACK_SECONDS:
+            self.known = Crossing(self._since, crossed=True)
+
+    def broken(self) -> None:
+        """Something came between two readings: the stretch begins anew."""
+        self._since = None
+
+    def state(self) -> list[float | None]:
+        """What a checkpoint must keep."""
+        crossed = None if self.known is None else float(self.known.crossed)
+        return [self._last if self.known is None else self.known.seconds, crossed, self._since]
+
+    def restore(self, state: Sequence[float | None]) -> None:
+        """Go on where ``state`` was taken."""
+        seconds, crossed, self._since = state
+        self._last = seconds or 0.0
+        self.known = None if crossed is None else Crossing(self._last, bool(crossed))
+
+    def so_far(self) -> Crossing:
+        """What is known by now; at the end of a stream, what is known of it."""
+        if self.known is not None:
+            return self.known
+        return Crossing(self._last if self._since is None else self._since, crossed=False)
+
+
+def share_crossed(crossings: Sequence[Crossing], seconds: float) -> float:
+    """The share of streams that have reached a level by so many seconds (Kaplan and Meier).
+
+    Raises:
+        UsageError: there is no stream.
+
+    Example:
+        >>> heard = [Crossing(4.0, True), Crossing(9.0, True), Crossing(5.0, False)]
+        >>> round(share_crossed(heard, 4.0), 2), share_crossed(heard, 9.0)
+        (0.33, 1.0)
+    """
+    times, left = _survival(*_columns(crossings))
+    return float(1 - left[np.searchsorted(times, seconds, side="right")])
+
+
+def median_seconds(crossings: Sequence[Crossing]) -> float | None:
+    """When half of the streams have reached a level; None where that was not seen.
+
+    Example:
+        >>> median_seconds([Crossing(4.0, True), Crossing(9.0, True), Crossing(5.0, False)])
+        9.0
+        >>> median_seconds([Crossing(4.0, True), Crossing(9.0, False), Crossing(8.0, False)])
+    """
+    times, left = _survival(*_columns(crossings))
+    half = np.flatnonzero(left[1:] <= 0.5 + 1e-12)
+    return float(times[half[0]]) if half.size else None
+
+
+def mean_seconds(crossings: Sequence[Crossing], horizon_seconds: float) -> float:
+    """How long a level is not reached, of the first ``horizon_seconds``, on average.
+
+    Raises:
+        UsageError: no stream, no positive horizon, or one beyond all that was heard.
+
+    Example:
+        >>> mean_seconds([Crossing(4.0, True), Crossing(10.0, False)], 10.0)
+        7.0
+    """
+    _check_horizon(horizon_seconds, crossings)
+    return _mean(*_columns(crossings), horizon_seconds)
+
+
+@dataclass(frozen=True, slots=True)
+class SecondsBought:
+    """What a protector buys before a level is reached, over many streams.
+
+    Attributes:
+        streams: how many.
+        horizon_seconds: of how much of each stream the means are.
+        clear_seconds, protected_seconds: how long the level is not reached of these, on average.
+        seconds: the difference, with its 95 % limits; the limits are None of fewer than three
+            groups.
+        low, high: the limits.
+        clear_share, protected_share: of streams that have reached the level by the horizon.
+        clear_median, protected_median: seconds until half have; None where that was not seen.
+    """
+
+    streams: int
+    horizon_seconds: float
+    clear_seconds: float
+    protected_seconds: float
+    seconds: float
+    low: float | None
+    high: float | None
+    clear_share: float
+    protected_share: float
+    clear_median: float | None
+    protected_median: float | None
+
+
+def seconds_bought(
+    clear: Sequence[Crossing],
+    protected: Sequence[Crossing],
+    horizon_seconds: float,
+    groups: Sequence[object] | None = None,
+) -> SecondsBought:
+    """How many more seconds pass on average before a level is reached, with a protector.
+
+    Within a horizon, since a stream that never reaches the level has no time at which it did: the
+    difference of the two restricted means. Limits are Student's with the spread of 200 resamples of
+    whole groups, both sides of a stream together.
+
+    Args:
+        clear: of each stream as it was spoken.
+        protected: of the same streams, protected.
+        horizon_seconds: not beyond the longest stream, and better within most of them.
+        groups: who speaks in each, since streams of one speaker are alike; None for one each.
+
+    Raises:
+        UsageError: no streams, not as many of each, no positive horizon, or one beyond all that was
+            heard of a side.
+
+    Example:
+        >>> clear = [Crossing(2.0, True), Crossing(4.0, True), Crossing(3.0, True)]
+        >>> safe = [Crossing(10.0, False), Crossing(8.0, True), Crossing(9.0, True)]
+        >>> bought = seconds_bought(clear, safe, 10.0)
+        >>> bought.seconds, bought.clear_median, bought.protected_median
+        (6.0, 3.0, 9.0)
+    """
+    _check_horizon(horizon_seconds, clear, protected)
+    names = list(range(len(clear)) if groups is None else groups)
+    if not len(clear) == len(protected) == len(names):
+        raise UsageError("seconds bought take the clear and the protected side of every stream")
+    sides = _columns(clear), _columns(protected)
+    _, group = np.unique([repr(name) for name in names], return_inverse=True)
+
+    def difference(weights: FloatArray | None) -> float:
+        means = [_mean(*side, horizon_seconds, weights) for side in sides]
+        return means[1] - means[0]
+
+    value, count = difference(None), int(group.max()) + 1
+    low = high = None
+    if count > 2:
+        left_out = [difference((group != each).astype(float)) for each in range(count)]
+        replicates = np.array([difference(each[group]) for each in speaker_weights(count)])
+        limits = t_limits(value, replicates, count, freedom(np.array(left_out)))
+        low, high = max(limits[0], -horizon_seconds), min(limits[1], horizon_seconds)
+    return SecondsBought(
+        streams=len(clear),
+        horizon_seconds=horizon_seconds,
+        clear_seconds=_mean(*sides[0], horizon_seconds),
+        protected_seconds=_mean(*sides[1], horizon_seconds),
+        seconds=value,
+        low=low,
+        high=high,
+        clear_share=share_crossed(clear, horizon_seconds),
+        protected_share=share_crossed(protected, horizon_seconds),
+        clear_median=median_seconds(clear),
+        protected_median=median_seconds(protected),
+    )
+
+
+def _check_horizon(seconds: float, *sides: Sequence[Crossing]) -> None:
+    if not (math.isfinite(seconds) and seconds > 0):
+        raise UsageError(f"horizon_seconds={seconds:g} must be a positive number of seconds")
+    for side in sides:
+        last = max(side, default=None)  # of equal times the crossing comes last
+        if last is not None and not last.crossed and last.seconds < seconds:
+            raise UsageError(
+                f"horizon_seconds={seconds:g}: nothing is known beyond {last.seconds:g} s; take a "
+                "shorter one"
+            )
+
+
+def _columns(crossings: Iterable[Crossing]) -> tuple[FloatArray, FloatArray]:
+    """Times, and 1 where it is that of a crossing."""
+    table = np.array([tuple(each) for each in crossings], float)
+    if not table.size:
+        raise UsageError("times of at least one stream are needed")
+    return table[:, 0], table[:, 1]
+
+
+def _survival(
+    times: FloatArray, crossed: FloatArray, weights: FloatArray | None = None
+) -> tuple[FloatArray, FloatArray]:
+    """The k times of crossings, ascending, and the shares left before, and from each on (k + 1)."""
+    weights = np.ones(times.size) if weights is None else weights
+    events, at = np.unique(times[crossed > 0], return_inverse=True)
+    out = np.bincount(at, weights[crossed > 0], minlength=events.size)
+    order = np.argsort(times)
+    later = np.append(np.cumsum(weights[order][::-1])[::-1], 0.0)
+    there = later[np.searchsorted(times[order], events)]
+    stay = np.where(there > 0, 1 - out / np.where(there > 0, there, 1), 1.0)
+    return events, np.append(1.0, np.cumprod(stay))
+
+
+def _mean(
+    times: FloatArray, crossed: FloatArray, horizon: float, weights: FloatArray | None = None
+) -> float:
+    """The area below the share that is left, up to the horizon."""
+    events, left = _survival(times, crossed, weights)
+    edges = np.minimum(np.concatenate(([0.0], events, [np.inf])), horizon)
+    return float(np.diff(edges) @ left)

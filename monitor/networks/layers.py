@@ -1,0 +1,434 @@
+"""Layers of the shipped networks in numpy, streamed: any cutting gives the same output."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from io import BytesIO
+from pathlib import Path
+from typing import Self
+
+import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
+from scipy.signal import lfilter
+
+from monitor.errors import StoreError, UsageError
+from monitor.files import read_arrays
+from monitor.maths.spectra import fft
+from monitor.types import AnyArray, FloatArray
+
+__all__ = [
+    "BANDS",
+    "FFT",
+    "FLOOR",
+    "HOP",
+    "RATE",
+    "WIDTH",
+    "Centre",
+    "Separable",
+    "Tape",
+    "Tapes",
+    "WholeBlocks",
+    "dense",
+    "filters",
+    "frames_of",
+    "int8",
+    "log_mel",
+    "product",
+    "read_weights",
+    "relu",
+    "restored",
+    "shipped_weights",
+    "weights_of",
+    "window",
+]
+
+
+# ----------------------------------------------------------------------------------------- weights
+# Files of weights: arrays by name, and the digest that marks what they make.
+#
+# Arrays are float16, or int8 with a float16 scale a row (``NAME.scale``): half the bytes, about the
+# same sums.
+
+_MOST_BYTES = 16 << 20
+_SCALE = ".scale"
+
+
+def int8(weights: Mapping[str, AnyArray]) -> dict[str, AnyArray]:
+    """Every matrix and kernel in int8, with a scale for each output, its first axis.
+
+    Args:
+        weights: by name; what has one axis, or holds no floats, stays as it is.
+
+    Example:
+        >>> sorted(int8({"up": np.eye(2), "up.bias": np.ones(2)}))
+        ['up', 'up.bias', 'up.scale']
+    """
+    made: dict[str, AnyArray] = {}
+    for name, each in weights.items():
+        made[name] = each
+        if each.ndim > 1 and each.dtype.kind == "f":
+            rows = each.reshape(len(each), -1).astype(np.float32)
+            scale = (np.abs(rows).max(axis=1) / 127).astype(np.float16)
+            steps = rows / np.where(scale > 0, scale, 1).astype(np.float32)[:, None]
+            made[name] = np.clip(np.rint(steps), -127, 127).astype(np.int8).reshape(each.shape)
+            made[name + _SCALE] = scale
+    return made
+
+
+def shipped_weights(path: Path, sha256: str) -> tuple[dict[str, AnyArray], str]:
+    """As ``read_weights``, of a file of the package that must have this sha256.
+
+    Raises:
+        StoreError: it is missing, damaged or another one.
+    """
+    weights, found = read_weights(path)
+    if found != sha256:
+        raise StoreError(
+            f"{path.name} in the package is not the one that belongs to it: install again"
+        )
+    return weights, found
+
+
+def read_weights(path: Path) -> tuple[dict[str, AnyArray], str]:
+    """The arrays of a file, int8 brought back to float32, and its sha256.
+
+    Raises:
+        StoreError: it cannot be read, or is no such file.
+    """
+    try:
+        with path.open("rb") as file:
+            held = file.read(_MOST_BYTES + 1)
+        if len(held) > _MOST_BYTES:
+            raise ValueError("far too large for it")
+        return weights_of(held)
+    except Exception as error:  # zipfile and numpy raise what they like on a broken file
+        raise StoreError(f"{path.name}: no weights ({type(error).__name__}: {error})") from None
+
+
+def weights_of(held: bytes) -> tuple[dict[str, AnyArray], str]:
+    """As ``read_weights``, of what a file holds; what is wrong with it is raised as it comes."""
+    return restored(read_arrays(BytesIO(held))), hashlib.sha256(held).hexdigest()
+
+
+def restored(weights: Mapping[str, AnyArray]) -> dict[str, AnyArray]:
+    """What `int8` made, brought back to float32; the rest as it is."""
+    made = {name: each for name, each in weights.items() if not name.endswith(_SCALE)}
+    for name, scale in weights.items():
+        if name.endswith(_SCALE):
+            steps = made[name.removesuffix(_SCALE)].astype(np.float32)
+            rows = steps.reshape(len(scale), -1) * scale.astype(np.float32)[:, None]
+            made[name.removesuffix(_SCALE)] = rows.reshape(steps.shape)
+    return made
+
+
+# ------------------------------------------------------------------------------------------ blocks
+# Whatever comes, computed in blocks of one size, so that how it is cut changes no bit.
+
+
+class WholeBlocks:
+    """Rows that come are kept until a block of them is whole; then it is computed.
+
+    Args:
+        work: what a block gives: rows of it.
+        silence: a block in which nothing is.
+        size: numbers in a row that is given.
+        unborn: rows given first that are of before the beginning, and are dropped.
+
+    Attributes:
+        taken: rows that came so far.
+
+    Example:
+        >>> blocks = WholeBlocks(lambda block: 10 * block, np.zeros((2, 1)), size=1, unborn=1)
+        >>> blocks.push(np.array([[1.0], [2.0], [3.0]])).ravel().tolist()
+        [20.0]
+        >>> blocks.flush(due=2).ravel().tolist()
+        [30.0]
+    """
+
+    def __init__(
+        self,
+        work: Callable[[FloatArray], FloatArray],
+        silence: FloatArray,
+        size: int,
+        unborn: int,
+    ) -> None:
+        self._work, self._silence, self._unborn = work, silence, unborn
+        self._waiting, self._none = silence[:0], np.empty((0, size), np.float32)
+        self.taken = self._given = 0
+
+    def push(self, rows: FloatArray) -> FloatArray:
+        """What is known after further rows, and was not before."""
+        self.taken += len(rows)
+        waiting = np.concatenate([self._waiting, rows], dtype=np.float32)
+        whole = len(waiting) // len(self._silence) * len(self._silence)
+        self._waiting = waiting[whole:].copy()
+        blocks = waiting[:whole].reshape(-1, *self._silence.shape)
+        found = np.concatenate([self._none, *map(self._work, blocks)])
+        first = min(self._unborn, len(found))
+        self._unborn -= first
+        self._given += len(found) - first
+        return found[first:]
+
+    def flush(self, due: int) -> FloatArray:
+        """The rest of so many rows in all, as if silence followed."""
+        rest, missing = self._none, due - self._given
+        while len(rest) < missing:
+            rest = np.concatenate([rest, self.push(self._silence)])
+        return rest[:missing]
+
+
+# --------------------------------------------------------------------------------------- separable
+# A separable convolution around a shortcut, over rows that come a block at a time.
+
+
+@dataclass(frozen=True, slots=True)
+class Separable:
+    """Each channel over time by itself, then all channels of a row together; plus the row itself.
+
+    Attributes:
+        taps: shape (before + 1 + after, channels).
+        before, after: rows that an output hears before its own and after it.
+        shift: shape (channels,), of the first half.
+        mix: shape (channels, channels), in to out.
+        bias: shape (channels,), of the second half.
+    """
+
+    taps: FloatArray
+    before: int
+    after: int
+    shift: FloatArray
+    mix: FloatArray
+    bias: FloatArray
+
+    @classmethod
+    def named(cls, weights: Mapping[str, AnyArray], name: str, reach: AnyArray) -> Self:
+        """The block of a file of weights.
+
+        Raises:
+            KeyError, ValueError: it is not there, or does not fit.
+        """
+        before, after = (int(each) for each in reach)
+        taps = np.ascontiguousarray(np.asarray(weights[f"{name}.depthwise"], np.float32).T)
+        mix, bias = dense(weights, f"{name}.pointwise")
+        if min(before, after) < 0 or taps.shape != (before + 1 + after, len(mix)):
+            raise ValueError(f"{name} does not fit")
+        shift = np.asarray(weights[f"{name}.depthwise.bias"], np.float32)
+        return cls(taps, before, after, shift, mix, bias)
+
+    @property
+    def held(self) -> int:
+        """Rows before a block that it needs again."""
+        return self.before + self.after
+
+    @property
+    def channels(self) -> int:
+        """Numbers in a row."""
+        return len(self.mix)
+
+    def __call__(self, rows: FloatArray, together: int | None = None) -> FloatArray:
+        """Rows with those held before them, shape (held + n, channels), to shape (n, channels).
+
+        Output i is that of row i + before: ``after`` rows late. So many rows are mixed
+        ``together``, all of them by default: see `product`.
+        """
+        n = len(rows) - self.held
+        y = rows[:n] * self.taps[0]
+        y += self.shift
+        scaled = np.empty_like(y)
+        for tap in range(1, len(self.taps)):
+            y += np.multiply(rows[tap : tap + n], self.taps[tap], out=scaled)
+        y = product(relu(y), self.mix, together)
+        y += self.bias
+        y += rows[self.before : self.before + n]
+        return relu(y)
+
+
+def dense(weights: Mapping[str, AnyArray], name: str) -> tuple[FloatArray, FloatArray]:
+    """A matrix, in to out, and its bias; kernels over time are laid out tap by tap."""
+    kernel = np.asarray(weights[name], np.float32)
+    outs = len(kernel)
+    matrix = kernel.reshape(outs, -1) if kernel.ndim == 2 else kernel.transpose(0, 2, 1)
+    flat = np.ascontiguousarray(matrix.reshape(outs, -1).T)
+    return flat, np.asarray(weights[f"{name}.bias"], np.float32)
+
+
+def product(rows: FloatArray, matrix: FloatArray, together: int | None = None) -> FloatArray:
+    """Rows times a matrix, so many rows at a time: a whole number of times in all.
+
+    Sums of floats depend on the shapes of what is multiplied; a row's are the same among many as
+    among few, to the last bit, where as many are taken together.
+    """
+    if together is None:
+        return np.asarray(rows @ matrix)
+    parts = rows.reshape(-1, together, rows.shape[1])
+    return np.asarray((parts @ matrix).reshape(len(rows), matrix.shape[1]))
+
+
+def relu(x: FloatArray) -> FloatArray:
+    """Negative values to zero, in place."""
+    return np.maximum(x, 0, out=x)
+
+
+# -------------------------------------------------------------------------------------------- tape
+# Rows of before that a layer hears again, where a stream comes a block at a time.
+
+
+class Tape:
+    """What a layer says, with rows of before that the next layer hears again.
+
+    Args:
+        held: how many.
+        channels: numbers in a row.
+        late: rows at the beginning that are of before the first sample: silence.
+
+    Example:
+        >>> tape = Tape(held=1, channels=1, late=1)
+        >>> tape(np.array([[5.0], [6.0]])).ravel().tolist()
+        [0.0, 0.0, 6.0]
+    """
+
+    def __init__(self, held: int, channels: int, late: int) -> None:
+        self._rows, self._late = np.zeros((held, channels), np.float32), late
+
+    def __call__(self, x: FloatArray) -> FloatArray:
+        """Rows of a block, shape (n, channels), with those before them: (held + n, channels)."""
+        if self._late:
+            x[: self._late] = 0
+            self._late = max(0, self._late - len(x))
+        rows = np.concatenate([self._rows, x])
+        self._rows = rows[len(x) :]
+        return rows
+
+
+class Tapes:
+    """Blocks one after the other, over one stream.
+
+    Args:
+        blocks: as the network has them.
+        late: rows that the first one's input comes after its own time.
+
+    Attributes:
+        late: rows that the last one's output comes after its own time.
+    """
+
+    def __init__(self, blocks: list[Separable], late: int) -> None:
+        self._blocks, self._tapes = blocks, []
+        for block in blocks:
+            self._tapes.append(Tape(block.held, block.channels, late))
+            late += block.after
+        self.late = late
+
+    def __call__(self, x: FloatArray) -> FloatArray:
+        """Further rows through all of them, shape (n, channels); as many come out."""
+        for block, tape in zip(self._blocks, self._tapes, strict=True):
+            x = block(tape(x))
+        return x
+
+
+# --------------------------------------------------------------------------------------------- mel
+# Log mel energies, what the networks hear and say: the same code in training and in running.
+
+RATE = 16_000
+BANDS = 40
+WIDTH = 400
+"""Samples a frame: 25 ms."""
+HOP = 160
+"""Samples from frame to frame: 10 ms."""
+FFT = 512
+_LOWEST_HZ, _HIGHEST_HZ = 20.0, 7600.0
+FLOOR = 1e-6
+"""Energy of a band in silence, of samples in -1 to 1: the rounding of 16 bits lies below."""
+
+
+def frames_of(samples: int) -> int:
+    """How many whole frames a sound has."""
+    return 0 if samples < WIDTH else 1 + (samples - WIDTH) // HOP
+
+
+def log_mel(sound: FloatArray, bands: int = BANDS) -> FloatArray:
+    """Natural logarithm of the energy in mel bands, 20 to 7600 Hz, without padding.
+
+    Args:
+        sound: shape (..., n), samples in -1 to 1 at 16 kHz, n of 400 or more.
+        bands: how many.
+
+    Returns:
+        shape (..., 1 + (n - 400) // 160, bands), float32. A frame depends on its own 400 samples.
+
+    Raises:
+        UsageError: shorter than a frame.
+
+    Example:
+        >>> tone = np.sin(2 * np.pi * 1000 * np.arange(RATE) / RATE)
+        >>> bands = log_mel(tone)
+        >>> bands.shape, int(bands.mean(axis=0).argmax())
+        ((98, 40), 13)
+    """
+    if sound.shape[-1] < WIDTH:
+        raise UsageError(f"a frame has {WIDTH} samples, not {sound.shape[-1]}")
+    frames = sliding_window_view(np.asarray(sound, np.float32), WIDTH, axis=-1)[..., ::HOP, :]
+    spectrum = fft.rfft(frames * window(), FFT, axis=-1)
+    power = spectrum.real**2 + spectrum.imag**2
+    return np.asarray(np.log(power @ filters(bands) + np.float32(FLOOR)), np.float32)
+
+
+@cache
+def window() -> FloatArray:
+    """Hann's, over a frame: shape (400,)."""
+    angle = 2 * np.pi * np.arange(WIDTH) / WIDTH
+    return np.asarray(0.5 - 0.5 * np.cos(angle), np.float32)
+
+
+@cache
+def filters(bands: int = BANDS) -> FloatArray:
+    """Triangles evenly spaced in mel (O'Shaughnessy, 1987), of height 1; shape (257, bands)."""
+    lowest, highest = 2595 * np.log10(1 + np.array([_LOWEST_HZ, _HIGHEST_HZ]) / 700)
+    edges = 700 * (10 ** (np.linspace(lowest, highest, bands + 2) / 2595) - 1)
+    bins = np.arange(FFT // 2 + 1)[:, None] * (RATE / FFT)
+    rising = (bins - edges[:-2]) / np.diff(edges)[:-1]
+    falling = (edges[2:] - bins) / np.diff(edges)[1:]
+    return np.asarray(np.clip(np.minimum(rising, falling), 0, None), np.float32)
+
+
+# ------------------------------------------------------------------------------------------ centre
+# Subtracts the mean of the last seconds from mel bands: microphone, room and level cancel.
+
+_KEPT = 1 - 1 / 500
+"""Of what was, from frame to frame of 10 ms: a memory of 5 s."""
+_PRIOR = 50.0
+"""Frames that the mean of many voices counts for at the beginning."""
+
+
+class Centre:
+    """A running mean with exponential forgetting, taken off every frame; nothing waits for it.
+
+    Args:
+        usual: shape (40,): the bands' mean before anything was heard.
+
+    Example:
+        >>> centre = Centre(np.zeros(40))
+        >>> centre(np.full((1000, 40), 3.0))[[0, -1], 0].round().tolist()
+        [3.0, 0.0]
+    """
+
+    def __init__(self, usual: FloatArray) -> None:
+        self._usual = np.asarray(usual, np.float64)
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget all."""
+        self._sum = (_KEPT * _PRIOR * self._usual)[None]
+        self._weight = _PRIOR
+
+    def __call__(self, bands: FloatArray) -> FloatArray:
+        """Further frames, shape (t, 40), centred; float32."""
+        if not len(bands):
+            return np.asarray(bands, np.float32)
+        sums, self._sum = lfilter([1.0], [1.0, -_KEPT], bands, axis=0, zi=self._sum)
+        fading = _KEPT ** np.arange(1, len(bands) + 1)
+        weights = fading * self._weight + (1 - fading) / (1 - _KEPT)
+        self._weight = float(weights[-1])
+        return np.asarray(bands - sums / weights[:, None], np.float32)

@@ -1,0 +1,519 @@
+"""What each exchangeable part of the monitor must offer: one structural type a role.
+
+Nothing has to be inherited and nothing registered: an object with these attributes and methods
+fits. `Source`, `Feature`, `Sketch`, `Sink` and `Protector` can be checked with ``isinstance``;
+every implementation of them is held to their laws by ``tests/test_contracts.py``, of the last by
+``tests/protectors/test_laws.py``.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Any, Protocol, Self, runtime_checkable
+
+from monitor.kinds import FeatureSpec, Sensitivity
+from monitor.types import AnyArray, Block, FloatArray, Frames, Gap, IntArray, Track, Tracks, Words
+
+__all__ = [
+    "AlertAction",
+    "AlertReceiver",
+    "AlertRule",
+    "AudioDevice",
+    "CodeStream",
+    "Embedder",
+    "Feature",
+    "LiveSource",
+    "Protector",
+    "Recordable",
+    "RunLog",
+    "ScoredComparisons",
+    "Sink",
+    "Sketch",
+    "Source",
+    "Stateful",
+    "ThresholdForecast",
+]
+
+
+# ------------------------------------------------------------------------------------------ brings
+# What a source brings: said once, by the source, before its first sample.
+
+
+@dataclass(frozen=True, slots=True)
+class Brings:
+    """What comes out of a source, so that what cannot be heard is refused before it begins.
+
+    Attributes:
+        audio: blocks of samples, which then keep the clock; else `Frames` do.
+        tracks: ready-made frames, by the feature's name: all there is where there is no audio,
+            else frames that lie beside it.
+        words: timed words.
+        channels: of the audio; None where there is none, or nobody knows yet.
+        live: whether it goes on while nobody listens.
+        noise: what was added to ready-made embeddings, as ``"laplace:15"``; empty where none is.
+
+    Example:
+        >>> Brings(channels=2).audio, Brings(channels=2).words
+        (True, False)
+    """
+
+    audio: bool = True
+    tracks: Mapping[str, FeatureSpec] = field(default_factory=dict)
+    words: bool = False
+    channels: int | None = None
+    live: bool = False
+    noise: str = ""
+
+
+# ---------------------------------------------------------------------------------------- features
+# What turns audio into frames, and what sums frames up.
+#
+# `Feature`, the `Embedder` or `CodeStream` that one may be made of, and `Sketch`.
+
+
+@runtime_checkable
+class Feature(Protocol):
+    """Turns audio into usable frames; any cutting into blocks gives the same frames.
+
+    It is fed mono audio at its own rate, pauses included (or `Words`, where its spec takes those),
+    and gives usable frames only: where there is no voice there is nothing to give. Ticks are 10 ms
+    and count from the last ``reset``.
+
+    Attributes:
+        spec: what its frames look like, which network makes them, and the rate of the audio that
+            it is fed. Templates of other frames are refused.
+        follow: how it is followed for changes of the voice (``Monitor(on_change=...)``); None where
+            it is not.
+
+    Example:
+        A feature of one frame for each tick: whether the sample in its middle is positive.
+
+        >>> import numpy as np
+        >>> from monitor.kinds import HISTOGRAM
+        >>> class Sign:
+        ...     spec = FeatureSpec("sign", HISTOGRAM, size=2, frame_seconds=0.01, rate=8000)
+        ...     follow = None
+        ...
+        ...     def __init__(self):
+        ...         self.reset()
+        ...
+        ...     def process(self, samples):
+        ...         heard = np.concatenate((self._rest, samples))
+        ...         whole = heard.size // 80
+        ...         self._rest = heard[whole * 80 :]
+        ...         ticks = self._ticks + np.arange(1, whole + 1)
+        ...         self._ticks += whole
+        ...         values = (heard[: whole * 80].reshape(whole, 80)[:, 40] > 0).astype(int)
+        ...         return Track(ticks[ticks > self._skip], values[ticks > self._skip])
+        ...
+        ...     def flush(self):
+        ...         return Track(np.empty(0, int), np.empty(0, int))
+        ...
+        ...     def skip_to(self, tick):
+        ...         self._skip = tick
+        ...
+        ...     def reset(self):
+        ...         self._rest, self._ticks, self._skip = np.empty(0, np.float32), 0, 0
+        >>> isinstance(Sign(), Feature), Sign().process(np.ones(200, np.float32)).values.tolist()
+        (True, [1, 1])
+    """
+
+    @property
+    def spec(self) -> FeatureSpec:
+        """What its frames look like."""
+
+    @property
+    def follow(self) -> Sensitivity | None:
+        """Its settings."""
+
+    def process(self, heard: Any, /) -> Track:
+        """Frames completed by what is heard next.
+
+        Args:
+            heard: samples, shape (n,), mono float at ``spec.rate``, finite; or `Words`, where
+                ``spec.takes`` says so, and then frames are complete when their words are known.
+
+        Returns:
+            their values, and the tick with which each was complete.
+        """
+
+    def flush(self) -> Track:
+        """Frames that only the end of the recording completes."""
+
+    def skip_to(self, tick: int) -> None:
+        """Frames complete by ``tick`` (counted from the last reset) need not be computed."""
+
+    def reset(self) -> None:
+        """Forget everything heard: the next sample is the first of a recording."""
+
+
+class Embedder(Protocol):
+    """A speaker network: windows of speech to embeddings."""
+
+    def embed(self, windows: FloatArray) -> FloatArray:
+        """One embedding for each window.
+
+        Args:
+            windows: shape (b, n), float32 at 16 kHz.
+
+        Returns:
+            shape (b, d), float32, each of length 1.
+        """
+        ...
+
+
+class CodeStream(Protocol):
+    """Samples at 16 kHz to codes, one of each frame; any cutting gives the same."""
+
+    def push(self, samples: FloatArray) -> IntArray:
+        """Hear more: the codes of the frames that are known now, and were not before."""
+        ...
+
+    def flush(self) -> IntArray:
+        """The codes that are still due; then `reset`."""
+        ...
+
+    def reset(self) -> None:
+        """Forget all that was heard."""
+        ...
+
+
+@runtime_checkable
+class Sketch(Protocol):
+    """A running, mergeable summary of one feature over a stream (a commutative monoid).
+
+    ``a + b`` equals having seen the frames of both, in any order.
+
+    Attributes:
+        total: shape (M,), integer counts or a sum of embeddings.
+        frames: usable frames behind it.
+    """
+
+    total: AnyArray
+    frames: int
+
+    def learn_one(self, value: Any) -> None:
+        """Add one frame: a bin, or an embedding of shape (M,). NaN is dropped."""
+
+    def learn_many(self, values: AnyArray) -> None:
+        """Add frames, shape (k,) or (k, M); equals the loop over ``learn_one``."""
+
+    def __add__(self, other: Self) -> Self: ...
+
+
+# ----------------------------------------------------------------------------------------- sources
+# Where a stream comes from: `Source`, a `LiveSource` that does not wait, an `AudioDevice`.
+
+
+@runtime_checkable
+class Source(Protocol):
+    """Where audio, or ready-made frames, come from. A context manager.
+
+    Iterating gives the stream from its first sample to its end, in order: a `Block` of audio (of
+    any length, at any rate), or `Frames` that features made before, and a `Gap` for each stretch
+    that is missing. Either blocks or `Frames` keep the clock; `Words` and `Tracks` may lie beside
+    them, each given before the audio of the tick at which it counts. What it holds open it lets go
+    of at the end of the ``with`` block; `monitor.managed.Managed` does that part.
+
+    Attributes:
+        label: how to call it in front of a person; never a full path.
+        brings: what comes out of it.
+
+    Raises:
+        monitor.errors.SourceError: from iterating or opening, where nothing more can be given; the
+            message says in one line what to do.
+
+    Example:
+        >>> import numpy as np
+        >>> from monitor.managed import Managed
+        >>> class Silence(Managed):
+        ...     label, brings = "silence", Brings(channels=1)
+        ...     seconds = 2.0
+        ...
+        ...     def __iter__(self):
+        ...         yield Block(np.zeros(16000, np.float32), rate=16000)
+        ...         yield Gap("cable", lost_seconds=1.0, detail="nothing was plugged in")
+        >>> isinstance(Silence(), Source)
+        True
+    """
+
+    label: str
+
+    @property
+    def seconds(self) -> float | None:
+        """Audio seconds promised, None where unknown."""
+
+    @property
+    def brings(self) -> Brings:
+        """What comes out of it."""
+
+    def __iter__(self) -> Iterator[Block | Frames | Gap | Words | Tracks]: ...
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None: ...
+
+
+@runtime_checkable
+class LiveSource(Source, Protocol):
+    """A source that goes on whether or not somebody takes what it gives, until it is stopped."""
+
+    @property
+    def waiting_seconds(self) -> float:
+        """Seconds of audio that were heard and not yet taken."""
+
+    def behind_seconds(self, seconds: float) -> float:
+        """Wall seconds since that second of the stream was heard."""
+
+    def stop(self) -> None:
+        """End the stream after what was heard so far; may be called from anywhere."""
+
+
+class AudioDevice(Protocol):
+    """An opened input device: what `monitor.sources.Microphone` needs of a sound library.
+
+    Attributes:
+        name: what the sound system calls it.
+        rate: samples per second.
+        channels: of each sample.
+    """
+
+    name: str
+    rate: int
+    channels: int
+
+    def start(self, hear: Callable[[FloatArray, bool], None], ended: Callable[[], None]) -> None:
+        """Begin to record; returns at once.
+
+        Args:
+            hear: called from the device's thread with samples, shape (n, channels), float32, which
+                the callee copies, and with whether some were lost before them.
+            ended: called once, from that thread, when the device gives no more.
+        """
+
+    def close(self) -> None:
+        """Let go of the device."""
+
+
+# ----------------------------------------------------------------------------------------- records
+# Where the records of a run go, and what can be kept: `Sink`, `RunLog`, `Stateful`.
+
+
+@runtime_checkable
+class Sink(Protocol):
+    """Where records go: JSON lines, a terminal, a page.
+
+    A record is a mapping of plain values with a ``type``; ``docs/records.md`` explains every key. A
+    sink ignores types and keys that it does not know.
+
+    Example:
+        >>> class Loudest:
+        ...     bits = 0.0
+        ...
+        ...     def write(self, record):
+        ...         if record["type"] == "reading":
+        ...             self.bits = max(self.bits, record["bits"])
+        ...
+        ...     def close(self):
+        ...         print(f"at most {self.bits:.1f} bits")
+        >>> sink = Loudest()
+        >>> sink.write({"type": "reading", "bits": 2.25})
+        >>> isinstance(sink, Sink), sink.close()
+        at most 2.2 bits
+        (True, None)
+    """
+
+    def write(self, record: Mapping[str, Any]) -> None:
+        """Take one record: ``start``, ``reading``, ``alert``, ``gap``, ``change`` or ``end``."""
+
+    def close(self) -> None:
+        """Everything has been written; may be called twice."""
+
+
+class RunLog(Sink, Protocol):
+    """A sink on disk that a checkpoint can be tied to.
+
+    Attributes:
+        offset: bytes written so far; a resumed run is cut back to it.
+    """
+
+    offset: int
+
+    def flush(self) -> None:
+        """Bring everything written so far to the disk."""
+
+
+class Recordable(Protocol):
+    """What has a record, as a `monitor.Reading` has."""
+
+    def record(self) -> Mapping[str, Any]:
+        """The record, without its ``recording``."""
+
+
+class Stateful(Protocol):
+    """What a checkpoint keeps so that a stopped run can go on as if it had not stopped."""
+
+    def state(self) -> dict[str, Any]:
+        """Everything that was learnt from the records so far, as JSON-able values."""
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Take up a ``state``, on an object made with the same arguments."""
+
+
+# ------------------------------------------------------------------------------------------ alerts
+# What an alert takes: an `AlertRule` raises it, an `AlertAction` or `AlertReceiver` acts on it.
+
+
+class AlertRule(Stateful, Protocol):
+    """Decides from the records of a run when to raise an alert, and when to clear it."""
+
+    def update(self, record: Mapping[str, Any]) -> list[dict[str, Any]]:
+        """Take the next record of the run.
+
+        Returns:
+            the ``alert`` records that it gives rise to, none as a rule.
+        """
+
+
+class AlertAction(Sink, Protocol):
+    """A sink that does something with a run, and may fail at it: nothing is stopped by that.
+
+    ``write`` must not keep the stream waiting: hand slow work to a thread, as
+    `monitor.alerts.actions.delivery.Courier` does for an `AlertReceiver`.
+    """
+
+    def settle(self) -> Sequence[str]:
+        """The stream is over: finish, and tell what could not be done, a line each."""
+
+
+class AlertReceiver(Protocol):
+    """Where a `monitor.alerts.actions.delivery.Courier` takes alerts, from a thread of its own.
+
+    Attributes:
+        label: what to call it in front of a person; holds no address with a secret.
+    """
+
+    label: str
+
+    def deliver(self, record: Mapping[str, Any], hurry: threading.Event) -> None:
+        """Hand one alert over; may take its time until ``hurry`` is set.
+
+        Raises:
+            monitor.alerts.actions.delivery.DeliveryError: it was not taken; the message says why,
+                in a few words and without secrets.
+        """
+
+
+class ThresholdForecast(Protocol):
+    """Knows how long a threshold is away, as `monitor.alerts.Forecast` does.
+
+    Attributes:
+        threshold_bits: the threshold.
+        field: of the readings, which it is a threshold of.
+    """
+
+    threshold_bits: float
+    field: str
+
+    def update(self, record: Mapping[str, Any]) -> None:
+        """Take the next record of the run."""
+
+    @property
+    def seconds_left(self) -> float | None:
+        """Stream seconds until then; 0 where it is reached; None where nobody can tell."""
+
+
+# -------------------------------------------------------------------------------------- protectors
+# What changes a voice so that it tells less about its owner: `Protector`.
+
+
+@runtime_checkable
+class Protector(Protocol):
+    """Audio in, audio out: one channel of one recording, piece by piece.
+
+    Any cutting into pieces gives the same samples, bit for bit. Without ``flush`` the last
+    ``latency_samples`` may be missing; what ships gives as many samples in all as it was given.
+
+    Attributes:
+        rate: samples per second, in and out.
+        latency_samples: by how many samples what came out may lag behind what went in, at most;
+            None where nothing comes out before ``flush``.
+
+    One that promises an epsilon for each window of what it lets through says so by an attribute
+    ``declares``, a `monitor.protectors.blocks.Declared`: runs compose it.
+
+    Raises:
+        monitor.errors.UsageError: from ``process``, where a sample is no number.
+
+    Example:
+        >>> import numpy as np
+        >>> class Half:
+        ...     rate, latency_samples = 16000, 0
+        ...
+        ...     def process(self, samples):
+        ...         return samples / 2
+        ...
+        ...     def flush(self):
+        ...         return np.empty(0, np.float32)
+        ...
+        ...     def reset(self):
+        ...         pass
+        >>> isinstance(Half(), Protector)
+        True
+    """
+
+    rate: int
+
+    @property
+    def latency_samples(self) -> int | None:
+        """By how many samples what came out may lag behind what went in."""
+
+    def process(self, samples: FloatArray) -> FloatArray:
+        """What can be said after these further samples: shape (n,) to (m,), float32."""
+        ...
+
+    def flush(self) -> FloatArray:
+        """The rest, at the end of the recording; then ``reset`` before anything else."""
+        ...
+
+    def reset(self) -> None:
+        """Begin the same recording anew, with the same draws."""
+
+
+# ------------------------------------------------------------------------------------------ scores
+# What metrics of pooled comparisons need of scores: `ScoredComparisons`.
+
+
+class ScoredComparisons(Protocol):
+    """Mated and non-mated scores, and whose trials they are: S people, 0 to S - 1.
+
+    Mated are comparisons of one speaker with himself, non-mated those of two. The mated scores lie
+    in memory; the non-mated ones, which may be many more, come in blocks.
+    """
+
+    @property
+    def name(self) -> str:
+        """Of the system that made the scores."""
+
+    @property
+    def mated(self) -> FloatArray:
+        """Scores of equal speakers: shape (M,), float64."""
+
+    @property
+    def owner(self) -> IntArray:
+        """Whose trial each of them is: shape (M,), 0 to S - 1."""
+
+    @property
+    def non_mated_counts(self) -> IntArray:
+        """How many scores of different speakers each person's trials have: shape (S,)."""
+
+    def non_mated_blocks(self) -> Iterator[tuple[IntArray, FloatArray]]:
+        """Those scores, some megabytes at a time: owners, shape (rows,), scores (rows, n)."""

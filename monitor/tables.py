@@ -1,0 +1,446 @@
+"""Figures as rows and columns: CSV, Parquet and data frames, with the unit of every column."""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, Literal, Self, TypeAlias, overload
+
+import pandas
+
+from monitor.errors import UsageError
+from monitor.files import atomic_write, not_written
+from monitor.records.keys import Key
+from monitor.records.reading import READING
+from monitor.records.schema import read_run
+from monitor.safe_text import printable
+
+if TYPE_CHECKING:
+    from monitor.protocols import Recordable
+
+__all__ = ["Column", "Readings"]
+
+
+# ----------------------------------------------------------------------------------------- columns
+# One column of a table: its name, what its cells are, and their unit.
+
+Kind: TypeAlias = Literal["number", "integer", "boolean", "text"]
+
+_SECONDS = {"seconds", "speech", "usable", "lag"}
+_BITS = {"ceiling", "plateau", "guides"}
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a table.
+
+    Attributes:
+        name: as the header has it; a dot leads into a part of a reading, such as ``f0.rank_bits``.
+        kind: what its cells are; each may be missing.
+        meaning: in a line, for people.
+    """
+
+    name: str
+    kind: Kind
+    meaning: str = ""
+
+    @property
+    def unit(self) -> str:
+        """``"bits"``, ``"s"``, or nothing: a share, a rank, a count, a text."""
+        return "" if self.kind in ("boolean", "text") else unit_of(self.name)
+
+
+def unit_of(name: str) -> str:
+    """The unit of a figure, which its name says (docs/architecture.md, laws of the parts).
+
+    Examples:
+        >>> unit_of("f0.rank_bits_low"), unit_of("speech"), unit_of("change.since_seconds")
+        ('bits', 's', 's')
+        >>> unit_of("guides.linear"), unit_of("among.1e6.probability")
+        ('bits', '')
+    """
+    first, last = name.partition(".")[0], name.rpartition(".")[2]
+    if "bits" in last.split("_") or first in _BITS or first.startswith("spread_"):
+        return "bits"
+    return "s" if last in _SECONDS or last.endswith("_seconds") else ""
+
+
+# ------------------------------------------------------------------------------------------- files
+# Tables written as CSV and Parquet, and made into data frames.
+
+SUFFIXES = (".csv", ".parquet")
+
+Row = Mapping[str, Any]
+
+
+def need(package: str) -> Any:
+    """An optional package of the extra 'tables'.
+
+    Raises:
+        UsageError: it is not installed.
+    """
+    try:
+        return import_module(package)
+    except ModuleNotFoundError:
+        name = package.partition(".")[0]
+        raise UsageError(
+            f"this table needs {name}: pip install 'speaker-disclosure-monitor[tables]'"
+        ) from None
+
+
+def write(path: Path, columns: Sequence[Column], rows: Iterable[Row]) -> None:
+    """Write a table by the suffix of its name: whole or not at all, mode 0600.
+
+    Raises:
+        UsageError: the suffix is no table's, or pyarrow is not installed.
+        StoreError: it cannot be written.
+    """
+    suffix = path.suffix.lower()
+    if suffix not in SUFFIXES:
+        raise UsageError(f"{path}: a table is called {' or '.join(SUFFIXES)}")
+    to_file = write_csv if suffix == ".csv" else write_parquet
+    if to_file is write_parquet:
+        need("pyarrow.parquet")
+    try:
+        with atomic_write(path) as file:
+            to_file(file, columns, rows)
+    except OSError as error:
+        raise not_written(path, error) from None
+
+
+def write_csv(file: IO[bytes], columns: Sequence[Column], rows: Iterable[Row]) -> None:
+    """UTF-8 with a header line; empty where there is no figure, ``true`` and ``false``."""
+    text = io.TextIOWrapper(file, "utf-8", newline="", write_through=True)
+    lines = csv.writer(text, lineterminator="\n")
+    lines.writerow([column.name for column in columns])
+    for row in rows:
+        lines.writerow([_cell(row.get(column.name)) for column in columns])
+    text.detach()
+
+
+def _cell(value: Any) -> Any:
+    return str(value).lower() if isinstance(value, bool) else value
+
+
+def write_parquet(file: IO[bytes], columns: Sequence[Column], rows: Iterable[Row]) -> None:
+    """Typed columns; the metadata of each field has its ``unit`` and its ``meaning``.
+
+    Raises:
+        UsageError: pyarrow is not installed.
+    """
+    arrow = need("pyarrow")
+    fields = [
+        arrow.field(each.name, _type(each), metadata={"unit": each.unit, "meaning": each.meaning})
+        for each in columns
+    ]
+    rows = list(rows)
+    cells = [arrow.array(_cells(each, rows), _type(each)) for each in columns]
+    need("pyarrow.parquet").write_table(
+        arrow.Table.from_arrays(cells, schema=arrow.schema(fields)), file
+    )
+
+
+def read_parquet(path: Path, columns: Sequence[Column]) -> list[dict[str, Any]]:
+    """The rows of a Parquet file that has these columns.
+
+    Raises:
+        UsageError: pyarrow is not installed.
+        ValueError: it is none, or has others.
+        OSError: it cannot be read.
+    """
+    content = io.BytesIO(path.read_bytes())
+    try:
+        table = need("pyarrow.parquet").ParquetFile(content).read()
+    except (OSError, need("pyarrow").ArrowException) as error:
+        raise ValueError(f"no Parquet: {error}") from None
+    kinds = [(field.name, field.type) for field in table.schema]
+    if kinds != [(each.name, _type(each)) for each in columns]:
+        raise ValueError("other columns")
+    rows: list[dict[str, Any]] = table.to_pylist()
+    return rows
+
+
+def _type(column: Column) -> Any:
+    """Of Arrow."""
+    arrow = need("pyarrow")
+    return {
+        "number": arrow.float64(),
+        "integer": arrow.int64(),
+        "boolean": arrow.bool_(),
+        "text": arrow.string(),
+    }[column.kind]
+
+
+def data_frame(columns: Sequence[Column], rows: Iterable[Row]) -> pandas.DataFrame:
+    """A data frame; missing numbers are NaN, what else is missing is NA.
+
+    Raises:
+        UsageError: pandas is not installed.
+    """
+    frames = need("pandas")
+    types = {"number": "float64", "integer": "Int64", "boolean": "boolean", "text": "string"}
+    rows = list(rows)
+    made = frames.DataFrame(
+        {each.name: frames.Series(_cells(each, rows), dtype=types[each.kind]) for each in columns}
+    )
+    made.attrs["units"] = {each.name: each.unit for each in columns if each.unit}
+    return made
+
+
+def _cells(column: Column, rows: Sequence[Row]) -> list[Any]:
+    found = (row.get(column.name) for row in rows)
+    if column.kind == "number":
+        return [None if value is None else float(value) for value in found]
+    return list(found)
+
+
+# -------------------------------------------------------------------------------------------- flat
+# A reading as one row: what is nested in its record becomes columns named with dots.
+
+OF_THE_RUN = (
+    Column("run", "text", "the file of the run"),
+    Column("watch", "text", "the speaker followed; empty without one"),
+)
+"""Columns before those of the readings, where these were read from runs."""
+
+_KINDS: Mapping[str, Kind] = {
+    "number": "number",
+    "integer": "integer",
+    "boolean": "boolean",
+    "string": "text",
+}
+_ENDS = {"_low": ", lower limit", "_high": ", upper limit"}
+
+
+def crowd(people: float) -> str:
+    """The size of a crowd as fields of alerts write it.
+
+    Example:
+        >>> crowd(50), crowd(12_500), crowd(1_000_000)
+        ('50', '12500', '1e6')
+    """
+    plain, (digits, power) = f"{people:.0f}", f"{people:e}".split("e")
+    short = f"{digits.rstrip('0').rstrip('.')}e{int(power)}"
+    return short if len(short) < len(plain) else plain
+
+
+def flat(reading: Mapping[str, Any]) -> dict[str, Any]:
+    """The record of a reading as one row.
+
+    Example:
+        >>> flat({"type": "reading", "bits": 2.0, "features": {"f0": {"rank": 3}},
+        ...       "among": [{"people": 1000000, "bits": 7.5}], "top": [["ann", 0.25]]})
+        {'bits': 2.0, 'f0.rank': 3, 'among.1e6.bits': 7.5, 'posterior.ann': 0.25}
+    """
+    row: dict[str, Any] = {}
+    for name, value in reading.items():
+        if name == "features":
+            for feature, figures in value.items():
+                row |= {f"{feature}.{part}": each for part, each in figures.items()}
+        elif name == "among":
+            for each in _with("people", value):
+                row |= _of_crowd(each)
+        elif name == "top":
+            row |= {f"posterior.{who}": each for who, each in value}
+        elif name == "bystanders":
+            named = _with("name", value)
+            row |= {f"bystander.{each['name']}": each.get("probability") for each in named}
+        elif isinstance(value, Mapping):
+            row |= _under(name, value)
+        elif name != "type":
+            row[name] = "+".join(value) if isinstance(value, list) else value
+    return row
+
+
+def _under(name: str, value: Mapping[str, Any]) -> dict[str, Any]:
+    row: dict[str, Any] = {}
+    for part, each in value.items():
+        if part == "attackers":
+            for who, figures in each.items():
+                row |= _under(f"{name}.{who}", figures)
+        else:
+            row[f"{name}.{part}"] = "+".join(each) if isinstance(each, list) else each
+    return row
+
+
+def _of_crowd(among: Mapping[str, Any]) -> dict[str, Any]:
+    under = f"among.{crowd(among['people'])}."
+    row = {under + part: each for part, each in among.items() if part != "people"}
+    favourite = row.pop(f"{under}favourite", None)
+    if favourite is not None:
+        row[f"{under}favourite"], row[f"{under}favourite_probability"] = favourite
+    return row
+
+
+def columns_of(
+    readings: Sequence[Mapping[str, Any]], *, posterior: bool = False
+) -> tuple[Column, ...]:
+    """The columns of a table of readings, in the order of docs/records.md.
+
+    Those of a run are the same whatever happened in it, but for its features and crowds.
+
+    Args:
+        readings: records.
+        posterior: with a column for everybody whom a reading names, enrolled speakers that the
+            attacker holds for the most probable.
+    """
+    features = _each(name for reading in readings for name in reading.get("features", ()))
+    among = (each for reading in readings for each in _with("people", reading.get("among")))
+    crowds = sorted({each["people"] for each in among})
+    named = _each(who for reading in readings for who, _ in reading.get("top", ()))
+    sides = [reading["protected"] for reading in readings if "protected" in reading]
+    attackers = _each(who for side in sides for who in side.get("attackers", ()))
+    beside = (each for reading in readings for each in _with("name", reading.get("bystanders")))
+    others = _each(each["name"] for each in beside)
+    found: list[Column] = []
+    for key in READING.keys:
+        schema = next(iter(key.properties.values()))
+        if key.name == "features":
+            parts = schema["additionalProperties"]["properties"]
+            found += [c for name in features for c in _columns(key, parts, f"{name}.")]
+        elif key.name == "among":
+            parts = dict(schema["items"]["properties"])
+            del parts["people"], parts["favourite"]
+            for people in crowds:
+                found += _columns(key, parts, f"among.{crowd(people)}.")
+                if posterior:
+                    found += _favourite(key, f"among.{crowd(people)}.")
+        elif key.name in ("top", "bystanders"):
+            under, who = ("posterior", named) if key.name == "top" else ("bystander", others)
+            if posterior:
+                found += [Column(f"{under}.{name}", "number", key.meaning) for name in who]
+        elif key.name == "protected":
+            parts = dict(schema["properties"])
+            of_attacker = parts.pop("attackers")["additionalProperties"]["properties"]
+            if sides:
+                found += _columns(key, parts, "protected.")
+            for attacker in attackers:
+                found += _columns(key, of_attacker, f"protected.{attacker}.")
+        elif key.name == "declared" and not any("declared" in each for each in readings):
+            continue
+        elif "properties" in schema:
+            found += _columns(key, schema["properties"], f"{key.name}.")
+        else:
+            found += _columns(key, key.properties, "")
+    return tuple(found)
+
+
+def _with(name: str, objects: Iterable[Any] | None) -> list[Mapping[str, Any]]:
+    """Those that have it; a run that somebody has edited may lack what it is called by."""
+    return [each for each in objects or () if name in each]
+
+
+def _columns(key: Key, parts: Mapping[str, Any], under: str) -> Iterator[Column]:
+    for name, schema in parts.items():
+        end = next((said for end, said in _ENDS.items() if name.endswith(end)), "")
+        yield Column(under + name, _kind(schema), key.meaning + end)
+
+
+def _favourite(key: Key, under: str) -> Iterator[Column]:
+    yield Column(f"{under}favourite", "text", key.meaning)
+    yield Column(f"{under}favourite_probability", "number", key.meaning)
+
+
+def _kind(schema: Mapping[str, Any]) -> Kind:
+    kinds = schema.get("type", "string")  # one of a few words
+    first = kinds if isinstance(kinds, str) else kinds[0]
+    return _KINDS.get(first, "text")  # a list of names is joined
+
+
+def _each(names: Iterable[str]) -> list[str]:
+    return list(dict.fromkeys(names))
+
+
+# ---------------------------------------------------------------------------------------- readings
+# The readings of a stream, or of several runs, as one table: `Readings`.
+
+
+class Readings(Sequence[Mapping[str, Any]]):
+    """Readings as a table: a row each, a column a figure, as docs/corpora.md lists them.
+
+    Args:
+        readings: what a `Monitor` gives, or records, such as those of a `Run`; records of other
+            types are left out.
+
+    Example:
+        >>> from monitor import Monitor, Population
+        >>> from monitor.population import demo_frames
+        >>> monitor = Monitor(Population.reference(), ["f0"], step_seconds=60)
+        >>> readings = Readings(monitor.stream(demo_frames()))
+        >>> frame = readings.to_pandas()
+        >>> frame.shape[0], round(float(frame["f0.usable"].iloc[0]))
+        (10, 15)
+        >>> frame.attrs["units"]["speech"], frame.attrs["units"]["f0.gain_bits"]
+        ('s', 'bits')
+    """
+
+    def __init__(self, readings: Iterable[Recordable | Mapping[str, Any]]) -> None:
+        records = (r if isinstance(r, Mapping) else r.record() for r in readings)
+        self._records = [each for each in records if each["type"] == "reading"]
+
+    @classmethod
+    def read(cls, *runs: str | os.PathLike[str]) -> Self:
+        """Those of recorded runs, one after the other; ``run`` and ``watch`` say of which.
+
+        Raises:
+            StoreError: a file is missing, or something other than a run.
+        """
+        found: list[Mapping[str, Any]] = []
+        for run in runs:
+            start, *records = read_run(run)
+            whose = {"run": printable(Path(run).as_posix()), "watch": start.get("watch")}
+            found += [{**whose, **each} for each in records]
+        return cls(found)
+
+    @overload
+    def __getitem__(self, index: int) -> Mapping[str, Any]: ...
+    @overload
+    def __getitem__(self, index: slice) -> Readings: ...
+    def __getitem__(self, index: int | slice) -> Mapping[str, Any] | Readings:
+        found = self._records[index]
+        return Readings(found) if isinstance(found, list) else found
+
+    def __len__(self) -> int:
+        return len(self._records)
+
+    def columns(self, *, posterior: bool = False) -> tuple[Column, ...]:
+        """The columns of the table, with unit and meaning.
+
+        Args:
+            posterior: with those of everybody whom a reading names (``posterior.NAME``).
+        """
+        own = columns_of(self._records, posterior=posterior)
+        return (*OF_THE_RUN, *own) if any("run" in each for each in self._records) else own
+
+    def rows(self) -> Iterator[dict[str, Any]]:
+        """Cells by the name of their column; what a reading does not have is missing."""
+        return map(flat, self._records)
+
+    def to_pandas(self, *, posterior: bool = False) -> pandas.DataFrame:
+        """A data frame; ``attrs["units"]`` has the unit of every figure. Needs the extra 'tables'.
+
+        Args:
+            posterior: as of `columns`.
+
+        Raises:
+            UsageError: pandas is not installed.
+        """
+        return data_frame(self.columns(posterior=posterior), self.rows())
+
+    def write(self, path: str | os.PathLike[str], *, posterior: bool = False) -> None:
+        """Write a file: ``.csv``, or ``.parquet`` (extra 'tables'); whole or not at all, mode 0600.
+
+        Args:
+            path: the file; what was there is replaced.
+            posterior: as of `columns`.
+
+        Raises:
+            UsageError: the suffix is another, or pyarrow is not installed.
+            StoreError: it cannot be written.
+        """
+        write(Path(path), self.columns(posterior=posterior), self.rows())
