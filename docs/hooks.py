@@ -1,7 +1,8 @@
-"""Takes what the guides link to outside of docs/ into the site: top-level pages and examples.
+"""The site beyond docs/: the reference of the command line, top-level pages, examples, results.
 
 A link is written as it works in a checkout (``../CONTRIBUTING.md``); the file it names, wherever
-in the repository, becomes a page (Markdown, Python) or a file of the site.
+in the repository, becomes a page (Markdown, Python) or a file of the site. ``cli.md`` is made
+of --help.
 """
 
 from __future__ import annotations
@@ -9,10 +10,13 @@ from __future__ import annotations
 import posixpath
 import re
 from pathlib import Path
+from typing import Any
 
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
+
+from monitor.cli import COMMANDS, cli
 
 ROOT = Path(__file__).resolve().parents[1]
 _LINK = re.compile(r"(?<=\]\()(?!\w+:|#|/)([^)#\s]+)")
@@ -22,7 +26,8 @@ _CODE = re.compile(r"(^```.*?^```|``.+?``|`[^`\n]+`)", re.MULTILINE | re.DOTALL)
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add every file of the repository that a page links to, and those that these link to."""
+    """Add the command line, every file that a page links to, and those that these link to."""
+    files.append(File.generated(config, "cli.md", content=_command_line()))
     waiting = [
         (f"docs/{file.src_uri}", file.content_string) for file in files.documentation_pages()
     ]
@@ -58,6 +63,29 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
 
     parts = _CODE.split(markdown)  # what is no code, and what is, in turn
     return "".join(part if i % 2 else _LINK.sub(moved, part) for i, part in enumerate(parts))
+
+
+def _command_line() -> str:
+    """A page of what --help says of every command."""
+    width: dict[str, Any] = {
+        "terminal_width": 100,
+        "max_content_width": 100,
+        "resilient_parsing": True,
+    }
+    top = cli.make_context("monitor", [], **width)
+    contexts = [top]
+    for name in COMMANDS:
+        command = cli.get_command(top, name)
+        assert command is not None
+        group = command.make_context(name, [], parent=top, **width)
+        contexts.append(group)
+        for part, each in sorted(getattr(command, "commands", {}).items()):
+            contexts.append(each.make_context(part, [], parent=group, **width))
+    parts = ["# Command line\n\nWhat `--help` says.\n"]
+    for context in contexts:
+        text = "\n".join(line.rstrip() for line in context.get_help().splitlines())
+        parts.append(f"## {context.command_path}\n\n```text\n{text}\n```\n")
+    return "\n".join(parts)
 
 
 def _linked(home: str, text: str) -> list[str]:

@@ -6,7 +6,6 @@ import re
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -15,40 +14,13 @@ from markdown_it import MarkdownIt
 
 from benchmarks.simulation import SIZE, Simulation
 from monitor import calibrate, collect, corpus, enrol, write_frames
-from monitor.cli import COMMANDS, cli
+from monitor.cli import cli
 from monitor.records.schema import RECORDS, read_run
 from tests.pages import fenced, unfenced
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted(ROOT.glob("*/*.md"))]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-
-
-def reference() -> str:
-    """docs/cli.md, made from --help."""
-    parts = ["# Command line\n\nMade from `--help`; `python tests/test_docs.py` writes it anew.\n"]
-    width: dict[str, Any] = {
-        "terminal_width": 100,
-        "max_content_width": 100,
-        "resilient_parsing": True,
-    }
-    top = cli.make_context("monitor", [], **width)
-    contexts = [top]
-    for name in COMMANDS:
-        command = cli.get_command(top, name)
-        assert command is not None
-        group = command.make_context(name, [], parent=top, **width)
-        contexts.append(group)
-        for part, each in sorted(getattr(command, "commands", {}).items()):
-            contexts.append(each.make_context(part, [], parent=group, **width))
-    for context in contexts:
-        text = "\n".join(line.rstrip() for line in context.get_help().splitlines())
-        parts.append(f"## {context.command_path}\n\n```text\n{text}\n```\n")
-    return "\n".join(parts)
-
-
-def test_the_command_line_reference_is_true():
-    assert (ROOT / "docs" / "cli.md").read_text(encoding="utf-8") == reference()
 
 
 def run_blocks(folder: Path, *codes: str) -> list[list[str]]:
@@ -283,6 +255,5 @@ def test_nothing_is_installed_from_an_index_that_does_not_have_it(path):
 
 
 if __name__ == "__main__":
-    (ROOT / "docs" / "cli.md").write_text(reference(), encoding="utf-8")
     records = ROOT / "docs" / "records.md"
     records.write_text(with_tables(records.read_text(encoding="utf-8")), encoding="utf-8")

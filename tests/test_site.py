@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import html
+import os
 import posixpath
 import re
 import subprocess
@@ -14,6 +16,9 @@ from typing import Any
 from urllib.parse import unquote, urldefrag
 
 import pytest
+from click import Option
+
+from monitor.cli import COMMANDS, cli
 
 pytest.importorskip("material", reason="needs the extra docs")
 griffe = pytest.importorskip("griffe", reason="needs the extra docs")
@@ -122,6 +127,24 @@ def test_every_guide_is_reached_from_the_navigation(pages):
     guides = {path.with_suffix(".html").name for path in (ROOT / "docs").glob("*.md")}
     linked = {posixpath.normpath(link) for link in pages["index.html"].links}
     assert guides <= linked | {"index.html"}
+
+
+def test_the_command_line_is_what_help_says(site):
+    text = html.unescape(re.sub("<[^>]+>", "", (site / "cli.html").read_text("utf-8")))
+    said = subprocess.run(
+        [sys.executable, "-m", "monitor", "ledger", "show", "--help"],
+        cwd=ROOT, env={**os.environ, "COLUMNS": "100"}, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    words = said.stdout.partition("Options:")[2].split()
+    assert len(words) > 10
+    assert " ".join(words) in " ".join(text.split())
+    top = cli.make_context("monitor", [], resilient_parsing=True)
+    for name in COMMANDS:
+        command = cli.get_command(top, name)
+        assert command is not None
+        for each in command.params:
+            shown = not isinstance(each, Option) or not each.hidden
+            assert not shown or all(name in text for name in each.opts if name[0] == "-")
 
 
 def test_examples_are_shown_as_code(site):

@@ -1,6 +1,6 @@
-"""What docs/stability.md promises: no key of a record, of --json or of a store goes or is renamed.
+"""What docs/stability.md promises: no key of a record, --json or a store goes, and no option.
 
-``python tests/test_stable.py`` notes keys that are new in stable.json; none is ever taken out.
+``python tests/test_stable.py`` notes what is new in stable.json; nothing is ever taken out.
 """
 
 from __future__ import annotations
@@ -17,8 +17,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from click import Command
 
 from monitor import Population
+from monitor.cli import COMMANDS, cli
 from monitor.features.framing import join_runs
 from monitor.ledger.database import MIGRATIONS
 from monitor.population.reference import DEMO_SPEAKER, demo_frames
@@ -155,6 +157,21 @@ def of_a_ledger(folder: Path) -> Iterable[str]:
             yield from (f"{table}.{column[1]}" for column in columns.fetchall())
 
 
+def of_the_command_line(folder: Path) -> Iterable[str]:
+    """Every option and argument, after the command that takes it."""
+    top = cli.make_context("monitor", [], resilient_parsing=True)
+    commands: list[tuple[str, Command]] = [("monitor", cli)]
+    for name in COMMANDS:
+        command = cli.get_command(top, name)
+        assert command is not None
+        commands.append((f"monitor {name}", command))
+        parts = getattr(command, "commands", {})
+        commands += [(f"monitor {name} {part}", each) for part, each in parts.items()]
+    for path, command in commands:
+        for each in command.params:
+            yield from (f"{path} {name}" for name in (*each.opts, *each.secondary_opts))
+
+
 LOOKED_AT = {
     "records by their schema": of_the_schema,
     "records of a run": of_a_run,
@@ -162,6 +179,7 @@ LOOKED_AT = {
     "population": of_a_population,
     "frames": of_frames,
     "ledger": of_a_ledger,
+    "command line": of_the_command_line,
 }
 
 

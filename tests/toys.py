@@ -329,12 +329,12 @@ ACTION_OPTIONS = (
 """,
         ),
     },
-    {"docs/cli.md": "tests/test_docs.py"},
+    {"tests/stable.json": "tests/test_stable.py"},
     RUN
     + """
 replay("--alert", "bits>0.5", "--lamp", "lamp.txt", "--jsonl", "run.jsonl")
 assert "raised bits>0.5" in Path("lamp.txt").read_text()
-assert "--lamp FILE" in Path("docs/cli.md").read_text()
+assert "monitor replay --lamp" in Path("tests/stable.json").read_text()
 """,
 )
 
