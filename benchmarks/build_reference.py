@@ -9,7 +9,7 @@ population.npz and demo.npz: templates, rank laws and a cohort, and the frames o
 audio. Every reader of the three LibriSpeech sets is enrolled from one chapter; where there are
 several, calibration draws test and template from different ones. Who trained the network of a
 feature gives no tests to its laws. The cohort is the readers of the background set, who trained
-the network of voice: docs/measurements.md says what that does to scores. Last, every reader is
+the network of voice: results/trained.md says what that does to scores. Last, every reader is
 heard as a stream of somebody else: how high these get is what false alarms are worked out from.
 With ``--conditions`` nothing is heard but what the enrolled speech sounds like, and the population
 that is there gets that alone.

@@ -161,7 +161,7 @@ def compare(clear: Understood, protected: Understood) -> Utility:
     """Set a protected recording beside the clear one.
 
     The reference of the phones is what the recogniser hears in the clear recording, not what was
-    said: the recogniser errs itself (docs/phones.md). Pitch is compared as the VoicePrivacy
+    said: the recogniser errs itself (docs/features.md). Pitch is compared as the VoicePrivacy
     challenges do, by Pearson's correlation over the frames voiced in both, once what a protector
     takes of time is taken off: the lag, of at most half a second, that has most frames voiced in
     both. It is not chosen by the correlation, which the best of a hundred lags would flatter.

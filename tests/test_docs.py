@@ -19,7 +19,8 @@ from monitor.records.schema import RECORDS, read_run
 from tests.pages import fenced, unfenced
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGES = [*sorted(ROOT.glob("*.md")), *sorted(ROOT.glob("*/*.md"))]
+RESULTS = sorted((ROOT / "benchmarks" / "results").glob("*.md"))
+PAGES = [*sorted(ROOT.glob("*.md")), *sorted(ROOT.glob("*/*.md")), *RESULTS]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
@@ -166,6 +167,42 @@ def test_no_figure_was_left_open():
     for path in PAGES:
         text = re.sub(r"`[^`]*`", "", unfenced(path.read_text("utf-8")))
         assert not re.search(r"@@|TODO|XXX", text), path
+
+
+@pytest.mark.parametrize("path", RESULTS, ids=lambda path: path.stem)
+def test_a_result_says_which_command_makes_it(path):
+    shown = re.findall(r"python -m ((?:benchmarks|recipes)[\w.]*)", path.read_text("utf-8"))
+    assert any(path.stem in name.split(".") for name in shown) or path.stem == "speed"  # of many
+
+
+def numbers(text: str) -> set[str]:
+    return set(re.findall(r"\d+(?:\.\d+)?", text))
+
+
+def invented(page: str, texts: dict[str, str]) -> list[str]:
+    """Numbers in the rows of a table that none of the results linked there has."""
+    found = []
+    for row in re.findall(r"^\|.*results/.*$", page, flags=re.MULTILINE):
+        known = numbers(" ".join(texts[name] for name in re.findall(r"results/(\w+)\.md", row)))
+        found += [f"{each}: {row}" for each in numbers(re.sub(r"\]\([^)]*\)", "", row)) - known]
+    return found
+
+
+@pytest.mark.parametrize("name", ["measurements.md", "speed.md"])
+def test_what_is_quoted_of_a_result_stands_there(name):
+    texts = {path.stem: path.read_text("utf-8") for path in RESULTS}
+    assert invented((ROOT / "docs" / name).read_text("utf-8"), texts) == []
+
+
+def test_every_result_is_quoted():
+    page = (ROOT / "docs" / "measurements.md").read_text("utf-8")
+    assert set(re.findall(r"results/(\w+)\.md", page)) == {path.stem for path in RESULTS}
+
+
+def test_the_finder_of_invented_numbers_can_find():
+    row = "| a | 1.5 of 7 | [b](../benchmarks/results/b.md#3) |"
+    assert invented(row, {"b": "1.5 and 7"}) == []
+    assert invented(row, {"b": "1.52 and 7"}) == [f"1.5: {row}"]
 
 
 def test_every_example_is_in_the_guide_to_python():

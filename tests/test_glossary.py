@@ -15,7 +15,11 @@ from monitor.records.schema import SCHEMA
 from tests.pages import unfenced
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGES = [*sorted((ROOT / "docs").glob("*.md")), ROOT / "README.md", ROOT / "SECURITY.md"]
+PAGES = [
+    *sorted((ROOT / "docs").glob("*.md")),
+    *sorted((ROOT / "benchmarks" / "results").glob("*.md")),
+    *(ROOT / "README.md", ROOT / "SECURITY.md"),
+]
 GLOSSARY = (ROOT / "docs" / "glossary.md").read_text(encoding="utf-8")
 
 

@@ -4,7 +4,7 @@ Measures: IdR and MeanD among M people, from the rates among parts of the N enro
 given with limits over speakers, the bracket from the lowest to the highest beside it, and whether N
 people support that.
 
-Source: docs/method.md section 10; how well it does is measured in docs/crowd.md.
+Source: docs/method.md section 10; how well it does is measured in benchmarks/results/crowd.md.
 
 Misleads: forms that fit equally well among N part on the way to a million. Quote the bracket and
 whether it is supported, never one form. Limits are over speakers as good and as bad as these.

@@ -81,9 +81,9 @@ def rule_of(key: str) -> LimitRule | None:
 #
 # Each family declares the rule of each of its figures (`monitor.evaluation.family.LimitRule`); the
 # limits themselves are those of docs/method.md section 12. Coverage of each is measured by
-# ``python -m benchmarks.coverage`` and stands in docs/coverage.md. A figure that no rule names gets
-# no limits. Where ranks cannot be told from those of permuted speakers, limits reach to what no
-# evidence reads.
+# ``python -m benchmarks.coverage`` and stands in benchmarks/results/coverage.md. A figure that no
+# rule names gets no limits. Where ranks cannot be told from those of permuted speakers, limits
+# reach to what no evidence reads.
 
 _GIVEN = LimitRule("given")
 _UNKNOWN = LimitRule("none", why="how often they hold was not measured")

@@ -268,7 +268,7 @@ class Derived:
 
 @dataclass(frozen=True)
 class LimitRule:
-    """How the limits of a figure are found, as simulation bears out (docs/coverage.md).
+    """How the limits of a figure are found, as simulation bears out (docs/limits.md).
 
     Attributes:
         how: ``"share"`` of its range; ``"fitted"``, likewise, less the bias of what is fitted to

@@ -174,7 +174,7 @@ def _running(
 #
 # Percentiles over resampled speakers are too short for thirty of them, and have no width where all
 # agree. Here resampling gives a variance only; how far limits then reach follows from how well that
-# variance is known (docs/method.md section 12). Coverage is measured in docs/coverage.md.
+# variance is known (docs/method.md section 12). Coverage: benchmarks/results/coverage.md.
 
 TAIL = 0.025
 """Error on each side of 95 % limits."""

@@ -255,7 +255,8 @@ END = Record(
             TEXTS,
             "what a person should know of the recordings, one sentence each: all that was noticed "
             "in the middle of the stream (`notice`), nobody speaks in it, or it sounds like "
-            "another person than what was heard before it (see [measurements](measurements.md))",
+            "another person than what was heard before it "
+            "(see [measurements](../benchmarks/results/recordings.md))",
             required=False,
         ),
         Key(

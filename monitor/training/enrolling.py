@@ -59,7 +59,7 @@ __all__ = [
 # Each session is heard as a stream whose template is made of the others, among people who are
 # somebody else, and the other way round. Where that leaves an attacker further from the speaker
 # than no evidence would, two people may have been enrolled as one. Pitch and phones can only tell
-# some: docs/measurements.md has the rates.
+# some: benchmarks/results/sessions.md has the rates.
 
 LEAST_SECONDS = 30.0
 """Speech of a session, and of the others together, that is worth comparing."""

@@ -232,7 +232,8 @@ def compare(reports: Sequence[Report]) -> Comparison:
     replicates), in whatever order their columns and rows stand: their difference is taken in every
     resample, and its limits are Student's with the spread of these. Spreads of systems with other
     speakers add up (Welch, 1947), and what they have in common is said. Figures without limits of
-    their own are not compared: docs/coverage.md has how often equal systems are told apart.
+    their own are not compared: benchmarks/results/coverage.md has how often equal
+    systems are told apart.
 
     Args:
         reports: two or more, of different names.
