@@ -11,8 +11,6 @@ from importlib import import_module
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Literal, Self, TypeAlias, overload
 
-import pandas
-
 from monitor.errors import UsageError
 from monitor.files import atomic_write, not_written
 from monitor.records.keys import Key
@@ -21,6 +19,8 @@ from monitor.records.schema import read_run
 from monitor.safe_text import printable
 
 if TYPE_CHECKING:
+    import pandas
+
     from monitor.protocols import Recordable
 
 __all__ = ["Column", "Readings"]

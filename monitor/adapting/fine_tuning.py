@@ -12,67 +12,12 @@ import numpy as np
 import torch
 from torch import nn
 
-from monitor.adapting.adapted import KeptTraining, Length, ProtectedSpeech, rate
+from monitor.adapting.adapted import KeptTraining, Length, ProtectedSpeech, rate, turned, within
 from monitor.adapting.network import Student, TeacherLoss, floored, folded, masked, unfolded
 from monitor.errors import CorpusError
 from monitor.types import AnyArray, FloatArray, IntArray
 
-__all__ = ["FineTuning", "fine_tune", "turned", "within"]
-
-
-# ------------------------------------------------------------------------------------------ within
-# Embeddings turned so that what changes within a voice counts less: nothing is trained.
-#
-# Within-class covariance normalisation (A. Hatch, S. Kajarekar and A. Stolcke, Interspeech 2006),
-# with the mean over speakers taken away: both are linear, and go into the last layer of a network.
-
-_RIDGE = 0.3
-
-
-def within(
-    embeddings: FloatArray, voices: IntArray, corpora: IntArray
-) -> tuple[FloatArray, FloatArray]:
-    """What embeddings are to be multiplied by once their centre is taken away.
-
-    Args:
-        embeddings: shape (n, m): of crops, of each voice several.
-        voices: shape (n,), whose each is.
-        corpora: shape (v,), of each voice: the centre is the mean of the corpora's means, however
-            large they are.
-
-    Returns:
-        shape (m, m), of which W = (turn turn^T)^-1 is the covariance within voices with a ridge,
-        scaled to leave lengths about as they are; shape (m,), the centre.
-    """
-    counts = np.bincount(voices, minlength=len(corpora))
-    sums = np.zeros((len(corpora), embeddings.shape[1]))
-    np.add.at(sums, voices, embeddings)
-    means = sums / counts.clip(min=1)[:, None]
-    apart = embeddings - means[voices]
-    spread = apart.T @ apart / max(1, len(apart) - np.count_nonzero(counts))
-    level = np.trace(spread) / len(spread)
-    turn = np.linalg.cholesky(np.linalg.inv(spread / level + _RIDGE * np.eye(len(spread))))
-    there = counts > 0
-    of_corpus = [
-        means[there & (corpora == each)].mean(axis=0) for each in np.unique(corpora[there])
-    ]
-    return turn, np.mean(of_corpus, axis=0)
-
-
-def turned(
-    weights: Mapping[str, FloatArray], turn: FloatArray, centre: FloatArray
-) -> dict[str, FloatArray]:
-    """The folded weights of the voice network with its last layer turned.
-
-    Args:
-        weights: as `monitor.adapting.network.folded` gives them.
-        turn: from `within`.
-        centre: likewise.
-    """
-    made = dict(weights)
-    for name, each in (("embed", made["embed"]), ("embed.bias", made["embed.bias"] - centre)):
-        made[name] = np.asarray(turn.T @ each, np.float32)
-    return made
+__all__ = ["FineTuning", "fine_tune"]
 
 
 # ------------------------------------------------------------------------------------- fine tuning
@@ -80,7 +25,7 @@ def turned(
 #
 # The network as it was is the teacher, and hears each voice in the clear; the loss is the one that
 # it was itself made by (`monitor.adapting.network`). In the end the last layer is turned so that
-# what the protector's draws change of a voice counts less (`monitor.adapting.fine_tuning`);
+# what the protector's draws change of a voice counts less (`monitor.adapting.adapted.within`);
 # docs/method.md section 9. Needs torch; what comes out runs without, by `monitor.networks.voice`.
 
 _SHORTEST, _LONGEST = 150, 298

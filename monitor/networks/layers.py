@@ -12,7 +12,6 @@ from typing import Self
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
-from scipy.signal import lfilter
 
 from monitor.errors import StoreError, UsageError
 from monitor.files import read_arrays
@@ -427,6 +426,8 @@ class Centre:
         """Further frames, shape (t, 40), centred; float32."""
         if not len(bands):
             return np.asarray(bands, np.float32)
+        from scipy.signal import lfilter  # slow to import
+
         sums, self._sum = lfilter([1.0], [1.0, -_KEPT], bands, axis=0, zi=self._sum)
         fading = _KEPT ** np.arange(1, len(bands) + 1)
         weights = fading * self._weight + (1 - fading) / (1 - _KEPT)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from monitor.adapting.fine_tuning import within
+from monitor.adapting.adapted import within
 
 
 def alike(embeddings: np.ndarray) -> tuple[float, float]:

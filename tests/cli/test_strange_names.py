@@ -97,7 +97,7 @@ def test_lines_for_people_are_said_in_one_place():
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Call) and ast.unparse(node.func) == "click.echo":
                 names = {getattr(n, "attr", getattr(n, "id", "")) for n in ast.walk(node.args[0])}
-                assert names & data or path.name == "saying.py", (path.name, ast.unparse(node))
+                assert names & data or path.name == "options.py", (path.name, ast.unparse(node))
 
 
 @pytest.mark.parametrize("name", ["watch=me.wav", "features=f0", "resume=True,x.flac"])

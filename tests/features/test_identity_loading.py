@@ -252,7 +252,7 @@ os.environ["HF_ENDPOINT"] = f"http://127.0.0.1:{server.server_port}"
 os.chdir(sys.argv[2])
 
 from monitor.errors import MonitorError
-from monitor.features import ecapa, exported
+from monitor.features import ecapa
 from monitor.features.ecapa import Identity
 
 Identity()
@@ -260,13 +260,13 @@ print(sorted(set(Hub.asked)))
 server.shutdown()
 server.server_close()
 ecapa.encoder.cache_clear()
-exported.exported_encoder.cache_clear()
+ecapa.exported_encoder.cache_clear()
 Identity()  # from what the hub's client has kept
 print("again")
 import huggingface_hub.constants
 huggingface_hub.constants.HF_HUB_CACHE = sys.argv[2] + "/empty"
 ecapa.encoder.cache_clear()
-exported.exported_encoder.cache_clear()
+ecapa.exported_encoder.cache_clear()
 try:
     Identity()
 except MonitorError as error:

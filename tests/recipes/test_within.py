@@ -9,7 +9,7 @@ pytest.importorskip("torch", reason="needs the extra recipes")
 
 import torch
 
-from monitor.adapting.fine_tuning import within
+from monitor.adapting.adapted import within
 from monitor.adapting.network import Student
 from monitor.networks.layers import log_mel
 from monitor.networks.voice import VoiceNetwork
