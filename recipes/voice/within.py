@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from monitor.adapting.fine_tuning import turned, within
+from monitor.adapting.adapted import turned, within
 from monitor.adapting.network import Student, folded
 from monitor.types import FloatArray
 from recipes.voice.batches import Batches
