@@ -1,4 +1,4 @@
-"""What each feature, and each set of them, discloses: the tables of docs/features.md.
+"""What each feature, and each set of them, discloses: the tables of results/features.md.
 
     python -m benchmarks.features                       # the shipped laws
     python -m benchmarks.features FRAMES [--features phones] [--corpora dev-clean]
