@@ -6,15 +6,17 @@ speaker, a file a session). Any audio file does as well: frames are audio that w
 
 Measure a recording:
 
->>> from monitor import Monitor, Population, sources
->>> with sources.open_source("talk.npz") as talk:
-...     *_, last = Monitor(Population.reference(), ["f0"]).stream(talk)
->>> f"{last.speech:.0f} s of speech, {last.bits:.1f} of {last.ceiling:.1f} bits"
+>>> from monitor import measure
+>>> found = measure("talk.npz", features=["f0"])
+>>> f"{found.speech:.0f} s of speech, {found.bits:.1f} of {found.ceiling:.1f} bits"
 '... s of speech, ... of 5.6 bits'
+>>> found.plot("talk.png")  # and ``found.readings.to_pandas()``
 
-Attach a microphone: `sources.Microphone`, or a queue that your own audio callback fills:
+Attach a microphone: `sources.Microphone`, or a queue that your own audio callback fills; a
+`Monitor` gives readings as they come:
 
 >>> import numpy as np
+>>> from monitor import Monitor, Population, sources
 >>> queue = sources.AudioQueue(rate=16_000)
 >>> queue.put(np.zeros(32_000)); queue.stop()
 >>> [reading.seconds for reading in Monitor(Population.reference(), ["f0"]).stream(queue)]
@@ -73,17 +75,18 @@ words as `protocols.Feature` says (examples/12_a_feature_of_your_own.py does, in
 >>> str(enrol(corpus.find("me.npz", speaker="me"), seconds=10).population.features["codes"].spec)
 'histogram of size 64'
 
-Rooms: `alerts` (rules, and `alerts.actions`), `corpus` (who speaks where), `crowds`,
-`evaluation` (the papers' metrics), `features` (by name), `kinds` (of features), `ledger` (many
-sessions of one voice), `population` (templates and laws), `protocols` (what parts of your own must
-offer), `records` (what a run writes), `sinks`, `sources`, `training` (enrol, calibrate, score),
-`types`, `errors`.
+Rooms, each `monitor.NAME` after ``import monitor``: `alerts` (rules, and `alerts.actions`),
+`attacks` (on protected speech), `corpus` (who speaks where), `crowds`, `evaluation` (the papers'
+metrics), `experiment` (a corpus as a paper), `features` (by name), `kinds` (of features), `ledger`
+(many sessions of one voice), `managed`, `maths`, `plots`, `population` (templates and laws),
+`protectors` (by name), `protocols` (what parts of your own must offer), `records` (what a run
+writes), `run`, `sinks`, `sources`, `stream`, `tables`, `training` (enrol, calibrate, score),
+`transcripts`, `types`, `utility` (what a protector costs), `errors`.
 """
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from monitor.lazy import lazily
 from monitor.version import __version__
@@ -91,26 +94,37 @@ from monitor.version import __version__
 if TYPE_CHECKING:
     from monitor import (
         alerts,
+        attacks,
         corpus,
         crowds,
         errors,
         evaluation,
+        experiment,
         features,
         kinds,
         ledger,
+        managed,
+        maths,
+        plots,
         population,
+        protectors,
         protocols,
         records,
+        run,
         sinks,
         sources,
+        stream,
+        tables,
         training,
+        transcripts,
         types,
+        utility,
     )
     from monitor.errors import MonitorError
     from monitor.evaluation import ScoreMatrix, evaluate
     from monitor.kinds import FeatureSpec
     from monitor.population import Population
-    from monitor.run import Run
+    from monitor.run import Measurement, Run, measure
     from monitor.sources import read_frames, write_frames
     from monitor.stream.monitor import Monitor
     from monitor.stream.reading import Reading
@@ -123,6 +137,7 @@ __all__ = [
     "FeatureSpec",
     "Frames",
     "Gap",
+    "Measurement",
     "Monitor",
     "MonitorError",
     "Population",
@@ -133,6 +148,7 @@ __all__ = [
     "Track",
     "__version__",
     "alerts",
+    "attacks",
     "calibrate",
     "collect",
     "corpus",
@@ -141,18 +157,29 @@ __all__ = [
     "errors",
     "evaluate",
     "evaluation",
+    "experiment",
     "features",
     "kinds",
     "ledger",
+    "managed",
+    "maths",
+    "measure",
+    "plots",
     "population",
+    "protectors",
     "protocols",
     "read_frames",
     "records",
+    "run",
     "score",
     "sinks",
     "sources",
+    "stream",
+    "tables",
     "training",
+    "transcripts",
     "types",
+    "utility",
     "write_frames",
 ]
 
@@ -161,6 +188,7 @@ _HOMES = {
     "FeatureSpec": "kinds",
     "Frames": "types",
     "Gap": "types",
+    "Measurement": "run",
     "Monitor": "stream.monitor",
     "MonitorError": "errors",
     "Population": "population",
@@ -173,22 +201,16 @@ _HOMES = {
     "collect": "training",
     "enrol": "training",
     "evaluate": "evaluation",
+    "measure": "run",
     "read_frames": "sources",
     "score": "training",
     "write_frames": "sources",
 }
 _ROOMS = (
-    *("alerts", "corpus", "crowds", "errors", "evaluation", "features", "kinds", "ledger"),
-    *("population", "protocols"),
-    *("records", "sinks", "sources", "training", "types"),
+    *("alerts", "attacks", "corpus", "crowds", "errors", "evaluation", "experiment", "features"),
+    *("kinds", "ledger", "managed", "maths", "plots", "population", "protectors", "protocols"),
+    *("records", "run", "sinks", "sources", "stream", "tables", "training", "transcripts", "types"),
+    "utility",
 )
-_find, _names = lazily(__name__, _HOMES)
-
-
-def __getattr__(name: str) -> Any:
-    """Import on first use: nothing heavy is loaded by ``import monitor``."""
-    return import_module(f"monitor.{name}") if name in _ROOMS else _find(name)
-
-
-def __dir__() -> list[str]:
-    return sorted({*_names(), *_ROOMS})
+__getattr__, __dir__ = lazily(__name__, _HOMES, _ROOMS)
+"""Nothing heavy is loaded by ``import monitor``: a name is imported when it is first used."""

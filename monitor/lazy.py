@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from importlib import import_module
 from typing import Any
 
@@ -15,13 +15,14 @@ another program imports changes nothing outside of this package. `monitor.cli.ma
 
 
 def lazily(
-    package: str, homes: Mapping[str, str]
+    package: str, homes: Mapping[str, str], rooms: Collection[str] = ()
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """A ``__getattr__`` and a ``__dir__`` for a package, so that importing it loads nothing.
 
     Args:
         package: its ``__name__``.
         homes: the module below it in which each name lives.
+        rooms: modules below it that are names of it themselves.
 
     Example:
         >>> find, _ = lazily("monitor", {"MonitorError": "errors"})
@@ -32,9 +33,11 @@ def lazily(
     def find(name: str) -> Any:
         if name in homes:
             return getattr(import_module(f"{package}.{homes[name]}"), name)
+        if name in rooms:
+            return import_module(f"{package}.{name}")
         raise AttributeError(f"module {package!r} has no attribute {name!r}")
 
     def names() -> list[str]:
-        return sorted({*vars(sys.modules[package]), *homes})
+        return sorted({*vars(sys.modules[package]), *homes, *rooms})
 
     return find, names

@@ -21,4 +21,4 @@ _HOMES = {
 }
 
 # help of a command needs the options of actions alone
-__getattr__, __dir__ = lazily(__name__, _HOMES)
+__getattr__, __dir__ = lazily(__name__, _HOMES, ("actions",))

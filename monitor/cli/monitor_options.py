@@ -174,23 +174,16 @@ class MonitorOptions:
             MonitorError: a file cannot be read, or something in it does not fit the options.
         """
         from monitor.cli.inputs import check_model
-        from monitor.features.registry import superseded, takes
-        from monitor.stream.attacker import choose_features
+        from monitor.features.registry import takes
         from monitor.stream.monitor import Monitor
 
         files = self.store, self.law_file
         population, laws = _once(*files, *map(mark_of, self.files)) if again else _read(*files)
         check_model(population, self.store)
-        there = () if self.features or source.brings.audio else _offered(source, population)
-        chosen = self.features
-        used = population.laws if laws is None else laws
-        if there:
-            chosen = choose_features(used, there)
-        elif source.brings.words and chosen is None:
-            chosen = choose_features(used, words=True)
-        made = Monitor(
+        made = Monitor.for_source(
+            source,
             population,
-            chosen,
+            self.features,
             self.watch,
             among=self.among,
             enrolled_prior=self.enrolled_prior,
@@ -208,9 +201,6 @@ class MonitorOptions:
                 f"{whose} knows nothing of what people say: leave out --transcript, or enrol and "
                 "calibrate with words beside the recordings (--features f0,...,style)"
             )
-        if there or source.brings.words:
-            rest = [name for name in there or population.features if name not in made.features]
-            made.unheard = tuple(name for name in rest if not superseded(name, made.features))
         return made
 
     def check_channel(self, source: Source) -> None:
@@ -249,15 +239,6 @@ def mark_of(name: str) -> object:
     except OSError:
         return None
     return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
-
-
-def _offered(source: Source, population: Population) -> tuple[str, ...]:
-    """The features that ready-made frames bring and the population has."""
-    from monitor.features.registry import takes
-
-    brings = source.brings
-    words = [name for name in population.features if brings.words and takes(name) == "words"]
-    return tuple(name for name in population.features if name in {*brings.tracks, *words})
 
 
 hearing_options = grouped("options", MonitorOptions, _OPTIONS)

@@ -21,4 +21,4 @@ _HOMES = {
     "register": "registry",
 }
 
-__getattr__, __dir__ = lazily(__name__, _HOMES)
+__getattr__, __dir__ = lazily(__name__, _HOMES, ("phones",))

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -47,11 +47,13 @@ __all__ = [
     "legend_above",
     "nice_seconds",
     "numbers",
+    "painted",
     "percents",
     "save_picture",
     "spread_apart",
     "standalone_svg",
     "styled",
+    "written",
 ]
 
 
@@ -150,22 +152,45 @@ def draw(path: Path, paint: Callable[[Figure], None], inches: tuple[float, float
         StoreError: the place cannot be written.
     """
     suffix = check_suffix(path)
+    figure = painted(paint, inches)
+    try:
+        with atomic_write(path) as file:
+            written(figure, file, suffix)
+    except OSError as error:
+        raise not_written(path, error) from error
+
+
+def painted(paint: Callable[[Figure], None], inches: tuple[float, float]) -> Figure:
+    """A figure of 100 dots per inch, in the style of all pictures of a run.
+
+    Raises:
+        StoreError: matplotlib has no place for its cache.
+    """
     check_drawing()
-    import matplotlib.style
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
+
+    with _in_style():
+        figure = Figure(figsize=inches, dpi=100)
+        FigureCanvasAgg(figure)
+        paint(figure)
+    return figure
+
+
+def written(figure: Figure, file: IO[bytes], suffix: str) -> None:
+    """Write such a figure into an open file, as its suffix says: the same bytes each time."""
+    with _in_style():
+        figure.savefig(file, format=suffix[1:], dpi=100, metadata=SUFFIXES[suffix])
+
+
+@contextmanager
+def _in_style() -> Iterator[None]:
+    import matplotlib.style
 
     with warnings.catch_warnings(), matplotlib.style.context(["default", STYLE]):
         # A speaker's name in another script is drawn as boxes; that is no reason to complain.
         warnings.filterwarnings("ignore", message="Glyph .* missing from")
-        figure = Figure(figsize=inches, dpi=100)
-        FigureCanvasAgg(figure)
-        paint(figure)
-        try:
-            with atomic_write(path) as file:
-                figure.savefig(file, format=suffix[1:], dpi=100, metadata=SUFFIXES[suffix])
-        except OSError as error:
-            raise not_written(path, error) from error
+        yield
 
 
 def format_seconds(seconds: float) -> str:

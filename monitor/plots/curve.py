@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
@@ -41,6 +41,7 @@ from monitor.plots.canvas import (
     draw,
     format_seconds,
     nice_seconds,
+    painted,
     spread_apart,
 )
 from monitor.types import BoolArray, FloatArray, IntArray
@@ -56,6 +57,7 @@ __all__ = [
     "caption",
     "curve_points",
     "draw_scale",
+    "figure_of",
     "heading",
     "in_bits",
     "mark_alerts",
@@ -563,6 +565,9 @@ TITLE_COLUMNS = 100
 POWERS = {"linear": 1.0, "sqrt": 0.5}
 
 
+_INCHES = (12, 7.5)
+
+
 def plot_run(records: Sequence[Mapping[str, Any]], path: Path, *, title: str | None = None) -> None:
     """Draw a run: its headline with limits, ceilings, guides, alerts, changes and gaps.
 
@@ -587,6 +592,23 @@ def plot_run(records: Sequence[Mapping[str, Any]], path: Path, *, title: str | N
         ...     (Path(folder) / "run.png").stat().st_size > 10_000
         True
     """
+    draw(path, _painter(records, title), _INCHES)
+
+
+def figure_of(records: Sequence[Mapping[str, Any]], *, title: str | None = None) -> Figure:
+    """The picture that `plot_run` writes, as a figure of matplotlib.
+
+    Args:
+        records: the records of one run, in order.
+        title: replaces the sentence that says what is seen.
+
+    Raises:
+        StoreError: matplotlib has no place for its cache.
+    """
+    return painted(_painter(records, title), _INCHES)
+
+
+def _painter(records: Sequence[Mapping[str, Any]], title: str | None) -> Callable[[Figure], None]:
     run = run_of(records)
     title_text = short_name(heading(run) if title is None else title, 2 * TITLE_COLUMNS)
     lines = textwrap.wrap(title_text, TITLE_COLUMNS) or [""]
@@ -621,7 +643,7 @@ def plot_run(records: Sequence[Mapping[str, Any]], path: Path, *, title: str | N
         figure.text(0.085, 0.912, summary(run), color=GREY)
         figure.text(0.085, 0.018, caption(run), fontsize=10, color=GREY)
 
-    draw(path, paint, (12, 7.5))
+    return paint
 
 
 def _stretches(heard: BoolArray, fresh: Sequence[int]) -> list[slice]:

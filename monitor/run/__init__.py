@@ -8,10 +8,18 @@ from monitor.lazy import lazily
 
 if TYPE_CHECKING:
     from monitor.run.files import LedgerFile, LogFile
+    from monitor.run.measuring import Measurement, measure
     from monitor.run.protection import Protection
     from monitor.run.run import Run
 
-__all__ = ["LedgerFile", "LogFile", "Protection", "Run"]
+__all__ = ["LedgerFile", "LogFile", "Measurement", "Protection", "Run", "measure"]
 
-_HOMES = {"LedgerFile": "files", "LogFile": "files", "Protection": "protection", "Run": "run"}
+_HOMES = {
+    "LedgerFile": "files",
+    "LogFile": "files",
+    "Measurement": "measuring",
+    "Protection": "protection",
+    "Run": "run",
+    "measure": "measuring",
+}
 __getattr__, __dir__ = lazily(__name__, _HOMES)

@@ -7,13 +7,13 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 import numpy as np
 
 from monitor.errors import StoreError, UsageError
 from monitor.features.channel import CONDITION
-from monitor.features.registry import superseded
+from monitor.features.registry import superseded, takes
 from monitor.kinds import FeatureSpec
 from monitor.population.false_alarms import FalseAlarms, false_alarms
 from monitor.population.law import Laws
@@ -318,6 +318,44 @@ class Monitor:
         self._every = settings.step_ticks
         self.step_seconds = self._every / TICKS_PER_SECOND
         self._begin()
+
+    @classmethod
+    def for_source(
+        cls,
+        source: Source,
+        population: Population,
+        features: Sequence[str | Feature | FeatureSpec] | None = None,
+        watch: str | None = None,
+        **settings: Any,
+    ) -> Self:
+        """A monitor of what a source brings.
+
+        Args:
+            source: opened. Where ``features`` is None, of ready-made frames the largest set of
+                what they hold is taken, and words beside audio are heard too.
+            population: the N enrolled speakers.
+            features: as of `Monitor`.
+            watch: the enrolled speaker to follow.
+            **settings: the rest, as of `Monitor`.
+
+        Raises:
+            MonitorError: as `Monitor`; or there is no law for what the source brings.
+        """
+        brings, laws = source.brings, settings.get("laws")
+        used = population.laws if laws is None else laws
+        words = [name for name in population.features if brings.words and takes(name) == "words"]
+        there: Sequence[str] = ()
+        if not features and not brings.audio:
+            there = [name for name in population.features if name in {*brings.tracks, *words}]
+        if there:
+            features = choose_features(used, there)
+        elif brings.words and features is None:
+            features = choose_features(used, words=True)
+        made = cls(population, features, watch, **settings)
+        if there or brings.words:
+            rest = [name for name in there or population.features if name not in made.features]
+            made.unheard = tuple(name for name in rest if not superseded(name, made.features))
+        return made
 
     def _weigh_in(self, session: str) -> None:
         """Take the law of that kind of session, and what hangs on it."""

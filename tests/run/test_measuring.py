@@ -1,0 +1,125 @@
+"""One call, and what came of the recording: the same as `monitor replay` of it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+
+from monitor import Measurement, measure
+from monitor.errors import UsageError
+from monitor.population import demo_frames
+from monitor.records.schema import read_run
+from monitor.sinks.jsonl import line_of
+from monitor.types import Notice
+from tests.sounds import RATE, synthetic
+
+
+def replayed(tmp_path: Path, recording: Path, *options: str) -> list[dict[str, Any]]:
+    """The records of the command, whose picture is ``replay.svg``."""
+    log, picture = tmp_path / "run.jsonl", tmp_path / "replay.svg"
+    arguments = ["replay", str(recording), "--jsonl", str(log), "--plot", str(picture), *options]
+    subprocess.run([sys.executable, "-m", "monitor", *arguments], check=True, capture_output=True)
+    return read_run(log)
+
+
+def check_same(found: Measurement, records: list[dict[str, Any]], tmp_path: Path) -> None:
+    readings = [each for each in records if each["type"] == "reading"]
+    assert len(readings) > 5
+    written = [
+        json.loads(line_of(each)) for each in found.records
+    ]  # six decimals, as a log has them
+    assert [each for each in written if each["type"] == "reading"] == readings
+    for name in ("bits", "bits_low", "speech", "ceiling", "closed_set_bits", "headline", "seconds"):
+        assert getattr(found, name) == pytest.approx(readings[-1][name], abs=1e-6)
+    assert (found.evidence_bits is None) == (readings[-1]["evidence_bits"] is None)
+    assert found.evidence_bits == pytest.approx(readings[-1]["evidence_bits"], abs=1e-6)
+    assert (found.conditions is None) == ("conditions" not in readings[-1])
+    assert list(found.differs) == list(readings[-1].get("differs", ()))
+    assert [str(each) for each in found.notices][: len(records[0]["notices"])] == (
+        records[0]["notices"]
+    )
+    found.plot(tmp_path / "own.svg")
+    assert (tmp_path / "own.svg").read_bytes() == (tmp_path / "replay.svg").read_bytes()
+
+
+def test_it_says_what_replay_says_of_the_demo(tmp_path):
+    found = measure(demo_frames())
+    check_same(found, replayed(tmp_path, demo_frames()), tmp_path)
+
+
+def test_it_says_what_replay_says_of_a_real_recording(shared, tmp_path):
+    talk = shared / "speech" / "dev-clean" / "1272" / "141231.opus"  # one not enrolled
+    if not talk.exists():
+        pytest.skip("needs real speech, in ../shared beside the repository")
+    who = "1272"
+    found = measure(talk, watch=who, features=["f0"])
+    records = replayed(tmp_path, talk, "--watch", who, "--features", "f0")
+    check_same(found, records, tmp_path)
+    assert found.headline == "evidence"
+    assert found.conditions is not None
+
+
+def test_samples_are_heard_with_their_rate():
+    samples = synthetic(3.0)
+    one = measure(samples, rate=RATE, features=["f0"])
+    two = measure((samples, RATE), features=["f0"])
+    assert one == two
+    assert one.seconds == 3.0
+    with pytest.raises(UsageError, match="rate"):
+        measure(samples)
+    with pytest.raises(UsageError, match="rate"):
+        measure(demo_frames(), rate=RATE)
+
+
+def test_silence_is_no_low_figure():
+    found = measure(np.zeros(2 * RATE, np.float32), rate=RATE, features=["f0"])
+    assert found.speech == 0.0
+    assert "no speech" in str(found)
+    assert "bits" not in str(found)
+
+
+def test_nothing_at_all():
+    found = measure(np.zeros(0, np.float32), rate=RATE, features=["f0"])
+    assert (found.seconds, found.bits, len(found.readings)) == (0.0, None, 0)
+    assert "no figure" in str(found)
+    assert found._repr_svg_() is None
+    assert str(found) in found._repr_html_().replace("&#x27;", "'")
+
+
+def records(**changes: Any) -> list[dict[str, Any]]:
+    made = measure(demo_frames(), features=["f0"], step_seconds=100).records
+    return [{**r, **changes} if r["type"] == "reading" else dict(r) for r in made]
+
+
+def test_low_bits_are_no_comfort_where_conditions_differ():
+    plain = Measurement.of(records(), [Notice("prior", "of no concern", level="info")])
+    assert "Take care" not in str(plain)
+    apart = Measurement.of(records(differs=["clipping"]), [])
+    assert apart.differs == ["clipping"]
+    assert "Take care" in str(apart)
+    assert "clipping" in str(apart)
+    told = [Notice("one feature alone", "first"), Notice("conditions differ", "a telephone")]
+    assert "Take care: a telephone; 1 more notice" in str(Measurement.of(records(), told))
+
+
+def test_a_notebook_shows_sentence_and_picture():
+    found = measure(demo_frames(), features=["f0"], step_seconds=100)
+    assert isinstance(found.plot(), Figure)
+    svg = found._repr_svg_()
+    assert svg is not None
+    assert svg.startswith("<svg")
+    assert svg in found._repr_html_()
+    assert "\n" not in str(found)
+
+
+def test_a_name_is_no_markup():
+    made = records()
+    made[0]["recordings"] = ["<script>alert(1)</script>"]
+    assert "<script>" not in Measurement.of(made, [])._repr_html_()
