@@ -32,9 +32,9 @@ Enrol your people:
 
 Calibrate: what a rank among people of yours means:
 
->>> from monitor import calibrate, collect
->>> voices, specs, _ = collect(recordings, features=["f0"])
->>> made = calibrate(voices, specs, lengths=[1, 10], template_lengths=[30], trials=4, alarms=people)
+>>> from monitor import calibrate
+>>> asked = {"features": ["f0"], "lengths": [1, 10], "template_lengths": [30], "trials": 4}
+>>> made = calibrate(recordings, **asked, alarms=people)
 >>> people = people.calibrated(made)
 >>> people.save("us.npz")
 

@@ -13,6 +13,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from monitor.alerts.rules import figure
+from monitor.corpus.recordings import Corpus
 from monitor.errors import CalibrationError, StoreError, UsageError
 from monitor.jobs import cores, each_in_order
 from monitor.kinds import FeatureSpec, comparable_features
@@ -38,7 +39,13 @@ from monitor.training.fitted import (
     fit_evidence,
     held_out_nats,
 )
-from monitor.training.voices import UNITS_PER_SECOND, SessionFrames, SpeakerSpeech, units_of
+from monitor.training.voices import (
+    UNITS_PER_SECOND,
+    SessionFrames,
+    SpeakerSpeech,
+    collect,
+    units_of,
+)
 from monitor.types import TICKS_PER_SECOND, AnyArray, BoolArray, FloatArray, Frames, IntArray, Track
 
 __all__ = [
@@ -382,9 +389,10 @@ _Place: TypeAlias = tuple[str, int, int, Plan]
 
 
 def calibrate(
-    voices: Sequence[SpeakerSpeech],
-    specs: Mapping[str, FeatureSpec],
+    voices: Corpus | Sequence[SpeakerSpeech],
+    specs: Mapping[str, FeatureSpec] | None = None,
     *,
+    features: Sequence[str] | None = None,
     lengths: Sequence[float] = LENGTHS,
     template_lengths: Sequence[float] = TEMPLATE_LENGTHS,
     similarities: Mapping[str, str] | None = None,
@@ -403,8 +411,10 @@ def calibrate(
     In a joint law a feature that brings nothing new at a length has no say there.
 
     Args:
-        voices: calibration speech, from ``collect``.
-        specs: what the features' frames look like, from ``collect``.
+        voices: a corpus, which is heard here, or calibration speech, from ``collect``: that says
+            what of the corpus could not be used.
+        specs: what the features' frames look like, from ``collect``; of a corpus None.
+        features: of a corpus, names; None takes what ``collect`` does.
         lengths: T, speech seconds.
         template_lengths: D, speech seconds.
         similarities: by feature; the default of its kind where left out.
@@ -432,9 +442,16 @@ def calibrate(
     Raises:
         CalibrationError: fewer than 10 speakers, or fewer who trained no network, or too little
             speech of theirs for any cell.
-        UsageError: a length is no multiple of 0.1 s, or a similarity or a feature is unknown.
+        UsageError: a length is no multiple of 0.1 s, a similarity or a feature is unknown, or
+            ``specs`` and ``features`` do not go with what is given.
     """
     lengths, template_lengths = _grid(lengths), _grid(template_lengths)
+    if isinstance(voices, Corpus):
+        if specs is not None:
+            raise UsageError("specs are those of voices: calibrate a corpus without, by features=")
+        voices, specs, _ = collect(voices, features=features)
+    elif specs is None or features is not None:
+        raise UsageError("voices come with their specs: calibrate(voices, specs), from collect")
     if len(voices) < FEWEST_SPEAKERS:
         raise CalibrationError(
             f"too few speakers ({len(voices)}) to learn a rank law; "

@@ -1,0 +1,56 @@
+"""A corpus is calibrated as it is: the same laws as of its voices, collected by hand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from monitor import Track, calibrate, collect, corpus, write_frames
+from monitor.errors import UsageError
+
+ASKED: dict[str, Any] = {
+    "lengths": [1, 10],
+    "template_lengths": [30],
+    "trials": 2,
+    "replicates": 5,
+    "prior": None,
+}
+
+
+def voices_in(folder: Path) -> Path:
+    """Twelve people with a leaning of their own, two sessions each."""
+    generator = np.random.default_rng(0)
+    for k in range(12):
+        (folder / f"s{k:02d}").mkdir()
+        leaning = generator.dirichlet(np.ones(64))
+        for session in range(2):
+            track = Track(4 * np.arange(1, 1001), generator.choice(64, 1000, p=leaning))
+            path = folder / f"s{k:02d}" / f"{session}.npz"
+            write_frames(
+                path, np.ones(4000, bool), {"codes": track}, {"codes": 64}, {"codes": 0.04}
+            )
+    return folder
+
+
+def test_a_corpus_is_collected(tmp_path):
+    found = corpus.find(voices_in(tmp_path))
+    voices, specs, _ = collect(found, features=["codes"])
+    one = calibrate(found, features=["codes"], **ASKED).laws
+    two = calibrate(voices, specs, **ASKED).laws
+    assert len(list(one)) > 0
+    for mine, theirs in zip(one, two, strict=True):
+        assert mine.features == theirs.features == ("codes",)
+        np.testing.assert_array_equal(mine.alpha, theirs.alpha)
+
+
+def test_the_two_forms_are_not_mixed(clips):
+    found = corpus.find(clips)
+    with pytest.raises(UsageError, match="specs"):
+        calibrate(found, {})
+    with pytest.raises(UsageError, match="specs"):
+        calibrate([])
+    with pytest.raises(UsageError, match="specs"):
+        calibrate([], {}, features=["f0"])
