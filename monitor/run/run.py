@@ -422,7 +422,7 @@ class Run(Managed):
         self._side: ProtectedSide | None = None
         self._crossings: Crossings | None = None
         self._promised: Promised | None = None
-        self._stopped = self._goes_on = False
+        self._entered = self._stopped = self._goes_on = False
         self._records: Generator[dict[str, Any]] | None = None
         self.actions: list[AlertAction] = []
         self.sinks: list[Sink] = []
@@ -432,6 +432,9 @@ class Run(Managed):
         self.totals = RunTotals()
 
     def __enter__(self) -> Self:
+        if self._entered:
+            raise UsageError("a Run is entered once: make another one to hear the source again")
+        self._entered = True
         try:
             self._open()
         except BaseException:
