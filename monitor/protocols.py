@@ -387,7 +387,7 @@ class AlertAction(Sink, Protocol):
     """A sink that does something with a run, and may fail at it: nothing is stopped by that.
 
     ``write`` must not keep the stream waiting: hand slow work to a thread, as
-    `monitor.alerts.actions.delivery.Courier` does for an `AlertReceiver`.
+    `monitor.alerts.actions.registry.Courier` does for an `AlertReceiver`.
     """
 
     def settle(self) -> Sequence[str]:
@@ -395,7 +395,7 @@ class AlertAction(Sink, Protocol):
 
 
 class AlertReceiver(Protocol):
-    """Where a `monitor.alerts.actions.delivery.Courier` takes alerts, from a thread of its own.
+    """Where a `monitor.alerts.actions.registry.Courier` takes alerts, from a thread of its own.
 
     Attributes:
         label: what to call it in front of a person; holds no address with a secret.
@@ -407,7 +407,7 @@ class AlertReceiver(Protocol):
         """Hand one alert over; may take its time until ``hurry`` is set.
 
         Raises:
-            monitor.alerts.actions.delivery.DeliveryError: it was not taken; the message says why,
+            monitor.alerts.actions.registry.DeliveryError: it was not taken; the message says why,
                 in a few words and without secrets.
         """
 

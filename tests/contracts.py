@@ -25,8 +25,8 @@ import soundfile
 from rich.console import Console
 
 from monitor import Monitor, Population
-from monitor.alerts.actions.delivery import Courier
 from monitor.alerts.actions.receivers import Bell, Command
+from monitor.alerts.actions.registry import Courier
 from monitor.features.channel import Channel
 from monitor.features.ecapa import Identity
 from monitor.features.embeddings import Network, SpeechWindows, Voice, window_spec

@@ -65,7 +65,7 @@ MODULES = [
     if not module.name.endswith(".__main__")
 ]
 
-WITH_TORCH = {"monitor.adapting.network", "monitor.adapting.fine_tuning"}
+WITH_TORCH = {"monitor.adapting.fine_tuning"}
 """They cannot be imported without; what imports them does so when it is asked to train."""
 
 

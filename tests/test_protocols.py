@@ -10,8 +10,8 @@ import pytest
 
 import monitor.protocols
 from monitor.alerts import Conformal, EarlyWarning, Forecast, Threshold
-from monitor.alerts.actions.delivery import Courier
 from monitor.alerts.actions.receivers import Bell, Command, Webhook
+from monitor.alerts.actions.registry import Courier
 from monitor.evaluation import Comparisons
 from monitor.networks.phones import UnitStream
 from monitor.networks.usc import TokenStream

@@ -94,7 +94,7 @@ def turned(
     """The folded weights of the voice network with its last layer turned.
 
     Args:
-        weights: as `monitor.adapting.network.folded` gives them.
+        weights: as `monitor.adapting.fine_tuning.folded` gives them.
         turn: from `within`.
         centre: likewise.
     """

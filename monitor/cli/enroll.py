@@ -36,8 +36,8 @@ from monitor.cli.transcript_options import (
 from monitor.phrases import plural
 
 if TYPE_CHECKING:
+    from monitor.corpus.finding import TrialLists
     from monitor.corpus.recordings import Corpus
-    from monitor.corpus.trials import TrialLists
     from monitor.population.population import Population
     from monitor.training.enrolling import Enrolment, LiveEnrolment, UnlikeSession
 
@@ -266,7 +266,7 @@ def _state(take: LiveEnrolment) -> str:
 
 def lists_of(folder: Path) -> TrialLists | None:
     """The lists of trials in a folder; None where there are none."""
-    from monitor.corpus.trials import trial_lists
+    from monitor.corpus.finding import trial_lists
 
     return trial_lists(folder)
 
@@ -277,7 +277,7 @@ def enrolment_listed(folder: Path, found: Corpus) -> Corpus:
     Raises:
         CorpusError: none of them is there.
     """
-    from monitor.corpus.trials import enrolment_of
+    from monitor.corpus.finding import enrolment_of
 
     listed = enrolment_of(folder)
     if listed is None:
@@ -301,8 +301,7 @@ def own_templates(
     """
     from monitor.cli.inputs import load_identity, plan_of
     from monitor.cli.options import progress_over
-    from monitor.corpus.finding import find
-    from monitor.corpus.trials import enrolment_beside
+    from monitor.corpus.finding import enrolment_beside, find
     from monitor.errors import UsageError
     from monitor.training.enrolling import enrol
 

@@ -755,7 +755,7 @@ def command(
     from monitor.evaluation.evaluating import evaluate, steps
     from monitor.evaluation.input.files import read_attribute
     from monitor.evaluation.report.comparing import all_pairs, by_group, compare
-    from monitor.evaluation.report.exporting import figures_csv, latex_table, pairs_csv
+    from monitor.evaluation.report.page import figures_csv, latex_table, pairs_csv
     from monitor.evaluation.report.report import chosen, main_figures
     from monitor.evaluation.scores.comparisons import Roles
     from monitor.sinks.jsonl import spare

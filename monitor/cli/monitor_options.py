@@ -324,7 +324,7 @@ class Alerting:
 
     def actions(self) -> Iterator[AlertAction]:
         """What alerts do, made one by one; to be closed when the run is over."""
-        from monitor.alerts.actions.delivery import Courier
+        from monitor.alerts.actions.registry import Courier
 
         if self.bell:
             from monitor.alerts.actions.receivers import Bell

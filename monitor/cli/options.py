@@ -578,7 +578,7 @@ ecapa_option = click.option(
 
 def _use_model(context: click.Context, _: click.Parameter, path: Path | None) -> None:
     if path is not None:
-        from monitor.features.speaker_model import offered_model
+        from monitor.features.ecapa import offered_model
 
         context.with_resource(offered_model(path))
 

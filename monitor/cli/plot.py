@@ -42,8 +42,7 @@ def command(
     """
     from monitor.errors import UsageError
     from monitor.plots.canvas import check_suffix
-    from monitor.plots.crowds import plot_crowds
-    from monitor.plots.curve import plot_run
+    from monitor.plots.curve import plot_crowds, plot_run
     from monitor.records.schema import read_run
 
     named = output is not None

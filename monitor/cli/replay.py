@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from monitor.protocols import Source
     from monitor.run import Run
     from monitor.run.each import SummaryRow
-    from monitor.run.files import Unfinished
+    from monitor.run.run import Unfinished
 
 __all__ = ["Each", "OneOfMany", "command", "each_options"]
 

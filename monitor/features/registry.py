@@ -89,7 +89,7 @@ FEATURES: dict[str, Registered] = {
 
 
 def _own(name: str, path: str) -> Feature:
-    from monitor.features.speaker_model import speaker_model  # onnxruntime
+    from monitor.features.ecapa import speaker_model  # onnxruntime
 
     made = speaker_model(path).another()
     if made.spec.name != name:
@@ -103,9 +103,7 @@ def _take_offered() -> None:
         name, _, path = offered.partition("=")
         FEATURES.setdefault(
             name,
-            Registered(
-                partial(_class_of, "speaker_model", "SpeakerModel"), partial(_own, name, path)
-            ),
+            Registered(partial(_class_of, "ecapa", "SpeakerModel"), partial(_own, name, path)),
         )
 
 
@@ -182,7 +180,7 @@ def followed(name: str) -> Sensitivity | None:
     """
     entry = FEATURES.get(name)
     if entry is None and name.startswith(MODEL):
-        entry = Registered(partial(_class_of, "speaker_model", "SpeakerModel"))
+        entry = Registered(partial(_class_of, "ecapa", "SpeakerModel"))
     how: Sensitivity | None = None if entry is None else entry.load().follow
     return how
 

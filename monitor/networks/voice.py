@@ -35,7 +35,7 @@ class VoiceNetwork:
     """Windows of sound to embeddings.
 
     Args:
-        weights: arrays by name, as `monitor.adapting.network.folded` gives them.
+        weights: arrays by name, as `monitor.adapting.fine_tuning.folded` gives them.
         sha256: of the file that they come from.
 
     Attributes:

@@ -7,16 +7,15 @@ from typing import TYPE_CHECKING
 from monitor.lazy import lazily
 
 if TYPE_CHECKING:
-    from monitor.run.files import LedgerFile, LogFile
     from monitor.run.measuring import Measurement, measure
     from monitor.run.protection import Protection
-    from monitor.run.run import Run
+    from monitor.run.run import LedgerFile, LogFile, Run
 
 __all__ = ["LedgerFile", "LogFile", "Measurement", "Protection", "Run", "measure"]
 
 _HOMES = {
-    "LedgerFile": "files",
-    "LogFile": "files",
+    "LedgerFile": "run",
+    "LogFile": "run",
     "Measurement": "measuring",
     "Protection": "protection",
     "Run": "run",

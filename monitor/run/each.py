@@ -26,7 +26,7 @@ from monitor.jobs import Jobs, absolute, each_in_order
 from monitor.managed import Managed
 from monitor.maths.statistics import Crossing, seconds_bought
 from monitor.phrases import attacker_in_words, level_in_words, plural
-from monitor.run.files import Unfinished
+from monitor.run.run import Unfinished
 from monitor.run.status import FAILED, status_of, status_of_error
 from monitor.safe_text import printable
 from monitor.sources.provenance import file_hash

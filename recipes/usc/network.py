@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from monitor.adapting.network import norm, separable
+from monitor.adapting.fine_tuning import norm, separable
 from monitor.networks.layers import BANDS, FLOOR
 from monitor.networks.usc import DECODER_BANDS as FINE
 from monitor.types import AnyArray, FloatArray

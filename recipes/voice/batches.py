@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.fft import next_fast_len
 
-from monitor.adapting.network import floored, masked
+from monitor.adapting.fine_tuning import floored, masked
 from monitor.errors import CorpusError
 from monitor.networks.layers import RATE, log_mel
 from monitor.types import FloatArray, IntArray

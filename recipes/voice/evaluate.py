@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import orjson
 
-from monitor.adapting.network import rounded
+from monitor.adapting.fine_tuning import rounded
 from monitor.evaluation import ScoreMatrix, evaluate
 from monitor.features.ecapa import exported_encoder, resolve
 from monitor.files import atomic_write

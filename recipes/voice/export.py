@@ -15,7 +15,7 @@ from typing import Any
 
 import orjson
 
-from monitor.adapting.network import EMBEDDING, rounded
+from monitor.adapting.fine_tuning import EMBEDDING, rounded
 from monitor.errors import StoreError
 from monitor.features.ecapa import HUB
 from monitor.networks.layers import BANDS, RATE

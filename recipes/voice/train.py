@@ -19,7 +19,7 @@ from pathlib import Path
 import torch
 
 from monitor.adapting.adapted import Length, rate
-from monitor.adapting.network import Student, TeacherLoss
+from monitor.adapting.fine_tuning import Student, TeacherLoss
 from recipes.training import keep, kept, length_given, length_options, log, trained
 from recipes.voice.batches import Batches
 from recipes.voice.cache import Cache

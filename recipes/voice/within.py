@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from monitor.adapting.adapted import turned, within
-from monitor.adapting.network import Student, folded
+from monitor.adapting.fine_tuning import Student, folded
 from monitor.types import FloatArray
 from recipes.voice.batches import Batches
 from recipes.voice.cache import Cache

@@ -12,7 +12,7 @@ pytest.importorskip("torch", reason="needs the extra identity")
 import torch
 
 import monitor.networks
-from monitor.adapting.network import folded, unfolded
+from monitor.adapting.fine_tuning import folded, unfolded
 from monitor.errors import StoreError
 from monitor.networks.layers import log_mel, read_weights
 from monitor.networks.voice import VoiceNetwork, shipped

@@ -13,8 +13,8 @@ import threading
 
 import pytest
 
-from monitor.alerts.actions.delivery import Courier, DeliveryError
 from monitor.alerts.actions.receivers import Bell, Command, Notify
+from monitor.alerts.actions.registry import Courier, DeliveryError
 from monitor.errors import UsageError
 from tests.alerts.receiver import START, alert, receiving
 from tests.test_programs import gone

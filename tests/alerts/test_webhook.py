@@ -6,8 +6,8 @@ import time
 
 import pytest
 
-from monitor.alerts.actions.delivery import Courier, DeliveryError
 from monitor.alerts.actions.receivers import Webhook
+from monitor.alerts.actions.registry import Courier, DeliveryError
 from monitor.errors import UsageError
 from tests.alerts.receiver import START, alert, receiving
 

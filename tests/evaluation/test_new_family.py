@@ -17,8 +17,7 @@ from monitor.evaluation import families as declared
 from monitor.evaluation.evaluating import evaluate
 from monitor.evaluation.families import families
 from monitor.evaluation.report.comparing import compare
-from monitor.evaluation.report.exporting import figures_csv, latex_table
-from monitor.evaluation.report.page import page
+from monitor.evaluation.report.page import figures_csv, latex_table, page
 from monitor.evaluation.report.report import chosen, meaning, short_name
 from tests.evaluation.matrices import chance, ends, separated
 

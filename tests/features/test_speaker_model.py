@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from monitor.errors import StoreError
+from monitor.features.ecapa import SpeakerModel, offered_model
 from monitor.features.embeddings import Kaldi, Network
 from monitor.features.registry import FEATURES, make, ready
-from monitor.features.speaker_model import SpeakerModel, offered_model
 from tests.contracts import voice
 from tests.features.networks import SIZE, endless, of_energies, of_sound
 from tests.weights import onnx_extra

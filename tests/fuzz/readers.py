@@ -20,8 +20,7 @@ import soundfile
 
 from monitor import Monitor, Population
 from monitor.alerts import Conformal, Threshold
-from monitor.corpus.finding import find
-from monitor.corpus.trials import trial_lists
+from monitor.corpus.finding import find, trial_lists
 from monitor.errors import UsageError
 from monitor.evaluation.evaluating import evaluate
 from monitor.evaluation.input.embeddings import read_embeddings
@@ -225,7 +224,7 @@ def _use_run(path: Path) -> None:
     from monitor import Readings
     from monitor.plots.curve import plot_run
     from monitor.web.hub import Hub
-    from monitor.web.metrics import exposition
+    from monitor.web.page import exposition
 
     found = read_run(path)
     hub = Hub(recorded=True)

@@ -27,7 +27,7 @@ def network() -> VoiceNetwork:
 
 def test_numpy_says_what_torch_says(network):
     torch = pytest.importorskip("torch", reason="needs the extra identity")
-    from monitor.adapting.network import unfolded
+    from monitor.adapting.fine_tuning import unfolded
 
     student = unfolded(read_weights(WEIGHTS)[0])
     with torch.inference_mode():

@@ -15,8 +15,16 @@ from matplotlib.figure import Figure
 from monitor.errors import StoreError, UsageError
 from monitor.plots.calibration import plot_laws
 from monitor.plots.canvas import BLUE, spread_apart
-from monitor.plots.crowds import bits_in, plot_crowds
-from monitor.plots.curve import caption, curve_points, heading, plot_run, run_of, summary
+from monitor.plots.curve import (
+    bits_in,
+    caption,
+    curve_points,
+    heading,
+    plot_crowds,
+    plot_run,
+    run_of,
+    summary,
+)
 
 CEILING = math.log2(50)
 

@@ -13,7 +13,7 @@ pytest.importorskip("torch", reason="needs the extra recipes")
 import torch
 
 from monitor.adapting.adapted import Length
-from monitor.adapting.network import Student, TeacherLoss, folded, rounded
+from monitor.adapting.fine_tuning import Student, TeacherLoss, folded, rounded
 from monitor.errors import CorpusError, StoreError, UsageError
 from monitor.networks.layers import log_mel, restored
 from monitor.networks.voice import VoiceNetwork

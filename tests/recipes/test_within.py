@@ -10,7 +10,7 @@ pytest.importorskip("torch", reason="needs the extra recipes")
 import torch
 
 from monitor.adapting.adapted import within
-from monitor.adapting.network import Student
+from monitor.adapting.fine_tuning import Student
 from monitor.networks.layers import log_mel
 from monitor.networks.voice import VoiceNetwork
 from recipes.voice.batches import Batches

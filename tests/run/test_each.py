@@ -34,7 +34,7 @@ from monitor.run.each import (
     recordings_of,
     row_of,
 )
-from monitor.run.files import Unfinished
+from monitor.run.run import Unfinished
 from tests.sounds import RATE, synthetic
 from tests.stream.streams import reference
 

@@ -13,7 +13,7 @@ import soundfile
 
 from monitor import Monitor, Population, Run
 from monitor.alerts import Conformal, EarlyWarning, Threshold
-from monitor.alerts.actions.delivery import Courier
+from monitor.alerts.actions.registry import Courier
 from monitor.errors import SourceError, StoreError, UsageError
 from monitor.ledger import Ledger
 from monitor.population.false_alarms import FalseAlarms

@@ -8,9 +8,9 @@ from pathlib import Path
 import httpx
 from starlette.applications import Starlette
 
-from monitor.web.app import make_app
 from monitor.web.guard import Guard
 from monitor.web.hub import Hub
+from monitor.web.page import make_app
 from tests.web import records
 
 SECURITY = (Path(__file__).resolve().parents[2] / "SECURITY.md").read_text(encoding="utf-8")

@@ -199,7 +199,7 @@ from pathlib import Path
 resource.setrlimit(resource.RLIMIT_NOFILE, (256, 256))
 from monitor.alerts import Threshold
 from monitor.alerts.actions.receivers import Command
-from monitor.alerts.actions.delivery import Courier
+from monitor.alerts.actions.registry import Courier
 from monitor.alerts.actions.receivers import Webhook
 from monitor.web.guard import TRIES
 from monitor.web.page import Page

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from monitor.alerts.rules import Forecast
 from monitor.web import hub as hub_module
-from monitor.web.app import since_of
 from monitor.web.hub import (
     MOST,
     MOST_BYTES,
@@ -22,7 +21,7 @@ from monitor.web.hub import (
     NumberedRecord,
     thinned,
 )
-from monitor.web.metrics import exposition
+from monitor.web.page import exposition, since_of
 from tests.web import records
 
 

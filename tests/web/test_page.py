@@ -16,8 +16,7 @@ import pytest
 
 from monitor.errors import UsageError
 from monitor.protocols import Sink
-from monitor.web.app import MOST_BEHIND
-from monitor.web.page import Page
+from monitor.web.page import MOST_BEHIND, Page
 from tests.web import records
 from tests.web.conftest import SECRET
 

@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING
 from monitor.lazy import lazily
 
 if TYPE_CHECKING:
-    from monitor.alerts.actions.delivery import Courier, DeliveryError
     from monitor.alerts.actions.receivers import Bell, Command, Notify, Webhook
+    from monitor.alerts.actions.registry import Courier, DeliveryError
 
 __all__ = ["Bell", "Command", "Courier", "DeliveryError", "Notify", "Webhook"]
 
 _HOMES = {
     "Bell": "receivers",
     "Command": "receivers",
-    "Courier": "delivery",
-    "DeliveryError": "delivery",
+    "Courier": "registry",
+    "DeliveryError": "registry",
     "Notify": "receivers",
     "Webhook": "receivers",
 }

@@ -18,8 +18,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any, TextIO
 
-from monitor.alerts.actions.delivery import DeliveryError
-from monitor.alerts.actions.registry import ACTION_OPTIONS
+from monitor.alerts.actions.registry import ACTION_OPTIONS, DeliveryError
 from monitor.errors import UsageError
 from monitor.programs import StartedProgram
 from monitor.sinks.jsonl import line_of

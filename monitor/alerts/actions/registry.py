@@ -1,19 +1,142 @@
-"""The options by which alerts get a receiver: `--on-alert`, `--webhook`, `--notify`.
-
-Every command that hears a stream offers them. One more is an entry here, and a class of its own
-that is an `monitor.protocols.AlertReceiver`; it is imported when the option is given.
-"""
+"""The options by which alerts get a receiver, and how a slow one is waited for."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import threading
+from collections import deque
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from datetime import UTC, datetime
+from typing import Any
 
-if TYPE_CHECKING:
-    from monitor.protocols import AlertReceiver
+from monitor.protocols import AlertReceiver
 
-__all__ = ["ACTION_OPTIONS", "ActionOption"]
+__all__ = ["ACTION_OPTIONS", "ActionOption", "Courier", "DeliveryError"]
+
+
+# ---------------------------------------------------------------------------------------- delivery
+# Hands alerts to a slow receiver from a thread of its own: the stream never waits for it.
+
+MOST_WAITING = 100
+PATIENCE_SECONDS = 10.0
+LAST_SECONDS = 0.5  # for the last attempt to own up
+
+
+class DeliveryError(Exception):
+    """An alert was not taken; the message says why, in a few words and without secrets."""
+
+
+class Courier:
+    """A sink that takes the alerts of a run to one receiver.
+
+    What it hands over is the alert record with the time of day (``time``) and the watched speaker
+    (``watch``) added. At most 100 alerts wait; beyond that the oldest is given up.
+
+    Args:
+        receiver: where to.
+        most_waiting: alerts that may wait.
+        patience_seconds: how long the end of the run waits for what is under way.
+        clock: the time of day.
+    """
+
+    def __init__(
+        self,
+        receiver: AlertReceiver,
+        *,
+        most_waiting: int = MOST_WAITING,
+        patience_seconds: float = PATIENCE_SECONDS,
+        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        self._receiver = receiver
+        self._patience, self._clock = patience_seconds, clock
+        self._waiting: deque[dict[str, Any]] = deque(maxlen=most_waiting)
+        self._changed = threading.Condition()
+        self._hurry = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._watch: str | None = None
+        self._busy = False
+        self._taken = self._failed = 0
+        self._why = ""
+
+    def write(self, record: Mapping[str, Any]) -> None:
+        """Take one record of the run; returns at once."""
+        if record["type"] == "start":
+            self._watch = record.get("watch")
+        if record["type"] != "alert":
+            return
+        time_of_day = self._clock().isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        with self._changed:
+            self._taken += 1
+            if len(self._waiting) == self._waiting.maxlen:
+                self._give_up(1, "too many alerts at once")
+            self._waiting.append({**record, "time": time_of_day, "watch": self._watch})
+            self._changed.notify_all()
+        if self._thread is None:
+            name = f"alerts to {self._receiver.label}"
+            self._thread = threading.Thread(target=self._work, name=name, daemon=True)
+            self._thread.start()
+
+    def settle(self) -> list[str]:
+        """Wait a little for what is under way.
+
+        Returns:
+            what was not delivered and why: one line, or none.
+        """
+        with self._changed:
+            if not self._changed.wait_for(self._idle, self._patience):
+                self._hurry.set()  # no more retries
+                self._changed.wait_for(lambda: not self._busy, LAST_SECONDS)
+            left = len(self._waiting) + self._busy
+            if left:
+                self._give_up(left, self._why or "no answer before the end")
+                self._waiting.clear()
+            if not self._failed:
+                return []
+            s = "" if self._taken == 1 else "s"
+            return [
+                f"{self._receiver.label}: {self._failed} of {self._taken} alert{s} not delivered: "
+                f"{self._why}"
+            ]
+
+    def close(self) -> None:
+        """Let go of the thread; what is still waiting is not delivered."""
+        self._hurry.set()
+        with self._changed:
+            self._waiting.clear()
+            self._changed.notify_all()
+
+    def _idle(self) -> bool:
+        return not self._waiting and not self._busy
+
+    def _give_up(self, count: int, why: str) -> None:
+        self._failed, self._why = self._failed + count, why
+
+    def _work(self) -> None:
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: self._waiting or self._hurry.is_set())
+                if self._hurry.is_set():
+                    return
+                record, self._busy = self._waiting.popleft(), True
+            why = ""
+            try:
+                self._receiver.deliver(record, self._hurry)
+            except DeliveryError as error:
+                why = str(error)
+            except Exception as error:  # a receiver of somebody else's stops nothing either
+                why = f"unexpected {type(error).__name__}"
+            with self._changed:
+                if self._busy and why:
+                    self._give_up(1, why)
+                self._busy = False
+                self._changed.notify_all()
+
+
+# ---------------------------------------------------------------------------------------- registry
+# The options by which alerts get a receiver: `--on-alert`, `--webhook`, `--notify`.
+#
+# Every command that hears a stream offers them. One more is an entry here, and a class of its own
+# that is an `monitor.protocols.AlertReceiver`; it is imported when the option is given.
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ import pytest
 
 from monitor.evaluation.evaluating import evaluate
 from monitor.evaluation.report.comparing import all_pairs, by_group, compare
-from monitor.evaluation.report.exporting import escaped, figures_csv, latex_table, pairs_csv
+from monitor.evaluation.report.page import escaped, figures_csv, latex_table, pairs_csv
 from monitor.evaluation.report.report import main_figures
 from monitor.evaluation.scores.comparisons import Comparisons, ScoreMatrix
 from tests.evaluation.made import EVIL
